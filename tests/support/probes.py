@@ -1,0 +1,139 @@
+"""What a test may need of its machine, probed by trying it, never by uid or kernel version.
+
+Each probe returns "" when the thing is there and otherwise the reason it is not, which is what
+the skip prints.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from purebpf.errors import errno_name
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_SYSCALLS = {"x86_64": (321, 298), "aarch64": (280, 241)}
+"""bpf(2) and perf_event_open(2), by machine."""
+
+
+def _syscall(which: int, *arguments: object) -> str:
+    numbers = _SYSCALLS.get(os.uname().machine)
+    if numbers is None:
+        return f"no system call numbers for {os.uname().machine}"
+    result = _LIBC.syscall(numbers[which], *arguments)
+    if result < 0:
+        return errno_name(ctypes.get_errno())
+    os.close(result)
+    return ""
+
+
+def _bpf() -> str:
+    if sys.platform != "linux":
+        return f"{sys.platform} has no bpf(2)"
+    attr = ctypes.create_string_buffer(struct.pack("=IIIII", 2, 4, 4, 1, 0), 120)  # an array map
+    problem = _syscall(0, 0, attr, 120)
+    return f"bpf(BPF_MAP_CREATE) says {problem}" if problem else _program()
+
+
+def _program() -> str:
+    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
+    text = ctypes.create_string_buffer(b"GPL")
+    attr = struct.pack("=IIQQ", 7, 2, ctypes.addressof(code), ctypes.addressof(text))
+    buffer = ctypes.create_string_buffer(attr, 120)
+    problem = _syscall(0, 5, buffer, 120)
+    return f"bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+
+
+def _perf_event() -> str:
+    attr = ctypes.create_string_buffer(struct.pack("=IIQ", 1, 112, 0), 112)  # cpu-clock
+    problem = _syscall(1, attr, -1, 0, -1, 8)
+    return f"perf_event_open(cpu-clock on CPU 0) says {problem}" if problem else ""
+
+
+def _vmlinux_btf() -> str:
+    path = "/sys/kernel/btf/vmlinux"
+    return "" if os.access(path, os.R_OK) else f"cannot read {path}"
+
+
+def _tracefs() -> str:
+    for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        if os.path.isdir(f"{place}/events"):
+            return ""
+    if not os.path.isdir("/sys/kernel/tracing"):
+        return "this kernel has no /sys/kernel/tracing"
+    if _LIBC.mount(b"nodev", b"/sys/kernel/tracing", b"tracefs", 0, None):
+        return f"tracefs is not mounted and mount(2) says {errno_name(ctypes.get_errno())}"
+    return ""
+
+
+def _program_on_path(*names: str) -> Callable[[], str]:
+    def probe() -> str:
+        if any(shutil.which(name) for name in names):
+            return ""
+        return f"{' or '.join(names)} is not installed"
+
+    return probe
+
+
+PROBES: dict[str, Callable[[], str]] = {
+    "bpf": _bpf,
+    "perf_event": _perf_event,
+    "vmlinux_btf": _vmlinux_btf,
+    "tracefs": _tracefs,
+    "clang": _program_on_path("clang-19"),
+    "bpftool": _program_on_path("bpftool"),
+    "readelf": _program_on_path("readelf"),
+    "nm": _program_on_path("nm"),
+    "objcopy": _program_on_path("objcopy"),
+    "gcc": _program_on_path("gcc"),
+    "g++": _program_on_path("g++"),
+    "perf": _program_on_path("perf"),
+    "bpftrace": _program_on_path("bpftrace"),
+    "setpriv": _program_on_path("setpriv"),
+    "unshare": _program_on_path("unshare"),
+    "xz": _program_on_path("xz"),
+}
+
+
+@cache
+def missing(feature: str) -> str:
+    """Why `feature` is not to be had here, or "".
+
+    Raises:
+        KeyError: for a name without a probe, so that a misspelt need cannot skip a test.
+    """
+    return PROBES[feature]()
+
+
+def descriptors() -> dict[str, str]:
+    """This process's open descriptors: number to what it refers to."""
+    found = {}
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found[entry.name] = str(entry.readlink())
+        except FileNotFoundError:  # the descriptor of the listing itself
+            continue
+    return found
+
+
+def kernel_objects() -> dict[str, set[int]]:
+    """The ids of every program, map and link of this kernel."""
+    return {"program": _ids(11), "map": _ids(12), "link": _ids(31)}
+
+
+def _ids(command: int) -> set[int]:
+    numbers = _SYSCALLS[os.uname().machine]
+    found: set[int] = set()
+    last = 0
+    while True:
+        attr = ctypes.create_string_buffer(struct.pack("=I", last), 16)
+        if _LIBC.syscall(numbers[0], command, attr, 16) < 0:
+            return found
+        (last,) = struct.unpack_from("=I", attr, 4)
+        found.add(last)

@@ -1,0 +1,24 @@
+"""Instructions as bytes, in both byte orders."""
+
+from __future__ import annotations
+
+from purebpf.abi.instruction import LD_IMM64, Instruction, pack, unpack
+
+CODE = [
+    Instruction(LD_IMM64, 1, 2, 0, -1),
+    Instruction(0, 0, 0, 0, 0x7FFFFFFF),
+    Instruction(0x85, 0, 1, 0, -1),
+    Instruction(0x05, 0, 0, -3, 0),
+]
+
+
+def test_pack_and_unpack_agree():
+    assert unpack(pack(CODE)) == CODE
+
+
+def test_registers_share_a_byte():
+    assert pack(CODE[:1]) == bytes.fromhex("1821 0000 ffffffff")
+
+
+def test_big_endian_swaps_the_registers_too():
+    assert unpack(bytes.fromhex("1812 0000 ffffffff"), "big") == CODE[:1]
