@@ -1,0 +1,1 @@
+"""BTF: types, values by type, and CO-RE matching. Pure."""

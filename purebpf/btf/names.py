@@ -1,0 +1,35 @@
+"""C names as Python names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from keyword import iskeyword
+
+
+def legal_names(names: Iterable[str], taken: frozenset[str] = frozenset()) -> list[str]:
+    """`names` made usable as attributes, in order and all different.
+
+    Keywords, names in `taken` and names that Python keeps for itself (`__x__`, `_x_`, `mro`) get
+    an underscore at the end; what is no identifier becomes `_N`, its place; the second of two
+    equal names gets `_2`.
+    """
+    legal: dict[str, None] = {}
+    for place, name in enumerate(names):
+        plain = name if name.isidentifier() and name.isascii() else f"_{place}"
+        if iskeyword(plain) or plain in taken or _is_reserved(plain):
+            plain += "_"
+        unique, count = plain, 1
+        while unique in legal:
+            count += 1
+            unique = f"{plain}_{count}"
+        legal[unique] = None
+    return list(legal)
+
+
+def printable(name: str) -> str:
+    """`name` with escapes for bytes that were no UTF-8, fit for printing and for naming a class."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _is_reserved(name: str) -> bool:
+    return name == "mro" or (len(name) > 2 and name[0] == name[-1] == "_")

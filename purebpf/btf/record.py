@@ -1,0 +1,65 @@
+"""Records: tuples with named fields, made for each struct of a BTF.
+
+Like `typing.NamedTuple`, without its demands on names: C has fields called `_state` and `from`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, ClassVar, Self
+
+from purebpf.btf.names import legal_names, printable
+
+
+class Record(tuple[Any, ...]):
+    """A struct's fields by position and by name. Hashable, and equal to a tuple of the same.
+
+    A field that is not given is None; to encode, a field may be None only where C has a union
+    and another of its members is given.
+    """
+
+    __slots__ = ()
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __new__(cls, /, *values: Any, **named: Any) -> Self:
+        """Fields by position, then by name."""
+        if len(values) > len(cls._fields):
+            raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(values)}")
+        rest = [named.pop(field, None) for field in cls._fields[len(values) :]]
+        if named:
+            raise TypeError(f"{cls.__name__} takes no {', '.join(map(repr, named))} (again)")
+        return tuple.__new__(cls, (*values, *rest))
+
+    def __repr__(self) -> str:
+        fields = zip(self._fields, self, strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+    def _asdict(self) -> dict[str, Any]:
+        """The fields as a dict, as NamedTuple has it."""
+        return dict(zip(self._fields, self, strict=True))
+
+    def _replace(self, /, **named: Any) -> Self:
+        """A copy with some fields changed, as NamedTuple has it."""
+        return type(self)(**{**self._asdict(), **named})
+
+
+_TAKEN = frozenset(name for name in dir(Record) if name.startswith("_"))
+
+
+def record_class(name: str, c_names: Sequence[str]) -> type[Record]:
+    """A Record class called `name` with a field for each C name."""
+    fields = tuple(legal_names(c_names, _TAKEN))
+    body: dict[str, Any] = {"__slots__": (), "_fields": fields, "__module__": "btf"}
+    for index, field in enumerate(fields):
+        body[field] = property(itemgetter(index))
+    return type(printable(name), (Record,), body)
+
+
+def maker(made: type[Record]) -> partial[Record]:
+    """What makes a record of a sequence of all its fields, fast."""
+    return partial(tuple.__new__, made)

@@ -1,0 +1,41 @@
+"""A BTF type as C spells it, for error messages."""
+
+from __future__ import annotations
+
+from purebpf.btf.names import printable
+from purebpf.btf.parse import MAX_DEPTH, Btf
+from purebpf.btf.types import Kind
+
+_KEYWORDS = {
+    Kind.STRUCT: "struct",
+    Kind.UNION: "union",
+    Kind.ENUM: "enum",
+    Kind.ENUM64: "enum",
+    Kind.FWD: "struct",
+}
+
+
+def spell(btf: Btf, type_id: int) -> str:
+    """`type_id` in C: "const char *", "struct event", "__u8[16]", "int (*)()".
+
+    Stops with "..." where the type refers to itself. FormatError as `Btf.type` has it.
+    """
+    before, after = "", ""
+    for _ in range(MAX_DEPTH):
+        found = btf.type(type_id)
+        match found.kind:
+            case Kind.CONST | Kind.VOLATILE | Kind.RESTRICT:
+                before = f"{found.kind.name.lower()} {before}"
+            case Kind.PTR:
+                before, after = "", f" *{before.rstrip()}{after}"
+            case Kind.ARRAY:
+                after += f"[{found.count}]"
+            case Kind.FUNC_PROTO:
+                return f"function{after}"
+            case Kind.TYPE_TAG:
+                pass
+            case kind:
+                name = printable(found.name) or "(anonymous)"
+                return before + f"{_KEYWORDS.get(kind, '')} {name}".lstrip() + after
+        type_id = found.element if found.kind is Kind.ARRAY else found.type_id
+    return f"{before}...{after}"

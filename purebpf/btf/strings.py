@@ -1,0 +1,119 @@
+"""The string section of BTF: offsets to names, and names to offsets, without a table of strings.
+
+Finding a name is a `bytes.find` over the section, 0.4 to 1.4 ms in the 2.3 MB of a vmlinux. It
+costs no memory and no set-up, where a dict of all names takes 60 ms and 35 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+_MAX_NAME = 4096
+
+
+def essential_name(name: str) -> str:
+    """`name` without its flavour: `task_struct___old` is a `task_struct`.
+
+    The flavour starts at the last `___` that has no other underscore next to it (libbpf,
+    bpf_core_essential_name_len).
+    """
+    for split in range(len(name) - 5, -1, -1):
+        if name[split + 1 : split + 4] == "___" and "_" not in (name[split], name[split + 4]):
+            return name[: split + 1]
+    return name
+
+
+def occurrences(data: bytes, needle: bytes, start: int, end: int) -> Iterator[int]:
+    """Every place of `needle` in `data[start:end]`, overlapping ones included."""
+    while (start := data.find(needle, start, end)) >= 0:
+        yield start
+        start += 1
+
+
+class Strings:
+    """Names by offset. With a `base`, offsets below `len(base)` are the base's.
+
+    The section must be empty or end with NUL. Methods raise ValueError for a bad offset.
+    """
+
+    __slots__ = ("_base", "_data", "_end", "_first", "_flavoured", "_start")
+
+    def __init__(self, data: bytes, start: int, end: int, base: Strings | None = None) -> None:
+        self._data = data
+        self._start = start
+        self._end = end
+        self._base = base
+        self._first = len(base) if base else 0
+        self._flavoured: dict[str, list[int]] | None = None
+
+    def __len__(self) -> int:
+        """The end of the offsets: the base's strings and these, in bytes."""
+        return self._first + self._end - self._start
+
+    def get(self, offset: int) -> str:
+        """The string at `offset`; bytes that are not UTF-8 become surrogates."""
+        if offset < self._first and self._base:
+            return self._base.get(offset)
+        begin = self._start + offset - self._first
+        if not self._start <= begin < self._end:
+            raise ValueError(f"string offset {offset} is outside of {len(self)} bytes of strings")
+        end = self._data.index(b"\0", begin, self._end)
+        return self._data[begin:end].decode("utf-8", "surrogateescape")
+
+    def name(self, offset: int) -> str:
+        """The string at `offset`, where a longer one than 4096 bytes cannot be meant.
+
+        Without that limit a struct of 65,535 members could claim one string of megabytes for each.
+        """
+        if offset < self._first and self._base:
+            return self._base.name(offset)
+        begin = self._start + offset - self._first
+        far = self._start <= begin < self._end - _MAX_NAME
+        if far and self._data.find(b"\0", begin, begin + _MAX_NAME) < 0:
+            raise ValueError(f"the name at {offset} is longer than {_MAX_NAME} bytes")
+        return self.get(offset)
+
+    def offsets(self, name: str) -> list[int]:
+        """Every offset where the whole string `name` starts, the base's first."""
+        raw = name.encode("utf-8", "surrogateescape")
+        found = self._base.offsets(name) if self._base else []
+        if not raw or b"\0" in raw:
+            return found
+        shift = self._first - self._start
+        if self._data.startswith(raw + b"\0", self._start, self._end):
+            found.append(self._first)
+        needle = b"\0" + raw + b"\0"
+        found += (at + 1 + shift for at in occurrences(self._data, needle, self._start, self._end))
+        return found
+
+    def flavoured(self, name: str) -> list[int]:
+        """Every offset of a string `name___flavour`, the base's first."""
+        if self._flavoured is None:
+            self._flavoured = self._find_flavoured()
+        inherited = self._base.flavoured(name) if self._base else []
+        return inherited + self._flavoured.get(name, [])
+
+    def _find_flavoured(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        at = self._start
+        while (at := self._data.find(b"___", at, self._end)) >= 0:
+            begin = max(self._data.rfind(b"\0", self._start, at) + 1, self._start)
+            offset = begin - self._start + self._first
+            full = self.get(offset)
+            if (name := essential_name(full)) != full:
+                found.setdefault(name, []).append(offset)
+            at = self._data.index(b"\0", at, self._end)
+        return found
+
+    def share_tails(self, offsets: Iterable[int]) -> bool:
+        """Whether one of `offsets` is inside a longer string; 0 never is."""
+        base = self._base
+        if base is None:
+            before = memoryview(self._data)[self._start - 1 : self._end]
+            return any(map(before.__getitem__, filter(None, offsets)))
+        return any(
+            base.share_tails((offset,))
+            if offset < self._first
+            else offset > self._first and self._data[self._start + offset - self._first - 1] != 0
+            for offset in offsets
+        )

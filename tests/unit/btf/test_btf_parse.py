@@ -1,0 +1,310 @@
+"""Parsing: every kind from hand-built bytes, names, split BTF, sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.btf import types
+from purebpf.btf.parse import MAX_DEPTH, Btf, essential_name
+from purebpf.btf.types import Kind, Linkage
+from purebpf.errors import FormatError
+from tests.support.btf_builder import BtfBuilder
+
+ORDERS = pytest.mark.parametrize("order", ["little", "big"])
+
+
+@ORDERS
+def test_every_kind(order):
+    b = BtfBuilder(order)
+    expected = {0: types.Void()}
+    u32 = b.int("unsigned int", 4)
+    expected[u32] = types.Int("unsigned int", 4, 32, 0, signed=False, is_char=False, is_bool=False)
+    odd = b.int("odd", 8, signed=True, char=True, bits=7, offset=3)
+    expected[odd] = types.Int("odd", 8, 7, 3, signed=True, is_char=True, is_bool=False)
+    flag = b.int("_Bool", 1, boolean=True)
+    expected[flag] = types.Int("_Bool", 1, 8, 0, signed=False, is_char=False, is_bool=True)
+    expected[b.ptr(u32)] = types.Ptr(u32)
+    expected[b.array(flag, 7, u32)] = types.Array(flag, u32, 7)
+    plain = b.struct("plain", [("a", u32), ("b", odd)])
+    expected[plain] = types.Struct(
+        "plain", 16, (types.Member("a", u32, 0, 0), types.Member("b", odd, 64, 0))
+    )
+    expected[b.struct("bits", [("x", u32, 0, 3), ("y", u32, 3, 29)])] = types.Struct(
+        "bits", 4, (types.Member("x", u32, 0, 3), types.Member("y", u32, 3, 29))
+    )
+    expected[b.union("either", [("a", u32), ("b", plain)])] = types.Union(
+        "either", 16, (types.Member("a", u32, 0, 0), types.Member("b", plain, 0, 0))
+    )
+    expected[b.enum("state", {"LOW": -1, "HIGH": 1})] = types.Enum(
+        "state", 4, True, (types.Enumerator("LOW", -1), types.Enumerator("HIGH", 1))
+    )
+    expected[b.enum("mask", {"ALL": 0xFFFFFFFF}, 1)] = types.Enum(
+        "mask", 1, False, (types.Enumerator("ALL", 0xFFFFFFFF),)
+    )
+    expected[b.fwd("later")] = types.Fwd("later", is_union=False)
+    expected[b.fwd("either_later", union=True)] = types.Fwd("either_later", is_union=True)
+    word = b.typedef("word", u32)
+    expected[word] = types.Typedef("word", u32)
+    expected[b.volatile(word)] = types.Volatile(word)
+    expected[b.const(word)] = types.Const(word)
+    expected[b.restrict(word)] = types.Restrict(word)
+    proto = b.func_proto(u32, [("first", word), ("", 0)])
+    expected[proto] = types.FuncProto(u32, (types.Param("first", word), types.Param("", 0)))
+    expected[b.func("run", proto, 2)] = types.Func("run", proto, Linkage.EXTERN)
+    var = b.var("counter", u32, 0)
+    expected[var] = types.Var("counter", u32, Linkage.STATIC)
+    expected[b.datasec(".bss", [(var, 4, 4)], 8)] = types.Datasec(
+        ".bss", 8, (types.DatasecEntry(var, 4, 4),)
+    )
+    expected[b.float("double", 8)] = types.Float("double", 8)
+    expected[b.decl_tag("kfunc", plain, 1)] = types.DeclTag("kfunc", plain, 1)
+    expected[b.decl_tag("all", plain)] = types.DeclTag("all", plain, -1)
+    expected[b.type_tag("user", u32)] = types.TypeTag("user", u32)
+    expected[b.enum64("wide", {"MIN": -(1 << 63), "MAX": (1 << 63) - 1})] = types.Enum64(
+        "wide",
+        8,
+        True,
+        (types.Enumerator("MIN", -(1 << 63)), types.Enumerator("MAX", (1 << 63) - 1)),
+    )
+    expected[b.enum64("unsigned wide", {"MAX": (1 << 64) - 1})] = types.Enum64(
+        "unsigned wide", 8, False, (types.Enumerator("MAX", (1 << 64) - 1),)
+    )
+
+    btf = b.btf()
+
+    assert btf.byteorder == order
+    assert len(btf) == len(expected)
+    assert {i: btf.type(i) for i in range(len(btf))} == expected
+    assert {i: btf.kind(i) for i in range(len(btf))} == {i: t.kind for i, t in expected.items()}
+    assert [btf.name(i) for i in range(len(btf))] == [expected[i].name for i in range(len(btf))]
+    assert {expected[i].kind for i in expected} == set(Kind)
+
+
+def test_a_type_is_decoded_once():
+    b = BtfBuilder()
+    u8 = b.int("u8", 1)
+    btf = b.btf()
+    assert btf.type(u8) is btf.type(u8)
+
+
+def test_types_of_other_kinds_with_equal_fields_differ():
+    assert types.Ptr(1) != types.Const(1)
+
+
+def test_equality_is_by_data_and_base():
+    b = BtfBuilder()
+    b.int("int", 4, signed=True)
+    split = BtfBuilder(base=b)
+    split.fwd("x")
+    other = BtfBuilder()
+    other.int("int", 8, signed=True)
+    assert b.btf() == Btf(bytearray(b.bytes()), source="elsewhere")
+    assert hash(b.btf()) == hash(b.btf())
+    assert b.btf() != other.btf()
+    assert split.btf() == split.btf()
+    assert Btf(split.bytes(), b.btf()) != Btf(split.bytes(), other.btf())
+    assert b.btf() != b.bytes()
+
+
+def test_empty():
+    btf = BtfBuilder().btf()
+    assert len(btf) == 1
+    assert btf.type(0) == types.Void()
+    assert btf.find("void") == ()
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "essential"),
+    [
+        ("task_struct", "task_struct"),
+        ("task_struct___old", "task_struct"),
+        ("a___b___c", "a___b"),
+        ("a____b", "a____b"),
+        ("___b", "___b"),
+        ("a___", "a___"),
+        ("a___b_", "a"),
+        ("", ""),
+        ("a", "a"),
+    ],
+)
+def test_essential_name(name, essential):
+    assert essential_name(name) == essential
+
+
+def flavoured():
+    b = BtfBuilder()
+    u32 = b.int("unsigned int", 4)
+    ids = {
+        "task": b.struct("task", [("pid", u32)]),
+        "v2": b.struct("task___v2", [("pid", u32)]),
+        "again": b.struct("task___v2", [("tgid", u32)]),
+        "typedef": b.typedef("task", u32),
+        "longer": b.struct("task_struct", [("task", u32)]),
+        "inner": b.struct("my_task", []),
+        "nested": b.struct("task___a___b", []),
+    }
+    return b.btf(), ids
+
+
+def test_find_by_exact_name():
+    btf, ids = flavoured()
+    assert btf.find("task") == (ids["task"], ids["typedef"])
+    assert btf.find("task", Kind.STRUCT) == (ids["task"],)
+    assert btf.find("task", Kind.UNION, Kind.TYPEDEF) == (ids["typedef"],)
+    assert btf.find("task___v2") == (ids["v2"], ids["again"])
+    assert btf.find("tas") == btf.find("ask") == btf.find("pid") == btf.find("") == ()
+    assert btf.find("task\0") == btf.find("no such") == ()
+
+
+def test_find_by_essential_name():
+    btf, ids = flavoured()
+    assert btf.find_essential("task", Kind.STRUCT) == (ids["task"], ids["v2"], ids["again"])
+    assert btf.find_essential("task___other", Kind.TYPEDEF) == (ids["typedef"],)
+    assert btf.find_essential("task___a") == btf.find_essential("task")
+    assert btf.find_essential("task___a___b") == (ids["nested"],)
+
+
+def test_a_name_that_is_in_the_strings_twice_is_found_at_both():
+    b = BtfBuilder()
+    b._strings += b"twin\0twin\0"
+    first, second = b.raw(Kind.FWD, 1), b.raw(Kind.FWD, 6)
+    assert b.btf().find("twin") == (first, second)
+
+
+def test_names_that_share_their_tails_are_found():
+    b = BtfBuilder()
+    whole = b.fwd("my_task___v2")
+    task = b.raw(Kind.FWD, b.string("my_task___v2") + 3)
+    btf = b.btf()
+    assert btf.name(task) == "task___v2"
+    assert btf.find("task___v2") == (task,)
+    assert btf.find_essential("task") == (task,)
+    assert btf.find("my_task___v2") == (whole,)
+
+
+def test_a_name_need_not_be_utf8():
+    b = BtfBuilder()
+    odd = b.fwd("caf\udce9")
+    assert b.btf().name(odd) == "caf\udce9"
+    assert b.btf().find("caf\udce9") == (odd,)
+
+
+def test_string_offsets():
+    b = BtfBuilder()
+    offset = b.string("int main(void)")
+    btf = b.btf()
+    assert btf.string(offset) == "int main(void)"
+    assert btf.string(offset + 4) == "main(void)"
+    assert btf.string(0) == ""
+    with pytest.raises(FormatError, match="string offset 99 is outside of 16 bytes"):
+        btf.string(99)
+
+
+# Split BTF
+
+
+@ORDERS
+def test_split_btf_continues_ids_and_strings(order):
+    base = BtfBuilder(order)
+    u32 = base.int("unsigned int", 4)
+    shared = base.struct("shared", [("a", u32)])
+    module = BtfBuilder(order, base=base)
+    own = module.struct("own", [("a", u32), ("s", shared), ("mine", u32)])
+    second = module.struct("shared", [])
+    flavour = module.struct("shared___m", [])
+    btf = module.btf()
+
+    assert own == 3
+    assert len(btf) == 6
+    assert btf.type(own).members == (
+        types.Member("a", u32, 0, 0),
+        types.Member("s", shared, 32, 0),
+        types.Member("mine", u32, 64, 0),
+    )
+    assert btf.type(shared) is btf.base.type(shared)
+    assert btf.name(u32) == "unsigned int"
+    assert btf.kind(second) is Kind.STRUCT
+    assert btf.find("shared") == (shared, second)
+    assert btf.find("own") == (own,)
+    assert btf.find_essential("shared") == (shared, second, flavour)
+    assert btf.base.find_essential("shared") == (shared,)
+    assert btf.sizeof(own) == 12
+
+
+def test_strings_of_split_btf():
+    base = BtfBuilder()
+    first = base.string("first")
+    module = BtfBuilder(base=base)
+    own = module.fwd("own")
+    btf = module.btf()
+    assert btf.string(first) == "first"
+    assert btf.string(module.string("own")) == "own"
+    assert btf.find("own") == (own,)
+    with pytest.raises(FormatError, match="string offset 11 is outside of 11 bytes"):
+        btf.string(11)
+
+
+def test_split_names_may_share_tails_with_the_base():
+    base = BtfBuilder()
+    base.fwd("my_task")
+    module = BtfBuilder(base=base)
+    task = module.raw(Kind.FWD, base.string("my_task") + 3)
+    assert module.btf().find("task") == (task,)
+
+
+# Sizes and aliases
+
+
+def test_resolve_and_sizeof():
+    b = BtfBuilder()
+    u32 = b.int("unsigned int", 4)
+    alias = b.typedef("alias", b.const(b.volatile(b.typedef("u32", u32))))
+    tag = b.type_tag("user", alias)
+    matrix = b.array(b.array(alias, 3), 5)
+    pointer = b.ptr(b.ptr(0))
+    var = b.var("v", matrix)
+    sec = b.datasec(".bss", [(var, 0, 60)], 64)
+    btf = b.btf()
+    assert btf.resolve(tag) == btf.resolve(u32) == u32
+    assert btf.resolve(0) == 0
+    assert btf.sizeof(tag) == 4
+    assert btf.sizeof(matrix) == btf.sizeof(var) == 60
+    assert btf.sizeof(pointer) == 8
+    assert btf.sizeof(sec) == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [("long int", 4, 4), ("unsigned long", 8, 8), ("int", 4, 8), ("long", 2, 8)],
+)
+def test_a_pointer_is_as_long_as_a_long(name, size, expected):
+    b = BtfBuilder()
+    b.int(name, size)
+    pointer = b.ptr()
+    assert b.btf().sizeof(pointer) == b.btf().pointer_size == expected
+
+
+def test_what_has_no_size_says_so():
+    b = BtfBuilder()
+    ids = [b.fwd("later"), b.func_proto(0), b.array(0, 3)]
+    ids += [0, b.func("f", ids[1]), b.decl_tag("t", ids[0])]
+    for type_id in ids:
+        with pytest.raises(FormatError, match=rf"built: type {type_id}: .* has no size"):
+            b.btf().sizeof(type_id)
+
+
+def test_sizes_of_4_gib_and_more_are_refused():
+    b = BtfBuilder()
+    u32 = b.int("unsigned int", 4)
+    biggest = b.array(u32, (1 << 30) - 1)
+    big = b.array(u32, 1 << 30)
+    top = u32
+    for _ in range(MAX_DEPTH - 1):
+        top = b.array(top, 0xFFFFFFFF)
+    assert b.btf().sizeof(biggest) == (1 << 32) - 4
+    for type_id in (big, top):
+        with pytest.raises(FormatError, match="takes 4 GiB or more"):
+            b.btf().sizeof(type_id)
