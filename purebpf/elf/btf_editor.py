@@ -1,0 +1,115 @@
+"""Editing BTF in place: the few words a loader has to correct, and types added at the end.
+
+Ids never change: what .BTF.ext and CO-RE relocations say about them stays true.
+Source: Documentation/bpf/btf.rst, "BTF Type and String Encoding".
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable
+
+from purebpf.btf.decode import Strides
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import DatasecEntry, Kind, Linkage
+
+_HEADER = "HBBIIIII"
+_HEADER_SIZE = 24
+_MAGIC = 0xEB9F
+
+
+class BtfEditor:
+    """The words of a BTF that was parsed without complaint, ready to be changed."""
+
+    def __init__(self, btf: Btf) -> None:
+        self._prefix = "<" if btf.byteorder == "little" else ">"
+        self._swapped = btf.byteorder != sys.byteorder
+        self._source = btf.source
+        _, _, _, length, type_offset, type_size, string_offset, string_size = struct.unpack_from(
+            self._prefix + _HEADER, btf.data
+        )
+        types = length + type_offset
+        strings = length + string_offset
+        self._words = array("I", btf.data[types : types + type_size])
+        if self._swapped:
+            self._words.byteswap()
+        self._strings = bytearray(btf.data[strings : strings + string_size])
+        self._starts = self._index()
+
+    def _index(self) -> list[int]:
+        strides = Strides()
+        starts = [0]
+        at = 0
+        while at < len(self._words):
+            starts.append(at)
+            at += strides[self._words[at + 1]]
+        return starts
+
+    def set_function_linkage(self, type_id: int, linkage: Linkage) -> None:
+        """Change a FUNC: its linkage is where other kinds keep their vlen."""
+        at = self._starts[type_id] + 1
+        self._words[at] = self._words[at] & ~0xFFFF | linkage
+
+    def set_variable_linkage(self, type_id: int, linkage: Linkage) -> None:
+        """Change a VAR."""
+        self._words[self._starts[type_id] + 3] = linkage
+
+    def set_variable_type(self, type_id: int, target: int) -> None:
+        """Make a VAR one of type `target`."""
+        self._words[self._starts[type_id] + 2] = target
+
+    def set_datasec(self, type_id: int, size: int, entries: Iterable[DatasecEntry]) -> None:
+        """Change a DATASEC's size and entries, as many as it has; they end up sorted."""
+        at = self._starts[type_id]
+        self._words[at + 2] = size
+        ordered = sorted(entries, key=lambda entry: entry.offset)
+        words = array("I", [word for entry in ordered for word in entry])
+        self._words[at + 3 : at + 3 + len(words)] = words
+
+    def name_parameters(self, prototype: int, name: int) -> None:
+        """Give every nameless parameter of a FUNC_PROTO, but not its `...`, a name."""
+        at = self._starts[prototype]
+        first = at + 3
+        for parameter in range(first, first + 2 * (self._words[at + 1] & 0xFFFF), 2):
+            if self._words[parameter + 1] and not self._words[parameter]:
+                self._words[parameter] = name
+
+    def add_string(self, text: str) -> int:
+        """Append a string; its offset."""
+        offset = len(self._strings)
+        self._strings += text.encode() + b"\0"
+        return offset
+
+    def add_int(self, name: int) -> int:
+        """Append `int`, 32 bits and signed; its id."""
+        return self._add(name, Kind.INT, 4, 1 << 24 | 32)
+
+    def add_variable(self, name: int, target: int) -> int:
+        """Append a global VAR of type `target`; its id."""
+        return self._add(name, Kind.VAR, target, Linkage.GLOBAL)
+
+    def _add(self, name: int, kind: Kind, *rest: int) -> int:
+        self._starts.append(len(self._words))
+        self._words.extend((name, kind << 24, *rest))
+        return len(self._starts) - 1
+
+    def finish(self) -> Btf:
+        """The edited BTF."""
+        words = array("I", self._words)
+        if self._swapped:
+            words.byteswap()
+        types = words.tobytes()
+        header = struct.pack(
+            self._prefix + _HEADER,
+            _MAGIC,
+            1,
+            0,
+            _HEADER_SIZE,
+            0,
+            len(types),
+            len(types),
+            len(self._strings),
+        )
+        return Btf(header + types + self._strings, source=self._source)

@@ -1,0 +1,195 @@
+"""What clang leaves open in BTF and a kernel insists on.
+
+- A DATASEC comes with size 0 and with offset 0 for each global variable: the ELF symbols know.
+- A hidden global variable or function is global in BTF; the kernel would verify the function on
+  its own, without what its callers know, and libbpf would expose the variable.
+- The declarations in .ksyms and .kconfig have no storage, and the kernel takes no extern VAR:
+  they become variables, `int`s four bytes apart for .ksyms, laid out by alignment for .kconfig.
+
+What is done to each is what libbpf does (btf_fixup_datasec, bpf_object__collect_externs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import (
+    Array,
+    Datasec,
+    DatasecEntry,
+    Enum,
+    Enum64,
+    Func,
+    Int,
+    Kind,
+    Linkage,
+    Var,
+)
+from purebpf.elf.btf_editor import BtfEditor
+from purebpf.elf.container import STB_LOCAL, ElfObject
+from purebpf.errors import FormatError, NotSupportedError
+from purebpf.spec import ExternSpec
+
+_KSYMS = ".ksyms"
+_KCONFIG = ".kconfig"
+_VALUE_LIMIT = 1 << 16
+"""Bytes of one configuration value."""
+
+
+class Repaired(NamedTuple):
+    """The BTF to upload, the externs that it no longer shows as such, and DATASEC ids by name."""
+
+    btf: Btf
+    externs: dict[str, ExternSpec]
+    datasecs: dict[str, int]
+
+
+def repair(btf: Btf, elf: ElfObject, hidden_functions: Iterable[int]) -> Repaired:
+    """Complete `btf` from the ELF file; `hidden_functions` are ids of FUNCs to make static.
+
+    Raises:
+        FormatError: BTF and ELF disagree about a section or a variable.
+        NotSupportedError: a .kconfig variable of a type that configuration values cannot have.
+    """
+    repairer = _Repairer(btf, elf)
+    for type_id in hidden_functions:
+        repairer.editor.set_function_linkage(type_id, Linkage.STATIC)
+    for type_id in range(1, len(btf)):
+        if btf.kind(type_id) is Kind.DATASEC:
+            repairer.repair_datasec(type_id)
+    return Repaired(repairer.editor.finish(), repairer.externs, repairer.datasecs)
+
+
+class _Repairer:
+    """One BTF being repaired."""
+
+    def __init__(self, btf: Btf, elf: ElfObject) -> None:
+        self.editor = BtfEditor(btf)
+        self.externs: dict[str, ExternSpec] = {}
+        self.datasecs: dict[str, int] = {}
+        self._btf = btf
+        self._elf = elf
+        self._symbols = {s.name: s for s in elf.symbols if s.binding != STB_LOCAL}
+
+    def repair_datasec(self, type_id: int) -> None:
+        """Repair a DATASEC and the variables it lists."""
+        datasec = self._btf.type(type_id)
+        assert isinstance(datasec, Datasec)
+        if self.datasecs.setdefault(datasec.name, type_id) != type_id:
+            raise self._error(datasec, "is there twice")
+        if datasec.name == _KSYMS:
+            self._note_externs(datasec)
+            self._rewrite_ksyms(type_id, datasec)
+        elif datasec.name == _KCONFIG:
+            self._note_externs(datasec)
+            self._rewrite_kconfig(type_id, datasec)
+        else:
+            self._complete(type_id, datasec)
+
+    def _error(self, datasec: Datasec, problem: str) -> FormatError:
+        return FormatError(self._btf.source, f"DATASEC {datasec.name}", problem)
+
+    def _variable(self, datasec: Datasec, type_id: int) -> Var:
+        found = self._btf.type(type_id)
+        if not isinstance(found, Var):
+            raise self._error(datasec, f"type {type_id} is no variable")
+        return found
+
+    def _complete(self, type_id: int, datasec: Datasec) -> None:
+        """Give a DATASEC its size and offsets, and make its hidden variables static."""
+        section = self._elf.find(datasec.name)
+        if section is None:
+            raise self._error(datasec, "there is no such section")
+        entries = []
+        for entry in datasec.entries:
+            variable = self._variable(datasec, entry.type_id)
+            if variable.linkage is Linkage.GLOBAL:
+                symbol = self._symbols.get(variable.name)
+                if symbol is None or symbol.section != section.number:
+                    raise self._error(datasec, f"variable {variable.name} has no symbol")
+                if datasec.size == 0:
+                    entry = entry._replace(offset=symbol.value)
+                if symbol.hidden:
+                    self.editor.set_variable_linkage(entry.type_id, Linkage.STATIC)
+            if entry.offset + entry.size > section.size:
+                place = f"{entry.size} bytes at {entry.offset} of {section.size}"
+                raise self._error(datasec, f"variable {variable.name} does not fit: {place}")
+            entries.append(entry)
+        self.editor.set_datasec(type_id, section.size, entries)
+
+    def _note_externs(self, datasec: Datasec) -> None:
+        for entry in datasec.entries:
+            found = self._btf.type(entry.type_id)
+            if not isinstance(found, Var | Func):
+                raise self._error(datasec, f"type {entry.type_id} is no variable or function")
+            if found.name in self.externs:
+                raise self._error(datasec, f"{found.name} is declared twice")
+            symbol = self._symbols.get(found.name)
+            type_id = entry.type_id if isinstance(found, Func) else found.type_id
+            weak = symbol is not None and symbol.weak
+            self.externs[found.name] = ExternSpec(found.name, datasec.name, type_id, weak)
+
+    def _rewrite_ksyms(self, type_id: int, datasec: Datasec) -> None:
+        """Turn each kernel symbol into an `int`, and each kernel function into one of its own."""
+        editor, btf = self.editor, self._btf
+        integer = _int32(btf) or editor.add_int(editor.add_string("int"))
+        name = dummy = 0
+        named: set[int] = set()
+        entries = []
+        for position, entry in enumerate(datasec.entries):
+            target = entry.type_id
+            found = btf.type(target)
+            if isinstance(found, Func):
+                name = name or editor.add_string("dummy_ksym")
+                dummy = dummy or editor.add_variable(name, integer)
+                editor.set_function_linkage(target, Linkage.GLOBAL)
+                if btf.kind(found.type_id) is Kind.FUNC_PROTO and found.type_id not in named:
+                    named.add(found.type_id)
+                    editor.name_parameters(found.type_id, name)
+                target = dummy
+            else:
+                editor.set_variable_type(target, integer)
+                editor.set_variable_linkage(target, Linkage.GLOBAL)
+            entries.append(DatasecEntry(target, 4 * position, 4))
+        editor.set_datasec(type_id, 4 * len(entries), entries)
+
+    def _rewrite_kconfig(self, type_id: int, datasec: Datasec) -> None:
+        """Lay the configuration values out: by falling alignment, then by size, then by name."""
+        values = []
+        for entry in datasec.entries:
+            variable = self._variable(datasec, entry.type_id)
+            size, alignment = _extent(self._btf, variable)
+            values.append((-alignment, size, variable.name, entry.type_id))
+            self.editor.set_variable_linkage(entry.type_id, Linkage.GLOBAL)
+        end = 0
+        entries = []
+        for minus_alignment, size, _, variable_id in sorted(values):
+            offset = end // minus_alignment * minus_alignment  # rounds up: both are negative
+            end = offset + size
+            entries.append(DatasecEntry(variable_id, offset, size))
+        self.editor.set_datasec(type_id, end, entries)
+
+
+def _int32(btf: Btf) -> int:
+    for type_id in range(1, len(btf)):
+        if btf.kind(type_id) is Kind.INT:
+            found = btf.type(type_id)
+            if isinstance(found, Int) and found.bits == 32 and found.size == 4:
+                return type_id
+    return 0
+
+
+def _extent(btf: Btf, variable: Var) -> tuple[int, int]:
+    """Size and alignment of a configuration value: a number, an enum, or an array of char."""
+    size = btf.sizeof(variable.type_id)
+    found = btf.type(btf.resolve(variable.type_id))
+    if isinstance(found, Array):
+        found = btf.type(btf.resolve(found.element))
+    if not isinstance(found, Int | Enum | Enum64) or not 0 < found.size <= size <= _VALUE_LIMIT:
+        raise NotSupportedError(
+            f"{btf.source}: .kconfig variable {variable.name}",
+            f"a configuration value is a number, an enum or a string, not {found.kind.name}",
+        )
+    return size, found.size

@@ -1,0 +1,245 @@
+"""The ELF container: header, sections and symbols of a BPF object, checked before use.
+
+Every number that comes from the file is compared with the file before anything is read or
+allocated: sections lie inside the file and do not share bytes, so that whatever is copied from
+them is no larger than the file itself.
+Source: the System V ABI, gabi 4.2, "Object Files"; pyelftools declares the header layouts.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.errors import FormatError
+
+if TYPE_CHECKING:
+    from elftools.construct.lib.container import Container
+    from elftools.elf.structs import ELFStructs
+
+SHF_EXECINSTR = 4
+SHN_UNDEF = 0
+SHN_LORESERVE = 0xFF00
+SHN_XINDEX = 0xFFFF
+STT_OBJECT = 1
+STT_FUNC = 2
+STT_SECTION = 3
+STB_LOCAL = 0
+STB_GLOBAL = 1
+STB_WEAK = 2
+STV_INTERNAL = 1
+STV_HIDDEN = 2
+
+_HEADER_SIZE = 64
+_SECTION_HEADER_SIZE = 64
+_SYMBOL_SIZE = 24
+_NAME_LIMIT = 1024
+"""Longer than any name the kernel takes (512), short enough to bound hostile string tables."""
+_NOBITS_LIMIT = 1 << 28
+"""Bytes of .bss in one object: no data map of this size was seen, and no host should be hurt."""
+_SECTION_FIELDS = (
+    "sh_type",
+    "sh_flags",
+    "sh_offset",
+    "sh_size",
+    "sh_link",
+    "sh_info",
+    "sh_entsize",
+)
+_WITHOUT_BYTES = frozenset({"SHT_NOBITS", "SHT_NULL"})
+
+
+class Section(NamedTuple):
+    """A section header; `type` is spelled as in elf.h, or a number when it is unknown."""
+
+    number: int
+    name: str
+    type: str | int
+    flags: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    entsize: int
+
+    @property
+    def executable(self) -> bool:
+        """Whether it holds code."""
+        return self.type == "SHT_PROGBITS" and bool(self.flags & SHF_EXECINSTR) and self.size > 0
+
+
+class Symbol(NamedTuple):
+    """A symbol; `value` is a byte offset in section number `section` (0: undefined)."""
+
+    name: str
+    type: int
+    binding: int
+    visibility: int
+    section: int
+    value: int
+    size: int
+
+    @property
+    def weak(self) -> bool:
+        """Whether the object can do without it, or prefers another of that name."""
+        return self.binding == STB_WEAK
+
+    @property
+    def hidden(self) -> bool:
+        """Whether other objects cannot see it, though it is global or weak."""
+        return self.visibility in {STV_HIDDEN, STV_INTERNAL}
+
+
+class ElfObject:
+    """The sections and symbols of a relocatable BPF object.
+
+    Raises:
+        FormatError: the bytes are no ELF64 relocatable object for BPF, or contradict themselves.
+    """
+
+    __slots__ = ("_by_name", "_data", "byteorder", "prefix", "sections", "source", "symbols")
+
+    def __init__(self, data: bytes, source: str) -> None:
+        self._data = memoryview(data)
+        self.source = source
+        self.byteorder = self._identify()
+        self.prefix = "<" if self.byteorder == "little" else ">"
+        self.sections = self._read_sections()
+        self._by_name = {section.name: section for section in reversed(self.sections)}
+        self.symbols = self._read_symbols()
+
+    def error(self, where: str, problem: str) -> FormatError:
+        """A FormatError about this object, to raise."""
+        return FormatError(self.source, where, problem)
+
+    def contents(self, section: Section) -> memoryview:
+        """The bytes of a section in the file: none for SHT_NOBITS."""
+        if section.type in _WITHOUT_BYTES:
+            return self._data[:0]
+        return self._data[section.offset : section.offset + section.size]
+
+    def find(self, name: str) -> Section | None:
+        """The first section of that name."""
+        return self._by_name.get(name)
+
+    def _identify(self) -> str:
+        """Check e_ident, and give the byte order."""
+        data = self._data
+        if bytes(data[:4]) != b"\x7fELF":
+            raise self.error("ELF header", "not an ELF file")
+        if len(data) < _HEADER_SIZE:
+            raise self.error("ELF header", f"truncated: {len(data)} bytes of {_HEADER_SIZE}")
+        if data[4] != 2:
+            raise self.error("ELF header", f"class {data[4]}, where BPF objects are 64-bit (2)")
+        if data[5] not in {1, 2}:
+            raise self.error("ELF header", f"unknown byte order {data[5]}")
+        if data[6] != 1:
+            raise self.error("ELF header", f"unknown ELF version {data[6]}")
+        return "little" if data[5] == 1 else "big"
+
+    def _read_sections(self) -> tuple[Section, ...]:
+        layouts = _layouts(self.byteorder)
+        header = layouts.Elf_Ehdr.parse(bytes(self._data[:_HEADER_SIZE]))
+        self._check_header(header)
+        start, count = header["e_shoff"], header["e_shnum"]
+        if count == 0 and start != 0:
+            count = layouts.Elf_Shdr.parse(self._header_bytes(start, 0))["sh_size"]
+        if count == 0:
+            raise self.error("ELF header", "no sections")
+        self._header_bytes(start, count - 1)
+        raw = [layouts.Elf_Shdr.parse(self._header_bytes(start, i)) for i in range(count)]
+        sections = [
+            Section(number, "", *(fields[name] for name in _SECTION_FIELDS))
+            for number, fields in enumerate(raw)
+        ]
+        self._check_bounds(sections)
+        names_index = header["e_shstrndx"]
+        if names_index == SHN_XINDEX:
+            names_index = sections[0].link
+        names = self._strings(sections, names_index, "section names")
+        return tuple(
+            section._replace(
+                name=self._name(names, fields["sh_name"], f"section {section.number}"),
+                size=0 if section.type == "SHT_NULL" else section.size,
+            )
+            for section, fields in zip(sections, raw, strict=True)
+        )
+
+    def _check_header(self, header: Container) -> None:
+        if header["e_type"] != "ET_REL":
+            raise self.error("ELF header", f"type {header['e_type']}, not ET_REL as of clang -c")
+        if header["e_machine"] not in {"EM_BPF", "EM_NONE"}:
+            raise self.error("ELF header", f"machine {header['e_machine']}, not EM_BPF")
+        if header["e_shentsize"] != _SECTION_HEADER_SIZE:
+            raise self.error("ELF header", f"section headers of {header['e_shentsize']} bytes")
+
+    def _header_bytes(self, start: int, index: int) -> bytes:
+        offset = start + index * _SECTION_HEADER_SIZE
+        if offset + _SECTION_HEADER_SIZE > len(self._data):
+            raise self.error(
+                "section headers", f"number {index} at {offset} is beyond the end of the file"
+            )
+        return bytes(self._data[offset : offset + _SECTION_HEADER_SIZE])
+
+    def _check_bounds(self, sections: list[Section]) -> None:
+        total = nobits = 0
+        for section in sections:
+            where = f"section {section.number}"
+            if section.type == "SHT_NOBITS":
+                nobits += section.size
+            elif section.type != "SHT_NULL":
+                if section.offset + section.size > len(self._data):
+                    raise self.error(
+                        where,
+                        f"{section.size} bytes at {section.offset} do not fit in the file "
+                        f"({len(self._data)} bytes)",
+                    )
+                total += section.size
+        if total > len(self._data):
+            raise self.error("section headers", "sections overlap: together larger than the file")
+        if nobits > _NOBITS_LIMIT:
+            raise self.error("section headers", f"{nobits} bytes of .bss: the limit is 256 MiB")
+
+    def _strings(self, sections: list[Section], index: int, what: str) -> bytes:
+        if not 0 < index < len(sections) or sections[index].type != "SHT_STRTAB":
+            raise self.error(what, f"section {index} is no string table")
+        return bytes(self.contents(sections[index]))
+
+    def _name(self, strings: bytes, offset: int, where: str) -> str:
+        end = strings.find(b"\0", offset, offset + _NAME_LIMIT)
+        if end < 0:
+            raise self.error(where, f"no name at {offset} of the string table")
+        return strings[offset:end].decode(errors="backslashreplace")
+
+    def _read_symbols(self) -> tuple[Symbol, ...]:
+        tables = [section for section in self.sections if section.type == "SHT_SYMTAB"]
+        if len(tables) != 1:
+            problem = "more than one" if tables else "none (stripped with more than -g?)"
+            raise self.error("symbol table", problem)
+        table = tables[0]
+        if table.entsize != _SYMBOL_SIZE or table.size % _SYMBOL_SIZE:
+            raise self.error(
+                "symbol table", f"{table.size} bytes of {table.entsize}-byte symbols, not 24"
+            )
+        strings = self._strings(list(self.sections), table.link, "symbol names")
+        symbols = []
+        entries = struct.iter_unpack(f"{self.prefix}IBBHQQ", self.contents(table))
+        for index, (name, info, other, section, value, size) in enumerate(entries):
+            if len(self.sections) <= section < SHN_LORESERVE:
+                raise self.error(f"symbol {index}", f"in section {section}, which does not exist")
+            text = self._name(strings, name, f"symbol {index}") if name else ""
+            symbols.append(Symbol(text, info & 15, info >> 4, other & 3, section, value, size))
+        return tuple(symbols)
+
+
+def _layouts(byteorder: str) -> ELFStructs:
+    """The layouts of ELF headers as pyelftools declares them.
+
+    Its ELFFile would import the DWARF and ARM readers too: 20 ms more at start-up.
+    """
+    from elftools.elf.structs import ELFStructs
+
+    layouts = ELFStructs(little_endian=byteorder == "little", elfclass=64)
+    layouts.create_basic_structs()
+    layouts.create_advanced_structs("ET_REL", "EM_BPF")
+    return layouts

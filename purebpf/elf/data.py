@@ -1,0 +1,92 @@
+"""Global variables: each data section becomes an ARRAY map with one value, the section's image.
+
+Source: libbpf, bpf_object__init_internal_map; kernel 5.2 (global data), 5.5 (BPF_F_MMAPABLE).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.btf.types import Datasec, Linkage, Var
+from purebpf.elf.btf_repair import Repaired
+from purebpf.elf.container import ElfObject, Section
+from purebpf.spec import MapSpec, VariableSpec
+
+ARRAY = 2
+BPF_F_RDONLY_PROG = 1 << 7
+BPF_F_MMAPABLE = 1 << 10
+
+_KINDS = {".data": "SHT_PROGBITS", ".rodata": "SHT_PROGBITS", ".bss": "SHT_NOBITS"}
+
+
+class Data(NamedTuple):
+    """Data maps by section index, and the variables in them by name."""
+
+    maps: dict[int, MapSpec]
+    variables: dict[str, VariableSpec]
+
+
+def read_data(types: Repaired | None, elf: ElfObject) -> Data:
+    """The maps of .data*, .rodata* and .bss*, and the global variables that BTF describes.
+
+    A section that BTF does not describe (.rodata.str1.1: string literals) has no variables.
+
+    Raises:
+        FormatError: two data sections, or two variables, of one name.
+    """
+    maps: dict[int, MapSpec] = {}
+    variables: dict[str, VariableSpec] = {}
+    names: set[str] = set()
+    for section in elf.sections:
+        if not _is_data(section):
+            continue
+        if section.name in names:
+            raise elf.error(f"section {section.name}", "is there twice")
+        names.add(section.name)
+        type_id, found = _variables(types, section)
+        maps[section.number] = _map(elf, section, type_id, mappable=bool(found))
+        for variable in found:
+            if variables.setdefault(variable.name, variable) is not variable:
+                raise elf.error(f"variable {variable.name}", "is defined twice")
+    return Data(maps, variables)
+
+
+def _is_data(section: Section) -> bool:
+    stem = "." + section.name[1:].partition(".")[0]
+    return section.name.startswith(".") and section.size > 0 and _KINDS.get(stem) == section.type
+
+
+def _variables(types: Repaired | None, section: Section) -> tuple[int, list[VariableSpec]]:
+    """The id of a section's DATASEC, or 0, and the variables that are not static or hidden."""
+    if types is None or section.name not in types.datasecs:
+        return 0, []
+    btf, type_id = types.btf, types.datasecs[section.name]
+    datasec = btf.type(type_id)
+    assert isinstance(datasec, Datasec)
+    found = []
+    for entry in datasec.entries:
+        variable = btf.type(entry.type_id)
+        if isinstance(variable, Var) and variable.linkage is Linkage.GLOBAL:
+            found.append(
+                VariableSpec(
+                    variable.name, section.name, entry.offset, entry.size, variable.type_id
+                )
+            )
+    return type_id, found
+
+
+def _map(elf: ElfObject, section: Section, type_id: int, *, mappable: bool) -> MapSpec:
+    read_only = section.name.startswith(".rodata")
+    contents = bytes(elf.contents(section))
+    return MapSpec(
+        name=section.name,
+        type=ARRAY,
+        key_size=4,
+        value_size=section.size,
+        max_entries=1,
+        flags=BPF_F_RDONLY_PROG * read_only | BPF_F_MMAPABLE * mappable,
+        value_type_id=type_id,
+        section=section.name,
+        contents=contents or bytes(section.size),
+        frozen=read_only,
+    )

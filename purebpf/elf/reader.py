@@ -1,0 +1,265 @@
+"""`read_object`: an object file as an ObjectSpec. The rooms' other files each know one part of it.
+
+Nothing of the host is asked: the same bytes give the same spec on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import BinaryIO, Protocol, TypeVar, runtime_checkable
+
+from purebpf.abi.sections import find_section
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import Kind
+from purebpf.elf.btf_ext import EMPTY, BtfExt, read_btf_ext
+from purebpf.elf.btf_repair import Repaired, repair
+from purebpf.elf.container import ElfObject
+from purebpf.elf.data import read_data
+from purebpf.elf.functions import Function, Functions, find_functions
+from purebpf.elf.maps import MAPS, read_maps, with_contents
+from purebpf.elf.relocations import RawRelocation, Resolver, Targets, read_relocations
+from purebpf.errors import NotSupportedError
+from purebpf.spec import (
+    CoreRelocation,
+    FunctionSpec,
+    LineInfo,
+    ObjectSpec,
+    ProgramSpec,
+    RelocationKind,
+)
+
+
+@runtime_checkable
+class Path(Protocol):
+    """os.PathLike[str]; this room does not import os."""
+
+    def __fspath__(self) -> str:
+        """The path as a str."""
+        ...
+
+
+Source = str | Path | bytes | bytearray | memoryview | BinaryIO
+
+_TEXT = ".text"
+_SIZE_LIMIT = 1 << 28
+"""Bytes of an object file: objects are kilobytes; this keeps /dev/zero from filling memory."""
+_REFERENCES = {RelocationKind.CALL, RelocationKind.FUNCTION}
+_Placed = TypeVar("_Placed", CoreRelocation, LineInfo)
+
+
+def read_object(source: Source) -> ObjectSpec:
+    """What an object file of clang (`-target bpf -c`) or `bpftool gen object` says.
+
+    Args:
+        source: a path, the bytes, or a binary file. Objects of either byte order are read; code
+            stays in the order of the file.
+
+    Pointers that are stored in .data or .rodata are not relocated, as in libbpf; a
+    RuntimeWarning says so.
+
+    Raises:
+        FormatError: the file is not a BPF object, or is damaged; says where.
+        LinkError: it refers to something that it neither defines nor declares.
+        NotSupportedError: it has maps of a kind that is not read here: the `maps` section of
+            before libbpf 1.0, or struct_ops.
+        OSError: the file cannot be opened.
+    """
+    data, path = _read(source)
+    elf = ElfObject(data, path or "bytes")
+    _refuse(elf)
+    functions = find_functions(elf)
+    raw = read_relocations(elf)
+    types, ext = _types(elf, functions)
+    placed = read_maps(types, elf)
+    globals_ = read_data(types, elf)
+    _warn(elf, raw, globals_.maps)
+    maps_section = elf.find(MAPS)
+    maps_index = maps_section.number if maps_section is not None else 0
+    targets = Targets(
+        functions,
+        maps_index,
+        {m.offset: m.spec.name for m in placed},
+        {index: spec.name for index, spec in globals_.maps.items()},
+        types.externs if types is not None else {},
+    )
+    specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
+    programs = _programs(functions, specs)
+    maps = with_contents(placed, raw.get(maps_index, []), elf, functions, programs)
+    return ObjectSpec(
+        name=_name(path),
+        source=elf.source,
+        byteorder=elf.byteorder,
+        license=_license(elf),
+        programs=programs,
+        functions=specs,
+        maps={**maps, **{spec.name: spec for spec in globals_.maps.values()}},
+        variables=globals_.variables,
+        externs=targets.externs,
+        btf=types.btf if types is not None else None,
+    )
+
+
+def _read(source: Source) -> tuple[bytes, str]:
+    """The bytes, and the path or ""."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), ""
+    if isinstance(source, str | Path):
+        path = source if isinstance(source, str) else source.__fspath__()
+        with open(path, "rb") as file:
+            return file.read(_SIZE_LIMIT), path
+    name = getattr(source, "name", "")
+    return source.read(_SIZE_LIMIT), name if isinstance(name, str) else ""
+
+
+def _name(path: str) -> str:
+    """The object's name: the file's up to its first dot, of characters the kernel allows."""
+    stem = path.rpartition("/")[2].partition(".")[0] or "object"
+    return re.sub(r"[^A-Za-z0-9_]", "_", stem)
+
+
+def _refuse(elf: ElfObject) -> None:
+    """Say no to maps that would otherwise be missing without a word."""
+    for section in elf.sections:
+        if not section.size:
+            continue
+        if section.name == "maps" or section.name.startswith("maps/"):
+            raise NotSupportedError(
+                f"{elf.source}: section {section.name!r}",
+                "maps without BTF, as before libbpf 1.0, are not read; declare them in "
+                'SEC(".maps") and compile with -g',
+            )
+        if section.name.removeprefix("?") in {".struct_ops", ".struct_ops.link"}:
+            raise NotSupportedError(
+                f"{elf.source}: section {section.name!r}", "struct_ops maps are not read yet"
+            )
+
+
+def _warn(
+    elf: ElfObject, raw: Mapping[int, list[RawRelocation]], data_sections: Iterable[int]
+) -> None:
+    for index in data_sections:
+        if count := len(raw.get(index, ())):
+            warnings.warn(
+                f"{elf.source}: {elf.sections[index].name} holds {count} pointers, which stay "
+                "unrelocated: programs will read what clang left there",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _license(elf: ElfObject) -> str:
+    """The license up to its NUL; none is none, and the kernel does not take that for GPL."""
+    section = elf.find("license")
+    if section is None:
+        return ""
+    text = bytes(elf.contents(section)).partition(b"\0")[0]
+    return text.decode(errors="backslashreplace")
+
+
+def _types(elf: ElfObject, functions: Functions) -> tuple[Repaired | None, BtfExt]:
+    """The repaired BTF, or None when there is none, and the tables of .BTF.ext."""
+    section, ext_section = elf.find(".BTF"), elf.find(".BTF.ext")
+    if section is None or not section.size:
+        return None, EMPTY
+    btf = Btf(elf.contents(section), source=f"{elf.source} .BTF")
+    if btf.byteorder != elf.byteorder:
+        raise elf.error("section .BTF", f"is {btf.byteorder}-endian, unlike the file")
+    ext = EMPTY
+    if ext_section is not None and ext_section.size:
+        ext = read_btf_ext(elf.contents(ext_section), btf, elf.source)
+    for name, table in ext.functions.items():
+        for offset, type_id in table.items():
+            if btf.kind(type_id) is not Kind.FUNC:
+                raise elf.error(f".BTF.ext {name}+{offset:#x}", f"type {type_id} is no function")
+    hidden = [
+        type_id
+        for function in functions.by_key.values()
+        if function.linkage == "static" and not function.local
+        if (type_id := _type_id(ext, function))
+    ]
+    return repair(btf, elf, hidden), ext
+
+
+def _type_id(ext: BtfExt, function: Function) -> int:
+    return ext.functions.get(function.section.name, {}).get(function.start, 0)
+
+
+def _functions(
+    elf: ElfObject, functions: Functions, resolver: Resolver, ext: BtfExt
+) -> dict[str, FunctionSpec]:
+    return {
+        key: FunctionSpec(
+            name=function.name,
+            section=function.section.name,
+            section_offset=function.start,
+            code=bytes(elf.contents(function.section)[function.start : function.end]),
+            linkage=function.linkage,
+            type_id=_type_id(ext, function),
+            relocations=resolver.references(function),
+            core_relocations=_own(ext.core_relocations, function),
+            line_info=_own(ext.lines, function),
+        )
+        for key, function in functions.by_key.items()
+    }
+
+
+def _own(table: Mapping[str, list[_Placed]], function: Function) -> tuple[_Placed, ...]:
+    """The records of a section's table that lie in a function, counted from its start."""
+    records = table.get(function.section.name, [])
+    first = bisect_left(records, function.start, key=attrgetter("offset"))
+    last = bisect_left(records, function.end, key=attrgetter("offset"))
+    return tuple(
+        record._replace(offset=record.offset - function.start) for record in records[first:last]
+    )
+
+
+def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[str, ProgramSpec]:
+    """The entry points: global functions of sections other than .text.
+
+    In a section that the table does not name exactly, one that others call is a subprogram.
+    """
+    called = {
+        relocation.target
+        for spec in specs.values()
+        for relocation in spec.relocations
+        if relocation.kind in _REFERENCES
+    }
+    return {
+        function.name: _program(function)
+        for key, function in functions.by_key.items()
+        if not function.local and function.section.name != _TEXT
+        if _is_known(function.section.name) or key not in called
+    }
+
+
+def _is_known(section: str) -> bool:
+    """Whether libbpf, which takes no tail where no target belongs, would know the section."""
+    found = find_section(section)
+    if found is None:
+        return False
+    return found.definition.extras or section.removeprefix("?") == found.definition.prefix
+
+
+def _program(function: Function) -> ProgramSpec:
+    section = function.section.name
+    found = find_section(section)
+    if found is None:
+        return ProgramSpec(
+            function.name, function.key, section, "", 0, 0, autoload=not section.startswith("?")
+        )
+    definition, target, autoload = found
+    return ProgramSpec(
+        name=function.name,
+        function=function.key,
+        section=section,
+        sec_prefix=definition.prefix,
+        type=definition.type,
+        attach_type=definition.attach_type,
+        attach_target=target,
+        flags=definition.flags,
+        autoload=autoload,
+    )

@@ -1,0 +1,230 @@
+"""What the instructions of a function refer to: relocation sections, and calls that need none.
+
+clang writes SHT_REL: what is added to the symbol stands in the instruction. For a call it is the
+distance in instructions less one, counted from the symbol; for an address, bytes. A call inside
+a section has no relocation at all, its distance is already right.
+Source: llvm/docs/BPF relocations ("Documentation/bpf/llvm_reloc.rst" of the kernel).
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import NamedTuple
+
+from purebpf.abi.instruction import CALL, INSN_SIZE, LD_IMM64, PSEUDO_CALL
+from purebpf.elf.container import (
+    SHN_LORESERVE,
+    SHN_UNDEF,
+    STB_LOCAL,
+    STT_SECTION,
+    ElfObject,
+    Section,
+    Symbol,
+)
+from purebpf.elf.functions import Function, Functions
+from purebpf.errors import FormatError, LinkError
+from purebpf.spec import ExternSpec, Relocation, RelocationKind
+
+R_BPF_NONE = 0
+R_BPF_64_64 = 1
+R_BPF_64_ABS64 = 2
+R_BPF_64_32 = 10
+
+_OPCODE = {R_BPF_64_64: LD_IMM64, R_BPF_64_32: CALL}
+_LAYOUTS = {"SHT_REL": "QQ", "SHT_RELA": "QQq"}
+
+
+class RawRelocation(NamedTuple):
+    """A relocation as in the file; `addend` is None when it stands in the place itself."""
+
+    offset: int
+    type: int
+    symbol: Symbol
+    addend: int | None
+
+
+class Targets(NamedTuple):
+    """What relocations can lead to.
+
+    `maps` is by offset in the section number `maps_section`; `data` names the maps of data
+    sections by section index.
+    """
+
+    functions: Functions
+    maps_section: int
+    maps: Mapping[int, str]
+    data: Mapping[int, str]
+    externs: Mapping[str, ExternSpec]
+
+
+def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
+    """Every relocation, by the index of the section it applies to, sorted by offset.
+
+    Raises:
+        FormatError: a table that is malformed, or names a section or symbol that is not there.
+    """
+    found: dict[int, list[RawRelocation]] = {}
+    for table in elf.sections:
+        if table.type in _LAYOUTS and table.size:
+            if not 0 < table.info < len(elf.sections):
+                problem = f"applies to section {table.info}, which does not exist"
+                raise elf.error(f"section {table.name}", problem)
+            found.setdefault(table.info, []).extend(_read_table(elf, table))
+    for relocations in found.values():
+        relocations.sort(key=itemgetter(0))
+    return found
+
+
+def _read_table(elf: ElfObject, table: Section) -> Iterator[RawRelocation]:
+    layout = struct.Struct(elf.prefix + _LAYOUTS[str(table.type)])
+    if table.entsize != layout.size or table.size % layout.size:
+        problem = f"{table.size} bytes of {table.entsize}-byte relocations"
+        raise elf.error(f"section {table.name}", problem)
+    size = elf.sections[table.info].size
+    for offset, info, *addend in layout.iter_unpack(elf.contents(table)):
+        kind, symbol = info & 0xFFFFFFFF, info >> 32
+        if kind == R_BPF_NONE:
+            continue
+        where = f"relocation of {elf.sections[table.info].name}+{offset:#x}"
+        if symbol >= len(elf.symbols):
+            raise elf.error(where, f"symbol {symbol} does not exist")
+        if offset >= size:
+            raise elf.error(where, f"the section has {size} bytes")
+        yield RawRelocation(offset, kind, elf.symbols[symbol], *(addend or (None,)))
+
+
+class Resolver:
+    """Finds what each instruction of an object refers to."""
+
+    def __init__(
+        self, elf: ElfObject, raw: Mapping[int, list[RawRelocation]], targets: Targets
+    ) -> None:
+        self._elf = elf
+        self._raw = raw
+        self._targets = targets
+        self._source_first = elf.byteorder == "big"
+
+    def references(self, function: Function) -> tuple[Relocation, ...]:
+        """The relocations of a function, by offset from its start.
+
+        Raises:
+            FormatError: a relocation of an unknown kind, or one that does not fit its place.
+            LinkError: the symbol is neither defined nor declared as an extern, or is no map.
+        """
+        relocations = self._raw.get(function.section.number, [])
+        first = bisect_left(relocations, function.start, key=itemgetter(0))
+        last = bisect_left(relocations, function.end, key=itemgetter(0))
+        found: dict[int, Relocation] = {}
+        for raw in relocations[first:last]:
+            offset = raw.offset - function.start
+            if offset in found:
+                raise self._error(function, raw.offset, "two relocations of one instruction")
+            found[offset] = self._resolve(function, raw)
+        for offset in self._calls(function):
+            if offset not in found:
+                found[offset] = self._call_within(function, offset)
+        return tuple(found[offset] for offset in sorted(found))
+
+    def _error(self, function: Function, offset: int, problem: str) -> FormatError:
+        return self._elf.error(f"{function.name} at {function.section.name}+{offset:#x}", problem)
+
+    def _imm(self, function: Function, offset: int) -> int:
+        code = self._elf.contents(function.section)
+        imm: int = struct.unpack_from(self._elf.prefix + "i", code, offset + 4)[0]
+        return imm
+
+    def _source_register(self, registers: int) -> int:
+        return registers & 15 if self._source_first else registers >> 4
+
+    def _calls(self, function: Function) -> Iterator[int]:
+        """Offsets, from the function's start, of calls of BPF functions."""
+        code = bytes(self._elf.contents(function.section)[function.start : function.end])
+        opcodes, registers = code[::INSN_SIZE], code[1::INSN_SIZE]
+        position = opcodes.find(CALL)
+        while position >= 0:
+            if self._source_register(registers[position]) == PSEUDO_CALL:
+                yield position * INSN_SIZE
+            position = opcodes.find(CALL, position + 1)
+
+    def _call_within(self, function: Function, offset: int) -> Relocation:
+        place = function.start + offset
+        target = place + (self._imm(function, place) + 1) * INSN_SIZE
+        return self._call(function, offset, function.section.number, target)
+
+    def _call(self, function: Function, offset: int, section: int, target: int) -> Relocation:
+        called = self._targets.functions.at(section, target)
+        if called is None:
+            problem = f"calls {self._elf.sections[section].name}{target:+#x}: no function is there"
+            raise self._error(function, function.start + offset, problem)
+        return Relocation(offset, RelocationKind.CALL, called.key)
+
+    def _resolve(self, function: Function, raw: RawRelocation) -> Relocation:
+        code = self._elf.contents(function.section)
+        expected = _OPCODE.get(raw.type)
+        if expected is None:
+            raise self._error(function, raw.offset, f"unknown relocation type {raw.type}")
+        if raw.offset % INSN_SIZE or code[raw.offset] != expected:
+            problem = f"relocation type {raw.type} does not fit the instruction"
+            raise self._error(function, raw.offset, problem)
+        offset = raw.offset - function.start
+        if raw.symbol.section == SHN_UNDEF:
+            return Relocation(offset, RelocationKind.EXTERN, self._extern(function, raw.symbol))
+        if raw.symbol.section >= SHN_LORESERVE:
+            raise self._unusable(raw, "is a common or absolute symbol; is it not initialised?")
+        if expected == CALL:
+            return self._resolve_call(function, raw)
+        return self._resolve_address(function, raw)
+
+    def _extern(self, function: Function, symbol: Symbol) -> str:
+        if symbol.name not in self._targets.externs:
+            raise LinkError(
+                self._elf.source,
+                symbol.name or "a nameless symbol",
+                f"{function.name} refers to it, but it is neither defined here nor declared "
+                "with __ksym or __kconfig",
+            )
+        return symbol.name
+
+    def _resolve_call(self, function: Function, raw: RawRelocation) -> Relocation:
+        code = self._elf.contents(function.section)
+        if self._source_register(code[raw.offset + 1]) != PSEUDO_CALL:
+            raise self._error(function, raw.offset, "relocation of a helper call")
+        addend = raw.addend
+        if addend is None:
+            addend = (self._imm(function, raw.offset) + 1) * INSN_SIZE
+        target = raw.symbol.value + addend
+        return self._call(function, raw.offset - function.start, raw.symbol.section, target)
+
+    def _resolve_address(self, function: Function, raw: RawRelocation) -> Relocation:
+        """An ld_imm64: of a function, a map, or a place in a data section."""
+        targets, symbol = self._targets, raw.symbol
+        addend = raw.addend if raw.addend is not None else self._imm(function, raw.offset)
+        place = symbol.value + addend
+        offset = raw.offset - function.start
+        if symbol.section in targets.functions.by_section:
+            called = targets.functions.at(symbol.section, place)
+            if called is None:
+                raise self._unusable(raw, f"{place:+#x} is not where a function starts")
+            return Relocation(offset, RelocationKind.FUNCTION, called.key)
+        if symbol.section in targets.data:
+            size = self._elf.sections[symbol.section].size
+            if not 0 <= place < size:
+                raise self._error(function, raw.offset, f"{place:#x} is outside of {size} bytes")
+            return Relocation(offset, RelocationKind.DATA, targets.data[symbol.section], place)
+        if symbol.section == targets.maps_section:
+            name = targets.maps.get(symbol.value)
+            if name is None or symbol.binding == STB_LOCAL:
+                raise self._unusable(raw, "is no map that other objects could see (static?)")
+            return Relocation(offset, RelocationKind.MAP, name)
+        section = self._elf.sections[symbol.section].name
+        raise self._unusable(raw, f"is in section {section}, which holds nothing that can be used")
+
+    def _unusable(self, raw: RawRelocation, problem: str) -> LinkError:
+        symbol = raw.symbol
+        name = symbol.name
+        if symbol.type == STT_SECTION and 0 < symbol.section < len(self._elf.sections):
+            name = self._elf.sections[symbol.section].name
+        return LinkError(self._elf.source, name or "a nameless symbol", problem)

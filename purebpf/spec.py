@@ -1,0 +1,301 @@
+"""What an object file says, as data: frozen, comparable, the same on every machine.
+
+`purebpf.read_object` makes an `ObjectSpec`; `.set()`, `.only()` and `.resize()` give a changed
+copy; `purebpf.load` turns one into kernel objects. Nothing here knows a kernel.
+
+Offsets are in bytes: a program counter of `n` instructions is the offset `8 * n`; those of a
+function's relocations and lines count from its first instruction. Type ids are ids in
+`ObjectSpec.btf`, which is the BTF that will be uploaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
+
+from purebpf.btf.parse import Btf
+from purebpf.errors import SchemaError
+
+_PROG_ARRAY = 3
+
+
+class RelocationKind(Enum):
+    """What an instruction refers to."""
+
+    MAP = "map"  # ld_imm64 of a map
+    DATA = "data"  # ld_imm64 of an address inside a data section's map
+    CALL = "call"  # call of a BPF function
+    FUNCTION = "function"  # ld_imm64 of a BPF function's address (callbacks)
+    EXTERN = "extern"  # a .ksyms or .kconfig symbol, or a kfunc
+
+
+class Relocation(NamedTuple):
+    """One reference of an instruction.
+
+    `target` is a key of `ObjectSpec.maps` (MAP, DATA), of `ObjectSpec.functions` (CALL, FUNCTION)
+    or a symbol's name (EXTERN). `addend` is the byte offset inside the map's value (DATA).
+    """
+
+    offset: int
+    kind: RelocationKind
+    target: str
+    addend: int = 0
+
+
+class CoreRelocation(NamedTuple):
+    """A record of .BTF.ext: instruction `offset` depends on `access` within `type_id`.
+
+    `access` is the raw accessor string ("0:1:2"); `kind` is enum bpf_core_relo_kind, 0 to 12.
+    """
+
+    offset: int
+    type_id: int
+    access: str
+    kind: int
+
+
+class LineInfo(NamedTuple):
+    """A source line: `file_name` and `line` are string offsets in the object's BTF."""
+
+    offset: int
+    file_name: int
+    line: int
+    line_col: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """A function as compiled: its own code and what that code refers to.
+
+    Every call of another BPF function has a relocation, also where clang emitted none.
+    `linkage` is "global", "static" or "weak"; `type_id` is its BTF FUNC, or 0.
+    """
+
+    name: str
+    section: str
+    section_offset: int
+    code: bytes = field(repr=False)
+    linkage: str
+    type_id: int = 0
+    relocations: tuple[Relocation, ...] = field(default=(), repr=False)
+    core_relocations: tuple[CoreRelocation, ...] = field(default=(), repr=False)
+    line_info: tuple[LineInfo, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSpec:
+    """An entry point: a function in a program section.
+
+    `type` is enum bpf_prog_type, `attach_type` enum bpf_attach_type; both are 0 when the section
+    name is not in the table (`sec_prefix` is then ""). `attach_target` is what follows the prefix:
+    "sched/sched_switch" of "tracepoint/sched/sched_switch".
+    """
+
+    name: str
+    function: str
+    section: str
+    sec_prefix: str
+    type: int
+    attach_type: int
+    attach_target: str = ""
+    flags: int = 0
+    autoload: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapSpec:
+    """A map to create. Sizes in bytes; `type` is enum bpf_map_type.
+
+    A data section is a map too (an ARRAY with one entry): `contents` is its image and `section`
+    its name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name).
+    `initial` lists static contents: (slot, name of a map or program).
+    """
+
+    name: str
+    type: int
+    key_size: int
+    value_size: int
+    max_entries: int
+    flags: int = 0
+    key_type_id: int = 0
+    value_type_id: int = 0
+    pinning: int = 0
+    numa_node: int | None = None
+    map_extra: int = 0
+    inner: MapSpec | None = None
+    initial: tuple[tuple[int, str], ...] = ()
+    section: str = ""
+    contents: bytes = field(default=b"", repr=False)
+    frozen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VariableSpec:
+    """A global variable: `size` bytes at `offset` in the value of map `map`, of type `type_id`."""
+
+    name: str
+    map: str
+    offset: int
+    size: int
+    type_id: int
+
+
+class ExternSpec(NamedTuple):
+    """A name that the object leaves to the kernel: a symbol or function of .ksyms, or a .kconfig.
+
+    `type_id` is the BTF type it was declared with, for a kernel function its FUNC; it differs
+    from that of its VAR in `ObjectSpec.btf`, which had to be made acceptable. A `weak` one may
+    be missing.
+    """
+
+    name: str
+    section: str
+    type_id: int
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ObjectSpec:
+    """Everything an object file says; its methods give a changed copy.
+
+    Attributes:
+        name: the file's name up to the first dot, of characters the kernel allows in names.
+        source: the path it was read from, or "bytes".
+        byteorder: "little" or "big", of code and BTF alike.
+        license: as in the file; "" when it has none, which is not GPL.
+        programs: the entry points.
+        functions: the code of programs and subprograms. The key is the function's name, but for
+            a static one whose name is taken: `name@section+0xoffset`.
+        maps: the declared maps, and one for each data section.
+        variables: the globals that are neither static nor hidden.
+        externs: what the kernel has to supply.
+        btf: the types; None when the object was compiled without -g.
+    """
+
+    name: str
+    source: str
+    byteorder: str
+    license: str
+    programs: Mapping[str, ProgramSpec]
+    functions: Mapping[str, FunctionSpec]
+    maps: Mapping[str, MapSpec]
+    variables: Mapping[str, VariableSpec]
+    externs: Mapping[str, ExternSpec] = field(default_factory=dict)
+    btf: Btf | None = None
+
+    def set(self, /, **values: Any) -> ObjectSpec:
+        """Give global variables their first values: `spec.set(target_pid=1234)`.
+
+        Values are what BTF makes of the variable's type, or its bytes.
+
+        Raises:
+            KeyError: there is no such variable; lists those with a similar name.
+            SchemaError: a value that does not fit its type.
+        """
+        from purebpf.btf.codec import codec
+
+        images: dict[str, bytearray] = {}
+        for name, value in values.items():
+            variable = _lookup(self.variables, name, f"{self.source}: no global variable")
+            assert self.btf is not None  # variables come from BTF
+            image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
+            encoded = codec(self.btf, variable.type_id).encode(value)
+            if len(encoded) > variable.size:
+                raise SchemaError(f"{self.source}: variable {name} has {variable.size} bytes")
+            image[variable.offset : variable.offset + len(encoded)] = encoded
+        changed = {
+            name: replace(self.maps[name], contents=bytes(image)) for name, image in images.items()
+        }
+        return replace(self, maps={**self.maps, **changed})
+
+    def only(self, *programs: str) -> ObjectSpec:
+        """Keep these programs, and load them even if they are `SEC("?...")`.
+
+        All maps stay: user space may want one that no program uses. A PROG_ARRAY's slots for
+        programs that went are empty.
+
+        Raises:
+            KeyError: there is no such program; lists those with a similar name.
+        """
+        kept = {
+            name: replace(_lookup(self.programs, name, f"{self.source}: no program"), autoload=True)
+            for name in programs
+        }
+        gone = self.programs.keys() - kept.keys()
+        maps = {name: _without_slots(spec, gone) for name, spec in self.maps.items()}
+        return replace(self, programs=kept, maps=maps)
+
+    def resize(self, /, **max_entries: int) -> ObjectSpec:
+        """Change how many entries maps hold: `spec.resize(counts=100_000)`.
+
+        Raises:
+            KeyError: there is no such map; lists those with a similar name.
+            SchemaError: a number that is no 32-bit count, or the map of a data section, which
+                has one entry by nature.
+        """
+        changed = {}
+        for name, count in max_entries.items():
+            spec = _lookup(self.maps, name, f"{self.source}: no map")
+            if spec.section or not 0 <= count < 1 << 32:
+                raise SchemaError(f"{self.source}: map {name} cannot have {count} entries")
+            changed[name] = replace(spec, max_entries=count)
+        return replace(self, maps={**self.maps, **changed})
+
+    def __repr__(self) -> str:
+        return (
+            f"<ObjectSpec {self.name}: {len(self.programs)} programs, {len(self.maps)} maps, "
+            f"{len(self.variables)} variables>"
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.source} ({self.byteorder}-endian, license {self.license or 'none'})"]
+        for program in self.programs.values():
+            count = len(self.functions[program.function].code) // 8
+            optional = "" if program.autoload else ", not loaded by default"
+            lines.append(
+                f"  program {program.name}: {program.section}, {count} instructions{optional}"
+            )
+        for spec in self.maps.values():
+            sizes = f"key {spec.key_size}, value {spec.value_size}, {spec.max_entries} entries"
+            lines.append(
+                f"  map {spec.name}: {_map_type(spec.type)}, {sizes}, flags {spec.flags:#x}"
+            )
+        for variable in self.variables.values():
+            place = f"{variable.map}+{variable.offset}, {variable.size} bytes"
+            lines.append(f"  variable {variable.name}: {place}")
+        lines += (f"  extern {extern.name}: {extern.section}" for extern in self.externs.values())
+        return "\n".join(lines)
+
+
+_Spec = TypeVar("_Spec")
+
+
+def _lookup(found: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
+    """`found[name]`, or a KeyError that helps with spelling."""
+    if name in found:
+        return found[name]
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, found)
+    raise KeyError(
+        f"{problem} {name!r}; {'similar: ' + ', '.join(close) if close else 'none like it'}"
+    )
+
+
+def _map_type(number: int) -> str:
+    """The name of a map type, or its number when the kernel has invented more."""
+    from purebpf.abi.bpf import bpf_map_type
+
+    try:
+        return bpf_map_type(number).name.removeprefix("BPF_MAP_TYPE_")
+    except ValueError:
+        return f"type {number}"
+
+
+def _without_slots(spec: MapSpec, programs: Collection[str]) -> MapSpec:
+    """`spec` without static contents that are among `programs`."""
+    if spec.type != _PROG_ARRAY:
+        return spec
+    return replace(spec, initial=tuple(slot for slot in spec.initial if slot[1] not in programs))
