@@ -1,0 +1,164 @@
+"""Linking: a program and every function it may call or pass on, as one run of instructions.
+
+The kernel knows no linker: each program is loaded with its own copy of the subprograms it
+needs, one after the other, and calls are distances between them. A subprogram is placed when its
+first caller is read, followed by what it calls itself (the order of libbpf's
+bpf_object__reloc_code), once however often it is called, itself included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+
+from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
+from purebpf.btf.core import CoreMatcher, Targets
+from purebpf.errors import FormatError, LinkError, NotSupportedError
+from purebpf.relocate.code import Code
+from purebpf.relocate.core import Patched, apply_core
+from purebpf.relocate.info import func_info, line_info
+from purebpf.relocate.linked import LinkedProgram, Reference
+from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
+
+_OF_FUNCTIONS = (RelocationKind.CALL, RelocationKind.FUNCTION)
+
+
+def link(spec: ObjectSpec, program: str, targets: Targets) -> LinkedProgram:
+    """Link one program of an object: `Linker(spec, targets).link(program)`."""
+    return Linker(spec, targets).link(program)
+
+
+class Linker:
+    """Links the programs of one object.
+
+    Each function is relocated against the kernel's types once, and all share what CO-RE found
+    out about the object's types.
+
+    Args:
+        spec: the object.
+        targets: BTF to match CO-RE relocations against, vmlinux first. A callable or generator is
+            asked for them only when a function that is needed has such relocations.
+    """
+
+    def __init__(self, spec: ObjectSpec, targets: Targets) -> None:
+        self._spec = spec
+        self._matcher = CoreMatcher(spec.btf, targets) if spec.btf is not None else None
+        self._patched: dict[str, Patched] = {}
+
+    def link(self, program: str) -> LinkedProgram:
+        """Link one of `spec.programs`.
+
+        Raises:
+            KeyError: no program has this name.
+            LinkError: a map or function that the object does not define.
+            NotSupportedError: a reference to a kernel symbol, kernel function or kconfig value.
+            FormatError: a relocation that does not fit its instruction or its types.
+            CoreRelocationError: a CO-RE relocation without a single answer.
+        """
+        spec = self._spec
+        starts = self._place(program, spec.programs[program].function)
+        patched = {key: self._patch(key) for key in starts}
+        code = Code(b"".join(function.code for function in patched.values()), spec.byteorder)
+        references = tuple(self._resolve(code, starts))
+        placed = [(start, spec.functions[key]) for key, start in starts.items()]
+        return LinkedProgram(
+            name=program,
+            source=spec.source,
+            byteorder=spec.byteorder,
+            code=bytes(code),
+            references=references,
+            functions=starts,
+            func_info=func_info(placed, spec.byteorder),
+            line_info=line_info(placed, spec.byteorder),
+            poisoned={
+                starts[key] + slot: why
+                for key, function in patched.items()
+                for slot, why in function.poisoned.items()
+            },
+        )
+
+    def _place(self, program: str, entry: str) -> dict[str, int]:
+        """Where each needed function starts, in instructions, in the order of their places."""
+        end = self._length(program, entry)
+        starts = {entry: 0}
+        unread = [self._called(entry)]
+        while unread:
+            caller, callee = next(unread[-1], ("", ""))
+            if not callee:
+                unread.pop()
+            elif callee not in starts:
+                starts[callee] = end
+                end += self._length(caller, callee)
+                unread.append(self._called(callee))
+        return starts
+
+    def _called(self, caller: str) -> Iterator[tuple[str, str]]:
+        """(the caller, a function it calls or passes on), in the order of instructions."""
+        for relocation in sorted(
+            self._spec.functions[caller].relocations, key=attrgetter("offset")
+        ):
+            if relocation.kind in _OF_FUNCTIONS:
+                yield caller, relocation.target
+
+    def _length(self, caller: str, callee: str) -> int:
+        """The instructions of a function."""
+        if callee not in self._spec.functions:
+            problem = f"{caller} needs this function, which is not defined"
+            raise LinkError(self._spec.source, callee, problem)
+        return len(self._spec.functions[callee].code) // INSN_SIZE
+
+    def _patch(self, key: str) -> Patched:
+        """A function's code after CO-RE."""
+        if key not in self._patched:
+            function = self._spec.functions[key]
+            if function.core_relocations and self._matcher is None:
+                raise self._error(function, "has CO-RE relocations, but the object has no BTF")
+            results = [self._matcher.match(r) for r in function.core_relocations if self._matcher]
+            self._patched[key] = apply_core(
+                function, results, byteorder=self._spec.byteorder, source=self._spec.source
+            )
+        return self._patched[key]
+
+    def _error(self, function: FunctionSpec, problem: str) -> FormatError:
+        return FormatError(self._spec.source, f"function {function.name}", problem)
+
+    def _resolve(self, code: Code, starts: dict[str, int]) -> Iterator[Reference]:
+        """Write the distances to functions into `code`; the references to maps."""
+        for key, start in starts.items():
+            function = self._spec.functions[key]
+            for relocation in function.relocations:
+                self._check(function, relocation)
+                slot = start + relocation.offset // INSN_SIZE
+                if relocation.kind in _OF_FUNCTIONS:
+                    self._point(code, slot, starts[relocation.target], function, relocation)
+                else:
+                    if not code.is_load64(slot):
+                        raise self._error(function, f"{relocation} is not for an ld_imm64")
+                    yield Reference(slot, relocation.kind, relocation.target, relocation.addend)
+
+    def _check(self, function: FunctionSpec, relocation: Relocation) -> None:
+        """Whether there is such an instruction, and such a target."""
+        if relocation.offset % INSN_SIZE or not 0 <= relocation.offset < len(function.code):
+            raise self._error(function, f"{relocation} is not at an instruction")
+        if relocation.kind is RelocationKind.EXTERN:
+            raise NotSupportedError(
+                f"{self._spec.source}: extern {relocation.target}",
+                f"{function.name} refers to it, and purebpf does not bind kernel symbols, kernel "
+                "functions and kconfig values yet",
+            )
+        if relocation.kind not in _OF_FUNCTIONS and relocation.target not in self._spec.maps:
+            problem = f"{function.name} needs this map, which is not defined"
+            raise LinkError(self._spec.source, relocation.target, problem)
+
+    def _point(
+        self, code: Code, slot: int, target: int, function: FunctionSpec, relocation: Relocation
+    ) -> None:
+        """Make a call, or an ld_imm64 of a callback, lead to the instruction `target`."""
+        if relocation.kind is RelocationKind.FUNCTION:
+            if not code.is_load64(slot):
+                raise self._error(function, f"{relocation} is not for an ld_imm64")
+            code.set_source(slot, PSEUDO_FUNC)
+            code.set_immediate(slot + 1, 0)
+        elif code.opcode(slot) != CALL or code.source(slot) != PSEUDO_CALL:
+            raise self._error(function, f"{relocation} is not for a call")
+        code.set_immediate(slot, target - slot - 1)

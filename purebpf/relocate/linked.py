@@ -1,0 +1,80 @@
+"""A linked program: everything BPF_PROG_LOAD wants but the numbers of the maps' descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from purebpf.abi.instruction import PSEUDO_MAP_FD, PSEUDO_MAP_VALUE
+from purebpf.errors import LinkError
+from purebpf.relocate.code import Code
+from purebpf.spec import RelocationKind
+
+FUNC_INFO_SIZE = 8
+"""sizeof(struct bpf_func_info): instruction, type id."""
+
+LINE_INFO_SIZE = 16
+"""sizeof(struct bpf_line_info): instruction, offsets of file name and line, line and column."""
+
+
+class Reference(NamedTuple):
+    """An ld_imm64 that needs a map.
+
+    `slot` counts instructions. A MAP is referred to as a whole; of DATA, the ld_imm64 is the
+    address of the byte `offset` of its (only) value.
+    """
+
+    slot: int
+    kind: RelocationKind
+    map: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedProgram:
+    """A program and its subprograms in one piece.
+
+    Attributes:
+        name: the program.
+        source: the object it is from.
+        byteorder: "little" or "big".
+        code: the instructions, in which map references are still empty.
+        references: those map references, by slot.
+        functions: where each function starts, in instructions, in the order of their places.
+        func_info: an array of struct bpf_func_info, or b"" when a function has no BTF.
+        line_info: an array of struct bpf_line_info, or b"" when a function has no lines.
+        poisoned: by slot, why an instruction was replaced by a call of a function that does not
+            exist (helper 195896080): what it depends on is not on this kernel.
+    """
+
+    name: str
+    source: str
+    byteorder: str
+    code: bytes = field(repr=False)
+    references: tuple[Reference, ...] = field(repr=False)
+    functions: Mapping[str, int]
+    func_info: bytes = field(repr=False)
+    line_info: bytes = field(repr=False)
+    poisoned: Mapping[int, str]
+
+    @property
+    def maps(self) -> frozenset[str]:
+        """The names of the maps it needs."""
+        return frozenset(reference.map for reference in self.references)
+
+    def bind(self, map_fds: Mapping[str, int]) -> bytes:
+        """The final instructions, given the descriptor of each map by name.
+
+        Raises:
+            LinkError: a map that is not among `map_fds`.
+        """
+        code = Code(self.code, self.byteorder)
+        for slot, kind, name, offset in self.references:
+            if name not in map_fds:
+                raise LinkError(self.source, name, f"program {self.name} needs this map")
+            is_data = kind is RelocationKind.DATA
+            code.set_source(slot, PSEUDO_MAP_VALUE if is_data else PSEUDO_MAP_FD)
+            code.set_immediate(slot, map_fds[name])
+            code.set_immediate(slot + 1, offset)
+        return bytes(code)
