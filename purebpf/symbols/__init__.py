@@ -1,0 +1,1 @@
+"""From addresses to names: ELF, kallsyms, mappings, perf maps. Pure."""

@@ -1,0 +1,27 @@
+"""Readable C++ and Rust names, by the `demangle` package, which is imported at the first one."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+
+__all__ = ["demangled"]
+
+_MANGLED = ("_Z", "__Z", "_R")
+_SCHEMES = ("itanium", "rust")
+
+
+def demangled(name: str) -> str:
+    """A symbol's name as its author wrote it: `_ZN3foo3barEv` is `foo::bar()`.
+
+    Other names, and mangled ones that make no sense, come back as they are. The hash of a legacy
+    Rust name (`::h0123456789abcdef`) is dropped. Equal names are one object.
+    """
+    return _demangle(name) if name.startswith(_MANGLED) else sys.intern(name)
+
+
+@lru_cache(maxsize=4096)
+def _demangle(name: str) -> str:
+    from demangle import demangle
+
+    return demangle(name, language=_SCHEMES, style="gnu")

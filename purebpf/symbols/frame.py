@@ -1,0 +1,74 @@
+"""What an address turns into: a `Frame` with a name, or an `Unknown` with the reason.
+
+Three kinds of integer that are easily confused have three types:
+
+- `Address`: where code runs, in a process or in the kernel;
+- `FileOffset`: bytes from the start of a file;
+- `VirtualOffset`: where an ELF file says its code lives (the `st_value` of its symbols).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, NewType
+
+__all__ = ["Address", "FileOffset", "Frame", "Reason", "Unknown", "VirtualOffset"]
+
+Address = NewType("Address", int)
+FileOffset = NewType("FileOffset", int)
+VirtualOffset = NewType("VirtualOffset", int)
+
+
+class Reason(StrEnum):
+    """Why an address has no name. Each value reads as the end of "unknown: "."""
+
+    EXITED = "process exited before its mappings were read"
+    FORBIDDEN = "mappings of the process may not be read"
+    UNMAPPED = "address in no executable mapping"
+    GARBAGE = "no code address: the stack was walked without frame pointers"
+    ANONYMOUS = "anonymous memory: generated code without /tmp/perf-PID.map"
+    NOT_IN_PERF_MAP = "generated code that its /tmp/perf-PID.map does not list"
+    STRIPPED = "file is stripped: it names only what it exports"
+    NO_FUNCTION = "between the functions of its file"
+    NOT_FOUND = "file cannot be found"
+    UNREADABLE = "file cannot be read"
+    REPLACED = "file was deleted or replaced after it was mapped"
+    NOT_ELF = "file is no readable ELF file"
+    KERNEL_HIDDEN = "kernel addresses are hidden: no CAP_SYSLOG, or kernel.kptr_restrict is 2"
+    KERNEL_UNREADABLE = "/proc/kallsyms cannot be read"
+    NO_KERNEL_FUNCTION = "in no function of /proc/kallsyms"
+
+
+class Frame(NamedTuple):
+    """A named address.
+
+    `name` is demangled; `offset` is `address` minus the function's start, in bytes. `module` is
+    the file's path as its process sees it, "kernel", the name of a kernel module, or "[bpf]",
+    "[vdso]", "[jit]". `kind` is "kernel" or "user". `build_id` (hex) and `file_offset` find the
+    place again in another copy of the file; they are "" and -1 where there is no file.
+    """
+
+    name: str
+    offset: int
+    module: str
+    address: Address
+    kind: str
+    build_id: str = ""
+    file_offset: FileOffset = FileOffset(-1)
+
+
+class Unknown(NamedTuple):
+    """An address without a name, and why.
+
+    `module` is what is mapped there, or "". `detail` completes the reason: the name of an errno,
+    or what is wrong with the file. `build_id` and `file_offset` as in `Frame`: with them another
+    machine may still know the name.
+    """
+
+    reason: Reason
+    module: str
+    address: Address
+    kind: str
+    detail: str = ""
+    build_id: str = ""
+    file_offset: FileOffset = FileOffset(-1)

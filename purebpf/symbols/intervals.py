@@ -1,0 +1,90 @@
+"""Overlapping address ranges turned into disjoint ones, where the higher rank wins.
+
+ELF functions nest, jitted code is written over older code, mappings replace mappings: all three
+become a table that one bisect searches.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+__all__ = ["Segments", "flatten"]
+
+
+class Segments(NamedTuple):
+    """Disjoint ranges in ascending order: `starts[i] <= address < ends[i]` belongs to `owners[i]`.
+
+    20 bytes a range, whatever their number. An owner is an index into what was flattened.
+    """
+
+    starts: array[int]
+    ends: array[int]
+    owners: array[int]
+
+    def owner(self, address: int) -> int:
+        """The owner of an address, or -1."""
+        at = bisect_right(self.starts, address) - 1
+        return self.owners[at] if at >= 0 and address < self.ends[at] else -1
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used, in bytes."""
+        return 20 * len(self.starts)
+
+
+def flatten(
+    starts: Sequence[int], ends: Sequence[int], ranks: Sequence[int] | None = None
+) -> Segments:
+    """Cut ranges so that each address has one owner: of those that cover it, the highest rank.
+
+    Args:
+        starts: first addresses, ascending.
+        ends: the addresses behind the last; a range that ends where it starts owns nothing.
+        ranks: one a range; without them the later range wins, so a nested one hides the outer.
+    """
+    found = Segments(array("Q"), array("Q"), array("I"))
+    waiting: list[_Open] = []
+    last = len(starts) - 1
+    position = 0
+    for index, start in enumerate(starts):
+        end = ends[index]
+        if waiting:
+            _advance(found, waiting, position, start)
+        if waiting or (index < last and end > starts[index + 1]):
+            heappush(waiting, (-(ranks[index] if ranks else index), end, index))
+            position = start
+        elif start < end:  # alone here, as nearly all are
+            _append(found, start, end, index)
+    _advance(found, waiting, position, max((end for _, end, _ in waiting), default=0))
+    return found
+
+
+_Open = tuple[int, int, int]
+"""A range that began: (-rank, end, index), so that the least is the owner."""
+
+
+def _advance(found: Segments, waiting: list[_Open], position: int, until: int) -> None:
+    """Give [position, until) to the best of the open ranges, and drop those that ended."""
+    while waiting:
+        _, end, owner = waiting[0]
+        if end <= position:
+            heappop(waiting)
+        elif position < until:
+            stop = min(end, until)
+            _append(found, position, stop, owner)
+            position = stop
+        else:
+            return
+
+
+def _append(found: Segments, start: int, end: int, owner: int) -> None:
+    if found.owners and found.owners[-1] == owner and found.ends[-1] == start:
+        found.ends[-1] = end
+        return
+    found.starts.append(start)
+    found.ends.append(end)
+    found.owners.append(owner)

@@ -1,0 +1,59 @@
+"""Perf maps, /tmp/perf-PID.map: where a just-in-time compiler says what it generated.
+
+One line a function, `START SIZE name`, both numbers in hex (tools/perf/Documentation/
+jit-interface.txt). Written by OpenJDK (perfmap), node --perf-basic-prof, CPython -X perf, .NET and
+others. The file only grows: code that replaces older code at the same place comes later in it.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+
+from purebpf.symbols.intervals import flatten
+
+__all__ = ["PerfMap", "perf_map_name"]
+
+_LINE = re.compile(rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)$", re.MULTILINE)
+_TOP = (1 << 64) - 1
+
+
+class PerfMap:
+    """The functions of a perf map's text; the latest line that covers an address names it.
+
+    Lines of another form are skipped, and so is a last line that is still being written.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text[: text.rfind(b"\n") + 1]
+        rows = [
+            (int(line[1], 16), int(line[2], 16), line.start(3))
+            for line in _LINE.finditer(self._text)
+        ]
+        ranks = sorted(range(len(rows)), key=lambda at: rows[at][0])
+        self._starts = array("Q", (rows[at][0] for at in ranks))
+        self._names = array("Q", (rows[at][2] for at in ranks))
+        ends = [min(sum(rows[at][:2]), _TOP) for at in ranks]
+        self._segments = flatten(self._starts, ends, ranks)
+
+    def __len__(self) -> int:
+        """How many lines name a function."""
+        return len(self._starts)
+
+    def find(self, address: int) -> tuple[str, int] | None:
+        """The function at an address, and the bytes into it."""
+        owner = self._segments.owner(address)
+        if owner < 0:
+            return None
+        at = self._names[owner]
+        name = self._text[at : self._text.index(b"\n", at)]
+        return name.decode("utf-8", "backslashreplace").rstrip(), address - self._starts[owner]
+
+
+def perf_map_name(pid: int, nspid: str = "") -> str:
+    """The name of a process's map in its own /tmp, given `NSpid` of its /proc/PID/status.
+
+    A process in a container names the file after the pid it sees itself, the last one.
+    """
+    seen = nspid.split()
+    return f"perf-{seen[-1] if seen else pid}.map"

@@ -1,0 +1,73 @@
+"""Names of the procedure linkage table: `func@plt`, the stubs that calls between files go through.
+
+The table has no symbols. A stub is `jmp *slot(%rip)`, and a relocation says whose address the
+slot will hold, so the jump is decoded rather than the table's order trusted: that covers .plt,
+.plt.sec (IBT) and .plt.got alike. x86-64 only.
+
+Layout: System V ABI, AMD64 supplement, "Procedure Linkage Table".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from purebpf.symbols.elf_image import EM_X86_64, SHT_DYNSYM, ElfImage, Section
+
+__all__ = ["plt_symbols"]
+
+_JUMP = b"\xff\x25"
+_GLOB_DAT, _JUMP_SLOT = 6, 7
+_MAX_RELOCATIONS = 1 << 20
+"""Bytes of relocations worth a look; .rela.dyn names few stubs among many data words."""
+
+
+def plt_symbols(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
+    """(virtual offset, size in bytes, name) of each stub that can be named."""
+    if image.machine != EM_X86_64 or not image.is64:
+        return
+    tables = [image.section(name) for name in (".plt", ".plt.sec", ".plt.got")]
+    if not any(tables):
+        return
+    slots = _slots(image)
+    if slots:
+        for table in tables:
+            if table is not None:
+                yield from _stubs(image.contents(table), table, slots)
+
+
+def _stubs(
+    code: bytes, table: Section, slots: dict[int, bytes]
+) -> Iterator[tuple[int, int, bytes]]:
+    size = 8 if table.entry_size == 8 else 16
+    for at in range(0, len(code), size):
+        jump = code.find(_JUMP, at, at + size)
+        if jump < 0 or jump + 6 > len(code):
+            continue
+        (distance,) = struct.unpack_from("<i", code, jump + 2)
+        name = slots.get(table.address + jump + 6 + distance)
+        if name:
+            yield table.address + at, size, name + b"@plt"
+
+
+def _slots(image: ElfImage) -> dict[int, bytes]:
+    """Address of a slot -> name of the function it will hold."""
+    symbols = image.typed(SHT_DYNSYM)
+    strings = image.contents(image.linked(symbols)) if symbols else b""
+    names = [row[0] for row in struct.iter_unpack("<I20x", _whole(image.contents(symbols), 24))]
+    found = {}
+    sections = [image.section(".rela.plt")]
+    if image.section(".plt.got"):
+        sections.append(image.section(".rela.dyn"))
+    for section in sections:
+        if section is None or section.size > _MAX_RELOCATIONS:
+            continue
+        for slot, info, _ in struct.iter_unpack("<QQq", _whole(image.contents(section), 24)):
+            if info & 0xFFFFFFFF in (_JUMP_SLOT, _GLOB_DAT) and 0 < info >> 32 < len(names):
+                at = names[info >> 32]
+                found[slot] = strings[at : max(strings.find(b"\0", at), at)]
+    return found
+
+
+def _whole(data: bytes, size: int) -> bytes:
+    return data[: len(data) // size * size]

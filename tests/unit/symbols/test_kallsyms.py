@@ -1,0 +1,97 @@
+"""/proc/kallsyms texts, made for each rule."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from purebpf.symbols.kallsyms import Kallsyms, KernelSymbol
+
+_CORE = b"""\
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000000 t startup
+ffffffff81000040 W weak_one
+ffffffff81000040 t local_one
+ffffffff81000100 T __x64_sys_read
+ffffffff81000100 T ksys
+ffffffff81000200 D some_data
+ffffffff81000300 T last_text
+ffffffff82000000 B _end
+"""
+_LOADED = b"""\
+ffffffffc0002000 t second\t[ext4]
+ffffffffc0001000 t first\t[ext4]
+ffffffffc0002100 d table\t[ext4]
+ffffffffc0100000 t bpf_prog_6deef7357e7b4530_on_sample\t[bpf]
+"""
+
+
+def _names(text: bytes, *addresses: int) -> list[str | None]:
+    table = Kallsyms(text)
+    return [found.name if (found := table.find(address)) else None for address in addresses]
+
+
+def test_a_function_reaches_up_to_the_next_symbol_of_any_type():
+    addresses = (0xFFFFFFFF81000100, 0xFFFFFFFF810001FF, 0xFFFFFFFF81000200, 0xFFFFFFFF81000300)
+    assert _names(_CORE, *addresses) == ["ksys", "ksys", None, "last_text"]
+    found = Kallsyms(_CORE).find(0xFFFFFFFF810001FF)
+    assert found == KernelSymbol(0xFFFFFFFF81000100, "ksys", "")
+
+
+def test_which_name_of_several():
+    assert _names(_CORE, 0xFFFFFFFF81000000, 0xFFFFFFFF81000040) == ["_stext", "local_one"]
+    assert _names(b"10 T _a\n10 T abc\n10 T abcd\n10 t abcdef\n20 B e\n", 0x10) == ["abcd"]
+
+
+def test_addresses_outside():
+    assert _names(_CORE, -1, 0, 0xFFFFFFFF80FFFFFF, 0xFFFFFFFF82000000, 1 << 70) == [None] * 5
+
+
+def test_modules_and_programs_are_found_in_any_order():
+    text = _CORE + _LOADED
+    table = Kallsyms(text)
+    assert table.find(0xFFFFFFFFC0001FFF) == KernelSymbol(0xFFFFFFFFC0001000, "first", "ext4")
+    assert table.find(0xFFFFFFFFC0002010) == KernelSymbol(0xFFFFFFFFC0002000, "second", "ext4")
+    assert table.find(0xFFFFFFFFC0002100) is None
+    program = table.find(0xFFFFFFFFC0100010)
+    assert program.module == "bpf"
+    assert program.name == "bpf_prog_6deef7357e7b4530_on_sample"
+
+
+def test_the_last_function_does_not_reach_to_the_end_of_memory():
+    assert _names(_CORE + _LOADED, 0xFFFFFFFFC0100000 + (1 << 20) - 1) != [None]
+    assert _names(_CORE + _LOADED, 0xFFFFFFFFC0100000 + (1 << 20)) == [None]
+    assert _names(b"00001000 T only\n", 0x100FFF, 0x101000) == ["only", None]
+
+
+def test_zeros_instead_of_addresses_are_recognised():
+    hidden = b"0000000000000000 T _stext\n0000000000000000 t a\n0000000000000000 t m\t[ext4]\n"
+    assert Kallsyms(hidden).hidden
+    assert Kallsyms(hidden).find(0) is None
+    assert not Kallsyms(_CORE).hidden
+    per_cpu_first = b"0000000000000000 A fixed_percpu_data\n" + _CORE
+    assert not Kallsyms(per_cpu_first).hidden
+    assert _names(per_cpu_first, 0xFFFFFFFF81000300) == ["last_text"]
+
+
+def test_an_empty_text_names_nothing():
+    assert Kallsyms(b"").find(0xFFFFFFFF81000000) is None
+
+
+@given(st.lists(st.integers(0, 1 << 12), min_size=1, max_size=40), st.integers(0, 40), st.randoms())
+def test_against_a_linear_search(starts, core, shuffler: random.Random):
+    starts = sorted(starts)
+    rows = [(start, f"f{index}") for index, start in enumerate(starts)]
+    own, loaded = rows[:core], rows[core:]
+    shuffler.shuffle(loaded)
+    text = b"".join(b"%016x T %s\n" % (start + 1, name.encode()) for start, name in own)
+    text += b"".join(b"%016x t %s\t[m]\n" % (start + 1, name.encode()) for start, name in loaded)
+    table = Kallsyms(text)
+    for address in {*starts, *(start + 1 for start in starts), *(start + 2 for start in starts)}:
+        below = [start + 1 for start, _ in rows if start + 1 <= address]
+        names = {name for start, name in rows if below and start + 1 == max(below)}
+        found = table.find(address)
+        assert (found.name in names and found.start == max(below)) if names else found is None

@@ -1,0 +1,58 @@
+"""/tmp/perf-PID.map texts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from purebpf.symbols.perf_map import PerfMap, perf_map_name
+
+
+def test_a_line_names_a_range():
+    table = PerfMap(b"7f0010 20 py::main:/srv/app.py\n0x7F0030 0x8 Lcom/a/B; run (I)V\n")
+    assert len(table) == 2
+    assert [table.find(at) for at in (0x7F000F, 0x7F0010, 0x7F002F, 0x7F0030, 0x7F0038)] == [
+        None,
+        ("py::main:/srv/app.py", 0),
+        ("py::main:/srv/app.py", 31),
+        ("Lcom/a/B; run (I)V", 0),
+        None,
+    ]
+
+
+def test_what_was_generated_last_names_the_address():
+    table = PerfMap(b"100 40 first\n110 10 second\n108 10 third\n")
+    names = [table.find(at)[0] for at in (0x100, 0x108, 0x110, 0x117, 0x118, 0x120)]
+    assert names == ["first", "third", "third", "third", "second", "first"]
+    assert table.find(0x120) == ("first", 0x20)
+
+
+def test_lines_that_make_no_sense_are_skipped():
+    text = b"\nnonsense\n100 zz f\n10000000000000000000 1 too_long\n100 10 good\n100 10\n-1 5 x\n"
+    table = PerfMap(text)
+    assert len(table) == 1
+    assert table.find(0x105) == ("good", 5)
+
+
+def test_a_line_that_is_being_written_waits():
+    assert PerfMap(b"100 10 done\n200 10 half").find(0x200) is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(text):
+    table = PerfMap(text)
+    assert table.find(0) is None or table.find(0)[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 66), st.integers(0, 1 << 66)), max_size=8))
+def test_any_numbers(rows):
+    table = PerfMap(b"".join(b"%x %x name\n" % row for row in rows))
+    for start, size in rows:
+        if size and start < 1 << 64 and size < 1 << 64:
+            assert table.find(start)[0] == "name"
+
+
+def test_a_container_s_process_names_its_map_after_the_pid_it_sees():
+    assert perf_map_name(4711) == "perf-4711.map"
+    assert perf_map_name(4711, "4711") == "perf-4711.map"
+    assert perf_map_name(4711, "4711\t12\t3") == "perf-3.map"

@@ -1,0 +1,192 @@
+"""Mappings over time: snapshots, and records in the order in which the kernel writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.symbols.spaces import AddressSpaces
+from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap, Mmap2
+
+
+def _mmap(pid: int, start: int, end: int, path: str, *, prot: int = 5, time: int = 0) -> Mmap2:
+    return Mmap2(pid, pid, start, end - start, 0x100, path, 8, 1, 42, b"", prot, 2, time)
+
+
+def _line(start: int, end: int, path: str) -> str:
+    return f"{start:x}-{end:x} r-xp 00000100 08:01 42 {path}\n"
+
+
+def _path(spaces: AddressSpaces, pid: int, address: int, comm: str | None = None) -> str | None:
+    found = spaces.find(pid, address, comm)
+    return found.file.path if found else None
+
+
+def test_a_snapshot_answers_for_its_mappings():
+    spaces = AddressSpaces()
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/a") + _line(0x3000, 0x4000, "/lib/b"), "a")
+    assert [_path(spaces, 7, at) for at in (0xFFF, 0x1000, 0x1FFF, 0x2000, 0x3000)] == [
+        None, "/bin/a", "/bin/a", None, "/lib/b",
+    ]  # fmt: skip
+    found = spaces.find(7, 0x1234)
+    assert (found.start, found.end, found.offset) == (0x1000, 0x2000, 0x100)
+    assert (found.file.major, found.file.minor, found.file.inode) == (8, 1, 42)
+    assert spaces.find(8, 0x1234) is None
+    assert (spaces.knows(7), spaces.knows(8)) == (True, False)
+
+
+def test_a_new_mapping_hides_an_older_one_where_it_is():
+    spaces = AddressSpaces()
+    spaces.feed(_mmap(7, 0x1000, 0x3000, "/lib/old"))
+    spaces.feed(_mmap(7, 0x1800, 0x2000, "/lib/new"))
+    assert [_path(spaces, 7, at) for at in (0x17FF, 0x1800, 0x1FFF, 0x2000)] == [
+        "/lib/old", "/lib/new", "/lib/new", "/lib/old",
+    ]  # fmt: skip
+
+
+def test_data_and_the_kernel_s_own_mappings_are_no_code():
+    spaces = AddressSpaces()
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/lib/a", prot=3))
+    spaces.feed(Mmap(7, 7, 0x3000, 0x1000, 0, "/lib/b", is_data=True))
+    spaces.feed(Mmap(7, 7, 0x5000, 0x1000, 0, "/lib/c", is_data=False))
+    spaces.feed(_mmap(0xFFFFFFFF, 0x7000, 0x8000, "[kernel.kallsyms]_text"))
+    spaces.feed(Lost(1, 2))
+    assert [_path(spaces, 7, at) for at in (0x1000, 0x3000, 0x5000)] == [None, None, "/lib/c"]
+    assert not spaces.knows(0xFFFFFFFF)
+
+
+def test_a_build_id_comes_instead_of_an_inode():
+    spaces = AddressSpaces()
+    record = _mmap(7, 0x1000, 0x2000, "/lib/a")._replace(maj=0, min=0, ino=0, build_id=b"\x01\xab")
+    spaces.feed(record)
+    assert spaces.find(7, 0x1000).file.build_id == "01ab"
+
+
+def test_after_exec_the_old_program_answers_for_what_only_it_mapped():
+    spaces = AddressSpaces()
+    spaces.feed(Comm(7, 7, "sh", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/sh"))
+    spaces.feed(_mmap(7, 0x5000, 0x6000, "/lib/of-sh"))
+    spaces.feed(Comm(7, 7, "ls", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/ls"))
+    assert _path(spaces, 7, 0x1000) == "/bin/ls"
+    assert _path(spaces, 7, 0x1000, "ls") == "/bin/ls"
+    assert _path(spaces, 7, 0x1000, "sh") == "/bin/sh"
+    assert _path(spaces, 7, 0x5000, "ls") == "/lib/of-sh"
+    assert _path(spaces, 7, 0x1000, "never") == "/bin/ls"
+
+
+def test_the_name_of_a_thread_belongs_to_the_program_that_runs_then():
+    spaces = AddressSpaces()
+    spaces.feed(Comm(7, 7, "server", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/server"))
+    spaces.feed(Comm(7, 9, "worker", exec=False))
+    spaces.feed(Comm(7, 7, "other", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/other"))
+    assert _path(spaces, 7, 0x1000, "worker") == "/bin/server"
+
+
+def test_a_child_starts_with_its_parent_s_mappings_and_then_they_part():
+    spaces = AddressSpaces()
+    spaces.feed(Comm(7, 7, "sh", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/sh"))
+    spaces.feed(Fork(8, 7, 8, 7))
+    spaces.feed(_mmap(7, 0x3000, 0x4000, "/lib/parent"))
+    spaces.feed(_mmap(8, 0x3000, 0x4000, "/lib/child"))
+    assert _path(spaces, 8, 0x1000, "sh") == "/bin/sh"
+    assert _path(spaces, 7, 0x3000) == "/lib/parent"
+    assert _path(spaces, 8, 0x3000) == "/lib/child"
+    assert (spaces.parent(8), spaces.parent(7)) == (7, 0)
+
+
+def test_a_thread_is_no_process():
+    spaces = AddressSpaces()
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/a"))
+    spaces.feed(Fork(7, 7, 8, 7))
+    spaces.feed(Exit(7, 7, 8, 7))
+    assert not spaces.has_exited(7)
+    assert not spaces.knows(8)
+
+
+def test_a_process_that_exited_is_remembered_until_its_number_is_used_again():
+    spaces = AddressSpaces()
+    spaces.feed(Comm(7, 7, "first", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/first"))
+    spaces.feed(Exit(7, 1, 7, 1))
+    assert spaces.has_exited(7)
+    assert _path(spaces, 7, 0x1000) == "/bin/first"
+    spaces.feed(Fork(7, 1, 7, 1))
+    assert not spaces.has_exited(7)
+    spaces.feed(Comm(7, 7, "second", exec=True))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/second"))
+    assert _path(spaces, 7, 0x1000) == "/bin/second"
+    assert _path(spaces, 7, 0x1000, "first") == "/bin/first"
+
+
+def test_only_so_many_exited_processes_are_kept_and_the_others_counted():
+    spaces = AddressSpaces(keep_exited=3)
+    for pid in range(10, 20):
+        spaces.feed(_mmap(pid, 0x1000, 0x2000, "/bin/a"))
+        spaces.feed(Exit(pid, 1, pid, 1))
+    assert spaces.forgotten == 7
+    assert [pid for pid in range(10, 20) if spaces.knows(pid)] == [17, 18, 19]
+
+
+def test_records_older_than_a_snapshot_say_nothing_new():
+    spaces = AddressSpaces()
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/now"), "now", time=100)
+    spaces.feed(Fork(7, 1, 7, 1, 80))
+    spaces.feed(Comm(7, 7, "before", exec=True, time=90))
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/before", time=95))
+    spaces.feed(Exit(7, 1, 7, 1, 70))
+    assert _path(spaces, 7, 0x1000) == "/bin/now"
+    assert not spaces.has_exited(7)
+    spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/later", time=110))
+    assert _path(spaces, 7, 0x1000) == "/bin/later"
+
+
+def test_a_second_snapshot_adds_what_is_new_and_keeps_what_was_unmapped():
+    spaces = AddressSpaces()
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/a") + _line(0x3000, 0x4000, "/lib/gone"))
+    version = spaces.version(7)
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/a"))
+    assert spaces.version(7) == version
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/a") + _line(0x5000, 0x6000, "/lib/new"))
+    assert spaces.version(7) != version
+    assert [_path(spaces, 7, at) for at in (0x1000, 0x3000, 0x5000)] == [
+        "/bin/a", "/lib/gone", "/lib/new",
+    ]  # fmt: skip
+
+
+def test_a_snapshot_with_nothing_in_common_is_another_program():
+    spaces = AddressSpaces()
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/sh"), "sh")
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/ls"), "ls")
+    assert _path(spaces, 7, 0x1000, "sh") == "/bin/sh"
+    assert _path(spaces, 7, 0x1000, "ls") == "/bin/ls"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        _mmap(7, 0x8000, 0x9000, "/lib/x"),
+        Comm(7, 7, "new", exec=False),
+        Comm(7, 7, "new", exec=True),
+        Fork(7, 1, 7, 1),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_the_version_changes_with_every_record_that_may_change_an_answer(record):
+    spaces = AddressSpaces()
+    spaces.snapshot(7, _line(0x1000, 0x2000, "/bin/a"))
+    version = spaces.version(7)
+    spaces.feed(record)
+    assert spaces.version(7) != version
+
+
+def test_a_program_that_maps_without_end_does_not_fill_memory():
+    spaces = AddressSpaces()
+    for at in range(70_000):
+        spaces.feed(_mmap(7, 0x1000 * at, 0x1000 * (at + 1), ""))
+    assert spaces.find(7, 0x1000 * 69_999) is not None
+    assert spaces.find(7, 0x1000 * 40_000) is not None
+    assert spaces.find(7, 0x1000) is None
