@@ -1,0 +1,1 @@
+"""The kernel edge: one plain function per call. No retries, no fallbacks; those are policy."""

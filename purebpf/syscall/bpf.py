@@ -1,0 +1,404 @@
+"""bpf(2): one plain function per command, with no retry, fallback or advice.
+
+Fields have the kernel's names and meanings (include/uapi/linux/bpf.h, bpf(2)). Everything not
+given is zero, and so is the rest of the attr: an older kernel then accepts a longer one. A bytes
+or bytearray argument stands for its address and is kept alive until the call is over; the kernel
+writes only to bytearrays.
+
+Every function raises `KernelError` with the call's name and errno. The batch commands instead
+return how far they got, since the kernel fails with valid results in hand.
+"""
+
+from __future__ import annotations
+
+from purebpf.abi.bpf import bpf_cmd
+from purebpf.abi.layouts import ATTR
+from purebpf.syscall.command import (
+    BatchResult,
+    Field,
+    Log,
+    TestRun,
+    checked,
+    command,
+    issue,
+    number,
+)
+from purebpf.syscall.descriptor import Descriptor
+
+# Maps
+
+
+def map_create(
+    map_type: int,
+    key_size: int,
+    value_size: int,
+    max_entries: int,
+    *,
+    map_name: bytes = b"",
+    **fields: int,
+) -> Descriptor:
+    """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15, at most 15 of [A-Za-z0-9_.]."""
+    return Descriptor(
+        command(
+            bpf_cmd.BPF_MAP_CREATE,
+            "map_create",
+            map_type=map_type,
+            key_size=key_size,
+            value_size=value_size,
+            max_entries=max_entries,
+            map_name=map_name,
+            **fields,
+        )
+    )
+
+
+def map_lookup_elem(map_fd: int, key: bytes, value: bytearray, flags: int = 0) -> None:
+    """BPF_MAP_LOOKUP_ELEM: fill `value`, which must be as long as the kernel writes."""
+    cmd = bpf_cmd.BPF_MAP_LOOKUP_ELEM
+    command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
+
+
+def map_update_elem(map_fd: int, key: bytes, value: bytes | bytearray, flags: int = 0) -> None:
+    """BPF_MAP_UPDATE_ELEM; queues, stacks and bloom filters have an empty `key`."""
+    cmd = bpf_cmd.BPF_MAP_UPDATE_ELEM
+    command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
+
+
+def map_delete_elem(map_fd: int, key: bytes) -> None:
+    """BPF_MAP_DELETE_ELEM."""
+    command(bpf_cmd.BPF_MAP_DELETE_ELEM, "map_elem", map_fd=map_fd, key=key)
+
+
+def map_get_next_key(map_fd: int, key: bytes | None, next_key: bytearray) -> None:
+    """BPF_MAP_GET_NEXT_KEY: the key after `key`, or the first one (None, Linux 4.12)."""
+    cmd = bpf_cmd.BPF_MAP_GET_NEXT_KEY
+    command(cmd, "map_elem", map_fd=map_fd, key=key, next_key=next_key)
+
+
+def map_lookup_and_delete_elem(map_fd: int, key: bytes, value: bytearray, flags: int = 0) -> None:
+    """BPF_MAP_LOOKUP_AND_DELETE_ELEM: queues and stacks (Linux 4.20), hashes (5.14)."""
+    cmd = bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_ELEM
+    command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
+
+
+def map_freeze(map_fd: int) -> None:
+    """BPF_MAP_FREEZE (Linux 5.2): no more writes from user space."""
+    command(bpf_cmd.BPF_MAP_FREEZE, "map_elem", map_fd=map_fd)
+
+
+def _batch(cmd: bpf_cmd, **fields: Field) -> BatchResult:
+    result, attr = issue(cmd, "batch", fields)
+    return BatchResult(number("batch", attr, "count"), -min(result, 0))
+
+
+def map_lookup_batch(
+    map_fd: int,
+    *,
+    in_batch: bytes | bytearray | None,
+    out_batch: bytearray,
+    keys: bytearray,
+    values: bytearray,
+    count: int,
+) -> BatchResult:
+    """BPF_MAP_LOOKUP_BATCH (Linux 5.6): up to `count` elements from `in_batch` on (None: start).
+
+    The batch cursors are `max(4, key_size)` bytes. ENOSPC: a hash bucket has more elements.
+    """
+    return _batch(
+        bpf_cmd.BPF_MAP_LOOKUP_BATCH,
+        map_fd=map_fd,
+        in_batch=in_batch,
+        out_batch=out_batch,
+        keys=keys,
+        values=values,
+        count=count,
+    )
+
+
+def map_lookup_and_delete_batch(
+    map_fd: int,
+    *,
+    in_batch: bytes | bytearray | None,
+    out_batch: bytearray,
+    keys: bytearray,
+    values: bytearray,
+    count: int,
+) -> BatchResult:
+    """BPF_MAP_LOOKUP_AND_DELETE_BATCH (Linux 5.6), as `map_lookup_batch`."""
+    return _batch(
+        bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_BATCH,
+        map_fd=map_fd,
+        in_batch=in_batch,
+        out_batch=out_batch,
+        keys=keys,
+        values=values,
+        count=count,
+    )
+
+
+def map_update_batch(map_fd: int, keys: bytes, values: bytes, count: int) -> BatchResult:
+    """BPF_MAP_UPDATE_BATCH (Linux 5.6): create or replace `count` elements."""
+    cmd = bpf_cmd.BPF_MAP_UPDATE_BATCH
+    return _batch(cmd, map_fd=map_fd, keys=keys, values=values, count=count)
+
+
+def map_delete_batch(map_fd: int, keys: bytes, count: int) -> BatchResult:
+    """BPF_MAP_DELETE_BATCH (Linux 5.6): stops at the first key that is not there."""
+    return _batch(bpf_cmd.BPF_MAP_DELETE_BATCH, map_fd=map_fd, keys=keys, count=count)
+
+
+# Programs and BTF
+
+
+def prog_load(
+    prog_type: int,
+    insns: bytes,
+    license_text: str,
+    *,
+    prog_name: bytes = b"",
+    log: Log | None = None,
+    **fields: Field,
+) -> Descriptor:
+    """BPF_PROG_LOAD: `insns` in 8-byte slots. `log` is filled on failure too.
+
+    `func_info`, `line_info` and `fd_array` are bytes; their counts and record sizes are fields.
+    """
+    result, attr = issue(
+        bpf_cmd.BPF_PROG_LOAD,
+        "prog_load",
+        {
+            "prog_type": prog_type,
+            "insn_cnt": len(insns) // 8,
+            "insns": insns,
+            "license": license_text.encode() + b"\0",
+            "prog_name": prog_name,
+            "log_level": log.level if log else 0,
+            "log_size": len(log.buffer) if log else 0,
+            "log_buf": log.buffer if log else None,
+            **fields,
+        },
+    )
+    if log:
+        log.true_size = number("prog_load", attr, "log_true_size")
+    return Descriptor(checked(bpf_cmd.BPF_PROG_LOAD, result))
+
+
+def btf_load(btf: bytes, *, log: Log | None = None, **fields: int) -> Descriptor:
+    """BPF_BTF_LOAD (Linux 4.18)."""
+    result, attr = issue(
+        bpf_cmd.BPF_BTF_LOAD,
+        "btf_load",
+        {
+            "btf": btf,
+            "btf_size": len(btf),
+            "btf_log_level": log.level if log else 0,
+            "btf_log_size": len(log.buffer) if log else 0,
+            "btf_log_buf": log.buffer if log else None,
+            **fields,
+        },
+    )
+    if log:
+        log.true_size = number("btf_load", attr, "btf_log_true_size")
+    return Descriptor(checked(bpf_cmd.BPF_BTF_LOAD, result))
+
+
+def prog_test_run(
+    prog_fd: int,
+    *,
+    data_in: bytes | bytearray = b"",
+    data_out: bytearray | None = None,
+    ctx_in: bytes | bytearray = b"",
+    ctx_out: bytearray | None = None,
+    repeat: int = 0,
+    **fields: int,
+) -> TestRun:
+    """BPF_PROG_TEST_RUN: run it once, or `repeat` times. skb and xdp want 14 bytes of data.
+
+    ENOSPC: `data_out` or `ctx_out` is too small (what fitted was written); EINTR: a signal.
+    """
+    result, attr = issue(
+        bpf_cmd.BPF_PROG_TEST_RUN,
+        "test",
+        {
+            "prog_fd": prog_fd,
+            "data_in": data_in,
+            "data_size_in": len(data_in),
+            "data_out": data_out,
+            "data_size_out": len(data_out or b""),
+            "ctx_in": ctx_in,
+            "ctx_size_in": len(ctx_in),
+            "ctx_out": ctx_out,
+            "ctx_size_out": len(ctx_out or b""),
+            "repeat": repeat,
+            **fields,
+        },
+    )
+    checked(bpf_cmd.BPF_PROG_TEST_RUN, result)
+    names = ("retval", "duration", "data_size_out", "ctx_size_out")
+    return TestRun(*(number("test", attr, name) for name in names))
+
+
+def prog_bind_map(prog_fd: int, map_fd: int) -> None:
+    """BPF_PROG_BIND_MAP (Linux 5.10): keep the map as long as the program lives."""
+    command(bpf_cmd.BPF_PROG_BIND_MAP, "prog_bind_map", prog_fd=prog_fd, map_fd=map_fd)
+
+
+# Pins, ids and info
+
+
+def obj_pin(fd: int, path: str, **fields: int) -> None:
+    """BPF_OBJ_PIN: give the object behind `fd` a name in a bpf file system."""
+    command(bpf_cmd.BPF_OBJ_PIN, "obj", bpf_fd=fd, pathname=_c_string(path), **fields)
+
+
+def obj_get(path: str, **fields: int) -> Descriptor:
+    """BPF_OBJ_GET: open a pinned object; `file_flags` may be BPF_F_RDONLY or BPF_F_WRONLY."""
+    return Descriptor(command(bpf_cmd.BPF_OBJ_GET, "obj", pathname=_c_string(path), **fields))
+
+
+def _c_string(text: str) -> bytes:
+    return text.encode(errors="surrogateescape") + b"\0"
+
+
+def _next_id(cmd: bpf_cmd, start_id: int) -> int:
+    result, attr = issue(cmd, "get_id", {"start_id": start_id})
+    checked(cmd, result)
+    return number("get_id", attr, "next_id")
+
+
+def prog_get_next_id(start_id: int) -> int:
+    """BPF_PROG_GET_NEXT_ID: the smallest id above `start_id`; ENOENT after the last."""
+    return _next_id(bpf_cmd.BPF_PROG_GET_NEXT_ID, start_id)
+
+
+def map_get_next_id(start_id: int) -> int:
+    """BPF_MAP_GET_NEXT_ID, as `prog_get_next_id`."""
+    return _next_id(bpf_cmd.BPF_MAP_GET_NEXT_ID, start_id)
+
+
+def btf_get_next_id(start_id: int) -> int:
+    """BPF_BTF_GET_NEXT_ID (Linux 5.1), as `prog_get_next_id`."""
+    return _next_id(bpf_cmd.BPF_BTF_GET_NEXT_ID, start_id)
+
+
+def link_get_next_id(start_id: int) -> int:
+    """BPF_LINK_GET_NEXT_ID (Linux 5.8), as `prog_get_next_id`."""
+    return _next_id(bpf_cmd.BPF_LINK_GET_NEXT_ID, start_id)
+
+
+def prog_get_fd_by_id(prog_id: int) -> Descriptor:
+    """BPF_PROG_GET_FD_BY_ID; needs CAP_SYS_ADMIN."""
+    return Descriptor(command(bpf_cmd.BPF_PROG_GET_FD_BY_ID, "get_id", prog_id=prog_id))
+
+
+def map_get_fd_by_id(map_id: int, open_flags: int = 0) -> Descriptor:
+    """BPF_MAP_GET_FD_BY_ID; needs CAP_SYS_ADMIN. `open_flags`: BPF_F_RDONLY or BPF_F_WRONLY."""
+    cmd = bpf_cmd.BPF_MAP_GET_FD_BY_ID
+    return Descriptor(command(cmd, "get_id", map_id=map_id, open_flags=open_flags))
+
+
+def btf_get_fd_by_id(btf_id: int) -> Descriptor:
+    """BPF_BTF_GET_FD_BY_ID; needs CAP_SYS_ADMIN."""
+    return Descriptor(command(bpf_cmd.BPF_BTF_GET_FD_BY_ID, "get_id", btf_id=btf_id))
+
+
+def link_get_fd_by_id(link_id: int) -> Descriptor:
+    """BPF_LINK_GET_FD_BY_ID (Linux 5.8); needs CAP_SYS_ADMIN."""
+    return Descriptor(command(bpf_cmd.BPF_LINK_GET_FD_BY_ID, "get_id", link_id=link_id))
+
+
+def obj_get_info_by_fd(fd: int, info: bytearray) -> int:
+    """BPF_OBJ_GET_INFO_BY_FD: fill `info` (which may hold requests); the bytes the kernel knows."""
+    cmd = bpf_cmd.BPF_OBJ_GET_INFO_BY_FD
+    result, attr = issue(cmd, "info", {"bpf_fd": fd, "info": info, "info_len": len(info)})
+    checked(cmd, result)
+    return number("info", attr, "info_len")
+
+
+# Attaching
+
+
+def prog_attach(target_fd: int, attach_bpf_fd: int, attach_type: int, **fields: int) -> None:
+    """BPF_PROG_ATTACH: cgroups, sockmaps, LIRC, flow dissector; without a link."""
+    command(
+        bpf_cmd.BPF_PROG_ATTACH,
+        "prog_attach",
+        target_fd=target_fd,
+        attach_bpf_fd=attach_bpf_fd,
+        attach_type=attach_type,
+        **fields,
+    )
+
+
+def prog_detach(target_fd: int, attach_bpf_fd: int, attach_type: int, **fields: int) -> None:
+    """BPF_PROG_DETACH: undo `prog_attach`."""
+    command(
+        bpf_cmd.BPF_PROG_DETACH,
+        "prog_attach",
+        target_fd=target_fd,
+        attach_bpf_fd=attach_bpf_fd,
+        attach_type=attach_type,
+        **fields,
+    )
+
+
+def prog_query(target_fd: int, attach_type: int, **fields: Field) -> dict[str, int | bytes]:
+    """BPF_PROG_QUERY: the attr after the call (`prog_cnt`, `attach_flags`, `revision`, ...)."""
+    result, attr = issue(
+        bpf_cmd.BPF_PROG_QUERY,
+        "query",
+        {"target_fd": target_fd, "attach_type": attach_type, **fields},
+    )
+    checked(bpf_cmd.BPF_PROG_QUERY, result)
+    return ATTR["query"].unpack(attr)
+
+
+def raw_tracepoint_open(prog_fd: int, name: str = "", cookie: int = 0) -> Descriptor:
+    """BPF_RAW_TRACEPOINT_OPEN: a raw tracepoint by name, or a BTF program where it says."""
+    return Descriptor(
+        command(
+            bpf_cmd.BPF_RAW_TRACEPOINT_OPEN,
+            "raw_tracepoint",
+            prog_fd=prog_fd,
+            name=_c_string(name) if name else None,
+            cookie=cookie,
+        )
+    )
+
+
+def link_create(attach_type: int, **fields: Field) -> Descriptor:
+    """BPF_LINK_CREATE (Linux 5.7). Fields of a member are joined: `perf_event_bpf_cookie=1`."""
+    cmd = bpf_cmd.BPF_LINK_CREATE
+    return Descriptor(command(cmd, "link_create", attach_type=attach_type, **fields))
+
+
+def link_update(link_fd: int, **fields: int) -> None:
+    """BPF_LINK_UPDATE (Linux 5.7): `new_prog_fd` or `new_map_fd`, and with F_REPLACE the old."""
+    command(bpf_cmd.BPF_LINK_UPDATE, "link_update", link_fd=link_fd, **fields)
+
+
+def link_detach(link_fd: int) -> None:
+    """BPF_LINK_DETACH (Linux 5.9): detach though descriptors and pins remain."""
+    command(bpf_cmd.BPF_LINK_DETACH, "link_detach", link_fd=link_fd)
+
+
+def iter_create(link_fd: int) -> Descriptor:
+    """BPF_ITER_CREATE (Linux 5.8): a readable file of what the iterator program prints."""
+    return Descriptor(command(bpf_cmd.BPF_ITER_CREATE, "iter_create", link_fd=link_fd))
+
+
+def enable_stats(stats_type: int) -> Descriptor:
+    """BPF_ENABLE_STATS (Linux 5.8): run time and count of every program while it is open."""
+    return Descriptor(command(bpf_cmd.BPF_ENABLE_STATS, "enable_stats", type=stats_type))
+
+
+def task_fd_query(pid: int, fd: int, name: bytearray) -> dict[str, int | bytes]:
+    """BPF_TASK_FD_QUERY: what a perf event or raw tracepoint of a process runs.
+
+    The attr after the call (`prog_id`, `fd_type`, `probe_offset`, ...); `name` gets the symbol.
+    """
+    cmd = bpf_cmd.BPF_TASK_FD_QUERY
+    fields: dict[str, Field] = {"pid": pid, "fd": fd, "buf": name, "buf_len": len(name)}
+    result, attr = issue(cmd, "task_fd_query", fields)
+    checked(cmd, result)
+    return ATTR["task_fd_query"].unpack(attr)

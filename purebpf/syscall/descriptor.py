@@ -1,0 +1,85 @@
+"""A file descriptor with one owner."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import warnings
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Descriptor"]
+
+_CLOSED = -1
+
+
+class Descriptor:
+    """An owned file descriptor: closed once, by `close()`, by `with`, or at last by the collector.
+
+    Has `fileno()`, so select, mmap and os functions take it. A collected descriptor that was never
+    closed is a `ResourceWarning`: the owner forgot it.
+    """
+
+    __slots__ = ("__weakref__", "_fd")
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        """The number.
+
+        Raises:
+            ValueError: it is closed.
+        """
+        if self._fd == _CLOSED:
+            raise ValueError("the file descriptor is closed")
+        return self._fd
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed or given away."""
+        return self._fd == _CLOSED
+
+    def close(self) -> None:
+        """Close it; again is harmless."""
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
+            os.close(fd)
+
+    def detach(self) -> int:
+        """Give the number away: the caller now closes it.
+
+        Raises:
+            ValueError: it is closed.
+        """
+        fd = self.fileno()
+        self._fd = _CLOSED
+        return fd
+
+    def duplicate(self) -> Descriptor:
+        """A second descriptor of the same open file (F_DUPFD_CLOEXEC), with its own owner.
+
+        Raises:
+            ValueError: it is closed.
+            OSError: EMFILE, the process is out of descriptors.
+        """
+        return Descriptor(fcntl.fcntl(self.fileno(), fcntl.F_DUPFD_CLOEXEC, 0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "Descriptor(closed)" if self.closed else f"Descriptor({self._fd})"
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", _CLOSED) != _CLOSED:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            self.close()

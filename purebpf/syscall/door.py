@@ -1,0 +1,94 @@
+"""The one door to bpf(2) and perf_event_open(2), which tests can swap.
+
+A door returns the result of the system call, or the negated error number: no exceptions, no
+policy. `replaced(door)` puts another one in its place:
+
+    with replaced(FakeDoor(fail_at=3)):
+        ...
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+__all__ = ["Attr", "Door", "KernelDoor", "bpf", "perf_event_open", "replaced"]
+
+_GENERIC = (280, 241)
+"""Numbers of bpf and perf_event_open in include/uapi/asm-generic/unistd.h (arm64, riscv, ...)."""
+
+_NUMBERS = {
+    "x86_64": (321, 298),
+    "i386": (357, 336),
+    "i686": (357, 336),
+    "armv7l": (386, 364),
+    "ppc64": (361, 319),
+    "ppc64le": (361, 319),
+    "s390x": (351, 331),
+}
+
+
+Attr = ctypes.Array[ctypes.c_char]
+"""The bytes of a union bpf_attr: `Buffer.array`."""
+
+
+class Door(Protocol):
+    """What stands between purebpf and the kernel."""
+
+    def bpf(self, command: int, attr: Attr, size: int) -> int:
+        """Issue a BPF command; the kernel may write to the `size` bytes of `attr`."""
+
+    def perf_event_open(self, attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
+        """Open a perf event; `attr` is the address of a struct perf_event_attr."""
+
+
+class KernelDoor:
+    """The real one: libc's syscall(2). The GIL is released during a call."""
+
+    def __init__(self) -> None:
+        self._bpf_number, self._perf_number = _NUMBERS.get(os.uname().machine, _GENERIC)
+        # Without argtypes ctypes passes an array's address and a small int as they are, which is
+        # a quarter faster for a map lookup than converting each argument to a c_long.
+        self._syscall = ctypes.CDLL(None, use_errno=True)["syscall"]
+        self._syscall.restype = ctypes.c_long
+
+    def bpf(self, command: int, attr: Attr, size: int) -> int:
+        """See `Door`."""
+        result: int = self._syscall(self._bpf_number, command, attr, size)
+        return result if result >= 0 else -ctypes.get_errno()
+
+    def perf_event_open(self, attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
+        """See `Door`."""
+        numbers = (self._perf_number, attr, pid, cpu, group, flags)
+        result: int = self._syscall(*map(ctypes.c_long, numbers))
+        return result if result >= 0 else -ctypes.get_errno()
+
+
+_current: Door = KernelDoor()
+
+
+def bpf(command: int, attr: Attr, size: int) -> int:
+    """Issue a BPF command through the current door: the result, or a negated errno."""
+    return _current.bpf(command, attr, size)
+
+
+def perf_event_open(attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
+    """Open a perf event through the current door: the descriptor, or a negated errno.
+
+    `attr` is the address of a struct perf_event_attr, which has its own size inside.
+    """
+    return _current.perf_event_open(attr, pid, cpu, group, flags)
+
+
+@contextmanager
+def replaced(door: Door) -> Iterator[Door]:
+    """Use `door` inside the `with` block, in every thread."""
+    global _current  # noqa: PLW0603 - the one swappable object of the package
+    before, _current = _current, door
+    try:
+        yield door
+    finally:
+        _current = before

@@ -1,0 +1,129 @@
+"""Single map elements, fast: the buffers and the attr of a call are made once and used again.
+
+A lookup through `purebpf.syscall.bpf` builds an attr each time; here it only copies the key
+(`bench/map_element.py` measures the difference). Results are 0 or a negated errno, as a missing
+key is an everyday answer.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from purebpf.abi.bpf import bpf_cmd
+from purebpf.abi.layouts import ATTR
+from purebpf.syscall import door
+from purebpf.syscall.buffer import Buffer
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["Element", "Elements"]
+
+_LOOKUP = int(bpf_cmd.BPF_MAP_LOOKUP_ELEM)
+_UPDATE = int(bpf_cmd.BPF_MAP_UPDATE_ELEM)
+_DELETE = int(bpf_cmd.BPF_MAP_DELETE_ELEM)
+_NEXT = int(bpf_cmd.BPF_MAP_GET_NEXT_KEY)
+_LOOKUP_AND_DELETE = int(bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_ELEM)
+
+_SIZE = ATTR["map_elem"].size
+_FLAGS_OFFSET = ATTR["map_elem"].fields["flags"][0]
+_FLAGS = struct.Struct("=Q")
+
+
+class Element:
+    """Room for one key and one value, and the calls that use them.
+
+    Attributes:
+        key: the key's bytes; assign with `element.key[:] = ...`, of exactly this length.
+        value: the value's bytes.
+        next_key: where `next()` puts the key after `key`.
+    """
+
+    __slots__ = (
+        "_attr",
+        "_delete",
+        "_first",
+        "_flags",
+        "_next",
+        "_whole",
+        "key",
+        "next_key",
+        "value",
+    )
+
+    def __init__(self, fd: int, key_size: int, value_size: int) -> None:
+        key, value, next_key = Buffer(key_size), Buffer(value_size), Buffer(key_size)
+        layout = ATTR["map_elem"]
+        key_address = key.address if key_size else 0  # queues and stacks: it must be NULL
+        self._attr = Buffer(layout.pack(map_fd=fd, key=key_address, value=value.address))
+        self._next = Buffer(layout.pack(map_fd=fd, key=key_address, next_key=next_key.address))
+        self._first = Buffer(layout.pack(map_fd=fd, key=0, next_key=next_key.address))
+        # A deletion with a value, even its address, is EINVAL.
+        self._delete = Buffer(layout.pack(map_fd=fd, key=key_address))
+        self._flags = 0
+        self._whole = (key, value, next_key)
+        self.key, self.value, self.next_key = key.data, value.data, next_key.data
+
+    def _run(self, command: int, flags: int) -> int:
+        if flags != self._flags:
+            _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
+            self._flags = flags
+        return door.bpf(command, self._attr.array, _SIZE)
+
+    def lookup(self, flags: int = 0) -> int:
+        """BPF_MAP_LOOKUP_ELEM of `key` into `value`."""
+        return self._run(_LOOKUP, flags)
+
+    def update(self, flags: int = 0) -> int:
+        """BPF_MAP_UPDATE_ELEM of `key` with `value`."""
+        return self._run(_UPDATE, flags)
+
+    def delete(self) -> int:
+        """BPF_MAP_DELETE_ELEM of `key`."""
+        return door.bpf(_DELETE, self._delete.array, _SIZE)
+
+    def lookup_and_delete(self, flags: int = 0) -> int:
+        """BPF_MAP_LOOKUP_AND_DELETE_ELEM of `key` into `value`."""
+        return self._run(_LOOKUP_AND_DELETE, flags)
+
+    def first(self) -> int:
+        """BPF_MAP_GET_NEXT_KEY without a key: the first one into `next_key`."""
+        return door.bpf(_NEXT, self._first.array, _SIZE)
+
+    def next(self) -> int:
+        """BPF_MAP_GET_NEXT_KEY after `key` into `next_key`."""
+        return door.bpf(_NEXT, self._next.array, _SIZE)
+
+
+class Elements:
+    """The idle `Element`s of one map: take one, use it, give it back.
+
+    Each thread, and each signal handler that interrupts one, gets an element of its own; no lock
+    is held during a call. There are as many as were ever in use at once.
+    """
+
+    __slots__ = ("_descriptor", "_idle", "_key_size", "_value_size")
+
+    def __init__(self, descriptor: Descriptor, key_size: int, value_size: int) -> None:
+        self._descriptor = descriptor
+        self._key_size = key_size
+        self._value_size = value_size
+        self._idle: list[Element] = []
+
+    def take(self) -> Element:
+        """An element that nobody else uses.
+
+        Raises:
+            ValueError: the map is closed.
+        """
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Element(self._descriptor.fileno(), self._key_size, self._value_size)
+
+    def give(self, element: Element) -> None:
+        """Hand an element back."""
+        if not self._descriptor.closed:
+            self._idle.append(element)
+
+    def forget(self) -> None:
+        """Drop the idle ones, whose descriptor number is about to mean something else."""
+        self._idle.clear()

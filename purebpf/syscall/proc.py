@@ -1,0 +1,130 @@
+"""What /proc and /sys say, as text.
+
+A process may end at any moment: its readers then return None. Bytes that are no UTF-8 (file
+names are bytes) survive as surrogate escapes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from purebpf.errors import KernelError
+
+__all__ = [
+    "cgroup",
+    "comm",
+    "cpu_list",
+    "descriptor",
+    "lockdown",
+    "maps",
+    "mounts",
+    "status",
+    "sysctl",
+    "uid_map",
+]
+
+PROC = "/proc"
+SYS = "/sys"
+
+_GONE = (errno.ENOENT, errno.ESRCH)
+
+
+def _read(path: str) -> str | None:
+    """The file's text, None when it (or its process) does not exist.
+
+    Raises:
+        KernelError: it exists and cannot be read.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise KernelError(f"read({path})", error.errno or 0) from None
+
+
+def status(pid: int | str = "self") -> dict[str, str] | None:
+    """/proc/PID/status by name: `status()["CapEff"] == "000001ffffffffff"`."""
+    text = _read(f"{PROC}/{pid}/status")
+    if text is None:
+        return None
+    rows = (line.partition(":") for line in text.splitlines())
+    return {name: value.strip() for name, _, value in rows}
+
+
+def maps(pid: int | str) -> str | None:
+    """/proc/PID/maps: one line a mapping; empty for a kernel thread.
+
+    Raises:
+        KernelError: EACCES, the process is another user's.
+    """
+    return _read(f"{PROC}/{pid}/maps")
+
+
+def comm(pid: int | str) -> str | None:
+    """The thread's name, at most 15 bytes."""
+    text = _read(f"{PROC}/{pid}/comm")
+    return None if text is None else text.removesuffix("\n")
+
+
+def descriptor(fd: int) -> str:
+    """What a descriptor of this process is: a path, `"anon_inode:bpf-map"`, `"socket:[4711]"`.
+
+    Raises:
+        KernelError: EBADF, it is none.
+    """
+    try:
+        return os.readlink(f"{PROC}/self/fd/{fd}")
+    except OSError as error:
+        number = errno.EBADF if error.errno == errno.ENOENT else error.errno or 0
+        raise KernelError(f"readlink({PROC}/self/fd/{fd})", number) from None
+
+
+def cgroup(pid: int | str) -> str | None:
+    """/proc/PID/cgroup: one `id:controllers:path` line for each hierarchy (cgroups(7))."""
+    return _read(f"{PROC}/{pid}/cgroup")
+
+
+def sysctl(name: str) -> str | None:
+    """A kernel parameter by its dotted name, `"kernel.perf_event_paranoid"`; None: not here."""
+    text = _read(f"{PROC}/sys/{name.replace('.', '/')}")
+    return None if text is None else text.strip()
+
+
+def uid_map(pid: int | str = "self") -> str | None:
+    """The user namespace's mapping, `"0 0 4294967295"` in the first one (user_namespaces(7))."""
+    text = _read(f"{PROC}/{pid}/uid_map")
+    return None if text is None else "; ".join(" ".join(row.split()) for row in text.splitlines())
+
+
+def mounts() -> list[tuple[str, str]]:
+    """This process's mounts, in order: (mount point, file system type)."""
+    text = _read(f"{PROC}/self/mounts") or ""
+    rows = (line.split(" ") for line in text.splitlines())
+    return [(_unescape(row[1]), row[2]) for row in rows]
+
+
+def _unescape(path: str) -> str:
+    """Undo the octal escapes of /proc/mounts (getmntent(3))."""
+    for octal, char in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
+        path = path.replace(octal, char)
+    return path
+
+
+def cpu_list(kind: str) -> str | None:
+    """The CPU list "possible", "online" or "present": `"0-3,8-11"` (cputopology.rst)."""
+    text = _read(f"{SYS}/devices/system/cpu/{kind}")
+    return None if text is None else text.strip()
+
+
+def lockdown() -> str | None:
+    """The lockdown mode in force: "none", "integrity" or "confidentiality"; None: not built in.
+
+    Without securityfs there is no way to tell, and that is None too (kernel_lockdown(7)).
+    """
+    text = _read(f"{SYS}/kernel/security/lockdown")
+    if text is None:
+        return None
+    return text.partition("[")[2].partition("]")[0]

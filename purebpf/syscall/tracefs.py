@@ -1,0 +1,133 @@
+"""tracefs: the ids and formats of tracepoints.
+
+A mounted tracefs is used where it is. Where none is mounted, a detached mount (fsopen(2) and
+fsmount(2), Linux 5.2, CAP_SYS_ADMIN) is read instead: it is visible to nobody and gone when its
+descriptor is closed, so nothing is mounted behind the administrator's back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.syscall import proc
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["mount_point", "opened", "read", "tracepoint_format", "tracepoint_id", "tracepoints"]
+
+# The same numbers on every architecture (Linux commit d8076bdb56af).
+_SYS_FSOPEN = 430
+_SYS_FSCONFIG = 431
+_SYS_FSMOUNT = 432
+_CLOEXEC = 1  # FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC
+_CMD_CREATE = 6  # FSCONFIG_CMD_CREATE
+
+
+def mount_point() -> str | None:
+    """Where tracefs is mounted, the usual place first; None: nowhere."""
+    found = [path for path, kind in proc.mounts() if kind == "tracefs"]
+    # The kernel mounts tracefs below debugfs on first access (Linux 4.1).
+    found += [f"{path}/tracing" for path, kind in proc.mounts() if kind == "debugfs"]
+    found.sort(key=lambda path: path != "/sys/kernel/tracing")
+    return next((path for path in found if os.path.isdir(f"{path}/events")), None)
+
+
+@contextmanager
+def opened() -> Iterator[str]:
+    """A path under which tracefs can be read inside the `with` block.
+
+    Raises:
+        NotSupportedError: not mounted, and a detached mount was refused.
+    """
+    if (mounted := mount_point()) is not None:
+        yield mounted
+        return
+    with _detached_mount() as mount:
+        yield f"/proc/self/fd/{mount.fileno()}"
+
+
+def _detached_mount() -> Descriptor:
+    libc = ctypes.CDLL(None, use_errno=True)
+    syscall = libc["syscall"]
+    syscall.restype = ctypes.c_long
+    syscall.argtypes = [ctypes.c_long] * 6
+    name = ctypes.c_char_p(b"tracefs")
+    address = ctypes.cast(name, ctypes.c_void_p).value
+    context = _checked(syscall(_SYS_FSOPEN, address, _CLOEXEC, 0, 0, 0))
+    with Descriptor(context):
+        _checked(syscall(_SYS_FSCONFIG, context, _CMD_CREATE, 0, 0, 0))
+        return Descriptor(_checked(syscall(_SYS_FSMOUNT, context, _CLOEXEC, 0, 0, 0)))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        reason = errno.errorcode.get(ctypes.get_errno(), "an unknown error")
+        raise NotSupportedError(
+            "tracefs",
+            f"it is not mounted, and opening it unmounted gave {reason}; "
+            "mount it with: mount -t tracefs nodev /sys/kernel/tracing",
+        )
+    return result
+
+
+def read(path: str) -> str:
+    """The text of a tracefs file, by its path below the mount.
+
+    Raises:
+        KernelError: no such file (ENOENT), no permission (EACCES, EPERM).
+        NotSupportedError: no tracefs.
+    """
+    try:
+        with opened() as root, open(f"{root}/{path}", encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError(f"read(tracefs {path})", error.errno or 0) from None
+
+
+def tracepoint_id(category: str, name: str) -> int:
+    """The number of a tracepoint, which perf_event_open(2) wants as `config`.
+
+    Raises:
+        KernelError: ENOENT, this kernel has no such tracepoint; EACCES, not readable for this user.
+        NotSupportedError: no tracefs.
+    """
+    return int(read(f"events/{category}/{name}/id"))
+
+
+def tracepoint_format(category: str, name: str) -> str:
+    """The `format` file of a tracepoint: its fields with offsets and sizes in bytes.
+
+    Raises:
+        KernelError, NotSupportedError: as `tracepoint_id`.
+    """
+    return read(f"events/{category}/{name}/format")
+
+
+def tracepoints() -> list[str]:
+    """Every tracepoint as `category/name`, sorted.
+
+    Raises:
+        KernelError: EACCES, not readable for this user.
+        NotSupportedError: no tracefs.
+    """
+    found = []
+    with opened() as root:
+        try:
+            categories = sorted(os.listdir(f"{root}/events"))
+        except OSError as error:
+            raise KernelError("listdir(tracefs events)", error.errno or 0) from None
+        for category in categories:
+            if os.path.isdir(f"{root}/events/{category}"):
+                names = os.listdir(f"{root}/events/{category}")
+                found += [
+                    f"{category}/{name}"
+                    for name in names
+                    if os.path.exists(f"{root}/events/{category}/{name}/id")
+                ]
+    return sorted(found)

@@ -1,0 +1,1 @@
+"""Framing of what the kernel streams, without I/O."""

@@ -1,0 +1,76 @@
+"""Framing of a perf event ring: which bytes are unread, and where each record starts and ends.
+
+The ring is `size` bytes, a power of two. `head` and `tail` are free-running byte counts; records
+are multiples of 8 bytes and may wrap (perf_event_open(2), "MMAP layout"). Nothing here knows what
+a record means: that is `perf_records`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from purebpf.errors import FormatError
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER = struct.Struct("=IHH")
+"""struct perf_event_header: type, misc, size (header included)."""
+
+_U32 = struct.Struct("=I")
+
+
+def unread(ring: memoryview, tail: int, head: int) -> bytes:
+    """A copy of the bytes between `tail` and `head`, in one piece.
+
+    Raises FormatError when the positions cannot belong to this ring.
+    """
+    size = len(ring)
+    length = head - tail
+    if not 0 <= length <= size:
+        raise FormatError(
+            "perf ring", f"head {head}, tail {tail}", f"{length} unread bytes in a ring of {size}"
+        )
+    start = tail & (size - 1)
+    if start + length <= size:
+        return bytes(ring[start : start + length])
+    return b"".join((ring[start:], ring[: start + length - size]))
+
+
+def frames(data: Buffer, offset: int = 0) -> Iterator[tuple[int, int, int, int]]:
+    """(type, misc, start of the body, end) of each record of `data`, from `offset` on.
+
+    Raises FormatError when a record is shorter than its header, not a multiple of 8 bytes, or
+    runs past the end.
+    """
+    unpack = HEADER.unpack_from
+    end = len(data)
+    while offset + 8 <= end:
+        kind, misc, size = unpack(data, offset)
+        following = offset + size
+        if size < 8 or size & 7 or following > end:
+            raise FormatError(
+                "perf ring",
+                f"offset {offset}",
+                f"record type {kind} claims {size} bytes; {end - offset} are left",
+            )
+        yield kind, misc, offset + 8, following
+        offset = following
+    if offset != end:
+        raise FormatError("perf ring", f"offset {offset}", f"{end - offset} bytes are no header")
+
+
+def raw_payload(data: Buffer, start: int, end: int) -> tuple[int, int]:
+    """(offset, length) of the payload of a sample whose sample_type is PERF_SAMPLE_RAW alone.
+
+    The kernel pads the payload so that the record is a multiple of 8 bytes, and counts the
+    padding: an 8-byte payload arrives as 12 bytes (perf_prepare_sample in kernel/events/core.c).
+    """
+    if end - start < 4:
+        raise FormatError("perf ring", f"offset {start}", "raw sample without a size")
+    (length,) = _U32.unpack_from(data, start)
+    if start + 4 + length > end:
+        raise FormatError(
+            "perf ring", f"offset {start}", f"raw sample of {length} bytes in {end - start}"
+        )
+    return start + 4, length

@@ -1,0 +1,123 @@
+"""Elements: buffers that are used again, by one user at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from purebpf.abi.bpf import bpf_cmd
+from purebpf.abi.layouts import ATTR
+from purebpf.syscall import door
+from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.element import Elements
+
+
+class Table:
+    """A door behind which there is one hash with keys of 2 and values of 3 bytes."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, bytes] = {}
+        self.flags: list[int] = []
+
+    def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+        fields = ATTR["map_elem"].unpack(ctypes.string_at(attr, size))
+        key_address = int(fields["key"])
+        key = ctypes.string_at(key_address, 2) if key_address else None
+        value = int(fields["value"])
+        if command == bpf_cmd.BPF_MAP_DELETE_ELEM and value:
+            return -errno.EINVAL
+        self.flags.append(int(fields["flags"]))
+        if command == bpf_cmd.BPF_MAP_GET_NEXT_KEY:
+            later = [row for row in sorted(self.rows) if key is None or row > key]
+            if not later:
+                return -errno.ENOENT
+            ctypes.memmove(value, later[0], 2)
+            return 0
+        assert key is not None
+        if command == bpf_cmd.BPF_MAP_UPDATE_ELEM:
+            self.rows[key] = ctypes.string_at(value, 3)
+            return 0
+        if key not in self.rows:
+            return -errno.ENOENT
+        if command != bpf_cmd.BPF_MAP_DELETE_ELEM:
+            ctypes.memmove(value, self.rows[key], 3)
+        if command != bpf_cmd.BPF_MAP_LOOKUP_ELEM:
+            del self.rows[key]
+        return 0
+
+    def perf_event_open(self, attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
+        raise AssertionError("no command of bpf(2)")
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    with door.replaced(made := Table()):
+        yield made
+
+
+@pytest.fixture
+def elements() -> Iterator[Elements]:
+    with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor:
+        yield Elements(descriptor, 2, 3)
+
+
+def test_every_command_works_on_the_same_buffers(table, elements):
+    element = elements.take()
+    element.key[:], element.value[:] = b"ab", b"one"
+    assert element.update() == 0
+    element.value[:] = b"..."
+    assert element.lookup() == 0
+    assert element.value == b"one"
+    element.key[:] = b"zz"
+    assert element.lookup() == element.delete() == -errno.ENOENT
+    element.key[:] = b"ab"
+    assert element.lookup_and_delete() == 0
+    assert table.rows == {}
+
+
+def test_keys_are_followed_to_the_end(table, elements):
+    table.rows = {b"aa": b"", b"bb": b"", b"cc": b""}
+    element, found = elements.take(), []
+    result = element.first()
+    while not result:
+        found.append(bytes(element.next_key))
+        element.key[:] = element.next_key
+        result = element.next()
+    assert (found, result) == ([b"aa", b"bb", b"cc"], -errno.ENOENT)
+
+
+def test_flags_do_not_stick_to_the_next_call(table, elements):
+    element = elements.take()
+    element.update(4)
+    element.lookup()
+    element.delete()
+    assert table.flags == [4, 0, 0]
+
+
+def test_a_key_of_another_length_is_refused_before_the_kernel_sees_it(elements):
+    element = elements.take()
+    with pytest.raises(BufferError):
+        element.key[:] = b"long"
+
+
+def test_an_element_in_use_is_nobody_elses(elements):
+    first, second = elements.take(), elements.take()
+    assert first is not second
+    elements.give(first)
+    assert elements.take() is first
+
+
+def test_nothing_is_taken_from_a_closed_map():
+    descriptor = Descriptor(os.open("/dev/null", os.O_RDONLY))
+    elements = Elements(descriptor, 2, 3)
+    idle, in_use = elements.take(), elements.take()
+    elements.give(idle)
+    descriptor.close()
+    elements.forget()
+    elements.give(in_use)
+    with pytest.raises(ValueError, match="closed"):
+        elements.take()

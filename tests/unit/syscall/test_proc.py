@@ -1,0 +1,102 @@
+"""/proc and /sys, from files made for the purpose."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from purebpf.errors import KernelError
+from purebpf.syscall import proc
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(proc, "PROC", str(tmp_path / "proc"))
+    monkeypatch.setattr(proc, "SYS", str(tmp_path / "sys"))
+    return tmp_path
+
+
+def put(path: Path, text: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text)
+
+
+def test_status_is_a_dict_of_stripped_text(root):
+    put(root / "proc/7/status", b"Name:\tpython: 3\nCapEff:\t000001ffffffffff\nGroups:\t\n")
+    assert proc.status(7) == {"Name": "python: 3", "CapEff": "000001ffffffffff", "Groups": ""}
+
+
+def test_a_process_that_is_gone_is_none(root):
+    assert [read(7) for read in (proc.status, proc.maps, proc.comm, proc.cgroup)] == [None] * 4
+
+
+def test_what_exists_and_cannot_be_read_is_an_error(root):
+    (root / "proc/7/maps").mkdir(parents=True)
+    with pytest.raises(KernelError, match=r"read\(.*/proc/7/maps\) failed with EISDIR"):
+        proc.maps(7)
+
+
+def test_file_names_survive_whatever_their_bytes(root):
+    line = b"55d000-55e000 r-xp 00000000 08:01 12 /tmp/\xff\xfe caf\xc3\xa9\n"
+    put(root / "proc/7/maps", line)
+    text = proc.maps(7)
+    assert text is not None
+    assert os.fsencode(text) == line
+
+
+def test_a_comm_keeps_its_spaces(root):
+    put(root / "proc/7/comm", b" odd name \n")
+    assert proc.comm(7) == " odd name "
+
+
+def test_sysctl_names_are_dotted_and_a_missing_one_is_none(root):
+    put(root / "proc/sys/kernel/perf_event_paranoid", b"2\n")
+    assert proc.sysctl("kernel.perf_event_paranoid") == "2"
+    assert proc.sysctl("kernel.unprivileged_bpf_disabled") is None
+
+
+def test_cpu_lists_are_the_kernels_text(root):
+    put(root / "sys/devices/system/cpu/possible", b"0-3,8-11\n")
+    assert proc.cpu_list("possible") == "0-3,8-11"
+    assert proc.cpu_list("online") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        (b"[none] integrity confidentiality\n", "none"),
+        (b"none [integrity] confidentiality\n", "integrity"),
+    ],
+)
+def test_the_lockdown_mode_is_the_bracketed_one(root, text, mode):
+    put(root / "sys/kernel/security/lockdown", text)
+    assert proc.lockdown() == mode
+
+
+def test_no_lockdown_file_is_none(root):
+    assert proc.lockdown() is None
+
+
+def test_mount_points_are_unescaped(root):
+    put(
+        root / "proc/self/mounts",
+        b"bpf /sys/fs/bpf bpf rw 0 0\nnone /mnt/a\\040b\\134c tracefs rw 0 0\n",
+    )
+    assert proc.mounts() == [("/sys/fs/bpf", "bpf"), ("/mnt/a b\\c", "tracefs")]
+
+
+def test_the_uid_map_of_a_user_namespace(root):
+    put(
+        root / "proc/self/uid_map",
+        b"         0       1000          1\n         1     100000      65536\n",
+    )
+    assert proc.uid_map() == "0 1000 1; 1 100000 65536"
+
+
+def test_this_very_process():
+    status = proc.status()
+    assert status is not None
+    assert int(status["Pid"]) == os.getpid()
+    assert "libc" in (proc.maps("self") or "")
