@@ -157,7 +157,7 @@ class VerifierError(KernelError):
         self.line = line
         self.source = source
         self.poisoned = poisoned
-        parts = [line, f"at {source}" if source else "", poisoned, why]
+        parts = [", at ".join(part for part in (line, source) if part), poisoned, why]
         super().__init__(
             "bpf(BPF_PROG_LOAD)",
             errno,

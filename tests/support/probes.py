@@ -10,6 +10,7 @@ import ctypes
 import os
 import shutil
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -81,13 +82,69 @@ def _program_on_path(*names: str) -> Callable[[], str]:
     return probe
 
 
+def _shared_library(name: str) -> Callable[[], str]:
+    def probe() -> str:
+        try:
+            ctypes.CDLL(name)
+        except OSError as error:
+            return str(error)
+        return ""
+
+    return probe
+
+
+def _guest() -> str:
+    if os.environ.get("PUREBPF_KERNEL"):
+        return ""
+    return "sysctls and CPUs are only switched in the guests of tests.vm.matrix"
+
+
+def _hotplug() -> str:
+    if reason := _guest():
+        return reason
+    switch = "/sys/devices/system/cpu/cpu1/online"
+    return "" if os.access(switch, os.W_OK) else f"cannot write {switch}"
+
+
+def _file_system(kind: str) -> Callable[[], str]:
+    def probe() -> str:
+        known = Path("/proc/filesystems").read_text().split()
+        return "" if kind in known else f"this kernel has no {kind} file system"
+
+    return probe
+
+
+def _cgroup2() -> str:
+    mounted = any(kind == "cgroup2" for _, kind in mounts())
+    return "" if mounted else "no cgroup2 file system is mounted"
+
+
+def _namespace(*options: str) -> Callable[[], str]:
+    def probe() -> str:
+        command = ["unshare", *options, "true"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return "unshare is not installed"
+        return done.stderr.strip()
+
+    return probe
+
+
 PROBES: dict[str, Callable[[], str]] = {
     "bpf": _bpf,
+    "bpffs": _file_system("bpf"),
+    "cgroup2": _cgroup2,
+    "guest": _guest,
+    "hotplug": _hotplug,
+    "mount_namespace": _namespace("--mount"),
+    "pid_namespace": _namespace("--pid", "--fork", "--mount-proc"),
     "perf_event": _perf_event,
     "vmlinux_btf": _vmlinux_btf,
     "tracefs": _tracefs,
     "clang": _program_on_path("clang-19"),
     "bpftool": _program_on_path("bpftool"),
+    "libbpf": _shared_library("libbpf.so.1"),
     "readelf": _program_on_path("readelf"),
     "nm": _program_on_path("nm"),
     "objcopy": _program_on_path("objcopy"),
@@ -109,6 +166,12 @@ def missing(feature: str) -> str:
         KeyError: for a name without a probe, so that a misspelt need cannot skip a test.
     """
     return PROBES[feature]()
+
+
+def mounts() -> list[tuple[str, str]]:
+    """Mount point and file system type of each mount, in order."""
+    rows = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return [(row[1], row[2]) for row in rows]
 
 
 def descriptors() -> dict[str, str]:

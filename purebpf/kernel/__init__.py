@@ -1,0 +1,1 @@
+"""The live room: what loads, attaches, reads and explains."""

@@ -1,0 +1,70 @@
+"""Attaching, one module for each way to do it, chosen by the type of the program.
+
+Every module has `attach(program, target, **options) -> Link`, and its docstring says what the
+target is. A kind of program that is not here is a `NotSupportedError` that names the kind.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
+from purebpf.abi.sections import find_section
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+
+__all__ = ["attach", "attaches_itself"]
+
+_MODULES: dict[int, str] = {
+    bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT: "perf_event",
+    bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT: "tracepoint",
+    bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT: "raw_tracepoint",
+    bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE: "raw_tracepoint",
+}
+
+_TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
+
+
+def attach(program: Program, target: Any = None, **options: Any) -> Link:
+    """Attach `program` to `target`, or where its section says.
+
+    Raises:
+        As `Program.attach`.
+    """
+    name = _module(program)
+    if name is None:
+        raise NotSupportedError(f"attaching program {program.name!r}", _why_not(program))
+    module = import_module(f"purebpf.kernel.attach.{name}")
+    link: Link = module.attach(program, target, **options)
+    return link
+
+
+def attaches_itself(program: Program) -> bool:
+    """Whether the section name says all that attaching takes: `tp/sched/sched_switch` does.
+
+    `perf_event` and `xdp` do not (which event, which interface?), nor does a bare `tp`. As in
+    libbpf, programs of a kind that purebpf cannot attach yet do: attaching them is an error.
+    """
+    section = find_section(program.section)
+    return section is not None and section.definition.auto and bool(section.target)
+
+
+def _module(program: Program) -> str | None:
+    if program.type == bpf_prog_type.BPF_PROG_TYPE_TRACING:
+        is_tracepoint = program.attach_type == bpf_attach_type.BPF_TRACE_RAW_TP
+        return "btf_tracepoint" if is_tracepoint else None
+    return _MODULES.get(program.type)
+
+
+def _why_not(program: Program) -> str:
+    section = find_section(program.section)
+    if program.type == _TEST_RUN_ONLY:
+        return "syscall programs are not attached: run it with .test_run()"
+    if section is not None:
+        kind = section.definition.prefix
+        return f"purebpf does not attach {kind} programs yet; its descriptor is .fileno()"
+    known = program.type in bpf_prog_type._value2member_map_
+    kind = bpf_prog_type(program.type).name if known else f"type {program.type}"
+    return f"purebpf does not attach {kind} programs yet; its descriptor is .fileno()"

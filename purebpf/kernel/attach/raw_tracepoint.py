@@ -1,0 +1,45 @@
+"""Attach to a raw tracepoint: the program gets the tracepoint's own arguments (Linux 4.17)."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf
+
+__all__ = ["attach", "refused"]
+
+
+def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
+    """Run `program` whenever raw tracepoint `target` is passed: `"sched_switch"`.
+
+    Without `target`, the one that its section names. `cookie` is what bpf_get_attach_cookie()
+    returns (Linux 6.10, commit 68ca5d4eebb8).
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: the program is closed.
+        AttachError: ENOENT, no such tracepoint.
+        NotSupportedError: a cookie, and a kernel that has none.
+    """
+    where = target or program.target
+    if not where:
+        raise TypeError(f"program {program.name!r}: which raw tracepoint?")
+    what = f"program {program.name!r} on raw tracepoint {where}"
+    try:
+        return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
+    except KernelError as error:
+        raise refused(error, what, cookie=cookie) from None
+
+
+def refused(error: KernelError, what: str, *, cookie: int) -> AttachError | NotSupportedError:
+    """The error of an attachment to a raw or BTF tracepoint, explained."""
+    number = error.errno or 0
+    if cookie and number in (errno.EINVAL, errno.E2BIG):
+        return NotSupportedError("a cookie for a raw tracepoint", f"{error}; Linux 6.10 has them")
+    if number == errno.ENOENT:
+        why = "this kernel has no such tracepoint; the name is without the category"
+        return AttachError(error.call, number, what, why=why)
+    return AttachError(error.call, number, what)

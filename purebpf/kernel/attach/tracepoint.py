@@ -1,0 +1,64 @@
+"""Attach to a tracepoint of tracefs, through a perf event (perf_event_open(2))."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.attach.perf_event import link_to_event, refused
+from purebpf.kernel.link import Link
+from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.program import Program
+from purebpf.syscall import perf_event, tracefs
+
+__all__ = ["attach"]
+
+_ANY_CPU = 0
+"""The program runs wherever the tracepoint is passed; the event must merely be somewhere."""
+
+
+def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
+    """Run `program` whenever a tracepoint is passed: `"sched/sched_switch"` or `sched:...`.
+
+    Without `target`, the one that its section names. `cookie` is what bpf_get_attach_cookie()
+    returns (Linux 5.15). tracefs need not be mounted (Linux 5.2).
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: a target that is not "category/name"; the program is closed.
+        AttachError: ENOENT, no such tracepoint; EEXIST, the program is on it already.
+        NotSupportedError: no tracefs; a cookie, and a kernel that has none.
+    """
+    where = target or program.target
+    if not where:
+        raise TypeError(f"program {program.name!r}: which tracepoint? 'category/name'")
+    category, _, name = where.replace(":", "/").partition("/")
+    if not category or not name or "/" in name:
+        raise ValueError(f"{where!r} is no tracepoint: that is 'category/name'")
+    what = f"program {program.name!r} on tracepoint {category}/{name}"
+    event = _opened(category, name, what)
+    try:
+        link = link_to_event(program, event, what, cookie=cookie, owned=event)
+        if link is None:
+            perf_event.set_bpf(event.fileno(), program.fileno())
+            link = Link(what, event=event)
+    except KernelError as error:
+        event.close()
+        raise error if isinstance(error, AttachError) else refused(error, what) from None
+    except BaseException:
+        event.close()
+        raise
+    return link
+
+
+def _opened(category: str, name: str, what: str) -> PerfEvent:
+    """The tracepoint as a perf event."""
+    try:
+        number = tracefs.tracepoint_id(category, name)
+        return PerfEvent.tracepoint(number, pid=-1, cpu=_ANY_CPU)
+    except KernelError as error:
+        why, fix = error.why, error.fix
+        if error.errno == errno.ENOENT and not why:
+            why = "this kernel has no such tracepoint"
+            fix = "`perf list tracepoint` shows those it has"
+        raise AttachError(error.call, error.errno or 0, what, why=why, fix=fix) from None

@@ -1,0 +1,83 @@
+"""The kernel's own BTF, and giving it ours."""
+
+from __future__ import annotations
+
+import errno
+from functools import cache
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from purebpf.btf.parse import Btf
+from purebpf.errors import KernelError, NotSupportedError, errno_name
+from purebpf.syscall import bpf
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["UNRELATED", "Upload", "kernel_btf", "upload"]
+
+_PATH = "/sys/kernel/btf/vmlinux"
+UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""Errors of the machine; any other says something about the BTF, or that there is none for us."""
+
+
+@cache
+def kernel_btf() -> Btf:
+    """The types of the running kernel, read once (5 MB, some 15 ms) and kept.
+
+    Raises:
+        NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
+        FormatError: it is malformed.
+    """
+    try:
+        with open(_PATH, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        reason = f"{_PATH} gave {errno_name(error.errno or 0)}"
+        if error.errno == errno.ENOENT:
+            reason += "; the kernel was built without CONFIG_DEBUG_INFO_BTF"
+        raise NotSupportedError("kernel BTF", reason) from None
+    return Btf(data, source=_PATH)
+
+
+class Upload(NamedTuple):
+    """What became of an object's BTF.
+
+    Attributes:
+        descriptor: the BTF in the kernel, or None when the kernel takes none of it: maps then have
+            no types, and programs no function or line info.
+        functions: whether it still describes functions, so that programs can refer to them.
+        problem: what the kernel refused, or "".
+    """
+
+    descriptor: Descriptor | None
+    functions: bool
+    problem: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.descriptor is not None:
+            self.descriptor.close()
+
+
+def upload(btf: Btf) -> Upload:
+    """Give the kernel an object's BTF (BPF_BTF_LOAD, Linux 4.18), simplified when it must be.
+
+    BTF is a description: an object whose BTF is refused still loads, as it does with libbpf.
+
+    Raises:
+        KernelError: the call failed for a reason other than the BTF: ENOMEM, EMFILE.
+    """
+    try:
+        return Upload(bpf.btf_load(btf.data), functions=True, problem="")
+    except KernelError as error:
+        if error.errno in UNRELATED:
+            raise
+        from purebpf.kernel.btf_fallback import upload_simplified
+
+        return upload_simplified(btf, error)

@@ -1,0 +1,116 @@
+"""BTF in the words of an older kernel: each kind that it refuses becomes one that it knows.
+
+Ids stay what they are, so maps, programs and .BTF.ext need no change; what is lost is detail that
+such a kernel has no use for. The replacements have the same length and are libbpf's
+(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from purebpf.btf.decode import Strides
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import Kind, Linkage
+
+__all__ = ["kinds_of", "simplified"]
+
+_HEADER = struct.Struct("=HBBIIIII")
+_HEADER_SIZE = 24
+_VLEN = 0xFFFF
+_NOT_A_NAME = re.compile(r"\W")
+_PLACEHOLDER_BITS = 64
+
+_Words: TypeAlias = "array[int]"
+
+
+def kinds_of(btf: Btf) -> set[Kind]:
+    """The kinds that occur."""
+    return {btf.kind(type_id) for type_id in range(1, len(btf))}
+
+
+def simplified(btf: Btf, refused: AbstractSet[Kind], *, global_functions: bool) -> bytes:
+    """`btf`, of this machine's byte order, without the kinds in `refused`.
+
+    Without `global_functions`, all functions are static.
+    """
+    _, _, _, header, type_at, type_size, text_at, text_size = _HEADER.unpack_from(btf.data)
+    text = bytearray(btf.data[header + text_at : header + text_at + text_size])
+    words: _Words = array("I", btf.data[header + type_at : header + type_at + type_size])
+    placeholder = len(btf)
+    replacements: dict[Kind, Callable[[int], None]] = {
+        Kind.VAR: lambda at: _to_int(words, at),
+        Kind.DECL_TAG: lambda at: _to_int(words, at),
+        Kind.DATASEC: lambda at: _to_struct(words, at, btf, text),
+        Kind.FUNC: lambda at: _retype(words, at, Kind.TYPEDEF, vlen=0),
+        Kind.FUNC_PROTO: lambda at: _to_enum(words, at),
+        Kind.FLOAT: lambda at: _retype(words, at, Kind.STRUCT, vlen=0),
+        Kind.TYPE_TAG: lambda at: _to_const(words, at),
+        Kind.ENUM64: lambda at: _to_union(words, at, placeholder),
+    }
+    strides = Strides()
+    at = 0
+    end = len(words)
+    while at < end:
+        info = words[at + 1]
+        kind = Kind(info >> 24 & 31)
+        if kind in refused and kind in replacements:
+            replacements[kind](at)
+        elif kind is Kind.FUNC and not global_functions and info & _VLEN == Linkage.GLOBAL:
+            _retype(words, at, Kind.FUNC, vlen=Linkage.STATIC)
+        at += strides[info]
+    if Kind.ENUM64 in refused:
+        name = len(text)
+        text += b"enum64_placeholder\0"
+        words.extend((name, Kind.INT << 24, _PLACEHOLDER_BITS // 8, _PLACEHOLDER_BITS))
+    types = words.tobytes()
+    fields = (0xEB9F, 1, 0, _HEADER_SIZE, 0, len(types), len(types), len(text))
+    return _HEADER.pack(*fields) + types + text
+
+
+def _retype(words: _Words, at: int, kind: Kind, *, vlen: int) -> None:
+    words[at + 1] = kind << 24 | vlen
+
+
+def _to_int(words: _Words, at: int) -> None:
+    """One byte: a larger one might not fit where the variable was."""
+    _retype(words, at, Kind.INT, vlen=0)
+    words[at + 2 : at + 4] = array("I", (1, 8))
+
+
+def _to_struct(words: _Words, at: int, btf: Btf, text: bytearray) -> None:
+    """The section's variables become members: (type, offset, size) to (name, type, bits)."""
+    vlen = words[at + 1] & _VLEN
+    name = _NOT_A_NAME.sub("_", btf.string(words[at]))
+    words[at] = len(text)
+    text += name.encode() + b"\0"
+    _retype(words, at, Kind.STRUCT, vlen=vlen)
+    for entry in range(at + 3, at + 3 + 3 * vlen, 3):
+        variable, offset = words[entry], words[entry + 1]
+        member = len(text)
+        text += btf.name(variable).encode() + b"\0"
+        words[entry : entry + 3] = array("I", (member, variable, offset * 8))
+
+
+def _to_enum(words: _Words, at: int) -> None:
+    """The parameters become enumerators: (name, type) to (name, value)."""
+    _retype(words, at, Kind.ENUM, vlen=words[at + 1] & _VLEN)
+    words[at + 2] = 4
+
+
+def _to_const(words: _Words, at: int) -> None:
+    words[at] = 0
+    _retype(words, at, Kind.CONST, vlen=0)
+
+
+def _to_union(words: _Words, at: int, placeholder: int) -> None:
+    """The enumerators become members: (name, low, high) to (name, type, bits)."""
+    vlen = words[at + 1] & _VLEN
+    _retype(words, at, Kind.UNION, vlen=vlen)
+    for entry in range(at + 3, at + 3 + 3 * vlen, 3):
+        words[entry + 1 : entry + 3] = array("I", (placeholder, 0))

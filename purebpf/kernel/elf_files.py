@@ -1,0 +1,247 @@
+"""The ELF files behind mappings: found, checked to be the right ones, and read once each.
+
+A path in /proc/PID/maps belongs to the mount namespace of its process, and what is there now need
+not be what was mapped then. So each place that may show the file is tried in turn, and what is
+found there must be the recorded inode, or have the recorded build id:
+
+1. /proc/PID/map_files/START-END: the mapped file itself, even when it was deleted. Needs
+   CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (proc_pid_map_files(5)).
+2. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
+3. PATH here, for a process that has exited.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from binascii import crc32
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import Enum, auto
+from typing import NamedTuple
+
+from purebpf.errors import FormatError, errno_name
+from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage, Segment, virtual_offset
+from purebpf.symbols.elf_symbols import SymbolTable, read_symbols
+from purebpf.symbols.frame import FileOffset, Reason
+from purebpf.symbols.maps import MappedFile, Mapping
+
+__all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of"]
+
+_DEBUG = "/usr/lib/debug"
+_KEEP_BYTES = 24 << 20
+_KEEP_PROBLEMS = 4096
+_CRC_CHUNK = 1 << 20
+
+_Identity = tuple[int, int, int, int]
+"""st_dev, st_ino, st_mtime_ns, st_size: a file that was not written to in between."""
+
+
+class Problem(NamedTuple):
+    """Why a file's functions are not known; `detail` is an errno's name or what is wrong in it."""
+
+    reason: Reason
+    detail: str = ""
+
+
+class ElfFunctions(NamedTuple):
+    """The functions of one file. `is_stripped`: only those that it exports."""
+
+    build_id: str
+    is_stripped: bool
+    segments: list[Segment]
+    table: SymbolTable
+
+    def find(self, offset: FileOffset) -> tuple[str, int] | None:
+        """The function that a byte of the file belongs to (mangled), and the bytes into it."""
+        place = virtual_offset(self.segments, offset)
+        return None if place is None else self.table.find(place)
+
+
+class _Place(Enum):
+    """How far what is found at a path can be trusted to be the mapped file."""
+
+    EXACT = auto()  # the kernel's own link to it, unless the process executed something else
+    ROOT = auto()  # the path in the right mount namespace
+    SHARED = auto()  # the path in a mount namespace that may be another one
+
+
+class ElfFiles:
+    """Functions of mapped files; tables that were not used lately are dropped above 24 MiB."""
+
+    def __init__(self) -> None:
+        self._identities: dict[MappedFile, _Identity] = {}
+        self._tables: dict[_Identity, ElfFunctions] = {}  # the one used last at the end
+        self._bytes = 0
+        self._problems: dict[tuple[int, MappedFile], Problem] = {}
+
+    def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
+        """The functions of a mapped file, or why they cannot be known.
+
+        Args:
+            mapping: a mapping of the first of `pids`.
+            pids: the process, then those whose mount namespace it may share: its ancestors.
+        """
+        identity = self._identities.get(mapping.file) if mapping.file.inode else None
+        known = self._tables.pop(identity, None) if identity else None
+        if known is not None and identity is not None:
+            self._tables[identity] = known
+            return known
+        problem = self._problems.get((pids[0], mapping.file))
+        return problem or self._find(mapping, pids)
+
+    def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
+        file = mapping.file
+        problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
+        for path, place in _places(mapping, pids):
+            try:
+                with _opened(path) as fd:
+                    if _is_mapped_one(path, place, os.fstat(fd), file):
+                        found = self._load(fd, file, pids[0])
+                    else:
+                        found = Problem(Reason.REPLACED)
+            except FormatError as error:
+                found = Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
+            except OSError as error:
+                found = Problem(*_explain(error))
+            if isinstance(found, ElfFunctions):
+                return found
+            if problem.reason is Reason.NOT_FOUND and place is not _Place.EXACT:
+                problem = found
+        if len(self._problems) >= _KEEP_PROBLEMS:
+            self._problems.clear()
+        self._problems[pids[0], file] = problem
+        return problem
+
+    def _load(self, fd: int, file: MappedFile, pid: int) -> ElfFunctions | Problem:
+        status = os.fstat(fd)
+        identity = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+        found = self._tables.get(identity)
+        if found is None:
+            image = _image(fd, file.path)
+            if file.build_id and image.build_id != file.build_id:
+                return Problem(Reason.REPLACED)
+            found = _read(image, file.path, pid)
+            self._keep(identity, found)
+        self._identities[file] = identity
+        return found
+
+    def _keep(self, identity: _Identity, found: ElfFunctions) -> None:
+        self._tables[identity] = found
+        self._bytes += found.table.nbytes
+        while self._bytes > _KEEP_BYTES and len(self._tables) > 1:
+            oldest = next(iter(self._tables))
+            self._bytes -= self._tables.pop(oldest).table.nbytes
+
+
+def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions:
+    """The functions of an image and its debug file.
+
+    Raises:
+        FormatError: a table is not what it claims to be.
+    """
+    is_whole = image.typed(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
+    table = read_symbols(image, debug)
+    return ElfFunctions(image.build_id, not is_whole, image.segments, table)
+
+
+def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Place]]:
+    path = mapping.file.path
+    yield f"/proc/{pids[0]}/map_files/{mapping.start:x}-{mapping.end:x}", _Place.EXACT
+    if not mapping.file.deleted:
+        yield f"/proc/{pids[0]}/root{path}", _Place.ROOT
+        for ancestor in pids[1:]:
+            yield f"/proc/{ancestor}/root{path}", _Place.SHARED
+        yield path, _Place.SHARED
+
+
+def _is_mapped_one(path: str, place: _Place, status: os.stat_result, file: MappedFile) -> bool:
+    """Whether an open file is the one that was mapped, as far as its inode tells.
+
+    The device is compared only where another mount namespace makes a chance match possible, and
+    not for file systems without a device (major 0): btrfs and overlayfs report another one in
+    stat(2) than in /proc/PID/maps.
+    """
+    if place is _Place.EXACT and os.readlink(path).removesuffix(" (deleted)") == file.path:
+        return True
+    if not file.inode:
+        return True
+    if status.st_ino != file.inode:
+        return False
+    device = os.major(status.st_dev), os.minor(status.st_dev)
+    has_device = device[0] and file.major
+    return place is not _Place.SHARED or not has_device or device == (file.major, file.minor)
+
+
+def _explain(error: OSError) -> tuple[Reason, str]:
+    if isinstance(error, FileNotFoundError | ProcessLookupError | NotADirectoryError):
+        return Reason.NOT_FOUND, ""
+    return Reason.UNREADABLE, errno_name(error.errno or 0)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """A regular file, open for reading; anything else might block or act when it is opened.
+
+    Raises:
+        OSError: it cannot be opened; FileNotFoundError also when it is no regular file.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise FileNotFoundError(path)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _image(fd: int, source: str) -> ElfImage:
+    return ElfImage(lambda offset, size: os.pread(fd, size, offset), os.fstat(fd).st_size, source)
+
+
+def _read(image: ElfImage, path: str, pid: int) -> ElfFunctions:
+    """The functions of a file, from its debug file when it has no .symtab itself."""
+    with ExitStack() as stack:
+        debug = None if image.typed(SHT_SYMTAB) else _debug_image(stack, image, path, pid)
+        return functions_of(image, debug)
+
+
+def _debug_image(stack: ExitStack, image: ElfImage, path: str, pid: int) -> ElfImage | None:
+    """The separate debug file of an image (gdb manual, "Separate Debug Files"), kept open."""
+    for place in _debug_places(image, path):
+        for root in (f"/proc/{pid}/root", ""):
+            try:
+                fd = stack.enter_context(_opened(root + place))
+                debug = _image(fd, place)
+                if _belongs(debug, image, fd):
+                    return debug
+            except (OSError, FormatError):
+                continue
+    return None
+
+
+def _debug_places(image: ElfImage, path: str) -> Iterator[str]:
+    build_id = image.build_id
+    if len(build_id) > 2:
+        yield f"{_DEBUG}/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    if image.debug_link:
+        name = image.debug_link[0]
+        directory = os.path.dirname(path)
+        yield from (f"{directory}/{name}", f"{directory}/.debug/{name}")
+        yield f"{_DEBUG}{directory}/{name}"
+
+
+def _belongs(debug: ElfImage, image: ElfImage, fd: int) -> bool:
+    if debug.typed(SHT_SYMTAB) is None:
+        return False
+    if image.build_id:
+        return debug.build_id == image.build_id
+    return image.debug_link is not None and _crc(fd) == image.debug_link[1]
+
+
+def _crc(fd: int) -> int:
+    crc = offset = 0
+    while chunk := os.pread(fd, _CRC_CHUNK, offset):
+        crc = crc32(chunk, crc)
+        offset += len(chunk)
+    return crc

@@ -1,0 +1,308 @@
+"""What this kernel can do, found by doing it (bpf(2) lies about versions, and so do distributions).
+
+Every probe makes the smallest thing that needs the feature, throws it away, and is remembered.
+A `Feature` is true or false and says what the kernel said:
+
+    if not (feature := features.have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)):
+        print(feature)        # "map type RINGBUF: no: bpf(BPF_MAP_CREATE) failed with EINVAL"
+
+A process that may not use bpf(2) at all is refused everything, with EPERM as the reason.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from purebpf.abi.bpf import (
+    BPF_F_MMAPABLE,
+    bpf_attach_type,
+    bpf_map_type,
+    bpf_prog_type,
+    bpf_stats_type,
+)
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.btf.types import Kind
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel import probes
+from purebpf.syscall import bpf
+from purebpf.syscall.command import Log
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = [
+    "Feature",
+    "all_features",
+    "forget",
+    "have_attach_cookie",
+    "have_batch_operations",
+    "have_btf_kind",
+    "have_frozen_maps",
+    "have_function_info",
+    "have_global_functions",
+    "have_helper",
+    "have_map_type",
+    "have_mmapable_arrays",
+    "have_perf_event_link",
+    "have_program_names",
+    "have_program_type",
+    "have_ring_buffer",
+    "have_run_time_statistics",
+]
+
+_ENOTSUPP = 524
+_LOG_SIZE = 4096
+_CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper call is not allow")
+"""How verifiers have put it (kernel/bpf/verifier.c, check_helper_call): unchanged since 4.9."""
+
+
+class Feature(NamedTuple):
+    """An answer. Its truth is `supported`; `reason` is what the kernel said."""
+
+    name: str
+    supported: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.supported
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'yes' if self.supported else 'no'}: {self.reason}"
+
+
+def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
+    """Whether making it works."""
+    try:
+        made = make()
+    except KernelError as error:
+        return Feature(name, supported=False, reason=str(error))
+    if made is not None:
+        made.close()
+    return Feature(name, supported=True, reason="the kernel accepted it")
+
+
+@cache
+def have_program_type(program_type: int) -> Feature:
+    """Whether programs of enum bpf_prog_type `program_type` can be loaded."""
+    name = f"program type {_enum_name(bpf_prog_type, program_type)}"
+    log = Log(_LOG_SIZE)
+    feature = _try(name, lambda: probes.load_program(program_type, log=log))
+    if not feature and log.text():
+        return Feature(name, supported=True, reason="the verifier knows it")
+    return feature
+
+
+@cache
+def have_map_type(map_type: int) -> Feature:
+    """Whether maps of enum bpf_map_type `map_type` can be created."""
+    name = f"map type {_enum_name(bpf_map_type, map_type)}"
+    try:
+        probes.make_map(map_type).close()
+    except KernelError as error:
+        if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == _ENOTSUPP:
+            return Feature(name, supported=True, reason="the kernel knows it")
+        return Feature(name, supported=False, reason=str(error))
+    return Feature(name, supported=True, reason="the kernel accepted it")
+
+
+@cache
+def have_helper(program_type: int, helper: int) -> Feature:
+    """Whether GPL programs of a type may call helper `helper` (enum bpf_func_id).
+
+    Raises:
+        NotSupportedError: a type that must name a kernel function to load (TRACING, STRUCT_OPS,
+            EXT, LSM) says nothing about helpers without one.
+    """
+    name = (
+        f"helper {_enum_name(bpf_func_id, helper)} "
+        f"in program type {_enum_name(bpf_prog_type, program_type)}"
+    )
+    if program_type in probes.NEEDS_BTF_TARGET:
+        raise NotSupportedError(name, "such a program cannot be loaded without a target to ask")
+    if not (loads := have_program_type(program_type)):
+        return Feature(name, supported=False, reason=loads.reason)
+    log = Log(_LOG_SIZE)
+    feature = _try(name, lambda: probes.load_program(program_type, probes.calling(helper), log))
+    if feature:
+        return feature
+    for line in log.text().splitlines():
+        if _CANNOT_CALL.search(line):
+            return Feature(name, supported=False, reason=line)
+    if not log.text():
+        return feature
+    return Feature(name, supported=True, reason="the verifier knows it")
+
+
+@cache
+def have_btf_kind(kind: Kind) -> Feature:
+    """Whether BPF_BTF_LOAD takes types of this kind."""
+    return _try(f"BTF kind {kind.name}", lambda: bpf.btf_load(probes.kind_blob(kind)))
+
+
+@cache
+def have_global_functions() -> Feature:
+    """Whether BTF functions may be global, to be verified on their own (Linux 5.6)."""
+    return _try("global functions", lambda: bpf.btf_load(probes.global_function_blob()))
+
+
+def have_ring_buffer() -> Feature:
+    """BPF_MAP_TYPE_RINGBUF (Linux 5.8)."""
+    return have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)
+
+
+@cache
+def have_mmapable_arrays() -> Feature:
+    """BPF_F_MMAPABLE arrays (Linux 5.5): global variables as memory."""
+    array = bpf_map_type.BPF_MAP_TYPE_ARRAY
+    return _try("mmapable arrays", lambda: probes.make_map(array, BPF_F_MMAPABLE))
+
+
+@cache
+def have_frozen_maps() -> Feature:
+    """BPF_MAP_FREEZE (Linux 5.2): constants that the verifier can rely on."""
+
+    def freeze() -> None:
+        with probes.make_map(bpf_map_type.BPF_MAP_TYPE_ARRAY) as array:
+            bpf.map_freeze(array.fileno())
+
+    return _try("frozen maps", freeze)
+
+
+@cache
+def have_batch_operations() -> Feature:
+    """BPF_MAP_LOOKUP_BATCH and its kin on hash maps (Linux 5.6)."""
+
+    def look_up() -> None:
+        with probes.make_map(bpf_map_type.BPF_MAP_TYPE_HASH) as table:
+            stopped = bpf.map_lookup_batch(
+                table.fileno(),
+                in_batch=None,
+                out_batch=bytearray(4),
+                keys=bytearray(4),
+                values=bytearray(4),
+                count=1,
+            ).errno
+        if stopped not in (0, errno.ENOENT):  # ENOENT: the map is empty
+            raise KernelError("bpf(BPF_MAP_LOOKUP_BATCH)", stopped)
+
+    return _try("batch operations", look_up)
+
+
+@cache
+def have_program_names() -> Feature:
+    """Named programs (Linux 4.15)."""
+
+    def load() -> Descriptor:
+        socket_filter = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
+        return bpf.prog_load(socket_filter, probes.RETURN_0, "GPL", prog_name=b"probe")
+
+    return _try("program names", load)
+
+
+@cache
+def have_function_info() -> Feature:
+    """Programs with BTF function info (Linux 5.0)."""
+
+    def load() -> Descriptor:
+        with bpf.btf_load(probes.kind_blob(Kind.FUNC)) as types:
+            return bpf.prog_load(
+                bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER,
+                probes.RETURN_0,
+                "GPL",
+                prog_btf_fd=types.fileno(),
+                func_info=_FUNCTION_3_AT_0,
+                func_info_cnt=1,
+                func_info_rec_size=len(_FUNCTION_3_AT_0),
+            )
+
+    return _try("function info", load)
+
+
+_FUNCTION_3_AT_0 = (0).to_bytes(4, "little") + (3).to_bytes(4, "little")
+"""struct bpf_func_info: instruction 0 begins the function of type 3, as in `kind_blob(FUNC)`."""
+
+
+@cache
+def have_perf_event_link() -> Feature:
+    """bpf_link for perf events (Linux 5.15): attach with a cookie, detach by closing.
+
+    Asked for on descriptor -1, a kernel that knows them says EBADF; another, EINVAL.
+    """
+    name = "links of perf events"
+    try:
+        with probes.load_program(bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT) as program:
+            bpf.link_create(
+                bpf_attach_type.BPF_PERF_EVENT,
+                prog_fd=program.fileno(),
+                target_fd=0xFFFFFFFF,
+            ).close()
+    except KernelError as error:
+        known = error.errno == errno.EBADF and "LINK_CREATE" in error.call
+        return Feature(name, known, "the kernel knows them" if known else str(error))
+    raise AssertionError("the kernel linked a program to descriptor -1")
+
+
+def have_attach_cookie() -> Feature:
+    """bpf_get_attach_cookie() in perf event programs (Linux 5.15)."""
+    helper = bpf_func_id.BPF_FUNC_get_attach_cookie
+    return have_helper(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, helper)
+
+
+@cache
+def have_run_time_statistics() -> Feature:
+    """BPF_ENABLE_STATS (Linux 5.8): run time and count of programs."""
+    run_time = bpf_stats_type.BPF_STATS_RUN_TIME
+    return _try("run time statistics", lambda: bpf.enable_stats(run_time))
+
+
+def all_features() -> Iterator[Feature]:
+    """Every feature, one after the other: program types, map types, BTF kinds, the rest."""
+    yield from (have_program_type(each) for each in list(bpf_prog_type)[1:] if _real(each))
+    yield from (have_map_type(each) for each in list(bpf_map_type)[1:] if _real(each))
+    yield from (have_btf_kind(kind) for kind in list(Kind)[1:])
+    for probe in (
+        have_global_functions,
+        have_mmapable_arrays,
+        have_frozen_maps,
+        have_batch_operations,
+        have_program_names,
+        have_function_info,
+        have_perf_event_link,
+        have_attach_cookie,
+        have_run_time_statistics,
+    ):
+        yield probe()
+
+
+def forget() -> None:
+    """Forget every answer: for a process that has gained or dropped privileges."""
+    for probe in (
+        have_program_type,
+        have_map_type,
+        have_helper,
+        have_btf_kind,
+        have_global_functions,
+        have_mmapable_arrays,
+        have_frozen_maps,
+        have_batch_operations,
+        have_program_names,
+        have_function_info,
+        have_perf_event_link,
+        have_run_time_statistics,
+    ):
+        probe.cache_clear()
+
+
+def _real(value: bpf_prog_type | bpf_map_type) -> bool:
+    return not value.name.startswith("__")
+
+
+def _enum_name(names: type[bpf_prog_type | bpf_map_type | bpf_func_id], value: int) -> str:
+    """`"RINGBUF"` of 27; a number newer than our tables stays one."""
+    for entry in names:
+        if entry == value:
+            tail = entry.name.partition("_TYPE_")[2] or entry.name.partition("_FUNC_")[2]
+            return tail.removesuffix("_DEPRECATED")
+    return str(value)

@@ -1,0 +1,86 @@
+"""An object's maps: created or found pinned, and filled with what the file says they hold.
+
+.rodata must be complete and frozen before the first program is loaded: the verifier then takes
+its values for granted and removes the branches that they rule out (libbpf's order). Programs go
+into PROG_ARRAYs last, when all of them exist.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from purebpf.errors import LinkError, NotSupportedError
+from purebpf.kernel.map import Map
+from purebpf.kernel.map_kinds import MAP_VALUES
+from purebpf.kernel.program import Program
+from purebpf.spec import MapSpec, ObjectSpec
+
+__all__ = ["create_maps", "fill_program_arrays"]
+
+
+def create_maps(
+    spec: ObjectSpec, btf_fd: int, pin_path: str, stack: ExitStack, given: Mapping[str, Map]
+) -> dict[str, Map]:
+    """Every map of `spec`, owned by `stack`; those in `given` instead of new ones.
+
+    Raises:
+        KernelError: a map was refused; says with which values.
+        KeyError: a given map stands for none of the object's.
+        NotSupportedError: a map of that name is pinned, or given, and differs.
+        LinkError: a static map-in-map refers to no map of the object.
+    """
+    if unknown := given.keys() - spec.maps.keys():
+        raise KeyError(f"{spec.source}: no map {', '.join(sorted(unknown))}")
+    maps: dict[str, Map] = {}
+    for name, each in spec.maps.items():
+        if name in given:
+            maps[name] = stack.enter_context(_taken(spec, each, given[name]))
+        else:
+            maps[name] = stack.enter_context(_create(spec, each, btf_fd, pin_path))
+    for name, each in spec.maps.items():
+        if each.type in MAP_VALUES:
+            for slot, inner in each.initial:
+                if inner not in maps:
+                    raise LinkError(spec.source, inner, f"map {name} should hold this map")
+                maps[name].put(slot, maps[inner])
+    return maps
+
+
+def _taken(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:
+    """The same map again, if programs can use it as they were compiled to.
+
+    How many entries it has, and its flags, are its maker's business.
+    """
+    found = (given.type, given.info.key_size, given.info.value_size)
+    if found != (each.type, each.key_size, each.value_size):
+        raise NotSupportedError(
+            f"map {given.name!r} as {each.name!r}",
+            f"it has type {found[0]}, keys of {found[1]} and values of {found[2]} bytes; the "
+            f"object needs type {each.type}, {each.key_size} and {each.value_size} bytes",
+        )
+    taken = Map.from_fd(given.fileno())
+    return taken if spec.btf is None else taken.retyped(each, spec.btf)
+
+
+def _create(spec: ObjectSpec, each: MapSpec, btf_fd: int, pin_path: str) -> Map:
+    if each.pinning:
+        path = os.path.join(pin_path, each.name)
+        return Map.shared(each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
+    return Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
+
+
+def fill_program_arrays(
+    spec: ObjectSpec, maps: Mapping[str, Map], programs: Mapping[str, Program]
+) -> None:
+    """Put the programs that the file says into its PROG_ARRAYs; those not loaded stay out.
+
+    Raises:
+        KernelError: EINVAL, a program that differs in type from those which use the array.
+    """
+    for name, each in spec.maps.items():
+        if each.type not in MAP_VALUES:
+            for slot, program in each.initial:
+                if program in programs:
+                    maps[name].put(slot, programs[program])

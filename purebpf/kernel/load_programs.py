@@ -1,0 +1,146 @@
+"""An object's programs: everything that BPF_PROG_LOAD wants to know about each.
+
+A refused program is asked about again, with a log, which then decides:
+
+- the verifier said something: `VerifierError`;
+- it said nothing, so the kernel did not like the call itself: once more, without what this kernel
+  turns out not to know (names, function info, an optional attach type).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from purebpf.abi.sections import find_section
+from purebpf.btf.types import Kind
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.btf import Upload, kernel_btf
+from purebpf.kernel.load_call import LoadCall, Outcome, load
+from purebpf.kernel.program import Program
+from purebpf.relocate.linked import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgram
+from purebpf.spec import ObjectSpec, ProgramSpec
+from purebpf.syscall.command import Field
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["ProgramLoader"]
+
+_NAME_LENGTH = 15  # BPF_OBJ_NAME_LEN less the NUL
+
+
+class ProgramLoader:
+    """Loads the programs of one object, whose BTF and maps are in the kernel already.
+
+    Args:
+        spec: the object.
+        upload: what became of its BTF.
+        map_fds: the descriptor of each map, by name.
+        log_level: 0 for no log unless a program is refused; else as `Log`, for `Program.log`.
+    """
+
+    def __init__(
+        self, spec: ObjectSpec, upload: Upload, map_fds: Mapping[str, int], log_level: int = 0
+    ) -> None:
+        self._spec = spec
+        self._upload = upload
+        self._map_fds = map_fds
+        self._log_level = log_level
+
+    def load(self, program: ProgramSpec, linked: LinkedProgram) -> Program:
+        """Load one program.
+
+        Raises:
+            VerifierError: the kernel refused the program; says which line decided, and why.
+            NotSupportedError: its section says nothing that purebpf or this kernel knows.
+            KernelError: the call failed for reasons of its own: ENOMEM, EMFILE.
+        """
+        if not program.type:
+            reason = f"section {program.section!r} is not in libbpf's table of program types"
+            raise NotSupportedError(f"program {program.name!r}", reason)
+        call = LoadCall(
+            type=program.type,
+            code=linked.bind(self._map_fds),
+            license=self._spec.license,
+            fields=_fields(program, linked, self._upload),
+            name=_kernel_name(program.name),
+        )
+        outcome = load(call, self._log_level)
+        if isinstance(outcome.result, KernelError):
+            outcome = self._retried(program, linked, call, outcome)
+        assert isinstance(outcome.result, Descriptor)
+        return Program(
+            outcome.result,
+            program.name,
+            program.type,
+            program.attach_type,
+            section=program.section,
+            target=program.attach_target,
+            log=outcome.log,
+        )
+
+    def _retried(
+        self, program: ProgramSpec, linked: LinkedProgram, call: LoadCall, outcome: Outcome
+    ) -> Outcome:
+        """The outcome without what this kernel does not know; raises if that is a refusal too."""
+        from purebpf.kernel import load_refusal
+
+        if load_refusal.is_about_the_call(outcome):
+            reduced = load_refusal.reduced(call, program)
+            if reduced != call:
+                outcome = load(reduced, self._log_level)
+        if isinstance(outcome.result, KernelError):
+            btf, problem = self._spec.btf, self._upload.problem
+            raise load_refusal.explained(program, linked, outcome, btf, problem) from None
+        return outcome
+
+
+def _kernel_name(name: str) -> bytes:
+    """A name the kernel accepts: at most 15 of [A-Za-z0-9_.]."""
+    return re.sub(r"[^A-Za-z0-9_.]", "_", name)[:_NAME_LENGTH].encode()
+
+
+def _fields(program: ProgramSpec, linked: LinkedProgram, upload: Upload) -> dict[str, Field]:
+    fields: dict[str, Field] = {
+        "prog_flags": program.flags,
+        "expected_attach_type": program.attach_type,
+        "attach_btf_id": _attach_target(program),
+    }
+    if upload.descriptor is not None and upload.functions and linked.func_info:
+        fields |= {
+            "prog_btf_fd": upload.descriptor.fileno(),
+            "func_info": linked.func_info,
+            "func_info_rec_size": FUNC_INFO_SIZE,
+            "func_info_cnt": len(linked.func_info) // FUNC_INFO_SIZE,
+        }
+        if linked.line_info:
+            fields |= {
+                "line_info": linked.line_info,
+                "line_info_rec_size": LINE_INFO_SIZE,
+                "line_info_cnt": len(linked.line_info) // LINE_INFO_SIZE,
+            }
+    return fields
+
+
+def _attach_target(program: ProgramSpec) -> int:
+    """The id in the kernel's BTF of what the program is for; 0 for kinds that have none."""
+    section = find_section(program.section)
+    prefix = section.definition.btf_prefix if section is not None else None
+    if section is None or prefix is None:
+        return 0
+    what = f"program {program.name!r}"
+    if section.definition.attach == "freplace":
+        raise NotSupportedError(what, "purebpf does not replace functions of programs yet")
+    if not program.attach_target:
+        reason = f"{program.section!r} says no target, and the verifier needs one to check it"
+        raise NotSupportedError(what, reason)
+    name = prefix + program.attach_target
+    is_tracepoint = prefix == "btf_trace_"
+    btf = kernel_btf()
+    found = btf.find(name, Kind.TYPEDEF if is_tracepoint else Kind.FUNC)
+    if not found:
+        kind = "tracepoint" if is_tracepoint else "function"
+        reason = (
+            f"this kernel has no {kind} {program.attach_target!r} ({name} is not in {btf.source})"
+        )
+        raise NotSupportedError(what, reason)
+    return found[0]

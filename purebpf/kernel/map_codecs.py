@@ -1,0 +1,236 @@
+"""Keys and values as Python sees them: by BTF type where there is one, else as the kernel defines.
+
+Bytes of the right length always go in as they are.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from purebpf.abi.bpf import bpf_map_type
+from purebpf.btf.codec import codec
+from purebpf.btf.parse import Btf
+from purebpf.errors import SchemaError
+from purebpf.kernel import map_kinds
+
+__all__ = [
+    "Bytes",
+    "Codec",
+    "Handle",
+    "Index",
+    "PerCpu",
+    "Prefix",
+    "key_codec",
+    "value_codec",
+]
+
+Readable = bytes | bytearray | memoryview
+
+
+class Codec(Protocol):
+    """What `purebpf.btf.codec.codec` gives, too: values of `size` bytes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of one value."""
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> Any:
+        """The value at `offset`."""
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes of `value`; SchemaError when the type cannot hold it."""
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[Any]:
+        """Every value of `buffer`, which has a whole number of them."""
+
+
+class Bytes:
+    """Values without a type: bytes in, bytes out."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> bytes:
+        """A copy of the bytes."""
+        if len(buffer) == self.size:
+            return bytes(buffer)
+        return bytes(buffer[offset : offset + self.size])
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes, of exactly `size`.
+
+        Raises:
+            SchemaError: no bytes, or another number of them.
+        """
+        return _exactly(self.size, value)
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[bytes]:
+        """Copies, one after the other."""
+        data, size = bytes(buffer), self.size
+        return (data[start : start + size] for start in range(0, len(data), size or 1))
+
+
+def _exactly(size: int, value: Any) -> bytes:
+    if type(value) is bytes and len(value) == size:
+        return value
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise SchemaError(f"a map without BTF takes {size} bytes, not {type(value).__name__}")
+    if len(data := bytes(value)) != size:
+        raise SchemaError(f"{size} bytes are needed, {len(data)} were given")
+    return data
+
+
+class Index:
+    """An unsigned number of 4 bytes: the index of an array, or the id of a kernel object."""
+
+    size = 4
+    _U32 = struct.Struct("=I")
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> int:
+        """The number."""
+        number: int = self._U32.unpack_from(buffer, offset)[0]
+        return number
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes of an int from 0 to 2**32 - 1.
+
+        Raises:
+            SchemaError: anything else.
+        """
+        if isinstance(value, bytes | bytearray | memoryview):
+            return _exactly(self.size, value)
+        try:
+            return self._U32.pack(value)
+        except struct.error:
+            raise SchemaError(f"an index is a number from 0 to 2**32 - 1, not {value!r}") from None
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
+        """The numbers."""
+        return (number for (number,) in self._U32.iter_unpack(buffer))
+
+
+class Handle:
+    """Something with `fileno()`, or a descriptor's number: 4 or 8 bytes. Comes out as a number."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._format = struct.Struct({4: "=i", 8: "=q"}[size])
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> int:
+        """The number."""
+        number: int = self._format.unpack_from(buffer, offset)[0]
+        return number
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes of the descriptor.
+
+        Raises:
+            SchemaError: neither an int nor something with `fileno()`.
+        """
+        if isinstance(value, bytes | bytearray | memoryview):
+            return _exactly(self.size, value)
+        fileno: Callable[[], int] | None = getattr(value, "fileno", None)
+        try:
+            return self._format.pack(value if fileno is None else fileno())
+        except struct.error:
+            raise SchemaError(f"a file descriptor is needed, not {value!r}") from None
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
+        """The numbers."""
+        return (number for (number,) in self._format.iter_unpack(buffer))
+
+
+class Prefix:
+    """The key of an LPM trie, which may also be given as an `ipaddress` network.
+
+    `struct bpf_lpm_trie_key`: the prefix length in the host's byte order, then the data, most
+    significant byte first.
+    """
+
+    def __init__(self, inner: Codec) -> None:
+        self.size = inner.size
+        self._inner = inner
+        self.decode = inner.decode
+        self.iter_decode = inner.iter_decode
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes of a network, or of what the inner codec takes.
+
+        Raises:
+            SchemaError: a network of another size, or as the inner codec.
+        """
+        address = getattr(value, "network_address", None)
+        if address is None:
+            return self._inner.encode(value)
+        return _exactly(self.size, struct.pack("=I", value.prefixlen) + address.packed)
+
+
+class PerCpu:
+    """A tuple with one value for each possible CPU, in the order of their numbers.
+
+    The kernel rounds each up to 8 bytes and leaves no room for holes in the numbering, so
+    position i belongs to `purebpf.kernel.cpus.possible()[i]`.
+    """
+
+    def __init__(self, inner: Codec, cpus: int) -> None:
+        self._inner = inner
+        self._cpus = cpus
+        self._stride = -(-inner.size // 8) * 8
+        self._padding = bytes(self._stride - inner.size)
+        self.size = self._stride * cpus
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> tuple[Any, ...]:
+        """The values."""
+        decode, stride = self._inner.decode, self._stride
+        return tuple([decode(buffer, offset + cpu * stride) for cpu in range(self._cpus)])
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes of a list or tuple with a value for each possible CPU.
+
+        Raises:
+            SchemaError: another number of values, or as the inner codec.
+        """
+        if isinstance(value, bytes | bytearray | memoryview):
+            return _exactly(self.size, value)
+        if not isinstance(value, Sequence) or len(value) != self._cpus:
+            raise SchemaError(f"a value for each of {self._cpus} CPUs is needed, not {value!r}")
+        encode = self._inner.encode
+        return b"".join([encode(item) + self._padding for item in value])
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[tuple[Any, ...]]:
+        """The tuples."""
+        if not self._padding:
+            flat = self._inner.iter_decode(buffer)
+            return zip(*[flat] * self._cpus, strict=True)
+        return (self.decode(buffer, start) for start in range(0, len(buffer), self.size))
+
+
+def _typed(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Codec | None:
+    """The codec of a BTF type, if there is one and it has the size the kernel moves."""
+    if btf is None or not type_id or btf.sizeof(type_id) != size:
+        return None
+    return codec(btf, type_id, key=key)
+
+
+def key_codec(map_type: int, size: int, btf: Btf | None, type_id: int) -> Codec:
+    """How the keys of a map go in and out."""
+    if map_type in map_kinds.FD_KEYS and size == Index.size:
+        return Handle(size)
+    typed = _typed(btf, type_id, size, key=True)
+    if typed is None:
+        typed = Index() if map_type in map_kinds.INDEXED and size == Index.size else Bytes(size)
+    return Prefix(typed) if map_type == bpf_map_type.BPF_MAP_TYPE_LPM_TRIE else typed
+
+
+def value_codec(map_type: int, size: int, btf: Btf | None, type_id: int, cpus: int) -> Codec:
+    """How the values of a map go in and out; `size` is that of one CPU's value."""
+    if map_type in map_kinds.FD_VALUES:
+        return Handle(map_kinds.FD_SIZE)
+    if map_type in map_kinds.SOCKETS:
+        return Handle(size)
+    if map_type in map_kinds.REDIRECTS and size == Index.size:
+        return Index()
+    one = _typed(btf, type_id, size) or Bytes(size)
+    return PerCpu(one, cpus) if map_type in map_kinds.PER_CPU else one

@@ -1,0 +1,138 @@
+"""How a MapSpec becomes a map: libbpf's rules, and what to leave out for older kernels."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from purebpf.abi.bpf import BPF_F_MMAPABLE, BPF_F_NUMA_NODE, bpf_map_type
+from purebpf.errors import KernelError, LinkError
+from purebpf.kernel import cpus, map_errors, map_kinds, privilege
+from purebpf.spec import MapSpec
+from purebpf.syscall import bpf
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["create", "entries", "fitted", "kernel_name"]
+
+_NAME_LENGTH = 15  # BPF_OBJ_NAME_LEN less the NUL
+_FINAL = (errno.EPERM, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Errors that leaving something out does not cure."""
+
+
+def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
+    """A name the kernel accepts: at most 15 of [A-Za-z0-9_.].
+
+    A data section is called after its object and itself, `opensnoo.rodata`, as by libbpf.
+    """
+    name = spec.name
+    if spec.section:
+        room = max(_NAME_LENGTH - max(len(spec.section), len(".rodata")), 0)
+        name = object_name[:room] + spec.section
+    return re.sub(r"[^A-Za-z0-9_.]", "_", name)[:_NAME_LENGTH].encode()
+
+
+def entries(spec: MapSpec) -> int:
+    """The max_entries to ask for.
+
+    A ring buffer's bytes are rounded up to a page times a power of two. A perf event array of
+    0, or of more than there are CPUs, gets an entry for every possible CPU.
+    """
+    asked = spec.max_entries
+    if spec.type in map_kinds.RINGS:
+        pages = -(-asked // mmap.PAGESIZE)
+        return mmap.PAGESIZE << (pages - 1).bit_length() if pages else 0
+    if spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+        numbers = cpus.possible()[-1] + 1  # the index is a CPU's number, and they may have holes
+        return asked if 0 < asked <= numbers else numbers
+    return asked
+
+
+def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
+    """Create the map, without contents. `btf_fd` is the object's BTF in the kernel, 0 for none.
+
+    When the kernel refuses, it is asked again without BTF, then without a name (before Linux
+    4.15), then, for a data section, without BPF_F_MMAPABLE (before 5.5).
+
+    Raises:
+        KernelError: the kernel refused them all; says with which values.
+        LinkError: a map-in-map without a template for the inner maps.
+    """
+    spec = fitted(spec)
+    with ExitStack() as stack:
+        inner_fd = 0
+        if spec.type in map_kinds.MAP_VALUES:
+            inner_fd = stack.enter_context(_create_inner(spec, btf_fd)).fileno()
+        refused: KernelError | None = None
+        for fields in _attempts(spec, btf_fd, kernel_name(spec, object_name)):
+            try:
+                return _create_once(spec, fields | {"inner_map_fd": inner_fd})
+            except KernelError as error:
+                refused = error
+                if error.errno in _FINAL:
+                    break
+    assert refused is not None
+    raise map_errors.creation(refused, spec) from None
+
+
+def fitted(spec: MapSpec) -> MapSpec:
+    """The spec with the sizes that its type prescribes.
+
+    Rings and perf event arrays may declare what their records are as their value type.
+    """
+    key_size, value_size = spec.key_size, spec.value_size
+    if spec.type in map_kinds.RINGS:
+        key_size = value_size = 0
+    elif spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+        key_size = value_size = map_kinds.FD_SIZE
+    return spec._replace(key_size=key_size, value_size=value_size, max_entries=entries(spec))
+
+
+def _create_inner(spec: MapSpec, btf_fd: int) -> Descriptor:
+    if spec.inner is None:
+        raise LinkError("map", spec.name, "a map-in-map needs a template for its inner maps")
+    return create(spec.inner, btf_fd)
+
+
+def _create_once(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:
+    try:
+        return _issue(spec, fields)
+    except KernelError as error:
+        if error.errno != errno.EPERM or not privilege.raise_memlock():
+            raise
+    return _issue(spec, fields)
+
+
+def _issue(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:
+    numbers = {name: value for name, value in fields.items() if isinstance(value, int)}
+    name = fields["map_name"]
+    assert isinstance(name, bytes)
+    return bpf.map_create(
+        spec.type, spec.key_size, spec.value_size, spec.max_entries, map_name=name, **numbers
+    )
+
+
+def _attempts(spec: MapSpec, btf_fd: int, name: bytes) -> Iterator[dict[str, int | bytes]]:
+    """The optional fields, from all of them to the fewest."""
+    fields: dict[str, int | bytes] = {
+        "map_name": name,
+        "map_flags": spec.flags,
+        "map_extra": spec.map_extra,
+    }
+    if spec.numa_node is not None:
+        fields |= {"map_flags": spec.flags | BPF_F_NUMA_NODE, "numa_node": spec.numa_node}
+    if btf_fd and spec.type not in map_kinds.UNTYPED and (spec.key_type_id or spec.value_type_id):
+        yield fields | {
+            "btf_fd": btf_fd,
+            "btf_key_type_id": spec.key_type_id,
+            "btf_value_type_id": spec.value_type_id,
+        }
+    yield fields
+    if fields["map_name"]:
+        fields["map_name"] = b""
+        yield fields
+    if spec.section and spec.flags & BPF_F_MMAPABLE:
+        fields["map_flags"] = spec.flags & ~BPF_F_MMAPABLE
+        yield fields

@@ -1,0 +1,102 @@
+"""Why the kernel refused something about a map, in words."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.abi.bpf import bpf_map_type as t
+from purebpf.errors import KernelError
+from purebpf.kernel import map_kinds, privilege
+from purebpf.kernel.map_info import MapInfo
+from purebpf.spec import MapSpec
+
+__all__ = ["creation", "operation"]
+
+_NET_ADMIN = frozenset(
+    {
+        t.BPF_MAP_TYPE_SOCKMAP,
+        t.BPF_MAP_TYPE_SOCKHASH,
+        t.BPF_MAP_TYPE_DEVMAP,
+        t.BPF_MAP_TYPE_DEVMAP_HASH,
+        t.BPF_MAP_TYPE_XSKMAP,
+    }
+)
+"""Types that want CAP_NET_ADMIN (map_create in kernel/bpf/syscall.c)."""
+
+_ENOTSUPP = 524
+
+
+def creation(error: KernelError, spec: MapSpec) -> KernelError:
+    """A refused BPF_MAP_CREATE again, with the values that were asked for."""
+    what = (
+        f"map {spec.name!r} ({map_kinds.type_name(spec.type)}, key {spec.key_size} B, "
+        f"value {spec.value_size} B, {spec.max_entries} entries, flags {spec.flags:#x})"
+    )
+    number = error.errno or 0
+    if number == errno.EPERM:
+        extra = ("CAP_NET_ADMIN",) if spec.type in _NET_ADMIN else ()
+        return privilege.explained(error, what, "CAP_BPF", *extra)
+    why = fix = ""
+    if number in (errno.ENOMEM, errno.E2BIG):
+        size = _bytes(spec)
+        why = f"its elements alone take {size} bytes" + (
+            ", which the kernel could not get (or the cgroup's memory.max forbids)"
+            if number == errno.ENOMEM
+            else ", or one is larger than the kernel allocates at once"
+        )
+        fix = f"make it smaller: spec.resize({spec.name!r}, fewer entries)"
+    elif number == errno.EINVAL:
+        why, fix = _invalid(spec)
+    return KernelError(error.call, number, what, why=why, fix=fix)
+
+
+def _bytes(spec: MapSpec) -> int:
+    if spec.type in map_kinds.RINGS:
+        return spec.max_entries
+    return (spec.key_size + spec.value_size) * spec.max_entries
+
+
+def _invalid(spec: MapSpec) -> tuple[str, str]:
+    """The rule a spec breaks, if it is one of those people break."""
+    if spec.type in map_kinds.RINGS:
+        if not spec.max_entries:
+            return "a ring buffer's max_entries is its size in bytes, and it is 0", ""
+    elif spec.type in map_kinds.KEYLESS:
+        if spec.key_size:
+            return f"a {map_kinds.type_name(spec.type)} has no key", "leave the key out"
+    elif spec.type in map_kinds.INDEXED and spec.key_size != map_kinds.FD_SIZE:
+        return "its key must be a 4-byte index", "use __u32 as its key"
+    elif spec.type == t.BPF_MAP_TYPE_LPM_TRIE and not spec.flags & 1:
+        return "an LPM trie is not preallocated", "set BPF_F_NO_PREALLOC (1) in map_flags"
+    elif not spec.max_entries and spec.type not in map_kinds.ENDLESS:
+        return "max_entries is 0", f"spec.resize({spec.name!r}, entries)"
+    kind = map_kinds.type_name(spec.type)
+    return f"a size or flag does not suit {kind}, or this kernel has no such maps", ""
+
+
+def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "") -> KernelError:
+    """A refused lookup, update or delete. `error` is an errno, `detail` the key or so."""
+    what = f"{verb} map {info.name!r} ({info})" + (f" at {detail}" if detail else "")
+    if error == errno.EPERM:
+        why = "the map is frozen, read-only for user space, or opened without this access"
+        return KernelError(call, error, what, why=why)
+    why = fix = ""
+    if error == errno.E2BIG:
+        why, fix = _too_big(info)
+    elif error in (errno.EINVAL, errno.EOPNOTSUPP, _ENOTSUPP):
+        why = f"a {map_kinds.type_name(info.type)} does not offer this, or not with these flags"
+    elif error == errno.EEXIST:
+        why = "the key is there already, and BPF_NOEXIST was asked for"
+    elif error == errno.ENOENT:
+        why = "the key is not there"
+    elif error == errno.ENOMEM:
+        why = "the kernel could not allocate the element"
+    elif error == errno.EBUSY:
+        why = "the element's bucket, or the map, is in use by a program or by another write"
+    return KernelError(call, error, what, why=why, fix=fix)
+
+
+def _too_big(info: MapInfo) -> tuple[str, str]:
+    if info.type in map_kinds.INDEXED:
+        return f"its indexes go from 0 to {info.max_entries - 1}", ""
+    return f"all {info.max_entries} entries are taken", "give it more: spec.resize(name, entries)"

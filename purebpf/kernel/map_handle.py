@@ -1,0 +1,320 @@
+"""A map as a kernel object: how it is made, found, pinned, frozen, mapped and closed."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
+from purebpf.btf.parse import Btf
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel import map_kinds, map_pin
+from purebpf.kernel.map_btf import read_btf
+from purebpf.kernel.map_create import create
+from purebpf.kernel.map_info import MapInfo, read_info
+from purebpf.kernel.map_store import Store
+from purebpf.spec import MapSpec
+from purebpf.syscall import bpf
+from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.memory import Memory
+
+if TYPE_CHECKING:
+    from purebpf.kernel.readers import Reader
+    from purebpf.kernel.record_types import RecordType
+
+__all__ = ["MapHandle"]
+
+
+class MapHandle:
+    """The part of `Map` that is not about elements.
+
+    Attributes:
+        name: its name in the object, in full; of a map found elsewhere, the kernel's.
+        type: enum bpf_map_type.
+        max_entries: elements; bytes of a ring buffer.
+        info: what the kernel says about it.
+        btf: the types, or None.
+        key_type_id: in `btf`, or 0.
+        value_type_id: in `btf`, or 0; of a ring, the type of its records.
+        inner: what the maps in a map of maps are like, if that is known.
+        frozen: whether `freeze` was called through this object.
+    """
+
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        *,
+        name: str = "",
+        btf: Btf | None = None,
+        key_type_id: int = 0,
+        value_type_id: int = 0,
+        inner: MapSpec | None = None,
+    ) -> None:
+        """Own `descriptor`, which is a map's.
+
+        Raises:
+            KernelError: EINVAL, it is no map; it is closed then.
+        """
+        try:
+            self.info: MapInfo = read_info(descriptor.fileno())
+        except BaseException:
+            descriptor.close()
+            raise
+        self.name = name or self.info.name
+        self.type = self.info.type
+        self.max_entries = self.info.max_entries
+        self.btf = btf
+        self.key_type_id = key_type_id
+        self.value_type_id = value_type_id
+        self.inner = inner
+        self._store = Store(descriptor, self.info, btf, key_type_id, value_type_id)
+        self._reader: Reader | None = None
+        self.frozen = False
+
+    @classmethod
+    def create(
+        cls, spec: MapSpec, *, btf: Btf | None = None, btf_fd: int = 0, object_name: str = ""
+    ) -> Self:
+        """Create a map, fill in `spec.contents`, and freeze it if `spec.frozen`.
+
+        Args:
+            spec: the map.
+            btf: the types that `spec` refers to.
+            btf_fd: the same in the kernel (BPF_BTF_LOAD); 0: the kernel is not told.
+            object_name: begins the kernel's name of a data section.
+
+        Raises:
+            KernelError: refused, see `map_create.create`.
+            LinkError: a map of maps without an inner map.
+        """
+        made = cls._typed(create(spec, btf_fd, object_name), spec, btf)
+        try:
+            if spec.contents:
+                made.fill(spec.contents)
+            if spec.frozen:
+                made.freeze()
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, flags: int = 0) -> Self:
+        """The map pinned at `path`. `flags`: BPF_F_RDONLY or BPF_F_WRONLY (Linux 4.15).
+
+        Raises:
+            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no map.
+        """
+        return cls._found(map_pin.open_map(os.fspath(path), flags))
+
+    @classmethod
+    def from_id(cls, map_id: int, *, flags: int = 0) -> Self:
+        """The map that the kernel knows as `map_id`; needs CAP_SYS_ADMIN.
+
+        Raises:
+            KernelError: ENOENT, there is none (any more); EPERM.
+        """
+        return cls._found(map_pin.open_id(map_id, flags))
+
+    @classmethod
+    def from_fd(cls, fd: int) -> Self:
+        """The map behind a descriptor, which is duplicated and stays the caller's.
+
+        Raises:
+            KernelError: EINVAL, it is no map; EBADF.
+            OSError: EMFILE, no descriptor is left.
+        """
+        map_pin.require_map(fd)
+        borrowed = Descriptor(fd)
+        try:
+            return cls._found(borrowed.duplicate())
+        finally:
+            borrowed.detach()
+
+    @classmethod
+    def shared(
+        cls,
+        spec: MapSpec,
+        path: str | os.PathLike[str],
+        *,
+        btf: Btf | None = None,
+        btf_fd: int = 0,
+        object_name: str = "",
+    ) -> Self:
+        """The map pinned at `path` if it is like `spec`, else a new one that is now pinned there.
+
+        Raises:
+            NotSupportedError: what is pinned differs; says how.
+            KernelError: as `open`, `create` and `pin`.
+        """
+        path = os.fspath(path)
+        while True:
+            try:
+                return cls._like(spec, map_pin.open_map(path), path, btf)
+            except KernelError as error:
+                if error.errno != errno.ENOENT:
+                    raise
+            made = cls.create(spec, btf=btf, btf_fd=btf_fd, object_name=object_name)
+            try:
+                made.pin(path)
+            except BaseException as error:
+                made.close()
+                if not isinstance(error, KernelError) or error.errno != errno.EEXIST:
+                    raise
+                # Somebody else was faster: look at what they pinned.
+            else:
+                return made
+
+    def fill(self, contents: bytes) -> None:
+        """Give a data section its image.
+
+        Raises:
+            KernelError: refused; EPERM, the section is frozen.
+        """
+        try:
+            bpf.map_update_elem(self.fileno(), bytes(map_kinds.FD_SIZE), contents)
+        except KernelError as error:
+            raise self._store.failed(error.errno or 0, "filling", "UPDATE_ELEM") from None
+
+    @classmethod
+    def _typed(cls, descriptor: Descriptor, spec: MapSpec, btf: Btf | None) -> Self:
+        return cls(
+            descriptor,
+            name=spec.name,
+            btf=btf,
+            key_type_id=spec.key_type_id,
+            value_type_id=spec.value_type_id,
+            inner=spec.inner,
+        )
+
+    def retyped(self, spec: MapSpec, btf: Btf) -> Self:
+        """The same map with the types of `spec`; it takes over the descriptor."""
+        return self._typed(self._store.descriptor, spec, btf)
+
+    @classmethod
+    def _like(cls, spec: MapSpec, descriptor: Descriptor, path: str, btf: Btf | None) -> Self:
+        found = cls._typed(descriptor, spec, btf)
+        if different := map_pin.differences(spec, found.info):
+            found.close()
+            raise NotSupportedError(
+                f"sharing the map pinned at {path}",
+                f"it has {', '.join(different)}; remove it with: rm {path}",
+            )
+        return found
+
+    @classmethod
+    def _found(cls, descriptor: Descriptor) -> Self:
+        """A map made by somebody else, with the BTF it was made with, if that can be read."""
+        found = cls(descriptor)
+        if not found.info.btf_id:
+            return found
+        try:
+            btf = read_btf(found.info.btf_id)
+        except KernelError:  # no CAP_SYS_ADMIN: the map is of use without types
+            return found
+        except BaseException:
+            found.close()
+            raise
+        key, value = found.info.key_type_id, found.info.value_type_id
+        return cls(descriptor, btf=btf, key_type_id=key, value_type_id=value)
+
+    def fileno(self) -> int:
+        """The descriptor's number. Raises ValueError when closed."""
+        return self._store.descriptor.fileno()
+
+    def pin(self, path: str | os.PathLike[str]) -> None:
+        """Give the map a name in a bpf file system; `os.unlink` takes it away.
+
+        Raises:
+            KernelError: EEXIST; EPERM, no bpf file system or no capability; ENOENT, no directory.
+        """
+        map_pin.pin(self.fileno(), os.fspath(path))
+
+    def freeze(self) -> None:
+        """Let nobody write from user space any more (Linux 5.2); again is harmless.
+
+        Raises:
+            KernelError: EBUSY, it is mapped writable, or somebody else froze it.
+        """
+        if not self.frozen:
+            try:
+                bpf.map_freeze(self.fileno())
+            except KernelError as error:
+                raise self._store.failed(error.errno or 0, "freezing", "FREEZE") from None
+            self.frozen = True
+
+    def mmap(self, *, writable: bool = True) -> Memory:
+        """The values of an array with BPF_F_MMAPABLE (Linux 5.5), or an arena, as memory.
+
+        Value `i` of an array is at `i` times the value size, rounded up to 8. The caller closes
+        the memory, also when the map is closed before.
+
+        Raises:
+            NotSupportedError: the map was created without BPF_F_MMAPABLE.
+            KernelError: EPERM, writable memory of a map that is frozen or opened read-only.
+        """
+        info = self.info
+        if info.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+            size = info.max_entries * mmap.PAGESIZE
+        elif info.flags & BPF_F_MMAPABLE:
+            size = -(-info.value_size // 8) * 8 * info.max_entries
+            size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        else:
+            reason = "it was created without BPF_F_MMAPABLE"
+            raise NotSupportedError(f"mapping map {self.name!r} ({info})", reason)
+        return Memory(self.fileno(), size, writable=writable)
+
+    def reader(self, *args: Any, **options: Any) -> Reader:
+        """A new reader of a ring buffer or perf event array, which the caller closes.
+
+        Takes the arguments of `RingBuffer` or `PerfBuffer` after the map, and raises as they do.
+
+        Raises:
+            NotSupportedError: the map holds no records.
+        """
+        if self.type == bpf_map_type.BPF_MAP_TYPE_RINGBUF:
+            from purebpf.kernel.ring_buffer import RingBuffer
+
+            return RingBuffer(self, *args, **options)
+        if self.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+            from purebpf.kernel.perf_buffer import PerfBuffer
+
+            return PerfBuffer(self, *args, **options)
+        kind = map_kinds.type_name(self.type)
+        raise NotSupportedError(f"records of map {self.name!r}", f"a {kind} has elements")
+
+    def _own_reader(self, records: RecordType) -> Reader:
+        """The reader that is closed with the map."""
+        if self._reader is None:
+            self._reader = self.reader(records)
+        elif records is not None:
+            self._reader.decode_as(records)
+        return self._reader
+
+    def close(self) -> None:
+        """Let go of the map; again is harmless. Memory and readers from here on are the caller's.
+
+        The kernel drops the contents of a map, and empties a PROG_ARRAY, when nobody holds it.
+        """
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._store.descriptor.closed else ""
+        return f"<{type(self).__name__} {self.name!r}: {self.info}{state}>"

@@ -1,0 +1,209 @@
+"""A loaded object: its maps, programs and globals, and the links that `attach()` makes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from purebpf.btf.parse import Btf
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.attach import attaches_itself
+from purebpf.kernel.btf import Upload, kernel_btf, upload
+from purebpf.kernel.globals import Globals
+from purebpf.kernel.link import Link
+from purebpf.kernel.load_maps import create_maps, fill_program_arrays
+from purebpf.kernel.load_programs import ProgramLoader
+from purebpf.kernel.map import Map
+from purebpf.kernel.program import Program
+from purebpf.relocate import Linker
+from purebpf.spec import ObjectSpec
+
+if TYPE_CHECKING:
+    from purebpf.elf.reader import Source
+
+__all__ = ["Object", "load"]
+
+_PINS = "/sys/fs/bpf"
+_Owned = TypeVar("_Owned")
+
+
+def load(
+    source: ObjectSpec | Source,
+    btf: Btf | None = None,
+    *,
+    log_level: int = 0,
+    pin_path: str | os.PathLike[str] = _PINS,
+    maps: Mapping[str, Map] | None = None,
+) -> Object:
+    """Put an object into the kernel: its maps, then its BTF, then its programs.
+
+    Args:
+        source: what `purebpf.read_object` gave, or what it takes: a path, bytes, a file.
+        btf: kernel types to match CO-RE relocations against, instead of the running kernel's own
+            (BTFHub). They are only read when a program that is loaded has such relocations.
+        log_level: keep the verifier's log of accepted programs too, in `Program.log`: 1 for the
+            path that it followed last, 2 for every instruction, 4 for statistics.
+        pin_path: where maps that ask to be pinned by name are, or go.
+        maps: maps to use instead of making those of these names; they stay the caller's.
+
+    Programs in a section `SEC("?...")` are not loaded: `spec.only("name")` asks for them.
+
+    Raises:
+        VerifierError: the kernel refused a program; says which line decided, and why.
+        KernelError: it refused a map, or had no memory or descriptors left.
+        FormatError, LinkError, CoreRelocationError, NotSupportedError, OSError: as `read_object`;
+            or a program that refers to what this kernel, or purebpf, does not have.
+
+    Whatever it raises, nothing stays open.
+    """
+    if isinstance(source, ObjectSpec):
+        spec = source
+    else:
+        from purebpf.elf import read_object
+
+        spec = read_object(source)
+    if spec.byteorder != sys.byteorder:
+        reason = f"its code is {spec.byteorder}-endian and this machine is {sys.byteorder}-endian"
+        raise NotSupportedError(f"loading {spec.source}", reason)
+    with ExitStack() as stack:
+        with _upload(spec) as uploaded:
+            btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
+            created = create_maps(spec, btf_fd, os.fspath(pin_path), stack, maps or {})
+            fds = {name: each.fileno() for name, each in created.items()}
+            linker = Linker(spec, lambda: [btf if btf is not None else kernel_btf()])
+            loader = ProgramLoader(spec, uploaded, fds, log_level)
+            programs = {
+                name: stack.enter_context(loader.load(each, linker.link(name)))
+                for name, each in spec.programs.items()
+                if each.autoload
+            }
+        fill_program_arrays(spec, created, programs)
+        return Object(spec, created, programs, stack.pop_all(), btf_problem=uploaded.problem)
+
+
+def _upload(spec: ObjectSpec) -> Upload:
+    """The object's BTF in the kernel; an object without BTF has nothing to upload."""
+    if spec.btf is None:
+        return Upload(None, functions=False, problem="")
+    return upload(spec.btf)
+
+
+class Object:
+    """What `load` made; `close()`, or the end of a `with` block, undoes all of it.
+
+    Closing detaches the links that `attach()` made here and in its programs' name; what was
+    pinned stays. An Object that is collected while open warns (ResourceWarning), and closes.
+
+    Attributes:
+        spec: what it was loaded from.
+        btf_problem: what the kernel refused of the object's BTF, or "".
+    """
+
+    def __init__(
+        self,
+        spec: ObjectSpec,
+        maps: Mapping[str, Map],
+        programs: Mapping[str, Program],
+        owned: ExitStack,
+        *,
+        btf_problem: str = "",
+    ) -> None:
+        self.spec = spec
+        self.btf_problem = btf_problem
+        self._maps = MappingProxyType(dict(maps))
+        self._programs = MappingProxyType(dict(programs))
+        self._globals = Globals(spec, self._maps)
+        self._links: list[Link] = []
+        self._owned = owned
+        self._open = True
+
+    @property
+    def name(self) -> str:
+        """The object's name: its file's, up to the first dot."""
+        return self.spec.name
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._open
+
+    @property
+    def maps(self) -> Mapping[str, Map]:
+        """Its maps by name, those of data sections (".rodata") included. ValueError if closed."""
+        return self._use(self._maps)
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """The programs that were loaded, by name. ValueError if closed."""
+        return self._use(self._programs)
+
+    @property
+    def globals(self) -> Globals:
+        """Its global variables, by name. ValueError if closed."""
+        return self._use(self._globals)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links that `attach()` has made and that are still open. ValueError if closed."""
+        return self._use(tuple(link for link in self._links if not link.closed))
+
+    def attach(self) -> tuple[Link, ...]:
+        """Attach each program where its section says; the links, which the object owns.
+
+        As in libbpf, a program whose section does not say where (`perf_event`, `xdp`, a bare
+        `tp`) is left for `obj.programs[name].attach(target)`. When one cannot be attached, those
+        before it are detached again.
+
+        Raises:
+            AttachError, NotSupportedError: as `Program.attach`.
+            ValueError: the object is closed.
+        """
+        programs = self.programs
+        with ExitStack() as stack:
+            made = tuple(
+                stack.enter_context(program.attach())
+                for program in programs.values()
+                if attaches_itself(program)
+            )
+            stack.pop_all()
+        self._links += made
+        return made
+
+    def close(self) -> None:
+        """Detach, unload and free everything that is not pinned. Twice is harmless."""
+        self._open = False
+        with self._owned:  # closed last, and also when a link's end raises
+            self._globals.close()
+            while self._links:
+                self._links.pop().close()
+
+    def _use(self, owned: _Owned) -> _Owned:
+        if not self._open:
+            raise ValueError(f"object {self.name!r} is closed: its maps and programs are gone")
+        return owned
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        maps, programs = len(self._maps), len(self._programs)
+        state = "" if self._open else " (closed)"
+        return f"<Object {self.name}: {programs} programs, {maps} maps{state}>"
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", False):
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            self.close()

@@ -1,0 +1,128 @@
+"""Why the kernel said EPERM: what was read on this host, and the one command that helps.
+
+The rules are those of kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8, commits
+a17b53c4a4b5 and c9e0924e5c2b; CAP_SYS_ADMIN stands in for both), of security/lockdown, and of
+RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import NamedTuple
+
+from purebpf.errors import KernelError
+from purebpf.syscall import proc
+
+__all__ = ["Host", "advice", "explained", "raise_memlock", "read_host"]
+
+_BITS = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38, "CAP_BPF": 39}
+_PARENT_HAS_ALL = "0 0 4294967295"
+
+
+class Host(NamedTuple):
+    """What decides about permission, as read; None where this kernel has no such thing.
+
+    `capabilities` is CapEff, `uid_map` the process's user namespace, `seccomp` the mode of
+    seccomp(2), `memlock` the soft RLIMIT_MEMLOCK in bytes (None: unlimited).
+    """
+
+    capabilities: int
+    last_capability: int
+    uid_map: str | None
+    seccomp: int
+    lockdown: str | None
+    unprivileged_bpf_disabled: str | None
+    perf_event_paranoid: str | None
+    memlock: int | None
+    command: str
+
+
+def read_host() -> Host:
+    """Read it all, for this process."""
+    import resource  # only when something was refused
+
+    status = proc.status() or {}
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return Host(
+        capabilities=int(status.get("CapEff", "0"), 16),
+        last_capability=int(proc.sysctl("kernel.cap_last_cap") or 0),
+        uid_map=proc.uid_map(),
+        seccomp=int(status.get("Seccomp", "0")),
+        lockdown=proc.lockdown(),
+        unprivileged_bpf_disabled=proc.sysctl("kernel.unprivileged_bpf_disabled"),
+        perf_event_paranoid=proc.sysctl("kernel.perf_event_paranoid"),
+        memlock=None if soft == resource.RLIM_INFINITY else soft,
+        command=shlex.join([sys.executable, *sys.orig_argv[1:]]),
+    )
+
+
+def advice(host: Host, *needed: str) -> tuple[str, str]:
+    """Why a call that needs the capabilities `needed` ("CAP_BPF", ...) was refused, and the fix.
+
+    The first reason that holds is given; the second string may be empty.
+    """
+    missing = _missing(host, needed)
+    if missing:
+        return _lacks(host, missing), f"run it as root: sudo {host.command}"
+    if host.uid_map not in (None, _PARENT_HAS_ALL):
+        why = "this process has its capabilities in a user namespace only (a rootless container)"
+        return why, "run it outside, or in a container that is started by root with --privileged"
+    if host.lockdown not in (None, "none", ""):
+        why = f"the kernel is locked down (/sys/kernel/security/lockdown: {host.lockdown})"
+        return why, "boot with lockdown=none, or with Secure Boot off"
+    if host.seccomp:
+        why = f"a seccomp filter is in force (/proc/self/status: Seccomp {host.seccomp})"
+        return why, "start the container with --security-opt seccomp=unconfined"
+    if host.memlock is not None and "CAP_BPF" in needed:
+        why = f"RLIMIT_MEMLOCK is {host.memlock} bytes, which limits BPF before Linux 5.11"
+        return why, "raise it in the shell that starts this: ulimit -l unlimited"
+    held = " and ".join(needed)
+    return f"this process has {held}, so a security module or the kernel's build refuses it", ""
+
+
+def _missing(host: Host, needed: tuple[str, ...]) -> list[str]:
+    if host.capabilities & 1 << _BITS["CAP_SYS_ADMIN"]:
+        return [name for name in needed if name == "CAP_NET_ADMIN" and not _has(host, name)]
+    if host.last_capability < _BITS["CAP_BPF"]:
+        return ["CAP_SYS_ADMIN"]
+    return [name for name in needed if not _has(host, name)]
+
+
+def _has(host: Host, name: str) -> bool:
+    return bool(host.capabilities & 1 << _BITS[name])
+
+
+def _lacks(host: Host, missing: list[str]) -> str:
+    why = f"this process lacks {' and '.join(missing)} (CapEff {host.capabilities:#x})"
+    if "CAP_PERFMON" in missing and host.perf_event_paranoid is not None:
+        why += f"; kernel.perf_event_paranoid is {host.perf_event_paranoid}"
+    if host.unprivileged_bpf_disabled not in (None, "0"):
+        why += f"; kernel.unprivileged_bpf_disabled is {host.unprivileged_bpf_disabled}"
+    return why
+
+
+def explained(error: KernelError, what: str, *needed: str) -> KernelError:
+    """An EPERM error again, about `what`, with the reason and the fix."""
+    why, fix = advice(read_host(), *needed)
+    return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
+
+
+def raise_memlock() -> bool:
+    """Lift RLIMIT_MEMLOCK as far as this process may; False when that changes nothing.
+
+    Before Linux 5.11 a too low limit is EPERM. Harmless elsewhere; being refused is, too.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    unlimited = resource.RLIM_INFINITY
+    for limits in ((unlimited, unlimited), (hard, hard)):
+        if soft in limits:
+            return False
+        try:
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, limits)
+        except (ValueError, OSError):  # no CAP_SYS_RESOURCE: only up to the hard limit
+            continue
+        return True
+    return False

@@ -1,0 +1,132 @@
+"""What the ring buffer and the perf buffer share: one `drain()`, and thin shells around it.
+
+Records leave the ring in batches and wait in the reader, so that a loop that breaks out loses
+nothing and sees nothing twice: the next loop, of whatever kind, goes on with the record behind.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from purebpf.kernel.record_types import RecordMap, RecordType, decoder
+
+__all__ = ["Reader"]
+
+
+class Reader(ABC):
+    """Reads records as they come.
+
+    One consumer at a time: several loops over one reader share its records between them.
+    """
+
+    def __init__(self, source: RecordMap, type_: RecordType) -> None:
+        self._source = source
+        self._decode = decoder(source, type_)
+        self._taken: Iterator[bytes] = iter(())
+        self._closed = False
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ValueError(f"the reader of {self._source.name!r} is closed")
+
+    @abstractmethod
+    def _batches(self) -> Iterator[Iterator[bytes]]:
+        """What the ring holds when this starts, in bounded pieces; each piece leaves the ring."""
+
+    def _came_meanwhile(self) -> bool:
+        """Whether records are there that polling, once begun, may never report."""
+        return False
+
+    @abstractmethod
+    def fileno(self) -> int:
+        """A descriptor that polls as readable when there are records. ValueError when closed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the ring and of every descriptor; again is harmless."""
+
+    def decode_as(self, type: RecordType) -> None:  # noqa: A002 - as in `Map.read(type=...)`
+        """Take the records that are still to be seen for another type.
+
+        Raises:
+            SchemaError: the type is not known, or is not in the object's BTF.
+        """
+        self._decode = decoder(self._source, type)
+
+    def drain(self) -> Iterator[Any]:
+        """The records that are there when this starts, without waiting.
+
+        It ends even when the kernel writes faster than the caller reads.
+
+        Raises:
+            FormatError: a record is not what its type says.
+            ValueError: the reader is closed.
+        """
+        for record in self._taken:
+            yield self._decode(record)
+        for batch in self._batches():
+            self._taken = batch
+            for record in batch:
+                yield self._decode(record)
+
+    def read(self, timeout: float | None = None) -> Iterator[Any]:
+        """The records that come within `timeout` seconds; without one, for ever.
+
+        The time counts from the first record asked for and includes what the caller does with
+        the records; those that are in the ring when it is over are still yielded. 0 does not wait.
+
+        Raises:
+            FormatError, ValueError: as `drain`.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        over = False
+        while not over:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            over = left == 0
+            yield from self.drain()
+            if not over:
+                poll.poll(left if left is None else left * 1000)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """The records as they come, for ever, on the running event loop.
+
+        Raises:
+            FormatError, ValueError: as `drain`.
+        """
+        while True:
+            for record in self.drain():
+                yield record
+            await self._readable()
+
+    async def _readable(self) -> None:
+        import asyncio  # costs 50 ms that synchronous readers need not pay
+
+        loop = asyncio.get_running_loop()
+        fd = self.fileno()
+        ready = asyncio.Event()
+        loop.add_reader(fd, ready.set)
+        try:
+            if self._came_meanwhile():
+                await asyncio.sleep(0)  # the other tasks' turn, whatever the kernel's speed
+            else:
+                await ready.wait()
+        finally:
+            loop.remove_reader(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

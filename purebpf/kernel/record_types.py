@@ -1,0 +1,137 @@
+"""What the records of a ring or perf buffer are.
+
+BTF gives such a map no value type that the kernel would accept, so purebpf looks, in this order:
+
+1. `type=`, where the records are read: `"struct event"` (or `"event"`) by its name in the
+   object's BTF, a codec, or `bytes` for the bytes as they are;
+2. the map's declaration, `__type(value, struct event)`: the type stays in `MapSpec.value_type_id`
+   and is not sent to the kernel (libbpf would send it, and the kernel refuse it);
+3. a global variable, `struct event *events_record;`, named after the map `events`: what it is,
+   or what it points to. It also anchors the struct in BTF, and libbpf loads such an object.
+
+Nothing of this is a SchemaError that says so, never a guess. A record may be longer than its type
+(the kernel pads, a program may append); a shorter one is a FormatError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from purebpf.btf.types import Kind, Ptr, Var
+from purebpf.errors import FormatError, SchemaError
+
+if TYPE_CHECKING:
+    from purebpf.btf.parse import Btf
+    from purebpf.wire.perf_ring import Buffer
+
+__all__ = ["RecordCodec", "RecordMap", "RecordType", "decoder"]
+
+
+class RecordCodec(Protocol):
+    """What `purebpf.btf.codec.codec` makes: values of `size` bytes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of one value."""
+
+    def decode(self, buffer: Buffer, offset: int = 0, /) -> Any:
+        """The value at `offset`."""
+
+
+RecordType = str | RecordCodec | type[bytes] | None
+"""A type's name in BTF, a codec, `bytes`, or None for what the object says."""
+
+
+class RecordMap(Protocol):
+    """What a reader asks of a map."""
+
+    @property
+    def name(self) -> str:
+        """The map's name in the object."""
+
+    @property
+    def max_entries(self) -> int:
+        """Bytes of a ring buffer; elements of a perf event array."""
+
+    @property
+    def btf(self) -> Btf | None:
+        """The object's BTF."""
+
+    @property
+    def value_type_id(self) -> int:
+        """The value type of the declaration, in `btf`; 0: none."""
+
+    def fileno(self) -> int:
+        """The map's descriptor."""
+
+
+def decoder(source: RecordMap, type_: RecordType) -> Callable[[bytes], Any]:
+    """The function that makes a value of the bytes of one record, as the rules above say.
+
+    Raises:
+        SchemaError: no rule gives a type, or the one named is not in the object's BTF.
+    """
+    if type_ is bytes:
+        return bytes
+    if type_ is None:
+        return _decoding(_codec(source, _declared(source)))
+    if isinstance(type_, str):
+        return _decoding(_codec(source, _named(source, type_)))
+    assert not isinstance(type_, type)
+    return _decoding(type_)
+
+
+def _decoding(codec: RecordCodec) -> Callable[[bytes], Any]:
+    size, decode = codec.size, codec.decode
+
+    def one(record: bytes) -> Any:
+        if len(record) < size:
+            raise FormatError("record", f"{len(record)} bytes", f"its type has {size}")
+        return decode(record)
+
+    return one
+
+
+def _codec(source: RecordMap, type_id: int) -> RecordCodec:
+    from purebpf.btf.codec import codec
+
+    assert source.btf is not None
+    return codec(source.btf, type_id)
+
+
+_KEYWORDS = {"struct": Kind.STRUCT, "union": Kind.UNION, "enum": Kind.ENUM}
+
+
+def _named(source: RecordMap, text: str) -> int:
+    keyword, _, name = text.rpartition(" ")
+    kinds = (_KEYWORDS[keyword],) if keyword in _KEYWORDS else (Kind.TYPEDEF, *_KEYWORDS.values())
+    found = source.btf.find(name, *kinds) if source.btf is not None else ()
+    if len(found) != 1:
+        how_many = "no type" if not found else f"{len(found)} types"
+        raise SchemaError(f"map {source.name!r}: the object's BTF has {how_many} {text!r}")
+    return found[0]
+
+
+def _declared(source: RecordMap) -> int:
+    btf = source.btf
+    if btf is not None:
+        for type_id in (source.value_type_id, *_anchors(btf, f"{source.name}_record")):
+            # A perf event array may declare its value as int: that is a descriptor, no record.
+            if type_id and btf.kind(btf.resolve(type_id)) in (Kind.STRUCT, Kind.UNION):
+                return type_id
+    raise SchemaError(
+        f"map {source.name!r} does not say what its records are; read it with "
+        f'type="struct NAME" or type=bytes, or declare `struct NAME *{source.name}_record;`'
+    )
+
+
+def _anchors(btf: Btf, name: str) -> list[int]:
+    """The types of the variables called `name`, or what they point to."""
+    found = []
+    for variable_id in btf.find(name, Kind.VAR):
+        variable = btf.type(variable_id)
+        assert isinstance(variable, Var)
+        target = btf.type(btf.resolve(variable.type_id))
+        found.append(target.type_id if isinstance(target, Ptr) else variable.type_id)
+    return found

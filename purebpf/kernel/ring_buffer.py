@@ -1,0 +1,125 @@
+"""`RingBuffer`: the records of a BPF_MAP_TYPE_RINGBUF map (Linux 5.8)."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator
+
+from purebpf.kernel.readers import Reader
+from purebpf.kernel.record_types import RecordMap, RecordType
+from purebpf.syscall.memory import Memory
+from purebpf.wire.ring_buffer import committed
+
+__all__ = ["RingBuffer"]
+
+_BATCH = 1024
+"""Records that leave the ring at a time: few enough to give the program its space back soon."""
+
+
+class RingBuffer(Reader):
+    """Reads the records that programs submit to a ring buffer map.
+
+    One reader for a map: the position up to which it was read is the map's, not the reader's.
+    Positions and record headers are read and stored as single aligned words; their order against
+    the copy of the data is what x86 guarantees (see `wire.ring_buffer`).
+
+    The kernel does not count the records that found no room: a program must do that itself, and
+    `lost` names the counter.
+    """
+
+    def __init__(
+        self,
+        source: RecordMap,
+        type: RecordType = None,  # noqa: A002 - as in `Map.read(type=...)`
+        *,
+        lost: Callable[[], int] | None = None,
+    ) -> None:
+        """Map the ring of `source`.
+
+        Args:
+            source: the map; it must stay open.
+            type: what the records are: see `purebpf.kernel.record_types`.
+            lost: returns what the program counted: `lambda: obj.globals["dropped"]`.
+
+        Raises:
+            KernelError: mmap(2) refused.
+            SchemaError: the type is not known, or is not in the object's BTF.
+        """
+        super().__init__(source, type)
+        self._count_lost = lost
+        self._size = source.max_entries
+        page, fd = mmap.PAGESIZE, source.fileno()
+        self._ours = Memory(fd, page, writable=True)
+        try:
+            self._kernels = Memory(fd, page + 2 * self._size, offset=page)
+        except BaseException:
+            self._ours.close()
+            raise
+        self._consumer = self._ours.view.cast("Q")
+        self._producer = self._kernels.view[:page].cast("Q")
+        self._data = self._kernels.view[page:]
+        self._words = self._data.cast("I")
+
+    @property
+    def lost(self) -> int | None:
+        """Records that found no room, as the program counted them; None: it was not said where."""
+        return None if self._count_lost is None else self._count_lost()
+
+    def fileno(self) -> int:
+        """The map's descriptor, which polls as readable. Raises ValueError when closed."""
+        self._check()
+        return self._source.fileno()
+
+    def views(self) -> Iterator[memoryview]:
+        """The records that are there when this starts, as memory of the ring: nothing is copied.
+
+        A view is good until the next one is asked for: then it is released and its space is the
+        program's again. A slice of it is not released, and shows what is written over it. While a
+        view is out, another loop would see its record, too.
+
+        Raises:
+            FormatError: the ring makes no sense.
+            ValueError: the reader is closed.
+        """
+        for record in self._taken:
+            yield memoryview(record)
+        self._check()
+        target = self._producer[0]
+        while (position := self._consumer[0]) < target:
+            spans, following = committed(self._words, position, target, 1)
+            if following == position:
+                return  # the program is still writing it
+            try:
+                for offset, length in spans:
+                    start = (position & (self._size - 1)) + offset
+                    with self._data[start : start + length] as view:
+                        yield view
+            finally:
+                if not self._closed and self._consumer[0] == position:
+                    self._consumer[0] = following
+
+    def close(self) -> None:
+        """Unmap; again is harmless. The map stays open.
+
+        Raises:
+            BufferError: a slice of one of the `views` is still in use.
+        """
+        if not self._closed:
+            self._closed = True
+            for view in (self._consumer, self._producer, self._words, self._data):
+                view.release()
+        self._ours.close()
+        self._kernels.close()
+
+    def _batches(self) -> Iterator[Iterator[bytes]]:
+        self._check()
+        target = self._producer[0]
+        # The position is read anew each time: another loop may have moved it meanwhile.
+        while (position := self._consumer[0]) < target:
+            spans, following = committed(self._words, position, target, _BATCH)
+            if following == position:
+                return  # the program is still writing it
+            start = position & (self._size - 1)
+            data = bytes(self._data[start : start + following - position])
+            self._consumer[0] = following
+            yield (data[offset : offset + length] for offset, length in spans)

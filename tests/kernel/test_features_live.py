@@ -1,0 +1,111 @@
+"""Features are what the kernel does, and bpftool's probes agree."""
+
+from __future__ import annotations
+
+import errno
+import json
+import subprocess
+
+import pytest
+
+import purebpf
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.btf.types import Kind
+from purebpf.kernel import features
+from purebpf.syscall.door import replaced
+from tests.support.doors import Interposer
+
+pytestmark = pytest.mark.needs("bpf")
+
+
+@pytest.fixture
+def _ask_anew():
+    features.forget()
+    yield
+    features.forget()
+
+
+def test_a_feature_is_true_or_false_and_a_sentence():
+    yes = features.have_map_type(bpf_map_type.BPF_MAP_TYPE_HASH)
+    assert yes
+    assert str(yes) == "map type HASH: yes: the kernel accepted it"
+    no = features.have_map_type(9999)
+    assert not no
+    assert str(no) == "map type 9999: no: bpf(BPF_MAP_CREATE) failed with EINVAL"
+    assert not features.have_program_type(9999)
+
+
+@pytest.mark.usefixtures("_ask_anew")
+def test_the_kernel_is_asked_once():
+    door = Interposer()
+    with replaced(door):
+        assert features.have_ring_buffer() is features.have_ring_buffer()
+    assert door.commands == ["BPF_MAP_CREATE"]
+
+
+@pytest.mark.usefixtures("_ask_anew")
+def test_without_permission_everything_is_refused_with_the_reason():
+    with replaced(Interposer(lambda call: errno.EPERM)):
+        found = list(features.all_features())
+    assert len(found) > 80
+    assert [feature for feature in found if feature] == []
+    assert all("EPERM" in feature.reason for feature in found)
+
+
+def test_every_feature_has_a_name_of_its_own():
+    names = [feature.name for feature in features.all_features()]
+    assert len(names) == len(set(names))
+
+
+def test_btf_kinds_of_this_kernel_are_those_it_uses_itself():
+    assert features.have_btf_kind(Kind.INT)
+    assert features.have_btf_kind(Kind.FUNC_PROTO)
+
+
+@pytest.mark.parametrize(
+    ("program_type", "helper", "known"),
+    [
+        (bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, bpf_func_id.BPF_FUNC_map_lookup_elem, True),
+        (bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, bpf_func_id.BPF_FUNC_redirect_map, False),
+        (bpf_prog_type.BPF_PROG_TYPE_XDP, bpf_func_id.BPF_FUNC_redirect_map, True),
+        (bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, bpf_func_id.BPF_FUNC_perf_prog_read_value, True),
+        (bpf_prog_type.BPF_PROG_TYPE_KPROBE, bpf_func_id.BPF_FUNC_perf_prog_read_value, False),
+        (bpf_prog_type.BPF_PROG_TYPE_KPROBE, 195896080, False),
+    ],
+)
+def test_helpers_by_program_type(program_type, helper, known):
+    feature = features.have_helper(program_type, helper)
+    assert bool(feature) is known, feature
+
+
+def test_helpers_of_programs_that_need_a_target_cannot_be_probed():
+    with pytest.raises(purebpf.NotSupportedError, match="without a target"):
+        features.have_helper(bpf_prog_type.BPF_PROG_TYPE_TRACING, 1)
+
+
+@pytest.mark.needs("bpftool")
+def test_bpftool_finds_the_same_types():
+    probe = ["bpftool", "-j", "feature", "probe", "kernel"]
+    found = json.loads(subprocess.run(probe, check=True, capture_output=True).stdout)
+    ours = {
+        f"have_{each.name.removeprefix('BPF_PROG_TYPE_').lower()}_prog_type": bool(
+            features.have_program_type(each)
+        )
+        for each in list(bpf_prog_type)[1:]
+        if each != bpf_prog_type.BPF_PROG_TYPE_TRACING  # bpftool asks for fentry, we for tp_btf
+    }
+    theirs = found["program_types"]
+    common = ours.keys() & theirs.keys()
+    assert len(common) > 25
+    assert {name for name in common if ours[name] != theirs[name]} == set()
+    ours = {
+        f"have_{each.name.removeprefix('BPF_MAP_TYPE_').lower()}_map_type": bool(
+            features.have_map_type(each)
+        )
+        for each in list(bpf_map_type)[1:]
+    }
+    theirs = found["map_types"]
+    common = ours.keys() & theirs.keys()
+    assert len(common) > 25
+    assert {name for name in common if ours[name] != theirs[name]} == set()

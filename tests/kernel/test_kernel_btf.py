@@ -1,0 +1,71 @@
+"""The running kernel's own types: read once, and a reason when they cannot be."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+import purebpf
+from purebpf.btf.types import Kind
+from purebpf.kernel import btf
+from purebpf.syscall.door import replaced
+from tests.support.btf_builder import BtfBuilder
+from tests.support.doors import Interposer
+
+
+@pytest.fixture
+def elsewhere(monkeypatch, tmp_path):
+    """A kernel whose BTF is whatever the test puts at this path."""
+    path = tmp_path / "vmlinux"
+    monkeypatch.setattr(btf, "_PATH", str(path))
+    btf.kernel_btf.cache_clear()
+    yield path
+    btf.kernel_btf.cache_clear()
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_it_is_read_once_and_knows_task_struct():
+    found = purebpf.kernel_btf()
+    assert found is purebpf.kernel_btf()
+    assert found.find("task_struct", Kind.STRUCT)
+
+
+def test_a_kernel_without_btf(elsewhere):
+    with pytest.raises(purebpf.NotSupportedError, match="ENOENT; the kernel was built without"):
+        purebpf.kernel_btf()
+
+
+def test_btf_that_cannot_be_read(elsewhere):
+    elsewhere.mkdir()
+    with pytest.raises(purebpf.NotSupportedError, match="gave EISDIR"):
+        purebpf.kernel_btf()
+
+
+def test_malformed_btf_is_a_format_error_and_not_remembered(elsewhere):
+    elsewhere.write_bytes(b"no BTF at all, but long enough")
+    with pytest.raises(purebpf.FormatError, match="vmlinux: header"):
+        purebpf.kernel_btf()
+    elsewhere.unlink()
+    with pytest.raises(purebpf.NotSupportedError):
+        purebpf.kernel_btf()
+
+
+@pytest.mark.parametrize("error", [errno.ENOMEM, errno.EMFILE], ids=errno.errorcode.get)
+def test_a_failure_that_is_not_about_the_btf_is_an_error(error):
+    build = BtfBuilder()
+    build.int("int", 4)
+    door = Interposer(lambda call: error)
+    with replaced(door), pytest.raises(purebpf.KernelError, match="BPF_BTF_LOAD"):
+        btf.upload(build.btf())
+    assert door.commands == ["BPF_BTF_LOAD"]
+
+
+@pytest.mark.needs("bpf")
+def test_refused_btf_comes_with_the_kernels_reason():
+    build = BtfBuilder()
+    build.struct("loop", [("itself", 1, 0)], size=4)
+    with btf.upload(build.btf()) as uploaded:
+        assert uploaded.descriptor is None
+        assert not uploaded.functions
+        assert uploaded.problem.startswith("bpf(BPF_BTF_LOAD) failed with EEXIST: [1] STRUCT loop")

@@ -1,0 +1,114 @@
+"""When the kernel refuses an event, the error says what was read on this host."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from purebpf.errors import KernelError
+from purebpf.kernel import cpus
+from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.perf_events import PerfEvents
+from tests.support import probes
+
+pytestmark = pytest.mark.needs("perf_event")
+
+NOBODY = 65534
+
+
+def sysctl(name: str) -> str:
+    return Path(f"/proc/sys/kernel/{name}").read_text().strip()
+
+
+def test_too_high_a_frequency_names_the_limit_in_force() -> None:
+    limit = int(sysctl("perf_event_max_sample_rate"))
+    with pytest.raises(KernelError, match=f"perf_event_max_sample_rate, which is {limit}"):
+        PerfEvent.sampling(limit + 1, event="cpu-clock", pid=0)
+
+
+def test_no_such_process() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(KernelError, match=f"there is no process {child}") as caught:
+        PerfEvent.software("task-clock", pid=child)
+    assert caught.value.errno == errno.ESRCH
+
+
+def test_no_such_cpu() -> None:
+    absent = cpus.possible()[-1] + 1
+    online = Path("/sys/devices/system/cpu/online").read_text().strip()
+    with pytest.raises(KernelError, match=f"CPU {absent} is not online: CPUs {online} are"):
+        PerfEvent.software("cpu-clock", cpu=absent)
+
+
+def test_every_process_on_every_cpu_wants_an_event_for_each_cpu() -> None:
+    with pytest.raises(KernelError, match="open one event for each CPU"):
+        PerfEvent.software("cpu-clock")
+
+
+def test_out_of_descriptors_names_the_limit_and_leaves_nothing_open() -> None:
+    before = probes.descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    reserve = [os.open("/dev/null", os.O_RDONLY) for _ in range(64)]
+    room = max(reserve) + 1
+    for fd in reserve:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (room, hard))
+    try:
+        with pytest.raises(KernelError, match=rf"{room} open files .RLIMIT_NOFILE") as caught:
+            PerfEvents.open("dummy", cpus=[0] * (room + 1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert caught.value.errno == errno.EMFILE
+    assert caught.value.fix == f"ulimit -n {hard}"
+    assert probes.descriptors().keys() == before.keys()
+
+
+def test_without_privilege_the_capability_and_the_sysctl_are_named() -> None:
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        try:
+            PerfEvent.software("cpu-clock", cpu=0).close()
+        except KernelError as error:
+            os.write(write_end, f"{error.errno} {error}".encode())
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    assert told.startswith((f"{errno.EACCES} ", f"{errno.EPERM} "))
+    assert "lacks CAP_PERFMON" in told
+    assert f"kernel.perf_event_paranoid is {sysctl('perf_event_paranoid')}" in told
+
+
+def test_a_directory_that_is_no_cgroup(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="is no directory of a cgroup file system") as caught:
+        PerfEvent.software("cpu-clock", cgroup=str(tmp_path), cpu=0)
+    assert caught.value.errno == errno.EBADF
+    with pytest.raises(KernelError, match="absent"):
+        PerfEvent.software("cpu-clock", cgroup=str(tmp_path / "absent"), cpu=0)
+
+
+@pytest.mark.parametrize("name", ["no-such-event", "rxyz", "max", "L1-dcache-loads-misses", ""])
+def test_names_that_are_no_events(name: str) -> None:
+    with pytest.raises(ValueError, match="no perf event is called"):
+        PerfEvent.open(name, pid=0)
+
+
+def test_an_event_of_another_type_and_fields_that_are_none() -> None:
+    with pytest.raises(ValueError, match="cpu-cycles is no event of PERF_TYPE_SOFTWARE"):
+        PerfEvent.software("cpu-cycles", pid=0)
+    with pytest.raises(TypeError, match="has no field 'wake_up'"):
+        PerfEvent.software("dummy", pid=0, wake_up=1)
+    with pytest.raises(ValueError, match="disabled holds 1 bit"):
+        PerfEvent.software("dummy", pid=0, disabled=2)

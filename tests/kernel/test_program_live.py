@@ -1,0 +1,189 @@
+"""A loaded program: what the kernel says about it, running it, pinning it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import purebpf
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.kernel import statistics
+from purebpf.kernel.program import Program
+from purebpf.syscall.door import replaced
+from tests.support.doors import Interposer
+
+pytestmark = pytest.mark.needs("bpf")
+
+DATA = Path(__file__).parent.parent / "data"
+PRIME = 37
+
+
+@pytest.fixture
+def run():
+    with purebpf.load(DATA / "load_run.bpf.o") as obj:
+        yield obj
+
+
+def test_a_syscall_program_changes_its_context(run):
+    result = run.programs["multiply"].test_run(ctx=struct.pack("=IIQ", 6, 7, 0))
+    assert result.retval == 7
+    assert struct.unpack("=IIQ", result.ctx) == (6, 7, 42)
+    assert result.data == b""
+
+
+def test_a_packet_program_changes_its_packet(run):
+    packet = bytes(range(64))
+    result = run.programs["flip"].test_run(packet, repeat=PRIME)
+    assert result.retval == 3  # XDP_TX
+    assert result.data[1:] == packet[1:]
+    assert result.data[0] == (0xFF if PRIME % 2 else 0)
+    assert result.ctx == b""
+
+
+def test_a_packet_program_with_a_context(run):
+    context = struct.pack("=6I", 0, 64, 0, 0, 0, 0)  # struct xdp_md: data_end is 64
+    result = run.programs["flip"].test_run(bytes(64), ctx=context)
+    assert result.retval == 3
+    assert result.ctx == context
+
+
+def test_a_raw_tracepoint_program_runs_on_the_cpu_it_is_told(run):
+    last = max(os.sched_getaffinity(0))
+    result = run.programs["raw_cpu"].test_run(ctx=struct.pack("=QQ", 5, 0), cpu=last)
+    assert result.retval == 5000 + last
+
+
+def test_too_short_a_packet_is_the_kernels_einval(run):
+    with pytest.raises(purebpf.KernelError, match=r"BPF_PROG_TEST_RUN.*EINVAL"):
+        run.programs["flip"].test_run(b"short")
+
+
+def test_a_program_that_cannot_be_run_on_request_says_so():
+    with (
+        purebpf.load(DATA / "load_attach.bpf.o") as obj,
+        pytest.raises(purebpf.NotSupportedError, match="no BPF_PROG_TYPE_TRACEPOINT programs"),
+    ):
+        obj.programs["on_tracepoint"].test_run()
+
+
+def test_an_interrupted_run_is_repeated(run):
+    interruptions = iter([errno.EINTR, errno.EINTR])
+    door = Interposer(
+        lambda call: next(interruptions, None) if call.command == "BPF_PROG_TEST_RUN" else None
+    )
+    with replaced(door):
+        result = run.programs["multiply"].test_run(ctx=struct.pack("=IIQ", 2, 3, 0))
+    assert struct.unpack("=IIQ", result.ctx) == (2, 3, 6)
+    assert door.commands.count("BPF_PROG_TEST_RUN") == 3
+
+
+def test_runs_are_counted_while_statistics_are_on(run):
+    program = run.programs["multiply"]
+    with statistics.run_time():
+        before = program.info
+        for _ in range(PRIME):
+            program.test_run(ctx=bytes(16))
+        after = program.info
+    assert after.run_cnt - before.run_cnt == PRIME
+    assert after.run_time_ns > before.run_time_ns
+    assert after.recursion_misses == 0
+
+
+def test_statistics_that_the_kernel_does_not_keep():
+    door = Interposer(lambda call: errno.EINVAL)
+    with replaced(door), pytest.raises(purebpf.NotSupportedError, match="bpf_stats_enabled"):
+        statistics.run_time()
+
+
+def test_info():
+    with purebpf.load(DATA / "load_counter.bpf.o") as obj:
+        program = obj.programs["count_calls"]
+        info = program.info
+        assert info.type == bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT
+        assert info.name == "count_calls"
+        assert info.gpl_compatible
+        assert info.uid == os.getuid()
+        assert info.load_time_ns > 0
+        assert info.verified_insns > 40
+        assert len(info.tag) == 16
+        assert set(info.map_ids) == {each.info.id for each in obj.maps.values()}
+        assert len(program.xlated()) == info.xlated_size > 0
+        assert program.xlated()[-8] == 0x95  # exit
+
+
+@pytest.mark.needs("bpftool")
+def test_bpftool_sees_the_same_program():
+    with purebpf.load(DATA / "load_counter.bpf.o") as obj:
+        program = obj.programs["count_calls"]
+        shown = subprocess.run(
+            ["bpftool", "-j", "prog", "show", "id", str(program.info.id)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        dumped = subprocess.run(
+            [
+                "bpftool",
+                "prog",
+                "dump",
+                "xlated",
+                "id",
+                str(program.info.id),
+                "file",
+                "/dev/stdout",
+            ],
+            check=True,
+            capture_output=True,
+        ).stdout
+        assert f'"tag":"{program.info.tag}"' in shown
+        assert '"name":"count_calls"' in shown
+        assert f'"btf_id":{program.info.btf_id}' in shown
+        assert dumped == program.xlated()
+
+
+def test_a_pinned_program_outlives_its_object(bpffs):
+    path = bpffs / "multiply"
+    with purebpf.load(DATA / "load_run.bpf.o") as obj:
+        number = obj.programs["multiply"].info.id
+        obj.programs["multiply"].pin(path)
+        with pytest.raises(purebpf.KernelError, match="EEXIST"):
+            obj.programs["flip"].pin(path)
+    with Program.open(path) as again:
+        assert again.info.id == number
+        assert again.type == bpf_prog_type.BPF_PROG_TYPE_SYSCALL
+        assert again.name == "multiply"
+        assert again.test_run(ctx=bytes(16)).retval == 7
+    with pytest.raises(purebpf.KernelError, match="ENOENT"):
+        Program.open(bpffs / "nothing")
+
+
+def test_a_map_is_no_program(bpffs):
+    with purebpf.load(DATA / "load_counter.bpf.o") as obj:
+        obj.maps["calls"].pin(bpffs / "calls")
+        with pytest.raises(purebpf.KernelError, match="no program"):
+            Program.open(bpffs / "calls")
+
+
+def test_a_closed_program_says_so(run):
+    program = run.programs["multiply"]
+    program.close()
+    program.close()
+    assert program.closed
+    for use in (program.fileno, lambda: program.fd, lambda: program.info, program.xlated):
+        with pytest.raises(ValueError, match="program 'multiply' is closed"):
+            use()
+    with pytest.raises(ValueError, match="program 'multiply' is closed"):
+        program.test_run()
+
+
+def test_a_forgotten_program_warns_and_closes():
+    from purebpf.kernel import probes
+
+    program = Program(probes.load_program(1), "forgotten", 1)
+    with pytest.warns(ResourceWarning, match="unclosed <Program 'forgotten'"):
+        del program

@@ -1,0 +1,176 @@
+"""The side band against children that do a known thing."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from purebpf.kernel.sideband import Change, SideBand
+from purebpf.symbols.spaces import AddressSpaces
+from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
+from tests.support import probes
+
+pytestmark = pytest.mark.needs("perf_event")
+
+TRUE = os.path.realpath("/bin/true")
+
+
+def of(pid: int, changes: list[Change]) -> list[Change]:
+    return [change for change in changes if change.pid == pid]
+
+
+def executable_mappings(maps: str) -> set[tuple[int, int, int, str]]:
+    """(start, length, offset, file) of the file mappings of code in a /proc/PID/maps text."""
+    found = set()
+    for line in maps.splitlines():
+        span, rights, offset, _, inode, *path = line.split(maxsplit=5)
+        if "x" in rights and inode != "0":
+            start, end = (int(number, 16) for number in span.split("-"))
+            found.add((start, end - start, int(offset, 16), path[0]))
+    return found
+
+
+def test_a_child_is_seen_from_fork_to_exit() -> None:
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    with SideBand() as band:
+        child = subprocess.Popen([TRUE])
+        child.wait()
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        seen = of(child.pid, band.drain())
+    assert [type(change) for change in seen[:2]] == [Fork, Comm]
+    assert seen[0][:4] == (child.pid, os.getpid(), child.pid, threading.get_native_id())
+    assert (seen[1].comm, seen[1].exec) == ("true", True)
+    assert isinstance(seen[-1], Exit)
+    mapped = [change for change in seen if isinstance(change, Mmap2)]
+    assert len(mapped) == len(seen) - 3
+    assert mapped[0].filename == TRUE
+    (status,) = {(os.major(s.st_dev), os.minor(s.st_dev), s.st_ino) for s in [os.stat(TRUE)]}
+    assert mapped[0][6:9] == status
+    assert [change.time for change in seen] == sorted(change.time for change in seen)
+    assert before < seen[0].time < seen[-1].time < after
+
+
+def test_the_mappings_of_a_program_are_those_of_proc_maps() -> None:
+    code = "import sys; sys.stdout.write('ready'); sys.stdout.flush(); sys.stdin.read()"
+    with SideBand(pages=64) as band:
+        child = subprocess.Popen(
+            [sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert child.stdout.read(5) == b"ready"
+        maps = Path(f"/proc/{child.pid}/maps").read_text()
+        child.communicate()
+        seen = of(child.pid, band.drain())
+        assert band.lost == 0
+    mapped = {
+        (change.addr, change.length, change.pgoff, change.filename)
+        for change in seen
+        if isinstance(change, Mmap2) and change.ino
+    }
+    assert mapped == executable_mappings(maps)
+    assert {change.prot for change in seen if isinstance(change, Mmap2)} == {5}
+
+
+def test_only_code_is_reported() -> None:
+    with SideBand() as band:
+        with mmap.mmap(-1, 4096), mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC):
+            pass
+        mapped = [change for change in of(os.getpid(), band.drain()) if isinstance(change, Mmap2)]
+    assert [(change.prot, change.length) for change in mapped] == [(5, 4096)]
+
+
+def test_threads_and_names() -> None:
+    libc = ctypes.CDLL(None)
+    numbers = []
+
+    def work() -> None:
+        numbers.append(threading.get_native_id())
+        libc.prctl(15, b"a name of 15 by", 0, 0, 0)
+
+    with SideBand() as band:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        seen: list[Change] = []
+        while not any(isinstance(change, Exit) for change in seen):  # which join() does not await
+            seen += of(os.getpid(), band.drain())
+    (tid,) = numbers
+    mine = [change for change in seen if change.tid == tid and not isinstance(change, Mmap2)]
+    assert [type(change) for change in mine] == [Fork, Comm, Exit]
+    assert (mine[1].comm, mine[1].exec) == ("a name of 15 by", False)
+
+
+def test_drains_follow_each_other_in_time() -> None:
+    lists = []
+    with SideBand() as band:
+        for _ in range(5):
+            children = [subprocess.Popen([TRUE]) for _ in range(4)]
+            lists.append(band.drain())
+            for child in children:
+                child.wait()
+        lists.append(band.drain())
+        assert band.lost == 0
+    times = [change.time for changes in lists for change in changes]
+    assert times == sorted(times)
+    assert len(times) > 100
+
+
+def test_a_half_full_ring_wakes_the_poller() -> None:
+    with SideBand(pages=1) as band:
+        poll = select.epoll()
+        with poll:
+            for fd in band.fds:
+                poll.register(fd, select.EPOLLIN)
+            assert poll.poll(0) == []
+            while not poll.poll(0):
+                subprocess.run([TRUE], check=True)
+            assert band.drain()
+
+
+def test_what_found_no_room_is_counted() -> None:
+    with SideBand(pages=1) as band:
+        for _ in range(40):
+            subprocess.run([TRUE], check=True)
+        kept = len(band.drain())
+        lost = band.lost
+        assert kept > 0
+        assert lost > 0
+    assert band.lost >= lost
+
+
+def test_closing_gives_every_descriptor_back() -> None:
+    before = probes.descriptors()
+    band = SideBand()
+    band.close()
+    band.close()
+    with pytest.raises(ValueError, match="is closed"):
+        band.drain()
+    with pytest.raises(ValueError, match="power of two"):
+        SideBand(pages=3)
+    assert probes.descriptors() == before
+
+
+def test_address_spaces_take_its_records() -> None:
+    spaces = AddressSpaces()
+    with SideBand() as band:
+        child = subprocess.Popen([TRUE])
+        child.wait()
+        changes = band.drain()
+    for change in changes:
+        spaces.feed(change)
+    (first, *_) = [each for each in of(child.pid, changes) if isinstance(each, Mmap2)]
+    assert spaces.has_exited(child.pid)
+    assert spaces.parent(child.pid) == os.getpid()
+    found = spaces.find(child.pid, first.addr)
+    assert found is not None
+    assert found.file.path == TRUE
+    assert found.offset == first.pgoff

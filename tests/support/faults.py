@@ -1,0 +1,121 @@
+"""Which errors each command may fail with, and a door that keeps account of what it makes.
+
+The errors are those that bpf(2) and perf_event_open(2) list for the command, and those that the
+pages leave out and kernel/bpf/syscall.c returns: no descriptor left (EMFILE, ENFILE), a kernel
+without bpf(2) (ENOSYS), the signals that interrupt BPF_PROG_LOAD (EAGAIN) and
+BPF_PROG_TEST_RUN (EINTR).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from purebpf.abi.bpf import bpf_cmd
+from purebpf.syscall import bpf
+from purebpf.syscall.door import KernelDoor, replaced
+from tests.support.doors import Call, Interposer
+from tests.support.gone import is_gone
+
+__all__ = ["Accountant", "Fault", "alive", "errors_of", "faults", "slow_host"]
+
+_ANY = (errno.EPERM, errno.EINVAL, errno.ENOMEM, errno.EFAULT, errno.ENOSYS)
+_NEW_FD = (errno.EMFILE, errno.ENFILE)
+_FD = (errno.EBADF,)
+
+_ERRORS: dict[str, tuple[int, ...]] = {
+    "BPF_MAP_CREATE": (*_ANY, *_NEW_FD, errno.E2BIG, errno.ENOTSUP),
+    "BPF_MAP_LOOKUP_ELEM": (*_ANY, *_FD, errno.ENOENT),
+    "BPF_MAP_UPDATE_ELEM": (*_ANY, *_FD, errno.E2BIG, errno.EEXIST, errno.ENOENT, errno.EBUSY),
+    "BPF_MAP_DELETE_ELEM": (*_ANY, *_FD, errno.ENOENT),
+    "BPF_MAP_GET_NEXT_KEY": (*_ANY, *_FD, errno.ENOENT),
+    "BPF_MAP_LOOKUP_BATCH": (*_ANY, *_FD, errno.ENOENT, errno.ENOSPC, errno.EINTR),
+    "BPF_MAP_FREEZE": (*_ANY, *_FD, errno.EBUSY),
+    "BPF_BTF_LOAD": (*_ANY, *_NEW_FD, errno.E2BIG, errno.ENOSPC),
+    "BPF_PROG_LOAD": (
+        *(*_ANY, *_NEW_FD, *_FD),
+        *(errno.E2BIG, errno.EACCES, errno.EAGAIN, errno.ENOSPC),
+    ),
+    "BPF_LINK_CREATE": (*_ANY, *_NEW_FD, *_FD, errno.EEXIST, errno.EBUSY, errno.E2BIG),
+    "BPF_RAW_TRACEPOINT_OPEN": (*_ANY, *_NEW_FD, *_FD, errno.ENOENT, errno.EACCES),
+    "BPF_OBJ_GET": (*_ANY, *_NEW_FD, errno.ENOENT, errno.EACCES),
+    "BPF_OBJ_PIN": (*_ANY, *_FD, errno.EEXIST, errno.ENOENT, errno.EACCES),
+    "BPF_OBJ_GET_INFO_BY_FD": (*_ANY, *_FD, errno.E2BIG),
+    "perf_event_open": (
+        *(errno.E2BIG, errno.EACCES, errno.EBADF, errno.EBUSY, errno.EFAULT, errno.EINTR),
+        *(errno.EINVAL, errno.EMFILE, errno.ENODEV, errno.ENOENT, errno.ENOSPC, errno.ENOSYS),
+        *(errno.EOPNOTSUPP, errno.EOVERFLOW, errno.EPERM, errno.ESRCH, errno.ENOMEM),
+    ),
+}
+
+_OPENERS = {
+    "BPF_MAP_CREATE": ("map", bpf.map_get_fd_by_id),
+    "BPF_PROG_LOAD": ("program", bpf.prog_get_fd_by_id),
+    "BPF_LINK_CREATE": ("link", bpf.link_get_fd_by_id),
+    "BPF_RAW_TRACEPOINT_OPEN": ("link", bpf.link_get_fd_by_id),
+}
+
+
+def errors_of(command: str) -> tuple[int, ...]:
+    """The errors that `command` may fail with. KeyError: a command that nobody looked up yet."""
+    return _ERRORS[command]
+
+
+def slow_host() -> bool:
+    """Whether this is an emulated machine, where each error of each call would take hours."""
+    return os.environ.get("PUREBPF_SLOW_HOST") == "1"
+
+
+class Fault(NamedTuple):
+    """The call of that number, from 1, is refused with `error`."""
+
+    number: int
+    command: str
+    error: int
+
+    def __str__(self) -> str:
+        return f"call {self.number}, {self.command}: {errno.errorcode[self.error]}"
+
+
+def faults(commands: list[str]) -> Iterator[Fault]:
+    """Every error of every call; on a slow host one error for each, in turn."""
+    for number, command in enumerate(commands, 1):
+        errors = errors_of(command)
+        chosen = (errors[number % len(errors)],) if slow_host() else errors
+        for error in chosen:
+            yield Fault(number, command, error)
+
+
+class Accountant(Interposer):
+    """A door that may refuse one call, and knows the ids of all that passed through it.
+
+    Attributes:
+        made: kind and id of every map, program and link.
+    """
+
+    def __init__(self, fault: Fault | None = None) -> None:
+        def decide(call: Call) -> int | None:
+            return fault.error if fault and call.number == fault.number else None
+
+        super().__init__(decide)
+        self.made: set[tuple[str, int]] = set()
+
+    def bpf(self, command: int, attr: int, size: int) -> int:
+        result = super().bpf(command, attr, size)
+        name = bpf_cmd(command).name
+        if result >= 0 and name in _OPENERS:
+            info = bytearray(256)
+            with replaced(KernelDoor()):
+                known = bpf.obj_get_info_by_fd(result, info)
+            # bpf_map_info and bpf_prog_info begin with type and id, bpf_link_info too
+            assert known >= 8
+            self.made.add((_OPENERS[name][0], int.from_bytes(info[4:8], "little")))
+        return result
+
+
+def alive(made: set[tuple[str, int]]) -> list[str]:
+    """Those of `made` that the kernel still has after a while."""
+    openers = dict(_OPENERS.values())
+    return [f"{kind} {number}" for kind, number in sorted(made) if not is_gone(openers[kind], number)]

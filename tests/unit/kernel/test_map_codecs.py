@@ -1,0 +1,101 @@
+"""Keys and values without BTF, per CPU, and as descriptors."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+
+import pytest
+
+from purebpf.abi.bpf import bpf_map_type as t
+from purebpf.errors import SchemaError
+from purebpf.kernel.map_codecs import Bytes, Handle, Index, PerCpu, Prefix, key_codec, value_codec
+from tests.support.btf_builder import BtfBuilder
+
+
+def u32() -> tuple:
+    builder = BtfBuilder()
+    type_id = builder.int("unsigned int", 4)
+    return builder.btf(), type_id
+
+
+def test_bytes_are_copied_out_and_checked_in():
+    codec = Bytes(3)
+    buffer = bytearray(b"abcdef")
+    first = codec.decode(buffer, 3)
+    buffer[:] = bytes(6)
+    assert first == b"def"
+    assert codec.encode(memoryview(b"xyz")) == b"xyz"
+    assert list(codec.iter_decode(b"abcdef")) == [b"abc", b"def"]
+    with pytest.raises(SchemaError, match="3 bytes are needed, 2 were given"):
+        codec.encode(b"xy")
+    with pytest.raises(SchemaError, match="takes 3 bytes, not int"):
+        codec.encode(7)
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 32, "0", None, 1.0], ids=repr)
+def test_an_index_is_an_unsigned_word(value):
+    assert Index().decode(Index().encode(2**32 - 1)) == 2**32 - 1
+    with pytest.raises(SchemaError, match="0 to 2"):
+        Index().encode(value)
+
+
+class Opened:
+    def fileno(self) -> int:
+        return 9
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_a_descriptor_is_a_number_or_something_that_has_one(size):
+    codec = Handle(size)
+    assert codec.encode(Opened()) == codec.encode(9) == (9).to_bytes(size, "little")
+    assert codec.decode(codec.encode(9)) == 9
+    assert codec.encode(bytes(size)) == bytes(size)
+    with pytest.raises(SchemaError, match="file descriptor is needed, not 'nine'"):
+        codec.encode("nine")
+
+
+@pytest.mark.parametrize("size", [1, 4, 8, 12])
+@pytest.mark.parametrize("cpus", [1, 2, 5])
+def test_per_cpu_values_are_eight_bytes_apart(size, cpus):
+    codec = PerCpu(Bytes(size), cpus)
+    values = tuple(bytes([cpu + 1]) * size for cpu in range(cpus))
+    raw = codec.encode(values)
+    stride = -(-size // 8) * 8
+    assert len(raw) == codec.size == stride * cpus
+    assert raw == b"".join(value.ljust(stride, b"\0") for value in values)
+    assert codec.decode(raw) == values
+    assert codec.encode(list(values)) == codec.encode(raw) == raw
+    assert list(codec.iter_decode(raw * 3)) == [values] * 3
+
+
+@pytest.mark.parametrize("value", [(1,), (1, 2, 3), 7, None], ids=repr)
+def test_per_cpu_values_are_as_many_as_cpus(value):
+    with pytest.raises(SchemaError, match="each of 2 CPUs"):
+        PerCpu(Index(), 2).encode(value)
+
+
+@pytest.mark.parametrize("network", ["10.1.0.0/16", "fd00:1::/32"])
+def test_a_network_is_a_prefix(network):
+    net = ipaddress.ip_network(network)
+    codec = Prefix(Bytes(4 + len(net.network_address.packed)))
+    raw = codec.encode(net)
+    assert raw == struct.pack("=I", net.prefixlen) + net.network_address.packed
+    assert codec.encode(raw) == raw
+    with pytest.raises(SchemaError):
+        Prefix(Bytes(9)).encode(net)
+
+
+def test_types_come_from_btf_when_they_fit_and_from_the_kernel_otherwise():
+    btf, type_id = u32()
+    assert key_codec(t.BPF_MAP_TYPE_HASH, 4, btf, type_id).encode(5) == b"\5\0\0\0"
+    assert value_codec(t.BPF_MAP_TYPE_HASH, 4, btf, type_id, 1).encode(5) == b"\5\0\0\0"
+    # A ring's records are no values of the map, and an object may be wrong about a pinned map.
+    assert isinstance(value_codec(t.BPF_MAP_TYPE_HASH, 8, btf, type_id, 1), Bytes)
+    assert isinstance(key_codec(t.BPF_MAP_TYPE_HASH, 4, None, 0), Bytes)
+    assert isinstance(key_codec(t.BPF_MAP_TYPE_ARRAY, 4, None, 0), Index)
+    assert isinstance(key_codec(t.BPF_MAP_TYPE_TASK_STORAGE, 4, btf, type_id), Handle)
+    assert isinstance(value_codec(t.BPF_MAP_TYPE_PROG_ARRAY, 4, btf, type_id, 1), Handle)
+    assert isinstance(value_codec(t.BPF_MAP_TYPE_SOCKMAP, 8, None, 0, 1), Handle)
+    assert isinstance(value_codec(t.BPF_MAP_TYPE_DEVMAP, 4, None, 0, 1), Index)
+    assert value_codec(t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, btf, type_id, 3).size == 24

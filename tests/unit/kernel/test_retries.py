@@ -1,0 +1,21 @@
+"""Looking again costs little, however often something is missing."""
+
+from __future__ import annotations
+
+from purebpf.kernel.retries import Retries
+
+
+def test_due_after_powers_of_two():
+    retries = Retries()
+    assert [miss for miss in range(1, 40) if retries.due("a")] == [1, 2, 4, 8, 16, 32]
+
+
+def test_keys_are_apart_and_reset_begins_again():
+    retries = Retries()
+    assert [retries.due("a"), retries.due("a"), retries.due("a"), retries.due("b")] == [
+        True, True, False, True,
+    ]  # fmt: skip
+    retries.reset("a")
+    retries.reset("never")
+    assert retries.due("a")
+    assert not [retries.due("b"), retries.due("b")][1]
