@@ -1,0 +1,22 @@
+#!/bin/sh
+# What a newcomer does, in empty directories: clone, profile; build the wheel, install it without
+# the tree, profile again from elsewhere with no compiler on PATH.
+set -eu
+tree=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH
+
+git clone --quiet "$tree" "$work/clone"
+(cd "$work/clone" && sh scripts/profile.sh 1 >"$work/clone.txt")
+grep -q '^Sampling at 49 Hertz' "$work/clone.txt"
+
+"$tree/.venv/bin/python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
+    --wheel-dir "$work/wheel" "$work/clone"
+wheel=$(ls "$work"/wheel/purebpf-*-py3-none-any.whl)
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install --quiet --disable-pip-version-check "$wheel"
+cd /
+PATH="$work/venv/bin" python -m purebpf.profile -f 1 >"$work/wheel.txt"
+test -s "$work/wheel.txt"
+echo "clean clone and wheel: profiled twice"

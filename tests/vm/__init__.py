@@ -1,0 +1,1 @@
+"""Running the live tests on other kernels, under QEMU."""
