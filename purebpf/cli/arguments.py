@@ -1,0 +1,66 @@
+"""Argument types that commands share, for `argparse`'s `type=`.
+
+Each raises `argparse.ArgumentTypeError`, which argparse prints behind the option's name, with
+exit status 2.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+__all__ = ["cpu_list", "id_list", "positive_int", "seconds"]
+
+_MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
+_MAX_CPU = 1 << 16
+_MAX_INT = (1 << 63) - 1
+_MAX_SECONDS = 10 * 365 * 86400
+
+
+def positive_int(text: str) -> int:
+    """A whole number above zero."""
+    value = _integer(text, "a whole number")
+    if not 0 < value <= _MAX_INT:
+        raise ArgumentTypeError(f"{text!r} must be above zero")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A duration in seconds, fractions allowed."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds") from None
+    if not 0 < value <= _MAX_SECONDS:
+        raise ArgumentTypeError(f"{text!r} must be above zero and at most ten years")
+    return value
+
+
+def id_list(text: str) -> tuple[int, ...]:
+    """Process or thread ids separated by commas: `185,2040`."""
+    ids = []
+    for part in text.split(","):
+        value = _integer(part, "a process id")
+        if not 0 < value <= _MAX_ID:
+            raise ArgumentTypeError(f"{part!r} is no process id: they go from 1 to {_MAX_ID}")
+        ids.append(value)
+    return tuple(dict.fromkeys(ids))
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """CPU numbers as the kernel lists them: `0-3,8`."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        start = _integer(first, "a CPU number")
+        end = _integer(last, "a CPU number") if dash else start
+        if not 0 <= start <= end < _MAX_CPU:
+            raise ArgumentTypeError(f"{part!r} is no CPU or range of CPUs such as 0-3")
+        cpus.update(range(start, end + 1))
+    return tuple(sorted(cpus))
+
+
+def _integer(text: str, what: str) -> int:
+    # int() alone would take " 1", "1_000" and the digits of every script
+    if not text.isascii() or not text.removeprefix("-").isdigit():
+        raise ArgumentTypeError(f"{text!r} is not {what}")
+    return int(text)

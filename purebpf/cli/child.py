@@ -1,0 +1,110 @@
+"""A command to measure: forked now, executed when the measurement is ready."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from purebpf.errors import KernelError
+
+__all__ = ["Child", "CommandError"]
+
+
+class CommandError(KernelError):
+    """The command could not be executed.
+
+    Attributes:
+        exit_status: a shell's: 127 not found, 126 found and not executable.
+    """
+
+    def __init__(self, command: str, number: int) -> None:
+        self.exit_status = 127 if number in (errno.ENOENT, errno.ENOTDIR) else 126
+        super().__init__("execvp(3)", number, f"command {command!r}")
+
+
+class Child:
+    """A process that waits between fork(2) and execvp(3) for `start()`.
+
+    Events opened for `pid` meanwhile see it from its first instruction. The standard streams are
+    inherited. Closing it ends a child that still runs (SIGTERM) and reaps it.
+
+    Attributes:
+        pid: the process id.
+        status: the exit status as a shell gives it, 128 + N for signal N; None while it runs.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = tuple(command)
+        self.status: int | None = None
+        go_read, self._go = os.pipe2(os.O_CLOEXEC)
+        self._problem, problem_write = os.pipe2(os.O_CLOEXEC)
+        self.pid = os.fork()
+        if not self.pid:
+            _become(self.command, go_read, self._go, problem_write)
+        os.close(go_read)
+        os.close(problem_write)
+        self._pidfd = os.pidfd_open(self.pid)
+
+    def fileno(self) -> int:
+        """A pidfd: readable once the child has ended."""
+        return self._pidfd
+
+    def start(self) -> None:
+        """Let it execute the command.
+
+        Raises:
+            CommandError: execvp(3) failed in the child.
+        """
+        os.write(self._go, b"!")
+        problem = os.read(self._problem, 4)  # empty: execvp(3) closed the other end
+        if problem:
+            self.wait()
+            raise CommandError(self.command[0], int.from_bytes(problem, "little"))
+
+    def wait(self) -> int:
+        """Wait for its end and return the status."""
+        if self.status is None:
+            _, waited = os.waitpid(self.pid, 0)
+            code = os.waitstatus_to_exitcode(waited)
+            self.status = code if code >= 0 else 128 - code
+        return self.status
+
+    def end(self) -> int:
+        """Ask it to end, if it still runs, and return the status."""
+        if self.status is None:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+        return self.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._go)  # a child that still waits for it gives up
+        if kind is None or issubclass(kind, Exception):
+            self.end()  # a second Ctrl-C does not wait for it
+        os.close(self._problem)
+        os.close(self._pidfd)
+
+
+def _become(command: tuple[str, ...], go: int, go_write: int, problem: int) -> None:
+    """In the child: wait for the word, then execute; never returns."""
+    try:
+        os.close(go_write)  # so that the read below ends when the parent does
+        if os.read(go, 1):
+            # Python ignores these two, and exec would keep that
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            os.execvp(command[0], command)  # noqa: S606
+    except OSError as error:
+        os.write(problem, (error.errno or 0).to_bytes(4, "little"))
+    finally:
+        os._exit(127)

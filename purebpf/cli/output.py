@@ -1,0 +1,111 @@
+"""Where a result goes: standard output, or a file that appears when it is complete."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self, TextIO
+
+from purebpf.errors import KernelError
+
+__all__ = ["Output"]
+
+
+class Output:
+    """The text stream of a command's result.
+
+    A regular file is written under another name beside it and renamed when the context ends
+    without an error: a reader never sees half of it, and a run that fails keeps the old one. It
+    is opened at once, so that a wrong path is known before the measurement and not after.
+    Anything else that exists (/dev/null, a named pipe) is written to directly.
+
+    A reader that has gone is no error: what it does not want to read is dropped.
+
+    Raises:
+        KernelError: open(2), write(2) or rename(2) failed.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path
+        self._temporary = ""
+        self._closed_pipe = False
+        self._stream = _standard_output() if path is None else self._open(path)
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether the result goes where the user looks."""
+        return self.path is None
+
+    def write(self, pieces: Iterable[str]) -> None:
+        """Write the pieces and flush."""
+        if self._closed_pipe:
+            return
+        try:
+            self._stream.writelines(pieces)
+            self._stream.flush()
+        except BrokenPipeError:
+            self._drop_the_rest()
+        except OSError as error:
+            raise self._error("write(2)", error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.path is None:
+            return
+        try:
+            self._stream.close()
+            if self._temporary and kind is None:
+                os.replace(self._temporary, self.path)
+            elif self._temporary:
+                os.unlink(self._temporary)
+        except OSError as problem:
+            raise self._error("rename(2)", problem) from None
+
+    def _open(self, path: str) -> TextIO:
+        try:
+            if _is_special(path):
+                return open(path, "w", encoding="utf-8", errors="backslashreplace")
+            path = os.path.realpath(path)  # the file behind a link is replaced, not the link
+            temporary = f"{path}.{os.getpid()}.part"
+            stream = open(  # noqa: SIM115 - closed by __exit__
+                temporary, "x", encoding="utf-8", errors="backslashreplace"
+            )
+        except OSError as error:
+            raise self._error("open(2)", error) from None
+        self.path, self._temporary = path, temporary
+        return stream
+
+    def _drop_the_rest(self) -> None:
+        """Let the flush at the stream's end, or the interpreter's, succeed too."""
+        self._closed_pipe = True
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(nowhere, self._stream.fileno(), inheritable=self.path is None)
+        os.close(nowhere)
+
+    def _error(self, call: str, error: OSError) -> KernelError:
+        return KernelError(call, error.errno or 0, f"output {self.path or 'standard output'}")
+
+
+def _standard_output() -> TextIO:
+    """Standard output; a name that its encoding lacks is escaped, and no reason to stop."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return sys.stdout
+
+
+def _is_special(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,60 @@
+"""Ctrl-C and SIGTERM as a readable descriptor, so that they end a run instead of breaking it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType, TracebackType
+from typing import Self
+
+__all__ = ["Stop"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """A context in which SIGINT and SIGTERM make `fileno()` readable.
+
+    The first signal asks the command to end and print. From then on both do what they did
+    before, so that a second Ctrl-C quits while symbols are looked up. Use it in the main thread:
+    others may not handle signals (signal.signal raises ValueError there).
+    """
+
+    def __init__(self) -> None:
+        self.signal = 0
+        self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._previous = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def fileno(self) -> int:
+        """Readable once a signal has arrived."""
+        return self._read
+
+    def __bool__(self) -> bool:
+        """Whether a signal has arrived."""
+        return self.signal != 0
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            if self._previous[number] is not signal.SIG_IGN:  # nohup and `&` stay as they are
+                signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._restore()
+        os.close(self._read)
+        os.close(self._write)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.signal = number
+        self._restore()
+        os.write(self._write, b"!")
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            if signal.getsignal(number) == self._on_signal:
+                signal.signal(number, handler)

@@ -1,0 +1,96 @@
+"""`python -m purebpf.profile`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.profile.options import Options, parse, title
+
+if TYPE_CHECKING:
+    from purebpf.cli.child import Child
+    from purebpf.profile.session import Profiler
+    from purebpf.report import Profile
+
+__all__ = ["main"]
+
+NAME = "purebpf.profile"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.stop import Stop
+    from purebpf.profile.session import Profiler
+
+    with ExitStack() as stack:
+        output = stack.enter_context(Output(options.output))
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(_child(options)) if options.command else None
+        profiler = stack.enter_context(Profiler(options, child.pid if child else 0))
+        _announce(options, output)
+        ends = [stop] if child is None else [stop, child]
+        if child is not None:
+            child.start()
+        profiler.wait(*ends)
+        profile = profiler.stop()
+        status = child.end() if child else 0
+        output.write(_rendered(profile, options))
+        _explain(profiler, profile)
+    if options.strict and profile.loss.any:
+        return command.LOSS
+    return status
+
+
+def _child(options: Options) -> Child:
+    from purebpf.cli.child import Child
+
+    return Child(options.command)
+
+
+def _rendered(profile: Profile, options: Options) -> Iterable[str]:
+    from purebpf.profile.render import render
+
+    return render(profile, options)
+
+
+def _announce(options: Options, output: Output) -> None:
+    """Say what is going on, where the user looks; bcc's folded output has no such line."""
+    line = title(options)
+    if options.format == "text":
+        output.write([f"{line}\n"])
+    if not output.is_stdout:
+        command.say(line)
+
+
+def _explain(profiler: Profiler, profile: Profile) -> None:
+    """The event that was counted, the loss line, and what to do about each loss."""
+    from purebpf.cli.loss import paragraphs
+
+    event = profiler.event
+    instead = f" (nothing here counts {event.asked})" if event.fell_back else ""
+    about = profile.about
+    command.say(f"event: {event.name}{instead}")
+    command.say(
+        f"samples: {about['counted']} counted, {about['idle']} idle, "
+        f"{about['filtered']} outside the target"
+    )
+    if not about["counted"]:
+        command.say("no samples: the target did not run on a CPU meanwhile")
+    line, *details = paragraphs(profile)
+    command.say(line)
+    for detail in details:
+        command.note(detail, indent="    ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,238 @@
+"""What the user asks of the profiler."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
+
+__all__ = ["DEFAULT_FREQUENCY", "MAX_DEPTH", "Options", "parse", "title"]
+
+DEFAULT_FREQUENCY = 49
+"""Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
+
+MAX_DEPTH = 127
+"""Frames that bpf_src/profile.bpf.c has room for."""
+
+_DESCRIPTION = """\
+Show where the CPUs spend their time: sample at regular intervals what runs on
+each of them, count equal stacks in the kernel, and print the stacks with their
+counts, the hottest last."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.profile 5             the whole machine, for 5 seconds
+  python -m purebpf.profile               until Ctrl-C, which prints the result
+  python -m purebpf.profile -F 99 -p 185  process 185, at 99 Hertz
+  python -m purebpf.profile -L 2040,2041  two threads
+  python -m purebpf.profile -U 5          only user stacks (-K: only kernel)
+  python -m purebpf.profile -f 5 > out    folded stacks, for flame graphs
+  python -m purebpf.profile --format json -o out.json 5
+  python -m purebpf.profile -- make test  a command and its children
+
+The loss line at the end, on standard error, says what the numbers do not
+include: samples expected and seen, stacks that found no place or were cut,
+frames without a name.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/profile.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples and None mean: no restriction.
+
+    `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
+    `duration_s` None: until a signal, or until `command` ends.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    cgroup_map: str | None = None
+    mount_namespace_map: str | None = None
+    frequency: int = DEFAULT_FREQUENCY
+    period: int | None = None
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    include_idle: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+    format: str = "text"
+    delimited: bool = False
+    annotations: bool = False
+    addresses: bool = False
+    output: str | None = None
+    strict: bool = False
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    arguments, command = _split(argv)
+    parser = _parser()
+    found = parser.parse_args(arguments)
+    if command is not None:
+        if not command:
+            parser.error("there is no command behind --")
+        if found.pids or found.tids or found.cpus:
+            parser.error("-p, -L and -C do not go with a command: it is the target")
+    return Options(
+        pids=found.pids,
+        tids=found.tids,
+        cpus=found.cpus,
+        cgroup=found.cgroup,
+        cgroup_map=found.cgroupmap,
+        mount_namespace_map=found.mntnsmap,
+        frequency=found.frequency or DEFAULT_FREQUENCY,
+        period=found.count,
+        user_stacks=not found.kernel_stacks_only,
+        kernel_stacks=not found.user_stacks_only,
+        include_idle=found.include_idle,
+        duration_s=found.duration,
+        command=tuple(command or ()),
+        hash_storage_size=found.hash_storage_size,
+        stack_storage_size=found.stack_storage_size,
+        format="folded" if found.folded else found.format or "text",
+        delimited=found.delimited,
+        annotations=found.annotations,
+        addresses=found.address,
+        output=found.output,
+        strict=found.strict,
+    )
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output, in the words of bcc's profile."""
+    rate = f"every {options.period} events" if options.period else f"{options.frequency} Hertz"
+    stacks = " + ".join(
+        name
+        for name, wanted in (("user", options.user_stacks), ("kernel", options.kernel_stacks))
+        if wanted
+    )
+    where = " on CPU#" + ",".join(map(str, options.cpus)) if options.cpus else ""
+    if options.duration_s is not None:
+        until = f" for {options.duration_s:g} secs."
+    elif options.command:
+        until = " until it ends."
+    else:
+        until = "... Hit Ctrl-C to end."
+    return f"Sampling at {rate} of {_target(options)} by {stacks} stack{where}{until}"
+
+
+def _target(options: Options) -> str:
+    if options.command:
+        target = f"command {options.command[0]!r}"
+    elif options.pids:
+        target = f"PID {list(options.pids)}"
+    elif options.tids:
+        target = f"TID {list(options.tids)}"
+    else:
+        target = "all threads"
+    return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """The options, and the command behind `--` if there is one."""
+    if "--" not in argv:
+        return argv, None
+    at = argv.index("--")
+    return argv[:at], argv[at + 1 :]
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help as it is written, 80 columns wide.
+
+    argparse makes a formatter for each option. Unless told a width, that imports shutil with all
+    its compressors (2 ms) to ask the terminal for one.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=78)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="purebpf.profile",
+        usage="python -m purebpf.profile [options] [duration] [-- command ...]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "duration", nargs="?", type=seconds, help="seconds to sample (default: until Ctrl-C)"
+    )
+    _add_targets(parser.add_argument_group("what to sample"))
+    _add_sampling(parser.add_argument_group("how to sample"))
+    _add_output(parser.add_argument_group("output"))
+    return parser
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    threads = group.add_mutually_exclusive_group()
+    threads.add_argument(
+        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
+        help="these processes only: PID[,PID...]",
+    )  # fmt: skip
+    threads.add_argument(
+        *("-L", "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
+        help="these threads only: TID[,TID...]",
+    )  # fmt: skip
+    group.add_argument(
+        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+        help="these CPUs only: 0-3,8",
+    )  # fmt: skip
+    group.add_argument("-I", "--include-idle", action="store_true", help="the idle task too")
+    group.add_argument(
+        *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
+    )
+    group.add_argument("--cgroupmap", metavar="PATH", help="cgroup ids in this pinned BPF map")
+    group.add_argument("--mntnsmap", metavar="PATH", help="mount namespaces in this pinned BPF map")
+
+
+def _add_sampling(group: argparse._ArgumentGroup) -> None:
+    rate = group.add_mutually_exclusive_group()
+    rate.add_argument(
+        *("-F", "--frequency"), metavar="HZ", type=positive_int,
+        help=f"samples a second on each CPU (default {DEFAULT_FREQUENCY})",
+    )  # fmt: skip
+    rate.add_argument(
+        *("-c", "--count"), metavar="N", type=positive_int,
+        help="sample every N events: CPU cycles, or nanoseconds of cpu-clock without a PMU",
+    )  # fmt: skip
+    stacks = group.add_mutually_exclusive_group()
+    stacks.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
+    stacks.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
+    group.add_argument(
+        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
+        help="different (process, stacks) that can be counted (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
+        help="different stacks that can be kept (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    layout = group.add_mutually_exclusive_group()
+    layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
+    layout.add_argument("--format", choices=("text", "folded", "json"), help="default: text")
+    group.add_argument(
+        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
+    )
+    group.add_argument(
+        *("-a", "--annotations"), action="store_true", help="_[k] on kernel frames (folded)"
+    )
+    group.add_argument(
+        *("-A", "--address"), action="store_true", help="raw addresses before names (text)"
+    )
+    group.add_argument(
+        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
+    )

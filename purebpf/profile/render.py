@@ -1,0 +1,25 @@
+"""A profile as text, in the layout that was asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from purebpf.profile.options import Options
+from purebpf.report import Profile
+
+__all__ = ["render"]
+
+
+def render(profile: Profile, options: Options) -> Iterable[str]:
+    """The pieces of the output, without the title."""
+    if options.format == "json":
+        from purebpf.report import json
+
+        return [json.document(profile)]
+    if options.format == "folded":
+        from purebpf.report import folded
+
+        return folded.lines(profile, delimiter=options.delimited, annotations=options.annotations)
+    from purebpf.report import text
+
+    return ["\n", *text.blocks(profile, delimiter=options.delimited, addresses=options.addresses)]

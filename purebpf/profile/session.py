@@ -1,0 +1,255 @@
+"""The live part: load, attach, follow processes, wait, and stop.
+
+What is needed only once the program is attached is imported then: see docs/design/0005-start.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from purebpf import objects
+from purebpf.elf import read_object
+from purebpf.errors import KernelError
+from purebpf.kernel.map import Map
+from purebpf.kernel.object import load
+from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.perf_events import PerfEvents
+from purebpf.profile import targets
+from purebpf.profile.followed import Followed
+from purebpf.profile.options import MAX_DEPTH, Options, title
+from purebpf.syscall import proc
+
+if TYPE_CHECKING:
+    from purebpf.kernel.perf_event import Event, Reading
+    from purebpf.profile.loss import Clock
+    from purebpf.report import Profile
+    from purebpf.spec import ObjectSpec
+
+__all__ = ["Profiler"]
+
+
+class HasFileno(Protocol):
+    """What can be waited for."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        ...
+
+
+class Profiler:
+    """Samples from when its context is entered until `stop()`.
+
+    Args:
+        options: what to sample and how; how to print it does not matter here.
+        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). It is
+            sampled from its execve on, with everything it forks.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+        NotSupportedError: the kernel, or a pinned map, does not have what is needed.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._command_pid = command_pid
+        allowed = proc.sysctl("kernel.perf_event_max_stack")
+        self._max_depth = MAX_DEPTH if allowed is None else min(MAX_DEPTH, int(allowed))
+        self._owned = ExitStack()
+
+    @property
+    def event(self) -> Event:
+        """What is counted, and why when that is not CPU cycles."""
+        return self._events.event
+
+    def __enter__(self) -> Self:
+        targets.check_processes(self._options.pids)
+        targets.check_threads(self._options.tids)
+        try:
+            with ExitStack() as stack:
+                self._attach(stack)
+                self._owned = stack.pop_all()
+        except KernelError as error:
+            if error.errno != errno.EPERM:
+                raise
+            from purebpf.kernel import privilege
+
+            # the first call that is refused needs less than those behind it
+            raise privilege.explained(error, error.what, "CAP_BPF", "CAP_PERFMON") from None
+        return self
+
+    def _attach(self, stack: ExitStack) -> None:
+        options = self._options
+        with ExitStack() as loading:
+            pinned = {
+                name: loading.enter_context(Map.open(path))
+                for name, path in (
+                    ("cgroup_ids", options.cgroup_map),
+                    ("mount_namespaces", options.mount_namespace_map),
+                )
+                if path is not None
+            }
+            self._object = stack.enter_context(load(self._spec(), maps=pinned))
+        self._fill_filters()
+        self._events = stack.enter_context(self._open_events())
+        self._followed = stack.enter_context(Followed(self._command_pid))
+        (program,) = self._object.programs.values()
+        for event in self._events:
+            stack.enter_context(program.attach(event, enable=False))
+        self._started = time.monotonic()
+        if not self._command_pid:  # else execve enables
+            self._events.enable()
+        self._followed.snapshot(options.pids)
+
+    def _spec(self) -> ObjectSpec:
+        options = self._options
+        namespace = targets.PidNamespace.own()
+        by_mount = options.mount_namespace_map is not None
+        spec = read_object(objects.read("profile.bpf.o"))
+        return (
+            spec.only("on_sample_in_mount_namespace" if by_mount else "on_sample")
+            .set(
+                user_stacks=options.user_stacks,
+                kernel_stacks=options.kernel_stacks,
+                include_idle=options.include_idle,
+                by_thread=bool(options.tids),
+                has_tgids=bool(options.pids),
+                has_tids=bool(options.tids),
+                has_cgroup=options.cgroup is not None,
+                has_cgroup_ids=options.cgroup_map is not None,
+                max_depth=self._max_depth,
+                pid_namespace_dev=namespace.dev,
+                pid_namespace_ino=namespace.ino,
+            )
+            .resize(
+                counts=options.hash_storage_size,
+                stacks=options.stack_storage_size,
+                tgids=len(options.pids) or 1,
+                tids=len(options.tids) or 1,
+            )
+        )
+
+    def _fill_filters(self) -> None:
+        maps, options = self._object.maps, self._options
+        maps["tgids"].update(dict.fromkeys(options.pids, 1))
+        maps["tids"].update(dict.fromkeys(options.tids, 1))
+        if options.cgroup is not None:
+            descriptor = targets.open_cgroup(options.cgroup)
+            try:
+                maps["cgroup"][0] = descriptor
+            finally:
+                os.close(descriptor)
+
+    def _open_events(self) -> PerfEvents:
+        options = self._options
+        rate = (None, options.period) if options.period else (options.frequency, None)
+        if not self._command_pid:
+            return PerfEvents.sampling(*rate, cpus=options.cpus or None, disabled=1)
+        pid = self._command_pid
+        return PerfEvents(
+            [PerfEvent.sampling(*rate, pid=pid, inherit=1, enable_on_exec=1, disabled=1)]
+        )
+
+    def wait(self, *ends: HasFileno) -> None:
+        """Sleep until the duration is over or one of `ends` is readable."""
+        poll = select.poll()
+        for end in ends:
+            poll.register(end.fileno(), select.POLLIN)
+        followed = self._followed.fds
+        for fd in followed:
+            poll.register(fd, select.POLLIN)
+        duration_s = self._options.duration_s
+        deadline = None if duration_s is None else self._started + duration_s
+        while deadline is None or time.monotonic() < deadline:
+            left_ms = None if deadline is None else 1000 * (deadline - time.monotonic())
+            ready = poll.poll(left_ms)
+            if any(fd not in followed for fd, _ in ready):
+                return
+            for fd, happened in ready:
+                if happened & (select.POLLHUP | select.POLLERR):  # its CPU went offline
+                    poll.unregister(fd)
+            if ready:
+                self._followed.drain()
+
+    def stop(self) -> Profile:
+        """End the sampling, name everything, and close.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._owned:
+            self._events.disable()
+            elapsed_s = time.monotonic() - self._started
+            readings = self._events.read()
+            self._followed.drain()
+            return self._profile(elapsed_s, readings)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._owned.close()
+
+    def _profile(self, elapsed_s: float, readings: tuple[Reading, ...]) -> Profile:
+        from purebpf.kernel.symbolizer import Symbolizer
+        from purebpf.profile.loss import Clock, expected_samples, losses
+        from purebpf.profile.stacks import fill
+        from purebpf.report import Profile
+
+        options, maps = self._options, self._object.maps
+        per_cpu = maps["stats"][0]
+        stats = {name: sum(getattr(cpu, name) for cpu in per_cpu) for name in per_cpu[0]._fields}
+        clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
+        expected = expected_samples(clock, readings)
+        profile = Profile(title(options), about=self._about(elapsed_s, stats))
+        profile.loss = losses(
+            stats,
+            options,
+            expected=expected,
+            tolerance=self._tolerance(clock, expected),
+            max_depth=self._max_depth,
+            side_band_lost=self._followed.lost,
+        )
+        stacks = {
+            number: stack.addresses[: stack.depth] for number, stack in maps["stacks"].items()
+        }
+        fill(profile, maps["counts"].items(), stacks, Symbolizer(self._followed.spaces))
+        return profile
+
+    def _tolerance(self, clock: Clock, expected: int) -> int:
+        """How many samples an honest run may lack: one in a hundred, and those not yet due.
+
+        The last period of each event is not over when it ends, and an inherited event begins one
+        for each task. Cycles do not count while a CPU sleeps, so the time says little about them.
+        """
+        if not clock.is_time and clock.period is None:
+            return expected
+        begun = self._followed.tasks if self._command_pid else len(self._events)
+        return begun + expected // 100
+
+    def _about(self, elapsed_s: float, stats: Mapping[str, int]) -> dict[str, object]:
+        options, event = self._options, self.event
+        about: dict[str, object] = {"event": event.name}
+        if event.fell_back:
+            about["event_asked"], about["event_why_not"] = event.asked, event.why_not
+        if options.period is None:
+            about["frequency_hz"] = options.frequency
+        else:
+            about["period"] = options.period
+        if self._command_pid:
+            about["command"] = list(options.command)
+        else:
+            about["cpus"] = [each.cpu for each in self._events]
+        about["elapsed_s"] = round(elapsed_s, 3)
+        for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
+            about[name] = stats[name]
+        return about

@@ -1,0 +1,42 @@
+"""What a measurement lost, by cause: zero is said too."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Cause", "Loss"]
+
+
+class Cause(NamedTuple):
+    """One way to lose something.
+
+    `name` is a machine-readable word ("map_full"), `lost` what it cost, `what` a sentence about
+    it with what to change, printed when the count is not zero.
+    """
+
+    name: str
+    lost: int
+    what: str
+
+
+class Loss(NamedTuple):
+    """What was expected, what was seen, and what got lost after it was seen.
+
+    `expected` is None where nobody can know. `tolerance` is by how much an honest run may miss it:
+    the last, unfinished period of each event.
+    """
+
+    expected: int | None = None
+    seen: int = 0
+    tolerance: int = 0
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def missed(self) -> int:
+        """Expected and never seen."""
+        return max(0, (self.expected or 0) - self.seen)
+
+    @property
+    def any(self) -> bool:
+        """Whether the result is incomplete: what `--strict` asks."""
+        return self.missed > self.tolerance or any(cause.lost for cause in self.causes)

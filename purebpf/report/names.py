@@ -1,0 +1,32 @@
+"""How an address is spelt in text."""
+
+from __future__ import annotations
+
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["MISSED_KERNEL", "MISSED_USER", "UNKNOWN", "located", "printable"]
+
+UNKNOWN = "[unknown]"
+MISSED_USER = "[Missed User Stack]"
+MISSED_KERNEL = "[Missed Kernel Stack]"
+
+
+def located(entry: Frame | Unknown) -> str:
+    """Name, offset and module, as bcc prints them: `clone+0x2d [libc.so.6]`."""
+    module = entry.module.rpartition("/")[2] or entry.module
+    if module and not module.startswith("["):  # "[vdso]" has its brackets
+        module = f"[{module}]"
+    where = f" {module}" if module else ""
+    if isinstance(entry, Unknown):
+        return UNKNOWN + printable(where)
+    return printable(f"{entry.name}+{entry.offset:#x}{where}")
+
+
+def printable(text: str) -> str:
+    """The text with `?` for what would move a terminal's cursor or break a line.
+
+    Names come from other people's programs: a comm may hold a newline or an escape sequence.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,0 +1,104 @@
+"""What a sampling command found: weighted stacks with labels, and what it lost.
+
+Every command that counts stacks fills one `Profile`, and every writer of this room prints one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from purebpf.report.loss import Loss
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Labels", "Profile", "Row", "Stack", "Unnamed"]
+
+Stack = tuple[Frame | Unknown, ...]
+"""Leaf first. Empty where there was no such stack; None in a row: there was one, and it is lost."""
+
+
+class Labels(NamedTuple):
+    """Whose stack it is. `tid` is 0 where threads are counted together."""
+
+    comm: str
+    pid: int = 0
+    tid: int = 0
+
+
+class Row(NamedTuple):
+    """One stack and its weight, in the profile's unit."""
+
+    user: Stack | None
+    kernel: Stack | None
+    weight: int
+    labels: Labels
+
+
+class Unnamed(NamedTuple):
+    """How many of the frames have no name, each frame weighted as its row.
+
+    `reasons` has the weight of each (reason, module), heaviest first.
+    """
+
+    frames: int
+    unknown: int
+    reasons: tuple[tuple[str, str, int], ...]
+
+    @property
+    def percent(self) -> float:
+        """Of the frames, 0 to 100."""
+        return 100 * self.unknown / self.frames if self.frames else 0.0
+
+
+class Profile:
+    """Weighted stacks.
+
+    Attributes:
+        title: one sentence: what was measured, where and how long.
+        unit: what a weight counts: "samples".
+        about: facts about the run by name, for the reader of a file.
+        loss: what the numbers do not include, one entry a cause, zero included.
+    """
+
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        unit: str = "samples",
+        about: Mapping[str, object] | None = None,
+        loss: Loss | None = None,
+    ) -> None:
+        self.title = title
+        self.unit = unit
+        self.about = dict(about or {})
+        self.loss = loss or Loss()
+        self._rows: list[Row] = []
+
+    def add(self, user: Stack | None, kernel: Stack | None, weight: int, labels: Labels) -> None:
+        """Add a stack. Equal stacks may be added again; writers that merge lines add them up."""
+        self._rows.append(Row(user, kernel, weight, labels))
+
+    def rows(self) -> list[Row]:
+        """Every stack, the heaviest last; equal weights in the order of their labels."""
+        return sorted(self._rows, key=lambda row: (row.weight, row.labels))
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights."""
+        return sum(row.weight for row in self._rows)
+
+    def unnamed(self) -> Unnamed:
+        """Count the frames without a name, by reason and module."""
+        frames = 0
+        reasons: Counter[tuple[str, str]] = Counter()
+        for user, kernel, weight, _ in self._rows:
+            for stack in (user, kernel):
+                if not stack:
+                    continue
+                frames += weight * len(stack)
+                for entry in stack:
+                    if isinstance(entry, Unknown):
+                        reasons[entry.reason, entry.module] += weight
+        ranked = tuple((why, where, weight) for (why, where), weight in reasons.most_common())
+        return Unnamed(frames, reasons.total(), ranked)

@@ -1,0 +1,63 @@
+"""Programs that spend their time in a known way, and a way to run the commands on them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).parent / "workloads"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class Workloads:
+    """The compiled workloads, and the running of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        for source in SOURCES.glob("*.c"):
+            target = directory / source.stem
+            flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-pthread"]
+            subprocess.run(["gcc", *flags, "-o", str(target), str(source)], check=True)
+
+    def path(self, name: str) -> str:
+        """The executable."""
+        return str(self.directory / name)
+
+    @contextmanager
+    def running(self, name: str) -> Iterator[int]:
+        """Run one that never ends by itself; its pid, once it is in its loop."""
+        process = subprocess.Popen([self.path(name)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def workloads(tmp_path_factory: pytest.TempPathFactory) -> Workloads:
+    """Compile the workloads once."""
+    return Workloads(tmp_path_factory.mktemp("workloads"))
+
+
+@pytest.fixture
+def profile() -> Run:
+    """Run `python -m purebpf.profile` with arguments, in front of it those of `prefix`."""
+
+    def run(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        command = [*prefix, sys.executable, "-m", "purebpf.profile", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+        )
+
+    return run

@@ -1,0 +1,43 @@
+"""What docs/profile.md shows works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from purebpf.profile.loss import losses
+from purebpf.profile.options import Options, parse
+from tests.commands.conftest import ROOT
+
+PAGE = (ROOT / "docs/profile.md").read_text()
+COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.profile(.*)$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_line_parses(line: str) -> None:
+    assert parse(shlex.split(line, comments=True))
+
+
+@pytest.mark.needs("bpf", "perf_event")
+def test_the_python_example_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_word_of_the_loss_line_is_explained() -> None:
+    nothing: dict[str, int] = defaultdict(int)
+    loss = losses(nothing, Options(), expected=0, tolerance=0, max_depth=127, side_band_lost=0)
+    words = ["expected", "seen", *(cause.name for cause in loss.causes), "unknown"]
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == words

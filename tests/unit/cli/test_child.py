@@ -1,0 +1,80 @@
+"""A command that waits for its measurement."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from purebpf.cli.child import Child, CommandError
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_nothing_is_executed_before_start(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    with Child(["touch", str(marker)]) as child:
+        assert Path(f"/proc/{child.pid}/comm").read_text() != "touch\n"
+        assert not marker.exists()
+        child.start()
+        assert child.wait() == 0
+    assert marker.exists()
+
+
+def test_a_child_that_was_never_started_ends_without_running(tmp_path: Path) -> None:
+    with Child(["touch", str(tmp_path / "ran")]) as child:
+        pass
+    assert child.status is not None
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("raise SystemExit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+    ],
+)
+def test_the_status_is_a_shells(code: str, status: int) -> None:
+    with Child(python(code)) as child:
+        child.start()
+        assert child.wait() == status
+
+
+def test_it_is_readable_when_it_has_ended() -> None:
+    with Child(["true"]) as child:
+        child.start()
+        assert select.select([child], [], [], 10)[0] == [child]
+
+
+def test_closing_ends_it() -> None:
+    with Child(["sleep", "1000"]) as child:
+        child.start()
+    assert child.status == 128 + signal.SIGTERM
+
+
+def test_signals_that_python_ignores_have_their_default_again() -> None:
+    with Child(["grep", "-q", "SigIgn:.*0000000000000000", "/proc/self/status"]) as child:
+        child.start()
+        assert child.wait() == 0
+
+
+@pytest.mark.parametrize(("name", "status"), [("/no/such/program", 127), ("/etc", 126)])
+def test_a_command_that_cannot_run(name: str, status: int) -> None:
+    with Child([name]) as child:
+        with pytest.raises(CommandError, match=name) as caught:
+            child.start()
+        assert caught.value.exit_status == status
+
+
+def test_nothing_is_left_open() -> None:
+    before = os.listdir("/proc/self/fd")
+    with Child(["true"]) as child:
+        child.start()
+    assert os.listdir("/proc/self/fd") == before

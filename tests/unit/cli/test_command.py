@@ -1,0 +1,42 @@
+"""How a command ends."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from purebpf.cli import command
+from purebpf.cli.child import CommandError
+from purebpf.errors import KernelError
+
+
+def failing(error: BaseException) -> int:
+    raise error
+
+
+def test_the_status_is_the_bodys() -> None:
+    assert command.run("purebpf.x", lambda: 42) == 42
+
+
+def test_an_error_is_one_wrapped_paragraph(capsys: pytest.CaptureFixture[str]) -> None:
+    error = KernelError("bpf(BPF_MAP_CREATE)", 1, "map 'counts'", why="why " * 30, fix="do this")
+    assert command.run("purebpf.x", lambda: failing(error)) == command.FAILED
+    text = capsys.readouterr().err
+    assert text.startswith("purebpf.x: map 'counts': bpf(BPF_MAP_CREATE) failed with EPERM. why")
+    assert text.rstrip().endswith("do this")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_an_error_may_carry_its_status() -> None:
+    assert command.run("purebpf.x", lambda: failing(CommandError("x", errno.ENOENT))) == 127
+
+
+def test_a_second_interrupt_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run("purebpf.x", lambda: failing(KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError):
+        command.run("purebpf.x", lambda: failing(ZeroDivisionError()))

@@ -1,0 +1,55 @@
+"""The loss line and what follows it."""
+
+from __future__ import annotations
+
+from purebpf.cli.loss import paragraphs
+from purebpf.report import Cause, Labels, Loss, Profile
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+
+FRAME = Frame("f", 0, "/bin/x", Address(1), "user")
+
+
+def nameless(reason: Reason, module: str = "") -> Unknown:
+    return Unknown(reason, module, Address(1), "user")
+
+
+def test_zero_is_said() -> None:
+    profile = Profile(loss=Loss(490, 490, causes=(Cause("map_full", 0, "never shown"),)))
+    assert paragraphs(profile) == ["loss: expected=490 seen=490 map_full=0 unknown=0.0%"]
+
+
+def test_what_cannot_be_known_is_a_question_mark() -> None:
+    assert paragraphs(Profile(loss=Loss(None, 7))) == ["loss: expected=? seen=7 unknown=0.0%"]
+
+
+def test_each_loss_gets_its_paragraph() -> None:
+    causes = (Cause("map_full", 3, "3 samples; raise it"), Cause("busy", 0, "no"))
+    profile = Profile(loss=Loss(100, 90, 2, causes))
+    _, missed, full = paragraphs(profile)
+    assert missed.startswith("  missed: 10 of 100 samples never came. ")
+    assert full == "  map_full: 3 samples; raise it"
+
+
+def test_a_shortfall_within_the_tolerance_needs_no_word() -> None:
+    assert len(paragraphs(Profile(loss=Loss(100, 98, 2)))) == 1
+
+
+def test_reasons_are_ranked_and_the_tail_is_summed() -> None:
+    profile = Profile()
+    stacks = [
+        (FRAME, 60),
+        (nameless(Reason.STRIPPED, "/opt/lib/a.so"), 20),
+        (nameless(Reason.EXITED), 9),
+        (nameless(Reason.UNMAPPED), 5),
+        (nameless(Reason.ANONYMOUS), 3),
+        (nameless(Reason.NOT_FOUND, "/b"), 2),
+        (nameless(Reason.NOT_ELF, "/c"), 1),
+    ]
+    for entry, weight in stacks:
+        profile.add((entry,), (), weight, Labels("app", 1))
+    line, reasons = paragraphs(profile)
+    assert line.endswith("unknown=40.0%")
+    assert reasons == (
+        f"  unknown: 20.0% {Reason.STRIPPED} [a.so]; 9.0% {Reason.EXITED}; "
+        f"5.0% {Reason.UNMAPPED}; 3.0% {Reason.ANONYMOUS}; 3.0% for 2 other reasons"
+    )

@@ -1,0 +1,87 @@
+"""From counters to causes."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.kernel.perf_event import Reading
+from purebpf.profile.loss import Clock, expected_samples, losses
+from purebpf.profile.options import Options
+from purebpf.report import Loss
+
+FIELDS = (
+    *("seen", "counts_full", "counts_busy", "stacks_full", "stacks_busy", "stacks_crowded"),
+    *("user_truncated", "kernel_truncated", "user_unavailable", "kernel_unavailable"),
+)
+
+
+def found(side_band_lost: int = 0, max_depth: int = 127, **stats: int) -> Loss:
+    counters = dict.fromkeys(FIELDS, 0) | stats
+    options = Options(hash_storage_size=100, stack_storage_size=50)
+    return losses(
+        counters,
+        options,
+        expected=90,
+        tolerance=2,
+        max_depth=max_depth,
+        side_band_lost=side_band_lost,
+    )
+
+
+def reading(value: int, enabled_ns: int) -> Reading:
+    return Reading(value, enabled_ns, enabled_ns, 1, 0)
+
+
+def test_every_cause_is_named_when_nothing_is_lost() -> None:
+    loss = found(seen=90)
+    assert [cause.name for cause in loss.causes] == [
+        *("map_full", "map_busy", "stacks_lost", "truncated", "unavailable", "sideband_lost")
+    ]
+    assert not loss.any
+
+
+@pytest.mark.parametrize(
+    ("counter", "cause", "advice"),
+    [
+        ("counts_full", "map_full", "7 samples found no place among 100 counts. Raise --hash-s"),
+        ("counts_busy", "map_busy", "Lower -F"),
+        ("stacks_full", "stacks_lost", "no place among 50. Raise --stack-storage-size"),
+        ("stacks_crowded", "stacks_lost", "7 share their hash with too many other stacks"),
+        ("stacks_busy", "stacks_lost", "Lower -F"),
+        ("user_truncated", "truncated", "7 user and 0 kernel stacks reached 127 frames"),
+        ("kernel_truncated", "truncated", "127 is the most that is kept"),
+        ("user_unavailable", "unavailable", "7 user and 0 kernel"),
+        ("kernel_unavailable", "unavailable", "0 user and 7 kernel"),
+    ],
+)
+def test_each_counter_is_a_loss(counter: str, cause: str, advice: str) -> None:
+    loss = found(seen=90, **{counter: 7})
+    assert loss.any
+    (named,) = (each for each in loss.causes if each.lost)
+    assert (named.name, named.lost) == (cause, 7)
+    assert advice in named.what
+
+
+def test_a_lower_depth_names_the_sysctl() -> None:
+    loss = found(seen=90, user_truncated=1, max_depth=16)
+    assert "sysctl kernel.perf_event_max_stack=127" in loss.causes[3].what
+
+
+def test_lost_side_band_records_are_a_loss() -> None:
+    assert found(seen=90, side_band_lost=1).any
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        # two CPUs, a second each, at 49 Hz: the kernel's period is 20,408,163 ns
+        (Clock(is_time=True, frequency=49, period=None), 49 + 48),
+        (Clock(is_time=True, frequency=49, period=1_000_000), 1000 + 999),
+        # cycles with a frequency: the kernel adapts the period, so only the time tells
+        (Clock(is_time=False, frequency=49, period=None), 49 + 98),
+        (Clock(is_time=False, frequency=49, period=500_000_000), 2 + 1),
+    ],
+)
+def test_expected_samples(clock: Clock, expected: int) -> None:
+    counts = (reading(1_000_000_000, 1_000_000_000), reading(999_000_000, 2_000_000_000))
+    assert expected_samples(clock, counts) == expected
