@@ -3,7 +3,8 @@
 # The programs that tests compare with come from Debian where apt-get can bring them; a test whose
 # program is missing is skipped, and says so.
 cd "$(dirname "$0")/.." || exit 1
-. scripts/venv.sh '[dev]'
+extras='[dev]'
+. scripts/venv.sh
 
 packages=""
 while read -r program package; do

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Run the live tests on other kernels: sh scripts/test_kernels.sh 6.1 6.12 | all
 cd "$(dirname "$0")/.." || exit 1
-. scripts/venv.sh '[dev]'
+extras='[dev]'
+. scripts/venv.sh
 packages=""
 while read -r program package; do
     command -v "$program" >/dev/null || packages="$packages $package"

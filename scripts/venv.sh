@@ -1,4 +1,4 @@
-# Sourced by the other scripts: makes .venv with purebpf and the extras named in $1, once.
+# Sourced by the other scripts: makes .venv with purebpf and the extras named in $extras, once.
 # Needs only sh and Python 3.11 or newer; leaves the interpreter's path in $python.
 
 python3=${PYTHON:-python3}
@@ -16,8 +16,9 @@ if [ ! -x "$python" ] && ! "$python3" -m venv .venv >/dev/null 2>&1; then
     fi
     "$python3" -m venv .venv || exit 1
 fi
-stamp=.venv/installed$1
+stamp=.venv/installed${extras-}
 if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ]; then
-    "$python" -m pip install --quiet --disable-pip-version-check -e ".$1" || exit 1
+    "$python" -m pip install --quiet --disable-pip-version-check \
+        --config-settings editable_mode=compat -e ".${extras-}" || exit 1
     touch "$stamp"
 fi
