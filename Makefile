@@ -6,11 +6,13 @@ KERNELS ?= 6.1 6.12
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 18
 
-bpf:  ## rebuild the shipped BPF objects and LOCK (clang 19)
+bpf:  ## rebuild the shipped BPF objects, their specs and LOCK (clang 19)
 	$(PYTHON) scripts/build_objects.py
+	$(PYTHON) scripts/generate_specs.py
 
 bpf-check:  ## prove that the shipped objects are what clang makes of bpf_src/
 	$(PYTHON) scripts/build_objects.py --check
+	$(PYTHON) scripts/generate_specs.py --check
 
 abi:  ## regenerate the kernel's tables from this kernel's BTF
 	$(PYTHON) scripts/generate_abi.py

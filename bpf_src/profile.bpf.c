@@ -26,6 +26,9 @@ struct stack {
 	u64 addresses[MAX_DEPTH]; // leaf first; zero behind `depth`
 };
 
+#define WORDS (sizeof(struct stack) / sizeof(u64)) // 128: `depth` and `pad` are the first
+#define CHUNK 8
+
 struct count_key {
 	u64 user_stack;
 	u64 kernel_stack;
@@ -51,6 +54,7 @@ struct stats {
 	u64 user_unavailable;	 // bpf_get_stack failed
 	u64 kernel_unavailable;	 //
 	u64 outside_namespace;	 // counted with tgid 0: the task has no pid in our pid namespace
+	u64 run_time_ns;	 // spent in the program
 };
 
 CONFIG bool user_stacks = true;
@@ -147,24 +151,34 @@ struct task_struct {
 } __attribute__((preserve_access_index));
 
 // The loops live in global functions of scalars: each is verified once, by itself, and its paths
-// do not multiply those of its callers (Linux 5.6, commit 51c39bb1d5d1).
+// do not multiply those of its callers (Linux 5.6, commit 51c39bb1d5d1). They take a struct stack
+// as chunks of words, as many as `depth` reaches into: the verifier walks through each turn of a
+// loop, and a turn for each frame would triple what it has to look at. Words behind the depth are
+// zero (bpf_get_stack clears them), and `depth` itself is in the first one.
 
-// 64-bit hash of the stack in `scratch`: multiply and fold, one round a frame.
+// 64-bit hash of the stack in `scratch`: multiply and fold, one round a word.
 __noinline u64 hash_scratch(u32 depth)
 {
 	u32 zero = 0;
-	u64 hash = 0x9e3779b97f4a7c15ULL ^ depth;
-	struct stack *mine = bpf_map_lookup_elem(&scratch, &zero);
+	u64 hash = 0x9e3779b97f4a7c15ULL;
+	u64 *mine = bpf_map_lookup_elem(&scratch, &zero);
 
 	if (!mine)
 		return 0;
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < MAX_DEPTH; i++) {
+	for (u32 i = 0; i < WORDS; i += CHUNK) {
+		u64 *words = mine;
+
 		OPAQUE(i);
-		if (i >= MAX_DEPTH || i >= depth)
+		if (i > WORDS - CHUNK || i > depth)
 			break;
-		hash = (hash ^ mine->addresses[i]) * 0xff51afd7ed558ccdULL;
-		hash ^= hash >> 32;
+		words += i;
+		OPAQUE(words);
+#pragma clang loop unroll(full)
+		for (u32 j = 0; j < CHUNK; j++) {
+			hash = (hash ^ words[j]) * 0xff51afd7ed558ccdULL;
+			hash ^= hash >> 32;
+		}
 	}
 	return hash;
 }
@@ -173,17 +187,27 @@ __noinline u64 hash_scratch(u32 depth)
 __noinline int scratch_equals(u64 id, u32 depth)
 {
 	u32 zero = 0;
-	struct stack *mine = bpf_map_lookup_elem(&scratch, &zero);
-	struct stack *theirs = bpf_map_lookup_elem(&stacks, &id);
+	u64 *mine = bpf_map_lookup_elem(&scratch, &zero);
+	u64 *theirs = bpf_map_lookup_elem(&stacks, &id);
 
-	if (!mine || !theirs || theirs->depth != depth)
+	if (!mine || !theirs)
 		return 0;
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < MAX_DEPTH; i++) {
+	for (u32 i = 0; i < WORDS; i += CHUNK) {
+		u64 *left = mine, *right = theirs;
+		u64 different = 0;
+
 		OPAQUE(i);
-		if (i >= MAX_DEPTH || i >= depth)
+		if (i > WORDS - CHUNK || i > depth)
 			break;
-		if (mine->addresses[i] != theirs->addresses[i])
+		left += i;
+		right += i;
+		OPAQUE(left);
+		OPAQUE(right);
+#pragma clang loop unroll(full)
+		for (u32 j = 0; j < CHUNK; j++)
+			different |= left[j] ^ right[j];
+		if (different)
 			return 0;
 	}
 	return 1;
@@ -193,10 +217,16 @@ __noinline int scratch_equals(u64 id, u32 depth)
 // Entries are never removed while the program runs, so a search that starts at the hash and ends
 // at the first free slot cannot miss an entry made earlier. Two CPUs that insert the same stack
 // at once meet at the same slot: the second gets EEXIST and compares.
-static __always_inline u64 intern_scratch(struct stack *mine, u64 kind, struct stats *st)
+__noinline u64 intern_scratch(u64 kind)
 {
-	u64 hash = hash_scratch(mine->depth) & hash_mask & ~KERNEL_BIT;
+	u32 zero = 0;
+	struct stack *mine = bpf_map_lookup_elem(&scratch, &zero);
+	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
+	u64 hash;
 
+	if (!mine || !st)
+		return STACK_LOST;
+	hash = hash_scratch(mine->depth) & hash_mask & ~KERNEL_BIT;
 	if (hash < FIRST_STACK)
 		hash += FIRST_STACK;
 #pragma clang loop unroll(disable)
@@ -252,7 +282,7 @@ static __always_inline u64 walk(struct bpf_perf_event_data *ctx, u64 kind, struc
 		else
 			st->user_truncated++;
 	}
-	return intern_scratch(mine, kind, st);
+	return intern_scratch(kind);
 }
 
 static __always_inline void count(struct count_key *key, struct stats *st)
@@ -313,15 +343,12 @@ static __always_inline void identify(struct count_key *key, u64 pid_tgid, struct
 	key->tid = info.pid;
 }
 
-static __always_inline void sample(struct bpf_perf_event_data *ctx, bool in_target)
+static __always_inline void record(struct bpf_perf_event_data *ctx, bool in_target,
+				   struct stats *st)
 {
-	u32 zero = 0;
 	struct count_key key = {};
-	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
 	u64 pid_tgid = bpf_get_current_pid_tgid();
 
-	if (!st)
-		return;
 	st->seen++;
 	if (!(u32)pid_tgid && !include_idle) {
 		st->idle++;
@@ -340,6 +367,19 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, bool in_targ
 	if (kernel_stacks)
 		key.kernel_stack = walk(ctx, KERNEL_BIT, st);
 	count(&key, st);
+}
+
+// Takes its own time: BPF_ENABLE_STATS would slow down every BPF program of the machine for it.
+static __always_inline void sample(struct bpf_perf_event_data *ctx, bool in_target)
+{
+	u32 zero = 0;
+	u64 start = bpf_ktime_get_ns();
+	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
+
+	if (!st)
+		return;
+	record(ctx, in_target, st);
+	st->run_time_ns += bpf_ktime_get_ns() - start;
 }
 
 SEC("perf_event")

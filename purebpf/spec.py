@@ -1,7 +1,8 @@
 """What an object file says, as data: frozen, comparable, the same on every machine.
 
 `purebpf.read_object` makes an `ObjectSpec`; `.set()`, `.only()` and `.resize()` give a changed
-copy; `purebpf.load` turns one into kernel objects. Nothing here knows a kernel.
+copy, `._replace()` one with any other fields; `purebpf.load` turns one into kernel objects.
+Nothing here knows a kernel.
 
 Offsets are in bytes: a program counter of `n` instructions is the offset `8 * n`; those of a
 function's relocations and lines count from its first instruction. Type ids are ids in
@@ -11,12 +12,14 @@ function's relocations and lines count from its first instruction. Type ids are 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from purebpf.btf.parse import Btf
 from purebpf.errors import SchemaError
+
+if TYPE_CHECKING:
+    from purebpf.btf.parse import Btf
 
 _PROG_ARRAY = 3
 
@@ -28,7 +31,7 @@ class RelocationKind(Enum):
     DATA = "data"  # ld_imm64 of an address inside a data section's map
     CALL = "call"  # call of a BPF function
     FUNCTION = "function"  # ld_imm64 of a BPF function's address (callbacks)
-    EXTERN = "extern"  # a .ksyms or .kconfig symbol, or a kfunc
+    EXTERN = "extern"  # a kernel symbol (.ksyms): ld_imm64 of a variable, or a call of a function
 
 
 class Relocation(NamedTuple):
@@ -65,8 +68,7 @@ class LineInfo(NamedTuple):
     line_col: int
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionSpec:
+class FunctionSpec(NamedTuple):
     """A function as compiled: its own code and what that code refers to.
 
     Every call of another BPF function has a relocation, also where clang emitted none.
@@ -76,16 +78,19 @@ class FunctionSpec:
     name: str
     section: str
     section_offset: int
-    code: bytes = field(repr=False)
+    code: bytes
     linkage: str
     type_id: int = 0
-    relocations: tuple[Relocation, ...] = field(default=(), repr=False)
-    core_relocations: tuple[CoreRelocation, ...] = field(default=(), repr=False)
-    line_info: tuple[LineInfo, ...] = field(default=(), repr=False)
+    relocations: tuple[Relocation, ...] = ()
+    core_relocations: tuple[CoreRelocation, ...] = ()
+    line_info: tuple[LineInfo, ...] = ()
+
+    def __repr__(self) -> str:
+        place = f"{self.section}+{self.section_offset:#x}"
+        return f"<FunctionSpec {self.name}: {len(self.code) // 8} instructions at {place}>"
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramSpec:
+class ProgramSpec(NamedTuple):
     """An entry point: a function in a program section.
 
     `type` is enum bpf_prog_type, `attach_type` enum bpf_attach_type; both are 0 when the section
@@ -104,13 +109,13 @@ class ProgramSpec:
     autoload: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MapSpec:
+class MapSpec(NamedTuple):
     """A map to create. Sizes in bytes; `type` is enum bpf_map_type.
 
     A data section is a map too (an ARRAY with one entry): `contents` is its image and `section`
     its name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name).
-    `initial` lists static contents: (slot, name of a map or program).
+    `initial` lists static contents: (slot, name of a map or program). `extra` is what a definition
+    of before libbpf 1.0 has behind its five fields, when that is not zero: `load` refuses it.
     """
 
     name: str
@@ -127,12 +132,19 @@ class MapSpec:
     inner: MapSpec | None = None
     initial: tuple[tuple[int, str], ...] = ()
     section: str = ""
-    contents: bytes = field(default=b"", repr=False)
+    contents: bytes = b""
     frozen: bool = False
+    extra: bytes = b""
+
+    def __repr__(self) -> str:
+        return f"<MapSpec {self}>"
+
+    def __str__(self) -> str:
+        sizes = f"key {self.key_size}, value {self.value_size}, {self.max_entries} entries"
+        return f"{self.name}: {_map_type(self.type)}, {sizes}, flags {self.flags:#x}"
 
 
-@dataclass(frozen=True, slots=True)
-class VariableSpec:
+class VariableSpec(NamedTuple):
     """A global variable: `size` bytes at `offset` in the value of map `map`, of type `type_id`."""
 
     name: str
@@ -145,9 +157,9 @@ class VariableSpec:
 class ExternSpec(NamedTuple):
     """A name that the object leaves to the kernel: a symbol or function of .ksyms, or a .kconfig.
 
-    `type_id` is the BTF type it was declared with, for a kernel function its FUNC; it differs
-    from that of its VAR in `ObjectSpec.btf`, which had to be made acceptable. A `weak` one may
-    be missing.
+    A value of .kconfig is also a variable, in the map `.kconfig`. `type_id` is the BTF type it was
+    declared with, for a kernel function its FUNC; it differs from that of its VAR in
+    `ObjectSpec.btf`, which had to be made acceptable. A `weak` one may be missing.
     """
 
     name: str
@@ -156,8 +168,7 @@ class ExternSpec(NamedTuple):
     weak: bool
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ObjectSpec:
+class ObjectSpec(NamedTuple):
     """Everything an object file says; its methods give a changed copy.
 
     Attributes:
@@ -182,7 +193,7 @@ class ObjectSpec:
     functions: Mapping[str, FunctionSpec]
     maps: Mapping[str, MapSpec]
     variables: Mapping[str, VariableSpec]
-    externs: Mapping[str, ExternSpec] = field(default_factory=dict)
+    externs: Mapping[str, ExternSpec] = MappingProxyType({})
     btf: Btf | None = None
 
     def set(self, /, **values: Any) -> ObjectSpec:
@@ -192,7 +203,8 @@ class ObjectSpec:
 
         Raises:
             KeyError: there is no such variable; lists those with a similar name.
-            SchemaError: a value that does not fit its type.
+            SchemaError: a value that does not fit its type; a configuration value, which is the
+                kernel's to give (`purebpf.load` has `kconfig=`).
         """
         from purebpf.btf.codec import codec
 
@@ -200,15 +212,18 @@ class ObjectSpec:
         for name, value in values.items():
             variable = _lookup(self.variables, name, f"{self.source}: no global variable")
             assert self.btf is not None  # variables come from BTF
+            if name in self.externs:
+                problem = "is a configuration value of the kernel; load(..., kconfig=) overrides it"
+                raise SchemaError(f"{self.source}: {name} {problem}")
             image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
             encoded = codec(self.btf, variable.type_id).encode(value)
             if len(encoded) > variable.size:
                 raise SchemaError(f"{self.source}: variable {name} has {variable.size} bytes")
             image[variable.offset : variable.offset + len(encoded)] = encoded
         changed = {
-            name: replace(self.maps[name], contents=bytes(image)) for name, image in images.items()
+            name: self.maps[name]._replace(contents=bytes(image)) for name, image in images.items()
         }
-        return replace(self, maps={**self.maps, **changed})
+        return self._replace(maps={**self.maps, **changed})
 
     def only(self, *programs: str) -> ObjectSpec:
         """Keep these programs, and load them even if they are `SEC("?...")`.
@@ -220,12 +235,12 @@ class ObjectSpec:
             KeyError: there is no such program; lists those with a similar name.
         """
         kept = {
-            name: replace(_lookup(self.programs, name, f"{self.source}: no program"), autoload=True)
+            name: _lookup(self.programs, name, f"{self.source}: no program")._replace(autoload=True)
             for name in programs
         }
         gone = self.programs.keys() - kept.keys()
         maps = {name: _without_slots(spec, gone) for name, spec in self.maps.items()}
-        return replace(self, programs=kept, maps=maps)
+        return self._replace(programs=kept, maps=maps)
 
     def resize(self, /, **max_entries: int) -> ObjectSpec:
         """Change how many entries maps hold: `spec.resize(counts=100_000)`.
@@ -240,8 +255,8 @@ class ObjectSpec:
             spec = _lookup(self.maps, name, f"{self.source}: no map")
             if spec.section or not 0 <= count < 1 << 32:
                 raise SchemaError(f"{self.source}: map {name} cannot have {count} entries")
-            changed[name] = replace(spec, max_entries=count)
-        return replace(self, maps={**self.maps, **changed})
+            changed[name] = spec._replace(max_entries=count)
+        return self._replace(maps={**self.maps, **changed})
 
     def __repr__(self) -> str:
         return (
@@ -257,11 +272,7 @@ class ObjectSpec:
             lines.append(
                 f"  program {program.name}: {program.section}, {count} instructions{optional}"
             )
-        for spec in self.maps.values():
-            sizes = f"key {spec.key_size}, value {spec.value_size}, {spec.max_entries} entries"
-            lines.append(
-                f"  map {spec.name}: {_map_type(spec.type)}, {sizes}, flags {spec.flags:#x}"
-            )
+        lines += (f"  map {spec}" for spec in self.maps.values())
         for variable in self.variables.values():
             place = f"{variable.map}+{variable.offset}, {variable.size} bytes"
             lines.append(f"  variable {variable.name}: {place}")
@@ -298,4 +309,4 @@ def _without_slots(spec: MapSpec, programs: Collection[str]) -> MapSpec:
     """`spec` without static contents that are among `programs`."""
     if spec.type != _PROG_ARRAY:
         return spec
-    return replace(spec, initial=tuple(slot for slot in spec.initial if slot[1] not in programs))
+    return spec._replace(initial=tuple(slot for slot in spec.initial if slot[1] not in programs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -33,7 +34,7 @@ class Output:
         self.path = path
         self._temporary = ""
         self._closed_pipe = False
-        self._stream = _standard_output() if path is None else self._open(path)
+        self._stream = self._standard_output() if path is None else self._open(path)
 
     @property
     def is_stdout(self) -> bool:
@@ -63,14 +64,28 @@ class Output:
     ) -> None:
         if self.path is None:
             return
+        complete = False
         try:
             self._stream.close()
-            if self._temporary and kind is None:
+            complete = kind is None
+        except OSError as problem:
+            if kind is None:  # else this is what went wrong before: the buffer is written again
+                raise self._error("write(2)", problem) from None
+        finally:
+            self._settle(complete)
+
+    def _settle(self, complete: bool) -> None:
+        """Let the file appear, or vanish."""
+        if self.path is None or not self._temporary:
+            return
+        try:
+            if complete:
                 os.replace(self._temporary, self.path)
-            elif self._temporary:
+            else:
                 os.unlink(self._temporary)
         except OSError as problem:
-            raise self._error("rename(2)", problem) from None
+            call = "rename(2)" if complete else "unlink(2)"
+            raise self._error(call, problem) from None
 
     def _open(self, path: str) -> TextIO:
         try:
@@ -86,6 +101,15 @@ class Output:
         self.path, self._temporary = path, temporary
         return stream
 
+    def _standard_output(self) -> TextIO:
+        """Standard output; a name that its encoding lacks is escaped, and no reason to stop."""
+        stream: TextIO | None = sys.stdout  # None where the descriptor is closed
+        if stream is None:
+            raise self._error("write(2)", OSError(errno.EBADF, ""))
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+        return stream
+
     def _drop_the_rest(self) -> None:
         """Let the flush at the stream's end, or the interpreter's, succeed too."""
         self._closed_pipe = True
@@ -95,13 +119,6 @@ class Output:
 
     def _error(self, call: str, error: OSError) -> KernelError:
         return KernelError(call, error.errno or 0, f"output {self.path or 'standard output'}")
-
-
-def _standard_output() -> TextIO:
-    """Standard output; a name that its encoding lacks is escaped, and no reason to stop."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return sys.stdout
 
 
 def _is_special(path: str) -> bool:

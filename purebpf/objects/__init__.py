@@ -1,15 +1,36 @@
-"""The BPF objects that purebpf ships, built by `make bpf` from `bpf_src/`; `LOCK` says of what."""
+"""The BPF objects that purebpf ships, built by `make bpf` from `bpf_src/`; `LOCK` says of what.
+
+Beside each `NAME.bpf.o` is `NAME_spec.py`, generated from it: what `purebpf.read_object` makes of
+the object, for commands that start from it (docs/design/0002-start.md).
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Protocol, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
-__all__ = ["read"]
+if TYPE_CHECKING:
+    from purebpf.spec import ObjectSpec
+
+__all__ = ["read", "spec"]
 
 
 class _Reader(Protocol):
     def get_data(self, path: str) -> bytes: ...
+
+
+def spec(name: str) -> ObjectSpec:
+    """What a shipped object says, without reading it: `spec("profile")`.
+
+    Equal to what `purebpf.read_object` makes of its bytes, but for the name and the source, which
+    bytes do not have.
+
+    Raises:
+        ModuleNotFoundError: for a name that is not shipped.
+    """
+    found: ObjectSpec = import_module(f"purebpf.objects.{name}_spec").SPEC
+    return found
 
 
 def read(name: str) -> bytes:

@@ -1,6 +1,6 @@
 """The live part: load, attach, follow processes, wait, and stop.
 
-What is needed only once the program is attached is imported then: see docs/design/0005-start.md.
+What is needed only once the program is attached is imported then: see docs/design/0002-start.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from purebpf import objects
-from purebpf.elf import read_object
 from purebpf.errors import KernelError
 from purebpf.kernel.map import Map
 from purebpf.kernel.object import load
@@ -112,9 +111,9 @@ class Profiler:
         options = self._options
         namespace = targets.PidNamespace.own()
         by_mount = options.mount_namespace_map is not None
-        spec = read_object(objects.read("profile.bpf.o"))
         return (
-            spec.only("on_sample_in_mount_namespace" if by_mount else "on_sample")
+            objects.spec("profile")
+            .only("on_sample_in_mount_namespace" if by_mount else "on_sample")
             .set(
                 user_stacks=options.user_stacks,
                 kernel_stacks=options.kernel_stacks,
@@ -211,6 +210,7 @@ class Profiler:
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
         expected = expected_samples(clock, readings)
         profile = Profile(title(options), about=self._about(elapsed_s, stats))
+        profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
         profile.loss = losses(
             stats,
             options,

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from purebpf.report import Labels, Profile, Stack
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.frame import Frame, Unknown, without_stray_tail
 
 __all__ = ["Names", "fill"]
 
@@ -69,4 +69,4 @@ def _named(
         return ()
     if number < _FIRST:
         return None
-    return tuple(look_up(stacks[number]))
+    return without_stray_tail(look_up(stacks[number]))

@@ -10,9 +10,20 @@ Three kinds of integer that are easily confused have three types:
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import TYPE_CHECKING, NamedTuple, NewType
 
-__all__ = ["Address", "FileOffset", "Frame", "Reason", "Unknown", "VirtualOffset"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Address",
+    "FileOffset",
+    "Frame",
+    "Reason",
+    "Unknown",
+    "VirtualOffset",
+    "without_stray_tail",
+]
 
 Address = NewType("Address", int)
 FileOffset = NewType("FileOffset", int)
@@ -72,3 +83,15 @@ class Unknown(NamedTuple):
     detail: str = ""
     build_id: str = ""
     file_offset: FileOffset = FileOffset(-1)
+
+
+def without_stray_tail(stack: Sequence[Frame | Unknown]) -> tuple[Frame | Unknown, ...]:
+    """The stack, leaf first, up to and including its first address that is no code.
+
+    The kernel follows frame pointers; in code that keeps something else in that register it reads
+    whatever is there, up to 127 times. One such entry says so; what comes after it is chance.
+    """
+    for depth, entry in enumerate(stack, 1):
+        if isinstance(entry, Unknown) and entry.reason is Reason.GARBAGE:
+            return tuple(stack[:depth])
+    return tuple(stack)

@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Kallsyms", "KernelSymbol"]
+__all__ = ["Kallsyms", "KernelSymbol", "addresses"]
 
 _TEXT = b"tTwW"
 _ADDRESS = re.compile(rb"^[0-9a-f]+", re.MULTILINE)
@@ -128,3 +128,23 @@ class Kallsyms:
     def _line_end(self, line: int) -> int:
         end = self._text.find(b"\n", line)
         return end if end >= 0 else len(self._text)
+
+
+def addresses(text: bytes, names: Iterable[str]) -> dict[str, set[int]]:
+    """The addresses of symbols of any kind, by name; a symbol may have none, or several.
+
+    A static variable that clang has renamed for linking, `name.llvm.123`, goes by its own name.
+    """
+    found: dict[str, set[int]] = {}
+    for name in names:
+        places = found.setdefault(name, set())
+        wanted = b" %b" % name.encode()
+        at = text.find(wanted)
+        while at >= 0:
+            end, kind = at + len(wanted), text[at - 1 : at]
+            is_whole = text[end : end + 1] in (b"\n", b"\t", b"")
+            if is_whole or (kind == b"d" and text.startswith(b".llvm.", end)):
+                start = text.rfind(b"\n", 0, at) + 1
+                places.add(int(text[start : text.find(b" ", start)], 16))
+            at = text.find(wanted, end)
+    return found

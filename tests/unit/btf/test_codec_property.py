@@ -33,7 +33,7 @@ def boolean(draw, b):
 
 def text(draw, b):
     size = draw(st.integers(1, 12))
-    values = st.text(st.characters(exclude_characters="\0"), max_size=size).filter(
+    values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=size).filter(
         lambda value: len(value.encode("utf-8", "surrogateescape")) <= size
     )
     return Sample(b.array(b.int("char", 1, signed=True), size), values)

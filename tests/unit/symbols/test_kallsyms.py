@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.symbols.kallsyms import Kallsyms, KernelSymbol
+from purebpf.symbols.kallsyms import Kallsyms, KernelSymbol, addresses
 
 _CORE = b"""\
 ffffffff81000000 T _stext
@@ -95,3 +95,27 @@ def test_against_a_linear_search(starts, core, shuffler: random.Random):
         names = {name for start, name in rows if below and start + 1 == max(below)}
         found = table.find(address)
         assert (found.name in names and found.start == max(below)) if names else found is None
+
+
+def test_addresses_of_names_are_those_of_whole_names_of_any_type():
+    text = _CORE + b"ffffffff81000500 t startup\nffffffff81000600 d ext4\n" + _LOADED
+    assert addresses(text, ["_text", "some_data", "startup", "table", "ext4", "read", "last"]) == {
+        "_text": {0xFFFFFFFF81000000},
+        "some_data": {0xFFFFFFFF81000200},
+        "startup": {0xFFFFFFFF81000000, 0xFFFFFFFF81000500},
+        "table": {0xFFFFFFFFC0002100},
+        "ext4": {0xFFFFFFFF81000600},
+        "read": set(),
+        "last": set(),
+    }
+
+
+def test_a_static_variable_that_was_renamed_for_linking_keeps_its_name():
+    text = b"ffffffff81000000 d state.llvm.42\nffffffff81000100 t run.llvm.42\n"
+    assert addresses(text, ["state", "run"]) == {"state": {0xFFFFFFFF81000000}, "run": set()}
+
+
+def test_hidden_addresses_are_zero():
+    assert addresses(b"0000000000000000 T first\n0000000000000000 T second", ["second"]) == {
+        "second": {0}
+    }

@@ -1,0 +1,108 @@
+"""What to measure: checks that it exists before anything is loaded, and says so if it does not."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentTypeError
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from purebpf.errors import NotSupportedError, PurebpfError
+from purebpf.syscall import proc
+
+__all__ = [
+    "NoSuchTargetError",
+    "PidNamespace",
+    "check_processes",
+    "check_threads",
+    "open_cgroup",
+    "user_id",
+]
+
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
+
+
+class NoSuchTargetError(PurebpfError):
+    """What was to be measured is not there."""
+
+
+class PidNamespace(NamedTuple):
+    """A pid namespace as bpf_get_ns_current_pid_tgid() wants it: (0, 0) is the initial one."""
+
+    dev: int
+    ino: int
+
+    @classmethod
+    def own(cls) -> PidNamespace:
+        """The one whose numbers this process sees."""
+        found = os.stat("/proc/self/ns/pid")
+        if found.st_ino == _INITIAL_PID_NAMESPACE:
+            return cls(0, 0)
+        major, minor = os.major(found.st_dev), os.minor(found.st_dev)
+        return cls(major << 20 | minor, found.st_ino)  # the kernel's own encoding of a dev_t
+
+
+def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
+    """Whether every one is a process.
+
+    Raises:
+        NoSuchTargetError: one is not; a thread's number is told as such, with the option for it.
+    """
+    for pid in pids:
+        tgid = _process_of(pid)
+        if tgid != pid:
+            raise NoSuchTargetError(
+                f"{pid} is a thread of process {tgid}: take it alone with {thread_option} {pid}, "
+                f"or all of its process with -p {tgid}"
+            )
+
+
+def check_threads(tids: Iterable[int]) -> None:
+    """Whether every one is a thread.
+
+    Raises:
+        NoSuchTargetError: one is not.
+    """
+    for tid in tids:
+        _process_of(tid)
+
+
+def _process_of(task: int) -> int:
+    status = proc.status(task)
+    if status is None:
+        raise NoSuchTargetError(
+            f"there is no process or thread {task} (no /proc/{task} in this pid namespace)"
+        )
+    return int(status["Tgid"])
+
+
+def open_cgroup(path: str) -> int:
+    """A descriptor of a cgroup v2 directory; the caller closes it.
+
+    Raises:
+        NoSuchTargetError: there is no such directory.
+        NotSupportedError: it is something else.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NoSuchTargetError(f"there is no cgroup directory {path} ({error.strerror})") from None
+    if not os.path.exists(os.path.join(path, "cgroup.controllers")):
+        os.close(descriptor)
+        raise NotSupportedError(
+            f"measuring {path}",
+            "it is no directory of a cgroup2 file system; `findmnt -t cgroup2` shows where that is",
+        )
+    return descriptor
+
+
+def user_id(text: str) -> int:
+    """A user's number by name, or the number itself, for argparse."""
+    if text.isascii() and text.isdigit() and int(text) < 1 << 32:
+        return int(text)
+    import pwd
+
+    try:
+        return pwd.getpwnam(text).pw_uid
+    except KeyError:
+        raise ArgumentTypeError(f"there is no user {text!r}") from None

@@ -1,0 +1,76 @@
+"""Functions of an ELF file by name: where in the file each starts.
+
+The other direction, from addresses to names, is `elf_symbols`, which keeps one name an address and
+is built for many questions; here every symbol counts, and there is one question.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+from purebpf.symbols.elf_image import (
+    PT_LOAD,
+    SHT_DYNSYM,
+    SHT_SYMTAB,
+    ElfImage,
+    Section,
+    Segment,
+)
+from purebpf.symbols.frame import FileOffset
+
+__all__ = ["functions_named"]
+
+_FUNCTIONS = (2, 10)
+"""STT_FUNC, STT_GNU_IFUNC."""
+_RANKS = {1: 2, 2: 1}
+"""STB_GLOBAL before STB_WEAK before the rest, which are static."""
+
+
+def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str, FileOffset]:
+    """The functions whose name (without the version, `@GLIBC_2.2.5`) is `wanted`.
+
+    From .symtab, and from .dynsym what that has not. Of several of one name a global one counts,
+    else a weak one, else the first.
+
+    Raises:
+        FormatError: the tables are not what they claim to be.
+    """
+    found: dict[str, FileOffset] = {}
+    for kind in (SHT_SYMTAB, SHT_DYNSYM):
+        table = image.typed(kind)
+        if table is None:
+            continue
+        ranks: dict[str, int] = {}
+        for name, address, binding in _functions(image, table):
+            rank = _RANKS.get(binding, 0)
+            if rank <= ranks.get(name, -1) or (name in found and name not in ranks):
+                continue
+            if wanted(name):
+                offset = _file_offset(image.segments, address)
+                if offset is not None:
+                    found[name], ranks[name] = offset, rank
+    return found
+
+
+def _functions(image: ElfImage, table: Section) -> Iterator[tuple[str, int, int]]:
+    """The name, address and binding of each function that is defined."""
+    strings = image.contents(image.linked(table))
+    layout = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
+    data = image.contents(table)
+    for row in layout.iter_unpack(data[: len(data) // layout.size * layout.size]):
+        if image.is64:
+            name, info, _, section, address, _ = row
+        else:
+            name, address, _, info, _, section = row
+        if section and info & 15 in _FUNCTIONS:
+            text = strings[name : strings.find(b"\0", name)].partition(b"@")[0]
+            yield text.decode("utf-8", "backslashreplace"), address, info >> 4
+
+
+def _file_offset(segments: list[Segment], address: int) -> FileOffset | None:
+    for segment in segments:
+        inside = 0 <= address - segment.address < segment.file_size
+        if segment.type == PT_LOAD and inside:
+            return FileOffset(address - segment.address + segment.offset)
+    return None
