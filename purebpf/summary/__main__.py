@@ -1,0 +1,82 @@
+"""`python -m purebpf.summary`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.summary.options import Options, parse
+
+if TYPE_CHECKING:
+    from purebpf.cli.child import Child
+    from purebpf.cli.stop import Stop
+    from purebpf.summary.screen import Screen
+    from purebpf.summary.session import Summary
+    from purebpf.summary.table import Table
+
+__all__ = ["main"]
+
+NAME = "purebpf.summary"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    # 60 ms that --help and a misspelt option need not pay
+    from purebpf.cli.child import Child
+    from purebpf.cli.stop import Stop
+    from purebpf.summary.loss import is_incomplete
+    from purebpf.summary.screen import Screen
+    from purebpf.summary.session import Summary
+
+    with ExitStack() as stack:
+        output = stack.enter_context(Output(options.output))
+        screen = Screen(output, options)
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(Child(options.command)) if options.command else None
+        summary = stack.enter_context(Summary(options, child.pid if child else 0))
+        if options.duration_s is None and child is None:
+            command.say("Counting system calls... Hit Ctrl-C to end.")
+        if child is not None:
+            child.start()
+        table = _watch(summary, screen, stop, child)
+        status = child.end() if child else 0
+        screen.show(table, last=True)
+        _explain(summary, table)
+    if options.strict and is_incomplete(table.loss):
+        return command.LOSS
+    return status
+
+
+def _watch(summary: Summary, screen: Screen, stop: Stop, child: Child | None) -> Table:
+    """Show every interval; the last one, or the only one, is the result."""
+    ends = [stop] if child is None else [stop, child]
+    while not summary.wait(*ends):
+        screen.show(summary.interval())
+    return summary.stop()
+
+
+def _explain(summary: Summary, table: Table) -> None:
+    """The loss line, and what to do about each loss."""
+    from purebpf.summary.loss import paragraphs
+
+    if summary.why_not:
+        command.note(
+            f"hook: {summary.hook}: 32-bit calls count as 64-bit ones, as {summary.why_not}"
+        )
+    line, *details = paragraphs(table.loss)
+    command.say(line)
+    for detail in details:
+        command.note(detail, indent="    ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

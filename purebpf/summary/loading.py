@@ -1,0 +1,140 @@
+"""Which programs this kernel takes: BTF tracepoints, else raw ones, else plain ones."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from purebpf import objects
+from purebpf.abi import syscalls
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.errors import KernelError, NotSupportedError, PurebpfError
+from purebpf.kernel import features
+from purebpf.kernel.link import Link
+from purebpf.kernel.object import Object, load
+from purebpf.spec import ObjectSpec
+from purebpf.syscall import tracefs
+
+__all__ = ["HOOKS", "ITERATOR", "Loaded", "load_best"]
+
+ITERATOR = "list_open_calls"
+_FOLLOWERS = ("tp_fork", "tp_exec", "tp_exit")
+HOOKS = {
+    "tp_btf": (
+        *("btf_fork", "btf_exec", "btf_exit", "btf_switch"),
+        *("btf_sys_enter", "btf_sys_exit"),
+    ),
+    "raw_tp": (*_FOLLOWERS, "raw_sys_enter", "raw_sys_exit"),
+    "tracepoint": (*_FOLLOWERS, "tp_sys_enter", "tp_sys_exit"),
+}
+"""The programs of each way to attach, in the order of attaching: the best way first."""
+
+_TASKS = 65536
+"""Tasks that can have a state on kernels without task storage (before Linux 5.12)."""
+
+_HOST = (errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Refusals that have nothing to do with the way to attach."""
+
+
+class Loaded(NamedTuple):
+    """The programs in the kernel, attached and waiting for `phase`.
+
+    `why_not` says why a better way to attach was refused, "" for the best.
+    """
+
+    object: Object
+    links: tuple[Link, ...]
+    hook: str
+    why_not: str
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        for link in self.links:
+            link.close()
+        self.object.close()
+
+
+def load_best(
+    settings: Mapping[str, Any], sizes: Mapping[str, int], hook: str | None = None
+) -> Loaded:
+    """Load and attach the best variant, or only `hook`.
+
+    Args:
+        settings: constants of bpf_src/summary.bpf.c.
+        sizes: max_entries of its maps.
+        hook: a key of HOOKS.
+
+    Raises:
+        KernelError: the kernel refused every one, or this process, or has no memory.
+        NotSupportedError: the one that was asked for needs what is not here.
+    """
+    why_not = ""
+    ways = (hook,) if hook else tuple(HOOKS)
+    for way in ways:
+        try:
+            return _load(way, settings, sizes, why_not)
+        except (NotSupportedError, KernelError) as error:
+            if way == ways[-1] or getattr(error, "errno", 0) in _HOST:
+                raise
+            why_not = why_not or str(error)
+    raise AssertionError("there is always a last way")
+
+
+def _load(way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], why: str) -> Loaded:
+    spec = _spec(way).set(**settings, **_machine_settings()).resize(**sizes)
+    loaded = load(spec)
+    links: list[Link] = []
+    try:
+        links += (loaded.programs[name].attach() for name in HOOKS[way])
+    except PurebpfError:
+        Loaded(loaded, tuple(links), way, why).close()
+        raise
+    return Loaded(loaded, tuple(links), way, why)
+
+
+def _spec(way: str) -> ObjectSpec:
+    spec = objects.spec("summary")
+    if way != "tp_btf":
+        offset = _fork_child_offset()
+        return _without_storage(spec.only(*HOOKS[way])).set(fork_child_offset=offset)
+    spec = spec.only(*HOOKS[way], ITERATOR)
+    spec = spec.set(task_pt_regs=_has(bpf_func_id.BPF_FUNC_task_pt_regs))
+    if not _has(bpf_func_id.BPF_FUNC_task_storage_get):
+        spec = _without_storage(spec)
+    return spec
+
+
+def _has(helper: int) -> bool:
+    raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
+    return bool(features.have_helper(raw, helper))
+
+
+def _without_storage(spec: ObjectSpec) -> ObjectSpec:
+    """A hash in its stead. What refers to the storage is dead code then, but wants a map."""
+    unused = spec.maps["tasks"]._replace(
+        type=bpf_map_type.BPF_MAP_TYPE_HASH, flags=0, max_entries=1
+    )
+    changed = spec._replace(maps={**spec.maps, "tasks": unused})
+    return changed.set(task_storage=False).resize(tasks_by_address=_TASKS)
+
+
+def _fork_child_offset() -> int:
+    """Where the tracepoint sched_process_fork has the number of the child: it has moved."""
+    text = tracefs.tracepoint_format("sched", "sched_process_fork")
+    found = re.search(r"child_pid;\s*offset:(\d+);", text)
+    if found is None:
+        raise NotSupportedError("following new tasks", "sched_process_fork has no child_pid")
+    return int(found[1])
+
+
+def _machine_settings() -> dict[str, Any]:
+    machine = syscalls.machine(os.uname().machine)
+    exits = [
+        [syscalls.number(abi, name) or 0 for name in ("exit", "exit_group")]
+        for abi in (machine.native, machine.compat)
+    ]
+    return {"compat_flag": machine.compat_flag, "exit_numbers": exits}

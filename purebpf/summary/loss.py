@@ -1,0 +1,67 @@
+"""What the table does not say, from the counters of the BPF programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from purebpf.report import Cause, Loss
+
+__all__ = ["EXPLANATIONS", "is_incomplete", "losses", "paragraphs"]
+
+EXPLANATIONS = frozenset(
+    {"open_at_start", "in_flight", "exits", "died", "unpaired", "tid_changed", "names_full"}
+)
+"""Causes that belong to the subject: the table is complete all the same."""
+
+
+def losses(
+    counted: Mapping[str, int], *, in_flight: int, still_open: int, misses: int, map_entries: int
+) -> Loss:
+    """Every cause, zero or not.
+
+    Args:
+        counted: `struct losses` of bpf_src/summary.bpf.c by field.
+        in_flight: calls entered during the run that had not returned at its end.
+        still_open: calls that were open at the start and at the end.
+        misses: how often the kernel did not run a program that was running on the CPU already.
+        map_entries: what --map-entries was.
+    """
+    lost = dict(counted, in_flight=in_flight, recursion_misses=misses)
+    lost["open_at_start"] += still_open
+    more = f"of {map_entries}. Raise --map-entries"
+    what = {
+        "open_at_start": "calls were open when the run began",
+        "in_flight": "calls had not returned when it ended; --inflight lists them",
+        "exits": "calls of exit and exit_group, which do not return",
+        "died": "tasks died inside another call, which did not return",
+        "unpaired": "returns of calls that seccomp refused before their entry was traced",
+        "tid_changed": "threads took over the number of their process (execve)",
+        "unreturned": "calls whose return was not seen: a recursion miss, or a tracer's doing",
+        "states_full": "calls found no place for their start",
+        "rows_full": f"calls found no row {more}",
+        "errors_full": "failed calls are counted, but not by their error",
+        "histograms_full": "calls are counted, but not in a histogram, nor in percentiles",
+        "names_full": "groups have no name",
+        "follow_full": "new tasks could not be followed",
+        "recursion_misses": "times a program was not run, as it would have interrupted itself",
+        "switches_missed": "calls are lost, as a switch to another task was not traced",
+        "clock_backwards": "calls seem to end before they begin; they count with 0 ns",
+        "outside_namespace": "times a task had no number in this pid namespace",
+    }
+    causes = tuple(Cause(name, lost[name], f"{lost[name]} {text}") for name, text in what.items())
+    return Loss(causes=causes)
+
+
+def paragraphs(loss: Loss) -> list[str]:
+    """The loss line, `loss: open_at_start=3 in_flight=1 ...`, and a sentence for what is lost.
+
+    Of what belongs to the subject, the number says all.
+    """
+    line = "loss: " + " ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
+    lost = (cause for cause in loss.causes if cause.lost and cause.name not in EXPLANATIONS)
+    return [line, *(f"  {cause.name}: {cause.what}" for cause in lost)]
+
+
+def is_incomplete(loss: Loss) -> bool:
+    """Whether the table lacks something that it should have: what --strict asks."""
+    return any(cause.lost for cause in loss.causes if cause.name not in EXPLANATIONS)

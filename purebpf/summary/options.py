@@ -1,0 +1,220 @@
+"""What the user asks of the summary."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
+
+__all__ = ["MAP_ENTRIES", "MODES", "Options", "parse"]
+
+MODES = ("total", "thread", "process", "cgroup")
+SORTS = ("total", "calls", "errors", "min", "avg", "max", "stddev", "p50", "p95", "p99")
+MAP_ENTRIES = 131072
+"""Rows that the modes other than total have room for: 17 MB."""
+
+_DESCRIPTION = """\
+Count and time system calls, in the kernel: how many, how many failed, how long
+they took in total, at least, on average and at most. Exact, and cheap enough
+for a machine that works."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.summary 5               the whole machine, for 5 seconds
+  python -m purebpf.summary -p 185 -i 1     process 185, a table every second
+  python -m purebpf.summary -- make test    a command and its children
+  python -m purebpf.summary --mode process -T 10 5
+  python -m purebpf.summary --syscall read,write --hist 5
+  python -m purebpf.summary -x --errno-summary 5
+  python -m purebpf.summary --format json -o out.json 5
+
+The loss line at the end, on standard error, says what the table does not
+include: calls that were open at the start or are at the end, those that never
+return, tables that were full.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/summary.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples and None mean: no restriction.
+
+    `duration_s` None: until a signal, or until `command` ends. `hook` None: the best one that the
+    kernel has ("tp_btf", "raw_tp", "tracepoint").
+    """
+
+    mode: str = "total"
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    uid: int | None = None
+    calls: tuple[str, ...] = ()
+    only_failed: bool = False
+    errno: int | None = None
+    errno_summary: bool = False
+    histogram: bool = False
+    inflight: bool = False
+    top: int | None = None
+    sort: str = "total"
+    interval_s: float | None = None
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    format: str = "text"
+    output: str | None = None
+    strict: bool = False
+    map_entries: int = MAP_ENTRIES
+    hook: str | None = None
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether a call of a task that is counted may still be left out."""
+        return bool(
+            self.only_failed
+            or self.errno
+            or self.calls
+            or self.cpus
+            or self.uid is not None
+            or self.cgroup is not None
+        )
+
+    @property
+    def wants_buckets(self) -> bool:
+        """Whether durations are counted by size, for percentiles."""
+        return self.histogram or self.format != "text" or self.sort in ("p50", "p95", "p99")
+
+    @property
+    def wants_errnos(self) -> bool:
+        """Whether failed calls are counted by error."""
+        return self.errno_summary or self.format != "text"
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    arguments, command = _split(argv)
+    parser = _parser()
+    found = parser.parse_args(arguments)
+    if command is not None:
+        if not command:
+            parser.error("there is no command behind --")
+        if found.pids or found.tids:
+            parser.error("-p and -t do not go with a command: it is the target")
+        found.command = tuple(command)
+    return Options(**vars(found))
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """The options, and the command behind `--` if there is one."""
+    if "--" not in argv:
+        return argv, None
+    at = argv.index("--")
+    return argv[:at], argv[at + 1 :]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="purebpf.summary",
+        usage="python -m purebpf.summary [options] [duration] [-- command ...]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        *("duration_s",), metavar="duration", nargs="?", type=seconds,
+        help="seconds to count (default: until Ctrl-C)",
+    )  # fmt: skip
+    _add_targets(parser.add_argument_group("whose calls"))
+    _add_filters(parser.add_argument_group("which calls"))
+    _add_output(parser.add_argument_group("output"))
+    return parser
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--mode", choices=MODES, default="total", help="what has a table of its own")
+    threads = group.add_mutually_exclusive_group()
+    threads.add_argument(
+        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
+        help="these processes, and children that they start meanwhile: PID[,PID...]",
+    )  # fmt: skip
+    threads.add_argument(
+        *("-t", "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
+        help="these threads: TID[,TID...]",
+    )  # fmt: skip
+    group.add_argument(
+        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+        help="calls that end on these CPUs: 0-3,8",
+    )  # fmt: skip
+    group.add_argument(
+        *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
+    )
+    group.add_argument(
+        *("-u", "--uid"), metavar="USER", type=_user, help="tasks of this user: name or number"
+    )
+
+
+def _add_filters(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("--syscall",), dest="calls", metavar="NAME", type=_calls, default=(),
+        help="these calls: NAME[,NAME...]",
+    )  # fmt: skip
+    group.add_argument("-x", "--only-failed", action="store_true", help="calls that failed")
+    group.add_argument(
+        *("-e", "--errno"), metavar="ERRNO", type=_errno, help="calls that failed so: ENOENT"
+    )
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--errno-summary", action="store_true", help="errors by name, below the row")
+    group.add_argument(
+        *("--hist",), dest="histogram", action="store_true",
+        help="percentiles, and a histogram of the durations",
+    )  # fmt: skip
+    group.add_argument(
+        "--inflight", action="store_true", help="list calls that are open at the end"
+    )
+    group.add_argument(
+        *("-T", "--top"), metavar="N", type=positive_int, help="the first N groups and rows only"
+    )
+    group.add_argument(
+        "--sort", metavar="KEY", choices=SORTS, default="total", help=", ".join(SORTS)
+    )
+    group.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
+        help="a table every so often; each has only what ended in it",
+    )  # fmt: skip
+    group.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    group.add_argument(
+        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
+    )
+    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    group.add_argument(
+        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
+        help="rows that the modes other than total have room for (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        *("--hook",), choices=("tp_btf", "raw_tp", "tracepoint"),
+        help="how to attach (default: the first of these that the kernel has)",
+    )  # fmt: skip
+
+
+def _calls(text: str) -> tuple[str, ...]:
+    from purebpf.summary.calls import call_list  # tables that --help need not read
+
+    return call_list(text)
+
+
+def _errno(text: str) -> int:
+    from purebpf.summary.calls import errno_number
+
+    return errno_number(text)
+
+
+def _user(text: str) -> int:
+    from purebpf.cli.targets import user_id
+
+    return user_id(text)

@@ -1,0 +1,215 @@
+"""A table as text in perf's layout, as JSON, as CSV. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from purebpf.summary.calls import errno_name
+from purebpf.summary.options import Options
+from purebpf.summary.statistics import Statistics, octaves
+from purebpf.summary.table import Group, Label, OpenCall, Row, Table, arranged
+
+__all__ = ["csv_header", "render"]
+
+_HEAD = """\
+   syscall            calls  errors  total       min       avg       max       stddev{more}
+                                     (msec)    (msec)    (msec)    (msec)        (%){units}
+   --------------- --------  ------ -------- --------- --------- ---------     ------{dashes}
+"""
+_PERCENTILES = (50, 95, 99)
+_ROW = (
+    "   {name:<15} {calls:8d} {errors:6d} {total:9.3f} {min:9.3f} {avg:9.3f} {max:9.3f} {std:9.2f}%"
+)
+_STARS = 40
+_CSV = (
+    *("interval", "mode", "id", "name", "syscall", "nr", "abi", "calls", "errors", "total_ns"),
+    *("min_ns", "avg_ns", "max_ns", "stddev_pct", "p50_ns", "p95_ns", "p99_ns", "errno"),
+)
+
+
+def render(table: Table, options: Options) -> Iterable[str]:
+    """The pieces of the output. One JSON object is one line; CSV comes without its header."""
+    if options.format == "json":
+        return [_json(table, options)]
+    if options.format == "csv":
+        return _csv(table, options)
+    return _text(table, options)
+
+
+def csv_header() -> str:
+    """The line above all rows of CSV."""
+    return ",".join(_CSV) + "\n"
+
+
+def _text(table: Table, options: Options) -> Iterator[str]:
+    yield "\n Summary of events:\n"
+    calls = sum(group.calls for group in table.groups)
+    groups = arranged(table.groups, options.sort, options.top)
+    if not groups:
+        yield "\n total, 0 events\n"
+    for group in groups:
+        yield f"\n {_title(table.mode, group.label)}, {group.calls} events"
+        yield "" if table.mode == "total" else f", {100 * group.calls / calls:.1f}%"
+        yield "\n\n"
+        yield _head(histogram=options.histogram)
+        for row in group.rows:
+            yield from _row(row, options)
+    yield "\n"
+    if options.inflight and table.open_calls:
+        yield from _open_calls(table.open_calls)
+
+
+def _title(mode: str, label: Label) -> str:
+    if mode == "total":
+        return "total"
+    if mode == "cgroup":
+        return f"cgroup {label.name or f'id:{label.number}'}"
+    return f"{label.name or '?'} ({label.number})"
+
+
+def _head(*, histogram: bool) -> str:
+    if not histogram:
+        return _HEAD.format(more="", units="", dashes="")
+    return _HEAD.format(
+        more="".join(f"{f'p{percent}':>10}" for percent in _PERCENTILES),
+        units=3 * "    (msec)",
+        dashes=3 * " ---------",
+    )
+
+
+def _row(row: Row, options: Options) -> Iterator[str]:
+    found = row.statistics
+    yield _ROW.format(
+        name=row.call.name,
+        calls=found.calls,
+        errors=found.errors,
+        total=found.total_ns / 1e6,
+        min=found.min_ns / 1e6,
+        avg=found.avg_ns / 1e6,
+        max=found.max_ns / 1e6,
+        std=found.stddev_pct,
+    )
+    if options.histogram:
+        for percent in _PERCENTILES:
+            yield f" {(found.percentile_ns(percent) or 0) / 1e6:9.3f}"
+    yield "\n"
+    if options.errno_summary:
+        for number, count in found.errnos.most_common():
+            yield f"\t\t\t\t{errno_name(number)}: {count}\n"
+    if options.histogram:
+        yield from _histogram(found)
+
+
+def _histogram(found: Statistics) -> Iterator[str]:
+    """Powers of two, as bcc prints them."""
+    rows = octaves(found.buckets)
+    if not rows:
+        return
+    most = max(calls for *_, calls in rows)
+    yield f"\n     {'nsecs':<24}: {'count':<8} distribution\n"
+    for low, high, calls in rows:
+        stars = "*" * (_STARS * calls // most)
+        yield f"     {low:>10} -> {high:<10}: {calls:<8} |{stars:<{_STARS}}|\n"
+    yield "\n"
+
+
+def _open_calls(calls: Iterable[OpenCall]) -> Iterator[str]:
+    yield " Calls in flight:\n\n"
+    yield "   comm               pid      tid  syscall               elapsed (msec)\n"
+    yield "   --------------- ------- ------- --------------------- ----------------\n"
+    for call in sorted(calls, key=_longest_first):
+        elapsed = "since before" if call.elapsed_ns is None else f"{call.elapsed_ns / 1e6:.3f}"
+        yield f"   {call.comm or '?':<15} {call.pid:7d} {call.tid:7d} {call.call.name:<21} "
+        yield f"{elapsed:>16}\n"
+    yield "\n"
+
+
+def _longest_first(call: OpenCall) -> tuple[bool, int, int]:
+    """Those that were open at the start come first."""
+    return call.elapsed_ns is not None, -(call.elapsed_ns or 0), call.tid
+
+
+def _json(table: Table, options: Options) -> str:
+    import json  # 10 ms that text need not pay
+
+    document = {
+        "duration_ns": table.duration_ns,
+        "mode": table.mode,
+        "groups": [
+            {
+                "group": _json_label(table.mode, group.label),
+                "rows": [_json_row(row) for row in group.rows],
+            }
+            for group in arranged(table.groups, options.sort, options.top)
+        ],
+        "inflight": [
+            {
+                "pid": call.pid,
+                "tid": call.tid,
+                "comm": call.comm,
+                "syscall": call.call.name,
+                "nr": call.call.nr,
+                "abi": call.call.abi,
+                "elapsed_ns": call.elapsed_ns,
+            }
+            for call in sorted(table.open_calls, key=_longest_first)
+        ],
+        "loss": {cause.name: cause.lost for cause in table.loss.causes},
+        "cost": table.cost._asdict(),
+    }
+    if options.interval_s:
+        document = {"interval": table.interval, "started_ns": table.started_ns, **document}
+    return json.dumps(document) + "\n"
+
+
+def _json_label(mode: str, label: Label) -> dict[str, Any]:
+    if mode == "total":
+        return {}
+    if mode == "cgroup":
+        return {"id": label.number, "path": label.name or None}
+    return {"tid" if mode == "thread" else "pid": label.number, "comm": label.name or None}
+
+
+def _json_row(row: Row) -> dict[str, Any]:
+    found = row.statistics
+    return {
+        "syscall": row.call.name,
+        "nr": row.call.nr,
+        "abi": row.call.abi,
+        "calls": found.calls,
+        "errors": found.errors,
+        "total_ns": found.total_ns,
+        "min_ns": found.min_ns,
+        "avg_ns": found.avg_ns,
+        "max_ns": found.max_ns,
+        "stddev_pct": found.stddev_pct,
+        **{f"p{percent}_ns": found.percentile_ns(percent) for percent in _PERCENTILES},
+        "errno": {errno_name(number): count for number, count in found.errnos.most_common()},
+    }
+
+
+def _csv(table: Table, options: Options) -> Iterator[str]:
+    import csv
+    import io
+
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    for group in arranged(table.groups, options.sort, options.top):
+        writer.writerows(_csv_row(table, group, row) for row in group.rows)
+    yield stream.getvalue()
+
+
+def _csv_row(table: Table, group: Group, row: Row) -> list[object]:
+    fields = _json_row(row)
+    errnos = fields.pop("errno")
+    fields["avg_ns"] = f"{fields['avg_ns']:.3f}"
+    fields["stddev_pct"] = f"{fields['stddev_pct']:.4f}"
+    return [
+        table.interval,
+        table.mode,
+        group.label.number,
+        group.label.name,
+        *fields.values(),
+        ";".join(f"{name}={count}" for name, count in errnos.items()),
+    ]

@@ -1,0 +1,299 @@
+"""The live part: load, attach, wait, and read what was counted."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from purebpf.cli import targets
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel import privilege, statistics
+from purebpf.summary import tables
+from purebpf.summary.calls import call, slots
+from purebpf.summary.inflight import Open, open_calls
+from purebpf.summary.labels import labels
+from purebpf.summary.loading import load_best
+from purebpf.summary.loss import losses
+from purebpf.summary.options import MODES, Options
+from purebpf.summary.table import Cost, Group, OpenCall, Row, Table
+from purebpf.summary.wanted import Wanted
+from purebpf.syscall.membarrier import wait_for_all_cpus
+
+__all__ = ["Summary"]
+
+_COST_S = 0.1
+"""How long the kernel measures the programs for `Table.cost`, which makes them slower."""
+
+_SETTLE_S = 0.01
+
+
+class HasFileno(Protocol):
+    """What can be waited for."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        ...
+
+
+class Summary:
+    """Counts from when its context is entered until `stop()`; `interval()` reads in between.
+
+    Args:
+        options: whose calls to count and how; how to print them does not matter here.
+        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). It is
+            counted from its execve on, with everything it forks.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+        NotSupportedError: the kernel does not have what is needed.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._command_pid = command_pid
+        self._total = options.mode == "total"
+        self._epoch = 0
+        self._interval = 0
+        self._owned = ExitStack()
+        self._measuring = ExitStack()
+
+    @property
+    def hook(self) -> str:
+        """How the programs are attached: "tp_btf", "raw_tp" or "tracepoint"."""
+        return self._loaded.hook
+
+    @property
+    def why_not(self) -> str:
+        """Why a better way was refused; "" for the best one."""
+        return self._loaded.why_not
+
+    def __enter__(self) -> Self:
+        targets.check_processes(self._options.pids, thread_option="-t")
+        targets.check_threads(self._options.tids)
+        try:
+            with ExitStack() as stack:
+                self._attach(stack)
+                self._owned = stack.pop_all()
+        except KernelError as error:
+            if error.errno != errno.EPERM:
+                raise
+            # the first call that is refused needs less than those behind it
+            raise privilege.explained(error, error.what, "CAP_BPF", "CAP_PERFMON") from None
+        return self
+
+    def _attach(self, stack: ExitStack) -> None:
+        options = self._options
+        cgroup = None
+        if options.cgroup is not None:
+            cgroup = targets.open_cgroup(options.cgroup)
+            stack.callback(os.close, cgroup)
+        self._loaded = load_best(self._settings(), self._sizes(), options.hook)
+        stack.callback(self._loaded.close)
+        self._object = self._loaded.object
+        self._maps = self._object.maps
+        self._maps["tgids"].update(dict.fromkeys(options.pids, 1))
+        self._maps["tids"].update(dict.fromkeys(options.tids, 1))
+        if cgroup is not None:
+            self._maps["cgroup"][0] = cgroup
+        stack.enter_context(self._measuring)
+        if options.format == "json":
+            self._measure()
+        self._object.globals["phase"] = 1 + self._epoch
+        self._started_ns = self._begun_ns = time.monotonic_ns()
+
+    def _measure(self) -> None:
+        try:
+            self._measuring.enter_context(statistics.run_time())
+        except (KernelError, NotSupportedError):  # CAP_SYS_ADMIN, Linux 5.8: the cost stays zero
+            return
+
+    def _settings(self) -> dict[str, Any]:
+        options = self._options
+        namespace = targets.PidNamespace.own()
+        return {
+            "mode": MODES.index(options.mode),
+            "histograms_wanted": options.wants_buckets,
+            "errnos_wanted": options.wants_errnos,
+            "has_filters": options.has_filters,
+            "only_failed": options.only_failed,
+            "only_errno": options.errno or 0,
+            "has_tgids": bool(options.pids),
+            "has_tids": bool(options.tids),
+            "has_cgroup": options.cgroup is not None,
+            "has_uid": options.uid is not None,
+            "uid": options.uid or 0,
+            "has_cpus": bool(options.cpus),
+            "cpus": _bits(options.cpus, 64),
+            "has_calls": bool(options.calls),
+            "calls": [_bits(numbers, 9) for numbers in slots(options.calls)],
+            "own_tgid": os.getpid(),
+            "command_tgid": self._command_pid,
+            "pid_namespace_dev": namespace.dev,
+            "pid_namespace_ino": namespace.ino,
+        }
+
+    def _sizes(self) -> dict[str, int]:
+        """Rooms for what is not asked for are small."""
+        options = self._options
+        epochs = tables.EPOCHS if options.interval_s else 1
+        grouped = not self._total
+        named = options.mode in ("thread", "process")
+        return {
+            "totals": epochs * 2 * tables.SLOTS if self._total else 1,
+            "total_histograms": (
+                epochs * 2 * tables.SLOTS if self._total and options.wants_buckets else 1
+            ),
+            "rows": options.map_entries if grouped else 4096,
+            "histograms": (
+                1
+                if not options.wants_buckets
+                else min(options.map_entries, 8192)
+                if grouped
+                else 64
+            ),
+            "errors": 16384 if options.wants_errnos else 1,
+            "names": max(options.map_entries // 4, 1) if named else 1,
+            "tgids": len(options.pids) or 1,
+            "tids": len(options.tids) or 1,
+        }
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until an interval or the duration is over, or one of `ends` is readable.
+
+        True when the run is over, False when only the interval is.
+        """
+        poll = select.poll()
+        for end in ends:
+            poll.register(end.fileno(), select.POLLIN)
+        options = self._options
+        deadlines = [
+            start + round(1e9 * length_s)
+            for start, length_s in (
+                (self._started_ns, options.duration_s),
+                (self._started_ns, (self._interval + 1) * (options.interval_s or 0) or None),
+            )
+            if length_s is not None
+        ]
+        deadline = min(deadlines, default=None)
+        self._wait_measuring(poll, deadline)
+        while True:
+            left_ms = None
+            if deadline is not None:
+                left_ms = max(0, deadline - time.monotonic_ns()) / 1e6
+            if poll.poll(left_ms):
+                return True
+            if deadline is not None and time.monotonic_ns() >= deadline:
+                return options.duration_s is not None and deadline == deadlines[0]
+
+    def _wait_measuring(self, poll: select.poll, deadline: int | None) -> None:
+        """Let the kernel measure the programs for a moment, once."""
+        end = self._started_ns + round(1e9 * _COST_S)
+        if deadline is not None:
+            end = min(end, deadline)
+        left_ms = (end - time.monotonic_ns()) / 1e6
+        if self._interval == 0 and left_ms > 0:
+            poll.poll(left_ms)
+        self._measuring.close()
+
+    def interval(self) -> Table:
+        """What returned since the start or the last call of this.
+
+        Needs `Options.interval_s`, which makes room for what comes meanwhile.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        old = self._epoch
+        self._epoch = 1 - old
+        self._object.globals["phase"] = 1 + self._epoch
+        table = self._read(old, time.monotonic_ns(), ())
+        tables.clear(self._maps, old, total=self._total, buckets=self._options.wants_buckets)
+        self._interval += 1
+        return table
+
+    def stop(self) -> Table:
+        """End the counting, read what is left, and close.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._owned:
+            self._object.globals["phase"] = 0
+            ended_ns = time.monotonic_ns()
+            _settle()
+            opened = open_calls(self._object)
+            for link in self._loaded.links:
+                link.close()
+            return self._read(self._epoch, ended_ns, opened)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._owned.close()
+
+    def _read(self, epoch: int, now_ns: int, opened: Sequence[Open]) -> Table:
+        options = self._options
+        begun_ns, self._begun_ns = self._begun_ns, now_ns
+        _settle()
+        counted = tables.collect(
+            self._maps, epoch, total=self._total, buckets=options.wants_buckets
+        )
+        wanted = Wanted(options, self._command_pid)
+        mine = [each for each in opened if wanted(each)]
+        still_open = sum(not each.start_ns for each in mine)
+        return Table(
+            mode=options.mode,
+            started_ns=begun_ns - self._started_ns,
+            duration_ns=now_ns - begun_ns,
+            interval=self._interval,
+            groups=self._groups(counted),
+            open_calls=tuple(self._open_call(each, now_ns) for each in mine),
+            loss=losses(
+                self._object.globals["losses"]._asdict(),
+                in_flight=len(mine) - still_open,
+                still_open=still_open,
+                misses=sum(each.info.recursion_misses for each in self._object.programs.values()),
+                map_entries=options.map_entries,
+            ),
+            cost=self._cost(),
+        )
+
+    def _groups(self, counted: tables.Counted) -> tuple[Group, ...]:
+        label = labels(self._options.mode, self._maps)
+        groups: dict[int, list[Row]] = {}
+        for (group, abi, nr), row in counted.items():
+            groups.setdefault(group, []).append(Row(call(nr, abi), row))
+        return tuple(Group(label(group), tuple(rows)) for group, rows in groups.items())
+
+    def _open_call(self, each: Open, now_ns: int) -> OpenCall:
+        elapsed_ns = now_ns - each.start_ns if each.start_ns else None
+        return OpenCall(each.pid, each.tid, each.comm, call(each.nr, each.abi), elapsed_ns)
+
+    def _cost(self) -> Cost:
+        infos = [program.info for program in self._object.programs.values()]
+        return Cost(sum(info.run_time_ns for info in infos), sum(info.run_cnt for info in infos))
+
+
+def _settle() -> None:
+    """Wait until no program writes to the epoch that was just left."""
+    if not wait_for_all_cpus():
+        time.sleep(_SETTLE_S)
+
+
+def _bits(numbers: tuple[int, ...] | list[int], words: int) -> list[int]:
+    """A bit map of 64-bit words."""
+    found = [0] * words
+    for number in numbers:
+        if number < 64 * words:
+            found[number // 64] |= 1 << number % 64
+    return found

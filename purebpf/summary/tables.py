@@ -1,0 +1,106 @@
+"""From the maps' contents to groups of rows, with every number exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from purebpf.kernel.cpus import possible
+from purebpf.kernel.map import Map
+from purebpf.summary.statistics import Statistics
+
+__all__ = ["EPOCHS", "SLOTS", "Counted", "Key", "clear", "collect"]
+
+SLOTS = 512
+EPOCHS = 2
+_ABIS = 2
+"""As in bpf_src/summary.bpf.c."""
+
+Key = tuple[int, int, int]
+"""Group, ABI, number."""
+
+Counted = dict[Key, Statistics]
+
+
+def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) -> Counted:
+    """What the programs counted in an epoch, which they no longer write to.
+
+    Args:
+        maps: those of the object.
+        epoch: 0 or 1.
+        total: mode total, whose rows are in arrays.
+        buckets: read the histograms too.
+
+    Raises:
+        KernelError: a map could not be read.
+    """
+    found: Counted = {}
+    if total:
+        _collect_totals(found, maps, epoch, buckets=buckets)
+    for key, row in maps["rows"].items():
+        if key.epoch == epoch:
+            _add(_row(found, key), row)
+    if buckets:
+        for key, histogram in maps["histograms"].items():
+            if key.epoch == epoch:
+                _row(found, key).add_buckets(histogram.buckets)
+    for key, failed in maps["errors"].items():
+        if key.row.epoch == epoch:
+            _row(found, key.row).errnos[key.errno_value] += failed
+    return found
+
+
+def _collect_totals(found: Counted, maps: Mapping[str, Map], epoch: int, *, buckets: bool) -> None:
+    for slot, abi, nr, per_cpu in _used_slots(maps, epoch):
+        statistics = found[0, abi, nr] = Statistics()
+        for row in per_cpu:
+            _add(statistics, row)
+        if buckets:
+            for histogram in maps["total_histograms"][slot]:
+                statistics.add_buckets(histogram.buckets)
+
+
+def _used_slots(
+    maps: Mapping[str, Map], epoch: int
+) -> Iterator[tuple[int, int, int, tuple[Any, ...]]]:
+    """Slot, ABI, number and the statistics of each CPU, where there are any."""
+    for slot, per_cpu in maps["totals"].items():
+        part, nr = divmod(slot, SLOTS)
+        if part // _ABIS == epoch and any(row.calls for row in per_cpu):
+            yield slot, part % _ABIS, nr, per_cpu
+
+
+def _row(found: Counted, key: Any) -> Statistics:
+    return found.setdefault((key.group, key.abi, key.nr), Statistics())
+
+
+def _add(statistics: Statistics, row: Any) -> None:
+    statistics.add(
+        row.calls,
+        row.errors,
+        row.total_ns,
+        min_ns=row.min_ns,
+        max_ns=row.max_ns,
+        squares=row.squares_high << 64 | row.squares_low,
+    )
+
+
+def clear(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) -> None:
+    """Empty an epoch that was collected, so that it can be written to again.
+
+    Raises:
+        KernelError: a map could not be written.
+    """
+    if total:
+        slots = [slot for slot, *_ in _used_slots(maps, epoch)]
+        _zero(maps["totals"], slots)
+        if buckets:
+            _zero(maps["total_histograms"], slots)
+    for name in ("rows", "histograms"):
+        maps[name].delete([key for key in maps[name] if key.epoch == epoch])
+    maps["errors"].delete([key for key in maps["errors"] if key.row.epoch == epoch])
+
+
+def _zero(array: Map, slots: Iterable[int]) -> None:
+    zero = bytes(array.info.value_size) * len(possible())  # sizes are multiples of 8
+    array.update((slot, zero) for slot in slots)

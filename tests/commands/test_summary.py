@@ -1,0 +1,356 @@
+"""Known numbers of calls, counted exactly: by the library, in this process."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from purebpf.summary import Options, Summary
+from purebpf.summary.statistics import Statistics
+from purebpf.summary.table import Group, Table
+from purebpf.syscall import proc
+from tests.commands.conftest import Workloads
+
+pytestmark = pytest.mark.needs("bpf", "gcc")
+
+needs_btf = pytest.mark.needs("vmlinux_btf")
+x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="other ABIs of x86-64")
+
+HOOKS = (
+    pytest.param("tp_btf", marks=needs_btf),
+    "raw_tp",
+    pytest.param("tracepoint", marks=pytest.mark.needs("tracefs")),
+)
+
+
+class Waiting:
+    """A workload that does its calls when it is told to, and lives until it is left."""
+
+    def __init__(self, command: list[str], calls: int) -> None:
+        environment = os.environ | {"CALLS": str(calls)}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
+        self.pid = self.process.pid
+        self.expect(b"ready\n")
+
+    def expect(self, line: bytes) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == line
+
+    def act(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        self.expect(b"done\n")
+
+    def falls_asleep(self) -> None:
+        while (proc.status(self.pid) or {})["State"] != "S (sleeping)":
+            os.sched_yield()
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+@contextmanager
+def waiting(workloads: Workloads, *arguments: object, calls: int = 1) -> Iterator[Waiting]:
+    made = Waiting([workloads.path("syscalls"), "wait", *map(str, arguments)], calls)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def observed(workloads: Workloads, options: Options, *arguments: object, calls: int = 1) -> Table:
+    """What a workload does between its two words, as `options` ask with its pid."""
+    with (
+        waiting(workloads, *arguments, calls=calls) as workload,
+        Summary(options._replace(pids=(workload.pid,))) as summary,
+    ):
+        workload.act()
+        return summary.stop()
+
+
+def only(table: Table) -> Group:
+    (group,) = table.groups
+    return group
+
+
+def rows(group: Group) -> dict[str, Statistics]:
+    found = {row.call.name: row.statistics for row in group.rows}
+    assert len(found) == len(group.rows)
+    return found
+
+
+def lost(table: Table) -> dict[str, int]:
+    """What is not zero. Whether the workload waits again already is a matter of luck."""
+    found = {cause.name: cause.lost for cause in table.loss.causes if cause.lost}
+    assert found.pop("in_flight", 1) == 1
+    return found
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("calls", [0, 23, 10_007])
+def test_calls_are_counted_exactly(workloads: Workloads, hook: str, calls: int) -> None:
+    table = observed(workloads, Options(hook=hook), "calls", calls)
+    expected = {"write": 1} | ({"getppid": calls} if calls else {})
+    assert {name: row.calls for name, row in rows(only(table)).items()} == expected
+    assert not any(row.errors for row in rows(only(table)).values())
+    assert lost(table) == {"open_at_start": 1}  # the read that it waited in
+
+
+@needs_btf
+@pytest.mark.slow
+def test_a_million_and_three(workloads: Workloads) -> None:
+    table = observed(workloads, Options(), "calls", 1_000_003)
+    row = rows(only(table))["getppid"]
+    assert row.calls == 1_000_003
+    assert 0 < row.min_ns <= row.avg_ns <= row.max_ns < row.total_ns
+    assert row.total_ns < table.duration_ns
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_errors_are_counted_by_errno(workloads: Workloads, hook: str) -> None:
+    options = Options(hook=hook, errno_summary=True)
+    found = rows(only(observed(workloads, options, "failures", 7, 11, 13)))
+    assert found["openat"].errnos == {2: 7}
+    assert found["dup"].errnos == {9: 11}
+    assert found["syscall:9999"].errnos == {38: 13}
+    for name, calls in (("openat", 7), ("dup", 11), ("syscall:9999", 13)):
+        assert found[name].calls == found[name].errors == calls
+
+
+def test_filters_leave_the_rest_out(workloads: Workloads) -> None:
+    def names(options: Options) -> dict[str, int]:
+        table = observed(workloads, options, "failures", 7, 11, 13)
+        return {name: row.calls for group in table.groups for name, row in rows(group).items()}
+
+    assert names(Options(only_failed=True)) == {"openat": 7, "dup": 11, "syscall:9999": 13}
+    assert names(Options(errno=9)) == {"dup": 11}
+    assert names(Options(calls=("dup", "write"))) == {"dup": 11, "write": 1}
+    assert names(Options(uid=os.getuid(), calls=("dup",))) == {"dup": 11}
+    assert names(Options(uid=54321)) == {}
+    assert names(Options(cpus=(4095,))) == {}
+    every = tuple(range(os.cpu_count() or 1))
+    assert names(Options(cpus=every, calls=("dup",))) == {"dup": 11}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_threads_and_children_are_followed(workloads: Workloads, hook: str) -> None:
+    options = Options(hook=hook, mode="thread", calls=("getppid",))
+    table = observed(workloads, options, "threads", 5, calls=101)
+    assert [group.label.name for group in table.groups] == ["worker"] * 5
+    assert len({group.label.number for group in table.groups}) == 5
+    assert [rows(group)["getppid"].calls for group in table.groups] == [101] * 5
+
+    table = observed(workloads, options._replace(mode="process"), "forks", 7, calls=103)
+    assert [group.label.name for group in table.groups] == ["syscalls"] * 7
+    assert [rows(group)["getppid"].calls for group in table.groups] == [103] * 7
+    assert lost(table) == {
+        "open_at_start": 1,
+        "exits": 7,
+    }  # the fork they return from is not theirs
+
+
+def test_one_thread_is_not_its_process(workloads: Workloads) -> None:
+    with (
+        waiting(workloads, "threads", 3, calls=17) as workload,
+        Summary(Options(tids=(workload.pid,))) as summary,
+    ):
+        workload.act()
+        found = rows(only(summary.stop()))
+    assert "getppid" not in found
+    assert found["write"].calls == 1
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_short_threads_lose_nothing(workloads: Workloads, hook: str) -> None:
+    options = Options(hook=hook, mode="process")
+    table = observed(workloads, options, "short-threads", 2003)
+    found = rows(only(table))
+    assert found["getppid"].calls == 2003
+    assert found["prctl"].calls == 2003
+    started = found.get("clone3", Statistics()).calls + found.get("clone", Statistics()).calls
+    assert started == 2003
+    assert lost(table) == {"open_at_start": 1, "exits": 2003}
+
+
+@needs_btf
+@pytest.mark.slow
+def test_a_hundred_thousand_short_threads_lose_nothing(workloads: Workloads) -> None:
+    table = observed(workloads, Options(), "short-threads", 100_000)
+    assert rows(only(table))["getppid"].calls == 100_000
+    assert lost(table) == {"open_at_start": 1, "exits": 100_000}
+
+
+@needs_btf
+@pytest.mark.slow
+def test_ten_thousand_threads_are_exact(workloads: Workloads) -> None:
+    options = Options(mode="thread", calls=("getppid",))
+    table = observed(workloads, options, "crowd", 10_000, calls=3)
+    assert len(table.groups) == 10_000
+    assert all(rows(group)["getppid"].calls == 3 for group in table.groups)
+    assert lost(table) == {"open_at_start": 1, "exits": 10_000}
+
+
+@needs_btf
+@x86_only
+def test_calls_of_other_abis_are_told_apart(workloads: Workloads) -> None:
+    found = rows(only(observed(workloads, Options(), "abis", 29, 31)))
+    assert found["getppid(i386)"].calls == 29
+    assert found["getppid(x32)"].calls == 31
+    assert "getppid" not in found
+    assert "syscall:64" not in found
+
+
+@needs_btf
+def test_calls_that_seccomp_refuses_are_told(workloads: Workloads) -> None:
+    table = observed(workloads, Options(), "refused", 19)
+    assert "getppid" not in rows(only(table))
+    assert lost(table) == {"open_at_start": 1, "unpaired": 19}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_execve_in_a_thread_takes_over_the_process(workloads: Workloads, hook: str) -> None:
+    with waiting(workloads, "execute-in-thread", 37) as workload:
+        options = Options(hook=hook, mode="thread", pids=(workload.pid,))
+        with Summary(options) as summary:
+            assert workload.process.stdin is not None
+            workload.process.stdin.write(b"\n")
+            workload.process.stdin.flush()
+            workload.process.wait()
+            table = summary.stop()
+    (leader,) = [group for group in table.groups if "getppid" in rows(group)]
+    assert leader.label.number == workload.pid
+    assert leader.label.name == "exe"
+    assert rows(leader)["getppid"].calls == 37
+    assert sum(rows(group).get("execve", Statistics()).calls for group in table.groups) == 1
+    found = lost(table)
+    assert found.pop("tid_changed") == 1
+    assert found == {"open_at_start": 1, "exits": 1}
+
+
+@needs_btf
+def test_an_open_call_is_listed_with_its_time(workloads: Workloads) -> None:
+    with waiting(workloads, "calls", 1) as workload:
+        with Summary(Options(pids=(workload.pid,))) as summary:
+            before = summary.stop()
+        with Summary(Options(pids=(workload.pid,))) as summary:
+            workload.act()
+            workload.falls_asleep()
+            after = summary.stop()
+    for table, elapsed in ((before, False), (after, True)):
+        (call,) = table.open_calls
+        assert (call.pid, call.tid, call.comm) == (workload.pid, workload.pid, "syscalls")
+        assert call.call.name == "read"
+        assert (call.elapsed_ns is not None) == elapsed
+    assert lost(before) == {"open_at_start": 1}
+
+
+@needs_btf
+def test_sleeps_have_the_spread_of_their_durations(workloads: Workloads) -> None:
+    found = rows(only(observed(workloads, Options(histogram=True), "sleeps", 101, 2_000_000)))
+    row = found["clock_nanosleep"]
+    assert row.calls == sum(row.buckets) == 101
+    assert 2_000_000 <= row.min_ns <= row.avg_ns <= row.max_ns
+    low, high = row.percentile_ns(1), row.percentile_ns(100)
+    assert low is not None
+    assert high is not None
+    assert row.min_ns <= low <= high <= row.max_ns
+
+
+@needs_btf
+@pytest.mark.slow
+def test_ten_second_sleeps_do_not_overflow(workloads: Workloads) -> None:
+    table = observed(workloads, Options(), "long-sleeps", 3, 10_000_000_000)
+    row = rows(only(table))["clock_nanosleep"]
+    assert row.calls == 3
+    assert row.total_ns >= 30_000_000_000
+    widest = row.max_ns - row.min_ns
+    assert 0 <= row.variance <= widest * widest
+    assert row.squares >= 3 * 10**20
+    assert math.isfinite(row.stddev_pct)
+    assert row.stddev_pct < 1
+
+
+@needs_btf
+@pytest.mark.parametrize("mode", ["total", "thread", "process", "cgroup"])
+def test_every_mode_counts_the_same(workloads: Workloads, mode: str) -> None:
+    options = Options(mode=mode, errno_summary=True, histogram=True)
+    table = observed(workloads, options, "failures", 3, 5, 7)
+    found = rows(only(table))
+    assert {name: row.errors for name, row in found.items() if row.errors} == {
+        "openat": 3,
+        "dup": 5,
+        "syscall:9999": 7,
+    }
+    assert sum((row.errnos for row in found.values()), Counter()) == {2: 3, 9: 5, 38: 7}
+    assert all(sum(row.buckets) == row.calls for row in found.values())
+
+
+@needs_btf
+def test_a_full_table_is_told(workloads: Workloads) -> None:
+    options = Options(mode="thread", map_entries=4, calls=("getppid",))
+    table = observed(workloads, options, "threads", 11, calls=13)
+    counted = sum(group.calls for group in table.groups)
+    found = lost(table)
+    assert counted == 4 * 13
+    assert counted + found["rows_full"] == 11 * 13
+
+
+@needs_btf
+def test_intervals_add_up(workloads: Workloads) -> None:
+    for mode in ("total", "thread"):
+        options = Options(mode=mode, interval_s=60, errno_summary=True, histogram=True)
+        with (
+            waiting(workloads, "calls", 10_007) as workload,
+            Summary(options._replace(pids=(workload.pid,))) as summary,
+        ):
+            tables = [summary.interval()]
+            workload.act()
+            tables += [summary.interval(), summary.interval(), summary.stop()]
+        calls = [sum(group.calls for group in table.groups) for table in tables]
+        assert calls == [0, 10_008, 0, 0]
+        assert [table.interval for table in tables] == [0, 1, 2, 3]
+        found = rows(only(tables[1]))["getppid"]
+        assert found.calls == sum(found.buckets) == 10_007
+
+
+@needs_btf
+def test_no_call_is_lost_between_intervals(workloads: Workloads) -> None:
+    """The tables change hands while the calls go on."""
+    with (
+        waiting(workloads, "threads", 2, calls=200_003) as workload,
+        Summary(Options(pids=(workload.pid,), interval_s=60, calls=("getppid",))) as summary,
+    ):
+        assert workload.process.stdin is not None
+        workload.process.stdin.write(b"\n")
+        workload.process.stdin.flush()
+        tables = [summary.interval() for _ in range(20)]
+        workload.expect(b"done\n")
+        tables.append(summary.stop())
+    found = [row.statistics for table in tables for group in table.groups for row in group.rows]
+    assert sum(row.calls for row in found) == 400_006
+    assert sum(1 for row in found if row.calls) > 1
+
+
+def test_this_process_is_left_out(workloads: Workloads) -> None:
+    with Summary(Options(mode="process")) as summary:
+        subprocess.run([workloads.path("syscalls"), "calls", "41"], check=True)
+        table = summary.stop()
+    assert os.getpid() not in {group.label.number for group in table.groups}
+    assert 41 in {
+        rows(group)["getppid"].calls
+        for group in table.groups
+        if group.label.name == "syscalls" and "getppid" in rows(group)
+    }

@@ -1,0 +1,112 @@
+"""Command lines: what they ask for, and how wrong ones are told."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+
+from purebpf.summary.options import SORTS, Options, parse
+from purebpf.summary.table import SORT_KEYS
+
+needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86 calls")
+
+
+ALL = """\
+--mode thread -t 12,13 -C 0-1 -G /sys/fs/cgroup -u 0 --syscall read,write -x -e ENOENT
+--errno-summary --hist --inflight -T 5 --sort calls -i 0.5 --format csv -o out --strict
+--map-entries 100 --hook raw_tp 7"""
+
+
+def test_nothing_is_everything() -> None:
+    assert parse([]) == Options()
+
+
+def test_every_option() -> None:
+    found = parse(ALL.split())
+    assert found == Options(
+        mode="thread",
+        tids=(12, 13),
+        cpus=(0, 1),
+        cgroup="/sys/fs/cgroup",
+        uid=0,
+        calls=("read", "write"),
+        only_failed=True,
+        errno=2,
+        errno_summary=True,
+        histogram=True,
+        inflight=True,
+        top=5,
+        sort="calls",
+        interval_s=0.5,
+        duration_s=7.0,
+        format="csv",
+        output="out",
+        strict=True,
+        map_entries=100,
+        hook="raw_tp",
+    )
+
+
+def test_a_command_keeps_its_own_options() -> None:
+    assert parse(["-x", "--", "ls", "-l", "--", "x"]).command == ("ls", "-l", "--", "x")
+
+
+def usage_error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    with pytest.raises(SystemExit) as exit_:
+        parse(argv)
+    assert exit_.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--"], "there is no command behind --"),
+        (["-p", "1", "--", "true"], "-p and -t do not go with a command"),
+        (["-p", "1", "-t", "2"], "not allowed with"),
+        (["--mode", "cpu"], "invalid choice: 'cpu'"),
+        (["-e", "ENOEND"], "there is no error 'ENOEND'; did you mean ENOENT?"),
+        (["-e", "0"], "there is no error '0'"),
+        (["-u", "nobody-at-all"], "there is no user 'nobody-at-all'"),
+        (["-i", "0"], "'0' must be above zero"),
+        (["-T", "0"], "'0' must be above zero"),
+    ],
+)
+def test_wrong_usage(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in usage_error(capsys, *argv)
+
+
+@needs_x86
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("opennat", "there is no system call 'opennat'; did you mean openat?"),
+        ("read,", "there is no system call ''"),
+        ("1234567", "there is no system call '1234567'"),
+    ],
+)
+def test_unknown_calls(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in usage_error(capsys, "--syscall", name)
+
+
+@needs_x86
+def test_calls_of_other_abis_are_known() -> None:
+    assert parse(["--syscall", "socketcall"]).calls == ("socketcall",)
+
+
+def test_a_call_without_a_filter_has_none() -> None:
+    assert not Options(pids=(1,), mode="thread").has_filters
+    for changed in ({"errno": 1}, {"uid": 0}, {"cpus": (0,)}, {"cgroup": "/"}, {"calls": ("a",)}):
+        assert Options(**changed).has_filters
+
+
+def test_histograms_are_kept_only_where_they_show() -> None:
+    assert not Options().wants_buckets
+    assert Options(histogram=True).wants_buckets
+    assert Options(format="json").wants_buckets
+    assert Options(sort="p99").wants_buckets
+
+
+def test_every_sort_key_sorts() -> None:
+    assert tuple(SORT_KEYS) == SORTS

@@ -1,0 +1,131 @@
+"""Exact merging and Python's `statistics` as the oracle."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from itertools import pairwise
+
+import pytest
+
+from purebpf.summary.statistics import BUCKETS, Statistics, bucket_bounds, octaves
+
+
+def bucket_of(ns: int) -> int:
+    """As bpf_src/summary.bpf.c computes it."""
+    if ns < 4:
+        return ns
+    exponent = ns.bit_length() - 1
+    return min((exponent - 1) * 4 + (ns >> (exponent - 2) & 3), BUCKETS - 1)
+
+
+def counted(*writers: list[int]) -> Statistics:
+    found = Statistics()
+    for durations in writers:
+        if durations:
+            found.add(
+                len(durations),
+                0,
+                sum(durations),
+                min_ns=min(durations),
+                max_ns=max(durations),
+                squares=sum(each * each for each in durations),
+            )
+            buckets = [0] * BUCKETS
+            for each in durations:
+                buckets[bucket_of(each)] += 1
+            found.add_buckets(buckets)
+    return found
+
+
+@pytest.mark.parametrize(
+    "durations",
+    [
+        [1, 2],
+        [7] * 1000,
+        [2_100_000_000, 2_100_000_001, 2_099_999_999],  # squares beyond 64 bits
+        [10_000_000_000, 10_000_000_001, 9_999_999_999, 150],
+        [random.Random(5).randrange(1 << 40) for _ in range(997)],
+    ],
+)
+def test_the_spread_is_that_of_the_standard_library(durations: list[int]) -> None:
+    half = len(durations) // 2
+    found = counted(durations[:half], [], durations[half:])
+    assert found.calls == len(durations)
+    assert found.total_ns == sum(durations)
+    assert (found.min_ns, found.max_ns) == (min(durations), max(durations))
+    assert found.avg_ns == statistics.mean(durations)
+    assert found.variance == pytest.approx(statistics.variance(durations), rel=1e-12)
+    error = statistics.stdev(durations) / math.sqrt(len(durations)) / statistics.mean(durations)
+    assert found.stddev_pct == pytest.approx(100 * error, rel=1e-12)
+
+
+def test_the_order_of_merging_does_not_matter() -> None:
+    parts = [[3, 5, 8], [13], [21, 34, 55, 1 << 41]]
+    one, other = Statistics(), Statistics()
+    for part in parts:
+        one.merge(counted(part))
+    for part in reversed(parts):
+        other.merge(counted(part))
+    whole = counted([each for part in parts for each in part])
+    for found in (one, other):
+        assert [getattr(found, name) for name in Statistics.__slots__] == [
+            getattr(whole, name) for name in Statistics.__slots__
+        ]
+
+
+@pytest.mark.parametrize("durations", [[], [0], [12345], [0, 0]])
+def test_few_calls_have_no_spread(durations: list[int]) -> None:
+    found = counted(durations)
+    assert found.variance == found.stddev_pct == 0.0
+
+
+def test_zero_is_a_minimum() -> None:
+    assert counted([5], [0, 9]).min_ns == 0
+
+
+def test_every_duration_is_within_its_bucket() -> None:
+    for ns in [*range(4096), *(2**bit + off for bit in range(12, 49) for off in (-1, 0, 1))]:
+        low, high = bucket_bounds(bucket_of(ns))
+        assert low <= ns < high
+    assert bucket_bounds(BUCKETS - 1)[1] == 1 << 49
+
+
+def test_buckets_leave_no_gap() -> None:
+    bounds = [bucket_bounds(bucket) for bucket in range(BUCKETS)]
+    assert bounds[0][0] == 0
+    assert all(left[1] == right[0] for left, right in pairwise(bounds))
+
+
+@pytest.mark.parametrize("percent", [1, 50, 95, 99, 100])
+def test_percentiles_are_within_a_quarter(percent: int) -> None:
+    generator = random.Random(percent)
+    durations = sorted(int(generator.lognormvariate(8, 3)) for _ in range(9973))
+    exact = durations[math.ceil(len(durations) * percent / 100) - 1]
+    found = counted(durations).percentile_ns(percent)
+    assert found is not None
+    assert 0.8 * exact <= found <= 1.25 * exact
+
+
+def test_percentiles_stay_between_the_extremes() -> None:
+    found = counted([50_071_000] * 18 + [53_000_000])
+    low, high = found.percentile_ns(1), found.percentile_ns(100)
+    assert low is not None
+    assert high is not None
+    assert 50_071_000 <= low < high <= 53_000_000
+
+
+def test_percentiles_of_equal_calls_are_that_duration() -> None:
+    assert counted([777] * 5).percentile_ns(50) == 777
+
+
+def test_no_histogram_no_percentile() -> None:
+    assert Statistics().percentile_ns(50) is None
+
+
+def test_octaves_begin_and_end_with_calls() -> None:
+    found = octaves(counted([2, 3, 3, 20, 31]).buckets)
+    assert found == [(2, 3, 3), (4, 7, 0), (8, 15, 0), (16, 31, 2)]
+    assert octaves([0] * BUCKETS) == []
+    assert octaves(counted([0, 1]).buckets) == [(0, 1, 2)]
