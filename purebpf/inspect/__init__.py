@@ -1,0 +1,36 @@
+"""What an object file holds, and what a kernel would make of it: `python -m purebpf.inspect`.
+
+    from purebpf.inspect import describe
+
+    report = describe(purebpf.read_object("tool.bpf.o"), [purebpf.kernel_btf()])
+    for relocation in report.core:
+        print(relocation.function, relocation.what, relocation.answer)
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from purebpf.inspect.model import Report, describe
+    from purebpf.inspect.options import Options
+
+__all__ = ["Options", "Report", "describe"]
+
+_HOMES = {
+    "Options": "purebpf.inspect.options",
+    "Report": "purebpf.inspect.model",
+    "describe": "purebpf.inspect.model",
+}
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name not in _HOMES:
+            raise AttributeError(f"module 'purebpf.inspect' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value

@@ -1,0 +1,51 @@
+"""The command line of `python -m purebpf.inspect`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["Options", "parse"]
+
+_EXAMPLES = """examples:
+  python -m purebpf.inspect tool.bpf.o                     on this kernel
+  python -m purebpf.inspect --btf 5.4.0-90.btf tool.bpf.o  on another one (BTFHub)
+  python -m purebpf.inspect --json tool.bpf.o              for a program to read
+"""
+
+
+class Options(NamedTuple):
+    """What to look at.
+
+    Attributes:
+        path: the object file.
+        btf: a file with the types of another kernel; None is the running one and its modules.
+        json: JSON instead of text.
+        output: a file for the result; None is standard output.
+    """
+
+    path: str
+    btf: str | None = None
+    json: bool = False
+    output: str | None = None
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """The options, or the end of the process with a usage message (status 2)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m purebpf.inspect",
+        description="Show the programs, maps, globals and relocations of a BPF object file, and "
+        "what a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", metavar="OBJECT", help="an object file of clang or bpftool")
+    parser.add_argument(
+        "--btf",
+        metavar="FILE",
+        help="the types of another kernel: BTF alone, or an ELF file that has it",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to the screen")
+    return Options(**vars(parser.parse_args(argv)))

@@ -1,0 +1,135 @@
+"""A report as text, or as JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from purebpf.inspect.model import CoreLine, Report
+
+__all__ = ["document", "lines"]
+
+_VALUE_WIDTH = 40
+
+
+def document(report: Report) -> str:
+    """The report as JSON: an object with the names of `Report`, lists of objects inside."""
+    import json
+
+    return json.dumps(_named(report), indent=1) + "\n"
+
+
+def _named(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {name: _named(each) for name, each in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_named(each) for each in value]
+    return value
+
+
+def lines(report: Report) -> Iterator[str]:
+    """The report as text, line by line."""
+    types = f"{report.types} BTF types" if report.types else "no BTF"
+    license_ = f"license {report.license}" if report.license else "no license (not GPL)"
+    yield f"{report.source}: {report.byteorder}-endian, {license_}, {types}\n"
+    yield from (f"note: {note}\n" for note in report.notes)
+    yield from _table("PROGRAMS", _programs(report))
+    yield from _table("MAPS", _maps(report))
+    yield from _table("GLOBALS", _globals(report))
+    yield from _table("EXTERNS", _externs(report))
+    if report.core:
+        yield f"\nCO-RE RELOCATIONS on {_targets(report.targets)}\n"
+        yield from _core(report.core)
+
+
+def _targets(names: Sequence[str]) -> str:
+    first = names[0] if names else "nothing"
+    return f"{first} and {len(names) - 1} modules" if len(names) > 1 else first
+
+
+def _table(title: str, rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Columns as wide as they must be; the last is not padded."""
+    if not rows:
+        return
+    yield f"\n{title}\n"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield f"  {'  '.join(cells).rstrip()}\n"
+
+
+def _programs(report: Report) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.name,
+            each.section,
+            each.type,
+            f"{each.instructions} instructions",
+            "" if each.autoload else "not loaded by default",
+            f"uses {', '.join(each.maps)}" if each.maps else "",
+        )
+        for each in report.programs
+    ]
+
+
+def _maps(report: Report) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.name,
+            each.type,
+            f"{each.max_entries} entries",
+            _sized("key", each.key, each.key_size),
+            _sized("value", each.value, each.value_size),
+            f"flags {each.flags:#x}" if each.flags else "",
+        )
+        for each in report.maps
+    ]
+
+
+def _sized(role: str, spelled: str, size: int) -> str:
+    if not size:
+        return f"no {role}"
+    return f"{role} {spelled or 'bytes'} ({size})"
+
+
+def _globals(report: Report) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.name,
+            each.type,
+            f"{each.map}+{each.offset}",
+            f"{each.size} bytes",
+            _value(each.value),
+        )
+        for each in report.globals
+    ]
+
+
+def _value(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."
+
+
+def _externs(report: Report) -> list[tuple[str, ...]]:
+    return [
+        (each.name, each.kind, each.type, "weak" if each.weak else "", each.here)
+        for each in report.externs
+    ]
+
+
+def _core(relocations: Sequence[CoreLine]) -> Iterator[str]:
+    """By function; each with the instruction that it changes."""
+    function = ""
+    for each in relocations:
+        if each.function != function:
+            function = each.function
+            yield f"  {function}\n"
+        yield f"    {each.instruction:>5}  {_answer(each)}\n"
+
+
+def _answer(each: CoreLine) -> str:
+    """`struct task_struct.pid: field_byte_offset 0 -> 1264`, or why not."""
+    if each.value is None:
+        return each.answer
+    change = f"{each.compiled} -> {each.value}" if each.compiled != each.value else each.value
+    return f"{each.what}: {each.kind} {change}"

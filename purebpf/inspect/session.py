@@ -1,0 +1,116 @@
+"""The live part of `purebpf.inspect`: the object, and this kernel's types, symbols and settings."""
+
+from __future__ import annotations
+
+import warnings
+
+from purebpf.btf.parse import Btf, essential_name
+from purebpf.btf.types import Kind
+from purebpf.elf import read_object
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.inspect.model import Report, describe
+from purebpf.inspect.options import Options
+from purebpf.kernel.kernel_types import KernelTypes
+from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings
+from purebpf.spec import ExternSpec, ObjectSpec
+from purebpf.symbols.kallsyms import addresses
+from purebpf.syscall import proc
+
+__all__ = ["inspect"]
+
+_KALLSYMS = "/proc/kallsyms"
+
+
+def inspect(options: Options) -> Report:
+    """Describe the object that the options name.
+
+    Raises:
+        KernelError: the object or the file with types cannot be read.
+        FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        spec = _read(options.path)
+    notes = [str(each.message) for each in caught]
+    btf = _types(options.btf) if options.btf is not None else None
+    with KernelTypes(spec, btf) as types:
+        targets: list[Btf] | None = None
+        try:
+            targets = list(types.core_targets()) if spec.btf is not None else []
+        except NotSupportedError as error:
+            notes.append(f"{error}; --btf FILE says what another kernel has")
+        externs = {} if btf is not None else _externs(spec, targets)
+    return describe(spec, targets, externs=externs, notes=notes)
+
+
+def _read(path: str) -> ObjectSpec:
+    try:
+        return read_object(path)
+    except OSError as error:
+        raise KernelError(f"open({path})", error.errno or 0) from None
+
+
+def _types(path: str) -> Btf:
+    from purebpf.kernel.btf_file import read_btf_file
+
+    try:
+        return read_btf_file(path)
+    except OSError as error:
+        raise KernelError(f"open({path})", error.errno or 0) from None
+
+
+def _externs(spec: ObjectSpec, targets: list[Btf] | None) -> dict[str, str]:
+    """What this kernel has for each extern, in words."""
+    if not spec.externs:
+        return {}
+    values = _configured(spec)
+    symbols = _symbols(spec)
+    return {
+        name: values.get(name, "")
+        if extern.section == KCONFIG
+        else symbols.get(name) or _typed(spec, extern, targets or [])
+        for name, extern in spec.externs.items()
+    }
+
+
+def _configured(spec: ObjectSpec) -> dict[str, str]:
+    """The kernel's settings; those of libbpf's own are only known to a process that may load."""
+    wanted = {name for name, each in spec.externs.items() if each.section == KCONFIG}
+    found = dict.fromkeys(wanted, "asked of the kernel when the object is loaded")
+    configs = {name for name in wanted if name.startswith(PREFIX)}
+    if configs:
+        text = proc.kernel_config()
+        known = settings(text or "", configs)
+        absent = "not set" if text is not None else "unknown: the kernel shows no configuration"
+        found |= {name: known.get(name, absent) for name in configs}
+    return found
+
+
+def _symbols(spec: ObjectSpec) -> dict[str, str]:
+    """Untyped symbols, which only /proc/kallsyms has; addresses do not matter here."""
+    assert spec.btf is not None  # externs come from BTF
+    names = [
+        name
+        for name, each in spec.externs.items()
+        if each.section != KCONFIG
+        and spec.btf.kind(each.type_id) is not Kind.FUNC
+        and not spec.btf.resolve(each.type_id)
+    ]
+    if not names:
+        return {}
+    try:
+        with open(_KALLSYMS, "rb") as file:
+            found = addresses(file.read(), names)
+    except OSError:
+        return dict.fromkeys(names, f"unknown: {_KALLSYMS} cannot be read")
+    return {name: f"in {_KALLSYMS}" if found[name] else "missing" for name in names}
+
+
+def _typed(spec: ObjectSpec, extern: ExternSpec, targets: list[Btf]) -> str:
+    assert spec.btf is not None
+    is_function = spec.btf.kind(extern.type_id) is Kind.FUNC
+    name = essential_name(extern.name) if is_function else extern.name
+    for target in targets:
+        if target.find(name, Kind.FUNC if is_function else Kind.VAR):
+            return f"in {target.source}"
+    return "missing"

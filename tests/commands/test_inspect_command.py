@@ -1,0 +1,104 @@
+"""`python -m purebpf.inspect`: what it prints, and that docs/inspect.md says the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from purebpf.symbols.elf_image import ElfImage
+from tests.commands.conftest import ROOT
+
+PAGE = (ROOT / "docs/inspect.md").read_text()
+CORE = "tests/data/core/core_loads.bpf.o"
+TARGET = "tests/data/core/core_loads.target.o"
+
+
+def inspect(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*prefix, sys.executable, "-W", "error", "-m", "purebpf.inspect", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_the_page_shows_what_the_command_prints():
+    (shown,) = re.findall(
+        r"^\$ python -m purebpf\.inspect tests.*\n((?:.*\n)*?)```", PAGE, re.MULTILINE
+    )
+    result = inspect(CORE, "--btf", TARGET)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == shown
+
+
+def test_the_python_example_of_the_page_runs():
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    command = [sys.executable, "-W", "error", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+
+
+def test_json_has_every_part_and_the_documented_names():
+    result = inspect(CORE, "--btf", TARGET, "--json")
+    report = json.loads(result.stdout)
+    for part in re.findall(r"`(\w+)`", PAGE[PAGE.index("is one object with") :].split("\n\n")[0]):
+        assert report[part] is not None
+    assert report["source"] == CORE
+    assert report["targets"] == [TARGET]
+    assert {line["poisoned"] for line in report["core"]} == {True, False}
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_this_kernel_is_asked_without_a_file():
+    result = inspect("tests/data/elf_externs.bpf.o", "--json")
+    externs = {line["name"]: line for line in json.loads(result.stdout)["externs"]}
+    assert externs["bpf_prog_active"]["here"] == "in /sys/kernel/btf/vmlinux"
+    assert externs["absent"]["here"] == "missing"
+    assert externs["bpf_rcu_read_lock"]["kind"] == "function"
+    assert externs["CONFIG_HZ"]["weak"] is True
+
+
+@pytest.mark.needs("vmlinux_btf", "setpriv")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def test_anybody_may_use_it():
+    result = inspect(
+        "tests/data/core/core_task.bpf.o",
+        prefix=(
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--bounding-set=-all",
+        ),
+    )
+    if "Permission denied" in result.stderr:
+        pytest.skip("this tree is not readable for everybody")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "struct task_struct.pid: field_byte_offset" in result.stdout
+
+
+def test_a_file_that_is_not_there_or_no_object(tmp_path: Path):
+    missing = inspect(str(tmp_path / "nothing.bpf.o"))
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "nothing.bpf.o) failed with ENOENT" in " ".join(missing.stderr.split())
+    text = tmp_path / "text.bpf.o"
+    text.write_text("not an object")
+    assert "not an ELF file" in inspect(str(text)).stderr
+    assert "ENOENT" in inspect(CORE, "--btf", str(tmp_path / "no.btf")).stderr
+    assert inspect().returncode == 2
+
+
+def test_bare_btf_is_types_too(tmp_path: Path):
+    elf = inspect(CORE, "--btf", TARGET).stdout
+    bare = tmp_path / "kernel.btf"
+    image = ElfImage.of_bytes((ROOT / TARGET).read_bytes())
+    bare.write_bytes(image.contents(image.section(".BTF")))
+    assert inspect(CORE, "--btf", str(bare)).stdout == elf.replace(TARGET, str(bare))
+
+
+def test_the_result_goes_where_it_should(tmp_path: Path):
+    target = tmp_path / "report.json"
+    assert inspect(CORE, "--btf", TARGET, "--json", "-o", str(target)).stdout == ""
+    assert json.loads(target.read_text())["license"] == "GPL"
