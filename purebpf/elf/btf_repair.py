@@ -33,7 +33,7 @@ from purebpf.errors import FormatError, NotSupportedError
 from purebpf.spec import ExternSpec
 
 _KSYMS = ".ksyms"
-_KCONFIG = ".kconfig"
+KCONFIG = ".kconfig"
 _VALUE_LIMIT = 1 << 16
 """Bytes of one configuration value."""
 
@@ -82,7 +82,7 @@ class _Repairer:
         if datasec.name == _KSYMS:
             self._note_externs(datasec)
             self._rewrite_ksyms(type_id, datasec)
-        elif datasec.name == _KCONFIG:
+        elif datasec.name == KCONFIG:
             self._note_externs(datasec)
             self._rewrite_kconfig(type_id, datasec)
         else:

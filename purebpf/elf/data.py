@@ -1,5 +1,7 @@
 """Global variables: each data section becomes an ARRAY map with one value, the section's image.
 
+So do the configuration values that the object declares with `__kconfig`: they are in no section
+of the file, only in BTF, and are zero until the object is loaded.
 Source: libbpf, bpf_object__init_internal_map; kernel 5.2 (global data), 5.5 (BPF_F_MMAPABLE).
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from purebpf.btf.types import Datasec, Linkage, Var
-from purebpf.elf.btf_repair import Repaired
+from purebpf.elf.btf_repair import KCONFIG, Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.spec import MapSpec, VariableSpec
 
@@ -43,7 +45,7 @@ def read_data(types: Repaired | None, elf: ElfObject) -> Data:
         if section.name in names:
             raise elf.error(f"section {section.name}", "is there twice")
         names.add(section.name)
-        type_id, found = _variables(types, section)
+        type_id, found = _variables(types, section.name)
         maps[section.number] = _map(elf, section, type_id, mappable=bool(found))
         for variable in found:
             if variables.setdefault(variable.name, variable) is not variable:
@@ -56,11 +58,20 @@ def _is_data(section: Section) -> bool:
     return section.name.startswith(".") and section.size > 0 and _KINDS.get(stem) == section.type
 
 
-def _variables(types: Repaired | None, section: Section) -> tuple[int, list[VariableSpec]]:
+def read_kconfig(types: Repaired | None) -> tuple[MapSpec, list[VariableSpec]] | None:
+    """The map of configuration values and what is where in it; None when the object has none."""
+    type_id, found = _variables(types, KCONFIG)
+    if types is None or not found:
+        return None
+    size = types.btf.sizeof(type_id)
+    return _data_map(KCONFIG, bytes(size), type_id, read_only=True, mappable=True), found
+
+
+def _variables(types: Repaired | None, section: str) -> tuple[int, list[VariableSpec]]:
     """The id of a section's DATASEC, or 0, and the variables that are not static or hidden."""
-    if types is None or section.name not in types.datasecs:
+    if types is None or section not in types.datasecs:
         return 0, []
-    btf, type_id = types.btf, types.datasecs[section.name]
+    btf, type_id = types.btf, types.datasecs[section]
     datasec = btf.type(type_id)
     assert isinstance(datasec, Datasec)
     found = []
@@ -68,25 +79,29 @@ def _variables(types: Repaired | None, section: Section) -> tuple[int, list[Vari
         variable = btf.type(entry.type_id)
         if isinstance(variable, Var) and variable.linkage is Linkage.GLOBAL:
             found.append(
-                VariableSpec(
-                    variable.name, section.name, entry.offset, entry.size, variable.type_id
-                )
+                VariableSpec(variable.name, section, entry.offset, entry.size, variable.type_id)
             )
     return type_id, found
 
 
 def _map(elf: ElfObject, section: Section, type_id: int, *, mappable: bool) -> MapSpec:
+    contents = bytes(elf.contents(section)) or bytes(section.size)
     read_only = section.name.startswith(".rodata")
-    contents = bytes(elf.contents(section))
+    return _data_map(section.name, contents, type_id, read_only=read_only, mappable=mappable)
+
+
+def _data_map(
+    name: str, contents: bytes, type_id: int, *, read_only: bool, mappable: bool
+) -> MapSpec:
     return MapSpec(
-        name=section.name,
+        name=name,
         type=ARRAY,
         key_size=4,
-        value_size=section.size,
+        value_size=len(contents),
         max_entries=1,
         flags=BPF_F_RDONLY_PROG * read_only | BPF_F_MMAPABLE * mappable,
         value_type_id=type_id,
-        section=section.name,
-        contents=contents or bytes(section.size),
+        section=name,
+        contents=contents,
         frozen=read_only,
     )

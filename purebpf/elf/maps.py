@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -219,7 +218,7 @@ def with_contents(
             raise LinkError(elf.source, symbol.name or "a nameless symbol", problem)
         initial.setdefault(placed.spec.name, {})[slot] = target
     for name, slots in initial.items():
-        specs[name] = replace(specs[name], initial=tuple(sorted(slots.items())))
+        specs[name] = specs[name]._replace(initial=tuple(sorted(slots.items())))
     return specs
 
 

@@ -18,7 +18,7 @@ from purebpf.btf.types import Kind
 from purebpf.elf.btf_ext import EMPTY, BtfExt, read_btf_ext
 from purebpf.elf.btf_repair import Repaired, repair
 from purebpf.elf.container import ElfObject
-from purebpf.elf.data import read_data
+from purebpf.elf.data import read_data, read_kconfig
 from purebpf.elf.functions import Function, Functions, find_functions
 from purebpf.elf.maps import MAPS, read_maps, with_contents
 from purebpf.elf.relocations import RawRelocation, Resolver, Targets, read_relocations
@@ -27,6 +27,7 @@ from purebpf.spec import (
     CoreRelocation,
     FunctionSpec,
     LineInfo,
+    MapSpec,
     ObjectSpec,
     ProgramSpec,
     RelocationKind,
@@ -64,8 +65,7 @@ def read_object(source: Source) -> ObjectSpec:
     Raises:
         FormatError: the file is not a BPF object, or is damaged; says where.
         LinkError: it refers to something that it neither defines nor declares.
-        NotSupportedError: it has maps of a kind that is not read here: the `maps` section of
-            before libbpf 1.0, or struct_ops.
+        NotSupportedError: it has struct_ops maps, which are not read here.
         OSError: the file cannot be opened.
     """
     data, path = _read(source)
@@ -76,19 +76,25 @@ def read_object(source: Source) -> ObjectSpec:
     types, ext = _types(elf, functions)
     placed = read_maps(types, elf)
     globals_ = read_data(types, elf)
+    kconfig, values = read_kconfig(types) or (None, [])
     _warn(elf, raw, globals_.maps)
     maps_section = elf.find(MAPS)
     maps_index = maps_section.number if maps_section is not None else 0
+    old = {(section, offset): spec for section, offset, spec in _legacy_maps(elf, types)}
     targets = Targets(
         functions,
-        maps_index,
-        {m.offset: m.spec.name for m in placed},
+        {
+            **{(maps_index, m.offset): m.spec.name for m in placed},
+            **{place: spec.name for place, spec in old.items()},
+        },
         {index: spec.name for index, spec in globals_.maps.items()},
         types.externs if types is not None else {},
+        {value.name: value.offset for value in values},
     )
     specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
     programs = _programs(functions, specs)
     maps = with_contents(placed, raw.get(maps_index, []), elf, functions, programs)
+    others = [*old.values(), *globals_.maps.values(), *([kconfig] if kconfig is not None else [])]
     return ObjectSpec(
         name=_name(path),
         source=elf.source,
@@ -96,8 +102,8 @@ def read_object(source: Source) -> ObjectSpec:
         license=_license(elf),
         programs=programs,
         functions=specs,
-        maps={**maps, **{spec.name: spec for spec in globals_.maps.values()}},
-        variables=globals_.variables,
+        maps={**maps, **{spec.name: spec for spec in others}},
+        variables={**globals_.variables, **{value.name: value for value in values}},
         externs=targets.externs,
         btf=types.btf if types is not None else None,
     )
@@ -126,12 +132,6 @@ def _refuse(elf: ElfObject) -> None:
     for section in elf.sections:
         if not section.size:
             continue
-        if section.name == "maps" or section.name.startswith("maps/"):
-            raise NotSupportedError(
-                f"{elf.source}: section {section.name!r}",
-                "maps without BTF, as before libbpf 1.0, are not read; declare them in "
-                'SEC(".maps") and compile with -g',
-            )
         if section.name.removeprefix("?") in {".struct_ops", ".struct_ops.link"}:
             raise NotSupportedError(
                 f"{elf.source}: section {section.name!r}", "struct_ops maps are not read yet"
@@ -149,6 +149,15 @@ def _warn(
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+
+def _legacy_maps(elf: ElfObject, types: Repaired | None) -> Iterable[tuple[int, int, MapSpec]]:
+    """The maps of before libbpf 1.0; few objects have any."""
+    if not any(section.name.startswith("maps") for section in elf.sections):
+        return ()
+    from purebpf.elf.legacy_maps import read_legacy_maps
+
+    return read_legacy_maps(elf, types.btf if types is not None else None)
 
 
 def _license(elf: ElfObject) -> str:

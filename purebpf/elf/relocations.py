@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, LD_IMM64, PSEUDO_CALL
+from purebpf.elf.btf_repair import KCONFIG
 from purebpf.elf.container import (
     SHN_LORESERVE,
     SHN_UNDEF,
@@ -49,15 +50,15 @@ class RawRelocation(NamedTuple):
 class Targets(NamedTuple):
     """What relocations can lead to.
 
-    `maps` is by offset in the section number `maps_section`; `data` names the maps of data
-    sections by section index.
+    `maps` is by section index and offset; `data` names the maps of data sections by section
+    index; `kconfig` has the place of each configuration value in their map.
     """
 
     functions: Functions
-    maps_section: int
-    maps: Mapping[int, str]
+    maps: Mapping[tuple[int, int], str]
     data: Mapping[int, str]
     externs: Mapping[str, ExternSpec]
+    kconfig: Mapping[str, int]
 
 
 def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
@@ -169,24 +170,29 @@ class Resolver:
         if raw.offset % INSN_SIZE or code[raw.offset] != expected:
             problem = f"relocation type {raw.type} does not fit the instruction"
             raise self._error(function, raw.offset, problem)
-        offset = raw.offset - function.start
         if raw.symbol.section == SHN_UNDEF:
-            return Relocation(offset, RelocationKind.EXTERN, self._extern(function, raw.symbol))
+            return self._resolve_extern(function, raw)
         if raw.symbol.section >= SHN_LORESERVE:
             raise self._unusable(raw, "is a common or absolute symbol; is it not initialised?")
         if expected == CALL:
             return self._resolve_call(function, raw)
         return self._resolve_address(function, raw)
 
-    def _extern(self, function: Function, symbol: Symbol) -> str:
-        if symbol.name not in self._targets.externs:
+    def _resolve_extern(self, function: Function, raw: RawRelocation) -> Relocation:
+        """What the object does not define: a kernel symbol, or a configuration value's place."""
+        name, offset = raw.symbol.name, raw.offset - function.start
+        if name not in self._targets.externs:
             raise LinkError(
                 self._elf.source,
-                symbol.name or "a nameless symbol",
+                name or "a nameless symbol",
                 f"{function.name} refers to it, but it is neither defined here nor declared "
                 "with __ksym or __kconfig",
             )
-        return symbol.name
+        if name not in self._targets.kconfig:
+            return Relocation(offset, RelocationKind.EXTERN, name)
+        if raw.type != R_BPF_64_64:
+            raise self._unusable(raw, "is a configuration value, and cannot be called")
+        return Relocation(offset, RelocationKind.DATA, KCONFIG, self._targets.kconfig[name])
 
     def _resolve_call(self, function: Function, raw: RawRelocation) -> Relocation:
         code = self._elf.contents(function.section)
@@ -214,8 +220,8 @@ class Resolver:
             if not 0 <= place < size:
                 raise self._error(function, raw.offset, f"{place:#x} is outside of {size} bytes")
             return Relocation(offset, RelocationKind.DATA, targets.data[symbol.section], place)
-        if symbol.section == targets.maps_section:
-            name = targets.maps.get(symbol.value)
+        if any(symbol.section == section for section, _ in targets.maps):
+            name = targets.maps.get((symbol.section, symbol.value))
             if name is None or symbol.binding == STB_LOCAL:
                 raise self._unusable(raw, "is no map that other objects could see (static?)")
             return Relocation(offset, RelocationKind.MAP, name)

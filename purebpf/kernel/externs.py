@@ -11,7 +11,7 @@ from array import array
 
 from purebpf.btf.core_rules import types_agree
 from purebpf.btf.parse import Btf, essential_name
-from purebpf.btf.spelling import spelled
+from purebpf.btf.spelling import spell
 from purebpf.btf.types import Func, Kind, Var
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel.btf import kernel_btf
@@ -103,8 +103,8 @@ class KernelExterns:
         return LinkError(
             self._spec.source,
             extern.name,
-            f"declared as {spelled(self._btf, declared)}, and this kernel's is "
-            f"{spelled(btf, actual)} ({btf.source})",
+            f"declared as {spell(self._btf, declared)}, and this kernel's is "
+            f"{spell(btf, actual)} ({btf.source})",
         )
 
     def _untyped(self, extern: ExternSpec) -> Found | None:

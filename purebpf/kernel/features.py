@@ -28,6 +28,7 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types import Kind
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import probes
+from purebpf.kernel.privilege import raise_memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
 from purebpf.syscall.descriptor import Descriptor
@@ -75,12 +76,25 @@ class Feature(NamedTuple):
 def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
     """Whether making it works."""
     try:
-        made = make()
+        made = _made(make)
     except KernelError as error:
         return Feature(name, supported=False, reason=str(error))
     if made is not None:
         made.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
+
+
+def _made(make: Callable[[], Descriptor | None]) -> Descriptor | None:
+    """The result, for which RLIMIT_MEMLOCK is raised once: before Linux 5.11 it hides features.
+
+    Memory of what was thrown away counts until an RCU grace period is over.
+    """
+    try:
+        return make()
+    except KernelError as error:
+        if error.errno != errno.EPERM or not raise_memlock():
+            raise
+    return make()
 
 
 @cache
@@ -99,11 +113,13 @@ def have_map_type(map_type: int) -> Feature:
     """Whether maps of enum bpf_map_type `map_type` can be created."""
     name = f"map type {_enum_name(bpf_map_type, map_type)}"
     try:
-        probes.make_map(map_type).close()
+        made = _made(lambda: probes.make_map(map_type))
     except KernelError as error:
         if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == _ENOTSUPP:
             return Feature(name, supported=True, reason="the kernel knows it")
         return Feature(name, supported=False, reason=str(error))
+    assert made is not None
+    made.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 

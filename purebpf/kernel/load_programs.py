@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 
 from purebpf.abi.sections import find_section
-from purebpf.btf.types import Kind
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel.btf import Upload, kernel_btf
+from purebpf.kernel.btf import Upload
+from purebpf.kernel.kernel_types import KernelTypes
 from purebpf.kernel.load_call import LoadCall, Outcome, load
 from purebpf.kernel.program import Program
 from purebpf.relocate.linked import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgram
@@ -35,15 +35,22 @@ class ProgramLoader:
         spec: the object.
         upload: what became of its BTF.
         map_fds: the descriptor of each map, by name.
+        types: this kernel's, with those of its modules.
         log_level: 0 for no log unless a program is refused; else as `Log`, for `Program.log`.
     """
 
     def __init__(
-        self, spec: ObjectSpec, upload: Upload, map_fds: Mapping[str, int], log_level: int = 0
+        self,
+        spec: ObjectSpec,
+        upload: Upload,
+        map_fds: Mapping[str, int],
+        types: KernelTypes,
+        log_level: int = 0,
     ) -> None:
         self._spec = spec
         self._upload = upload
         self._map_fds = map_fds
+        self._types = types
         self._log_level = log_level
 
     def load(self, program: ProgramSpec, linked: LinkedProgram) -> Program:
@@ -61,7 +68,7 @@ class ProgramLoader:
             type=program.type,
             code=linked.bind(self._map_fds),
             license=self._spec.license,
-            fields=_fields(program, linked, self._upload),
+            fields=self._fields(program, linked),
             name=_kernel_name(program.name),
         )
         outcome = load(call, self._log_level)
@@ -93,54 +100,41 @@ class ProgramLoader:
             raise load_refusal.explained(program, linked, outcome, btf, problem) from None
         return outcome
 
+    def _fields(self, program: ProgramSpec, linked: LinkedProgram) -> dict[str, Field]:
+        fields: dict[str, Field] = {
+            "prog_flags": program.flags,
+            "expected_attach_type": program.attach_type,
+            **_attach_target(program, self._types),
+        }
+        if fd_array := self._types.fd_array:
+            fields["fd_array"] = fd_array
+        if self._upload.descriptor is not None and self._upload.functions and linked.func_info:
+            fields |= {
+                "prog_btf_fd": self._upload.descriptor.fileno(),
+                "func_info": linked.func_info,
+                "func_info_rec_size": FUNC_INFO_SIZE,
+                "func_info_cnt": len(linked.func_info) // FUNC_INFO_SIZE,
+            }
+            if linked.line_info:
+                fields |= {
+                    "line_info": linked.line_info,
+                    "line_info_rec_size": LINE_INFO_SIZE,
+                    "line_info_cnt": len(linked.line_info) // LINE_INFO_SIZE,
+                }
+        return fields
+
 
 def _kernel_name(name: str) -> bytes:
     """A name the kernel accepts: at most 15 of [A-Za-z0-9_.]."""
     return re.sub(r"[^A-Za-z0-9_.]", "_", name)[:_NAME_LENGTH].encode()
 
 
-def _fields(program: ProgramSpec, linked: LinkedProgram, upload: Upload) -> dict[str, Field]:
-    fields: dict[str, Field] = {
-        "prog_flags": program.flags,
-        "expected_attach_type": program.attach_type,
-        "attach_btf_id": _attach_target(program),
-    }
-    if upload.descriptor is not None and upload.functions and linked.func_info:
-        fields |= {
-            "prog_btf_fd": upload.descriptor.fileno(),
-            "func_info": linked.func_info,
-            "func_info_rec_size": FUNC_INFO_SIZE,
-            "func_info_cnt": len(linked.func_info) // FUNC_INFO_SIZE,
-        }
-        if linked.line_info:
-            fields |= {
-                "line_info": linked.line_info,
-                "line_info_rec_size": LINE_INFO_SIZE,
-                "line_info_cnt": len(linked.line_info) // LINE_INFO_SIZE,
-            }
-    return fields
-
-
-def _attach_target(program: ProgramSpec) -> int:
-    """The id in the kernel's BTF of what the program is for; 0 for kinds that have none."""
+def _attach_target(program: ProgramSpec, types: KernelTypes) -> dict[str, Field]:
+    """The type or function that the program is for, as the kernel's BTF has it, if it has to be."""
     section = find_section(program.section)
-    prefix = section.definition.btf_prefix if section is not None else None
-    if section is None or prefix is None:
-        return 0
-    what = f"program {program.name!r}"
-    if section.definition.attach == "freplace":
-        raise NotSupportedError(what, "purebpf does not replace functions of programs yet")
-    if not program.attach_target:
-        reason = f"{program.section!r} says no target, and the verifier needs one to check it"
-        raise NotSupportedError(what, reason)
-    name = prefix + program.attach_target
-    is_tracepoint = prefix == "btf_trace_"
-    btf = kernel_btf()
-    found = btf.find(name, Kind.TYPEDEF if is_tracepoint else Kind.FUNC)
-    if not found:
-        kind = "tracepoint" if is_tracepoint else "function"
-        reason = (
-            f"this kernel has no {kind} {program.attach_target!r} ({name} is not in {btf.source})"
-        )
-        raise NotSupportedError(what, reason)
-    return found[0]
+    if section is None or section.definition.btf_prefix is None:
+        return {}
+    from purebpf.kernel.attach_target import attach_target
+
+    found = attach_target(program, section.definition, types.modules)
+    return {"attach_btf_id": found.type_id, "attach_btf_obj_fd": found.btf_fd}

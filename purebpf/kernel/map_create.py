@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, BPF_F_NUMA_NODE, bpf_map_type
-from purebpf.errors import KernelError, LinkError
-from purebpf.kernel import cpus, map_errors, map_kinds, privilege
+from purebpf.errors import KernelError, LinkError, NotSupportedError
+from purebpf.kernel import cpus, map_kinds
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
@@ -59,7 +59,14 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
     Raises:
         KernelError: the kernel refused them all; says with which values.
         LinkError: a map-in-map without a template for the inner maps.
+        NotSupportedError: a definition of before libbpf 1.0 with fields that are not known.
     """
+    if spec.extra:
+        raise NotSupportedError(
+            f"map {spec.name!r}",
+            f"its definition goes on behind map_flags, with {spec.extra.hex()}, and purebpf does "
+            "not know what that asks for",
+        )
     spec = fitted(spec)
     with ExitStack() as stack:
         inner_fd = 0
@@ -74,6 +81,8 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
                 if error.errno in _FINAL:
                     break
     assert refused is not None
+    from purebpf.kernel import map_errors
+
     raise map_errors.creation(refused, spec) from None
 
 
@@ -100,9 +109,16 @@ def _create_once(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:
     try:
         return _issue(spec, fields)
     except KernelError as error:
-        if error.errno != errno.EPERM or not privilege.raise_memlock():
+        if error.errno != errno.EPERM or not _lift_memory_limit():
             raise
     return _issue(spec, fields)
+
+
+def _lift_memory_limit() -> bool:
+    """Before Linux 5.11, EPERM may mean RLIMIT_MEMLOCK; whether that was raised."""
+    from purebpf.kernel.privilege import raise_memlock
+
+    return raise_memlock()
 
 
 def _issue(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:

@@ -9,10 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
-from purebpf.btf.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import map_kinds, map_pin
-from purebpf.kernel.map_btf import read_btf
 from purebpf.kernel.map_create import create
 from purebpf.kernel.map_info import MapInfo, read_info
 from purebpf.kernel.map_store import Store
@@ -22,6 +20,7 @@ from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.memory import Memory
 
 if TYPE_CHECKING:
+    from purebpf.btf.parse import Btf
     from purebpf.kernel.readers import Reader
     from purebpf.kernel.record_types import RecordType
 
@@ -211,6 +210,8 @@ class MapHandle:
         found = cls(descriptor)
         if not found.info.btf_id:
             return found
+        from purebpf.kernel.map_btf import read_btf
+
         try:
             btf = read_btf(found.info.btf_id)
         except KernelError:  # no CAP_SYS_ADMIN: the map is of use without types

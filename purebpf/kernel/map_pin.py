@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from purebpf.errors import KernelError
-from purebpf.kernel import map_kinds, privilege
+from purebpf.kernel import map_kinds
 from purebpf.kernel.map_create import fitted
 from purebpf.kernel.map_info import MapInfo
 from purebpf.spec import MapSpec
@@ -47,7 +47,7 @@ def open_pinned(path: str, flags: int = 0) -> Descriptor:
         return bpf.obj_get(path, file_flags=flags)
     except KernelError as error:
         if error.errno == errno.EPERM:
-            raise privilege.explained(error, path, "CAP_BPF") from None
+            raise _explained(error, path, "CAP_BPF") from None
         why = "nothing is pinned there" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, path, why=why) from None
 
@@ -78,9 +78,15 @@ def open_id(map_id: int, flags: int = 0) -> Descriptor:
     except KernelError as error:
         what = f"map {map_id}"
         if error.errno == errno.EPERM:
-            raise privilege.explained(error, what, "CAP_SYS_ADMIN") from None
+            raise _explained(error, what, "CAP_SYS_ADMIN") from None
         why = "there is no map of this id" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, what, why=why) from None
+
+
+def _explained(error: KernelError, what: str, needed: str) -> KernelError:
+    from purebpf.kernel.privilege import explained
+
+    return explained(error, what, needed)
 
 
 def require_map(fd: int, what: str = "") -> None:

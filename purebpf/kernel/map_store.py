@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from purebpf.btf.parse import Btf
-from purebpf.errors import KernelError
-from purebpf.kernel import cpus, map_codecs, map_errors, map_kinds
+from purebpf.kernel import cpus, map_kinds
 from purebpf.kernel.map_batch import Shape
-from purebpf.kernel.map_codecs import Codec
 from purebpf.kernel.map_info import MapInfo
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.element import Elements
+
+if TYPE_CHECKING:
+    from purebpf.btf.parse import Btf
+    from purebpf.errors import KernelError
+    from purebpf.kernel.map_codecs import Codec
 
 __all__ = ["Store"]
 
@@ -58,12 +60,16 @@ class Store:
         Raises:
             FormatError: the type is malformed.
         """
+        from purebpf.kernel import map_codecs
+
         info = self.info
         return map_codecs.key_codec(info.type, info.key_size, self._btf, self._type_ids[0])
 
     @cached_property
     def value(self) -> Codec:
         """The values' codec, as `key`; of tuples for a per-CPU map."""
+        from purebpf.kernel import map_codecs
+
         info = self.info
         return map_codecs.value_codec(
             info.type, info.value_size, self._btf, self._type_ids[1], self._cpus
@@ -76,6 +82,8 @@ class Store:
 
     def failed(self, error: int, verb: str, command: str, detail: str = "") -> KernelError:
         """The error of a refused command: `failed(ENOMEM, "updating", "UPDATE_ELEM", "7")`."""
+        from purebpf.kernel import map_errors
+
         return map_errors.operation(error, verb, f"bpf(BPF_MAP_{command})", self.info, detail)
 
     def key_text(self, raw: bytes | bytearray) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from purebpf.btf.parse import Btf
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.attach import attaches_itself
-from purebpf.kernel.btf import Upload, kernel_btf, upload
+from purebpf.kernel.btf import Upload, upload
 from purebpf.kernel.globals import Globals
+from purebpf.kernel.kernel_types import KernelTypes
 from purebpf.kernel.link import Link
 from purebpf.kernel.load_maps import create_maps, fill_program_arrays
 from purebpf.kernel.load_programs import ProgramLoader
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["Object", "load"]
 
 _PINS = "/sys/fs/bpf"
+_KCONFIG = ".kconfig"
 _Owned = TypeVar("_Owned")
 
 
 def load(
     source: ObjectSpec | Source,
-    btf: Btf | None = None,
+    btf: Btf | str | os.PathLike[str] | None = None,
     *,
+    kconfig: str = "",
     log_level: int = 0,
     pin_path: str | os.PathLike[str] = _PINS,
     maps: Mapping[str, Map] | None = None,
@@ -44,8 +47,10 @@ def load(
 
     Args:
         source: what `purebpf.read_object` gave, or what it takes: a path, bytes, a file.
-        btf: kernel types to match CO-RE relocations against, instead of the running kernel's own
-            (BTFHub). They are only read when a program that is loaded has such relocations.
+        btf: kernel types to match CO-RE relocations against, instead of those of the running
+            kernel and its modules; or the path of a file that has them (BTFHub, a vmlinux).
+        kconfig: lines of a .config, `"CONFIG_HZ=1000"`, that win over this kernel's own for the
+            object's `__kconfig` externs.
         log_level: keep the verifier's log of accepted programs too, in `Program.log`: 1 for the
             path that it followed last, 2 for every instruction, 4 for statistics.
         pin_path: where maps that ask to be pinned by name are, or go.
@@ -58,6 +63,7 @@ def load(
         KernelError: it refused a map, or had no memory or descriptors left.
         FormatError, LinkError, CoreRelocationError, NotSupportedError, OSError: as `read_object`;
             or a program that refers to what this kernel, or purebpf, does not have.
+        SchemaError: a configuration value that its extern's type does not take.
 
     Whatever it raises, nothing stays open.
     """
@@ -70,13 +76,21 @@ def load(
     if spec.byteorder != sys.byteorder:
         reason = f"its code is {spec.byteorder}-endian and this machine is {sys.byteorder}-endian"
         raise NotSupportedError(f"loading {spec.source}", reason)
+    if isinstance(btf, str | os.PathLike):
+        from purebpf.kernel.btf_file import read_btf_file
+
+        btf = read_btf_file(btf)
+    if _KCONFIG in spec.maps:
+        from purebpf.kernel.kconfig import configured
+
+        spec = configured(spec, kconfig)
     with ExitStack() as stack:
-        with _upload(spec) as uploaded:
+        with _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
             created = create_maps(spec, btf_fd, os.fspath(pin_path), stack, maps or {})
             fds = {name: each.fileno() for name, each in created.items()}
-            linker = Linker(spec, lambda: [btf if btf is not None else kernel_btf()])
-            loader = ProgramLoader(spec, uploaded, fds, log_level)
+            linker = Linker(spec, types.core_targets, types.extern)
+            loader = ProgramLoader(spec, uploaded, fds, types, log_level)
             programs = {
                 name: stack.enter_context(loader.load(each, linker.link(name)))
                 for name, each in spec.programs.items()

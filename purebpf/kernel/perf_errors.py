@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
 from purebpf.errors import KernelError
-from purebpf.kernel import cpus, privilege
+from purebpf.kernel import cpus
 from purebpf.syscall import proc
 
 __all__ = ["Request", "explained", "mapping_explained"]
@@ -52,6 +52,8 @@ def mapping_explained(error: KernelError, pages: int) -> KernelError:
 
 
 def _refused(request: Request) -> tuple[str, str]:
+    from purebpf.kernel import privilege
+
     why, fix = privilege.advice(privilege.read_host(), "CAP_PERFMON")
     if fix and request.pid >= 0 and not request.cgroup:
         own = "watch a process of your own with exclude_kernel=1 (kernel.perf_event_paranoid 2)"

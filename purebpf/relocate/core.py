@@ -12,13 +12,15 @@ fail before: programs guard such code by asking whether the field exists.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.abi.instruction import INSN_SIZE
-from purebpf.btf.core import CoreResult
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.relocate.code import Code
 from purebpf.spec import FunctionSpec
+
+if TYPE_CHECKING:
+    from purebpf.btf.core import CoreResult
 
 POISON = 0xBAD2310
 """The helper number of a poisoned instruction, as libbpf spells "bad relo": 195896080."""

@@ -9,16 +9,21 @@ bpf_object__reloc_code), once however often it is called, itself included.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
-from purebpf.btf.core import CoreMatcher, Targets
-from purebpf.errors import FormatError, LinkError, NotSupportedError
+from purebpf.errors import FormatError, LinkError
 from purebpf.relocate.code import Code
 from purebpf.relocate.core import Patched, apply_core
+from purebpf.relocate.externs import Externs, write_extern
 from purebpf.relocate.info import func_info, line_info
 from purebpf.relocate.linked import LinkedProgram, Reference
 from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
+
+if TYPE_CHECKING:
+    from purebpf.btf.core import CoreMatcher, Targets
 
 _OF_FUNCTIONS = (RelocationKind.CALL, RelocationKind.FUNCTION)
 
@@ -38,11 +43,16 @@ class Linker:
         spec: the object.
         targets: BTF to match CO-RE relocations against, vmlinux first. A callable or generator is
             asked for them only when a function that is needed has such relocations.
+        externs: what the kernel says to the object's `__ksym` externs; asked for each that a
+            linked program refers to. By default, none exists.
     """
 
-    def __init__(self, spec: ObjectSpec, targets: Targets) -> None:
+    def __init__(
+        self, spec: ObjectSpec, targets: Targets, externs: Externs = lambda _extern: None
+    ) -> None:
         self._spec = spec
-        self._matcher = CoreMatcher(spec.btf, targets) if spec.btf is not None else None
+        self._externs = externs
+        self._targets = targets
         self._patched: dict[str, Patched] = {}
 
     def link(self, program: str) -> LinkedProgram:
@@ -50,8 +60,8 @@ class Linker:
 
         Raises:
             KeyError: no program has this name.
-            LinkError: a map or function that the object does not define.
-            NotSupportedError: a reference to a kernel symbol, kernel function or kconfig value.
+            LinkError: a map or function that the object does not define; a kernel symbol that
+                the kernel does not have, and that is not weak.
             FormatError: a relocation that does not fit its instruction or its types.
             CoreRelocationError: a CO-RE relocation without a single answer.
         """
@@ -59,7 +69,12 @@ class Linker:
         starts = self._place(program, spec.programs[program].function)
         patched = {key: self._patch(key) for key in starts}
         code = Code(b"".join(function.code for function in patched.values()), spec.byteorder)
-        references = tuple(self._resolve(code, starts))
+        poisoned = {
+            starts[key] + slot: why
+            for key, function in patched.items()
+            for slot, why in function.poisoned.items()
+        }
+        references = tuple(self._resolve(code, starts, poisoned))
         placed = [(start, spec.functions[key]) for key, start in starts.items()]
         return LinkedProgram(
             name=program,
@@ -70,11 +85,7 @@ class Linker:
             functions=starts,
             func_info=func_info(placed, spec.byteorder),
             line_info=line_info(placed, spec.byteorder),
-            poisoned={
-                starts[key] + slot: why
-                for key, function in patched.items()
-                for slot, why in function.poisoned.items()
-            },
+            poisoned=poisoned,
         )
 
     def _place(self, program: str, entry: str) -> dict[str, int]:
@@ -107,13 +118,21 @@ class Linker:
             raise LinkError(self._spec.source, callee, problem)
         return len(self._spec.functions[callee].code) // INSN_SIZE
 
+    @cached_property
+    def _matcher(self) -> CoreMatcher:
+        """Made for the first function that has CO-RE relocations."""
+        from purebpf.btf.core import CoreMatcher
+
+        assert self._spec.btf is not None  # the relocations refer to its types
+        return CoreMatcher(self._spec.btf, self._targets)
+
     def _patch(self, key: str) -> Patched:
         """A function's code after CO-RE."""
         if key not in self._patched:
             function = self._spec.functions[key]
-            if function.core_relocations and self._matcher is None:
+            if function.core_relocations and self._spec.btf is None:
                 raise self._error(function, "has CO-RE relocations, but the object has no BTF")
-            results = [self._matcher.match(r) for r in function.core_relocations if self._matcher]
+            results = [self._matcher.match(each) for each in function.core_relocations]
             self._patched[key] = apply_core(
                 function, results, byteorder=self._spec.byteorder, source=self._spec.source
             )
@@ -122,8 +141,10 @@ class Linker:
     def _error(self, function: FunctionSpec, problem: str) -> FormatError:
         return FormatError(self._spec.source, f"function {function.name}", problem)
 
-    def _resolve(self, code: Code, starts: dict[str, int]) -> Iterator[Reference]:
-        """Write the distances to functions into `code`; the references to maps."""
+    def _resolve(
+        self, code: Code, starts: dict[str, int], poisoned: dict[int, str]
+    ) -> Iterator[Reference]:
+        """Write the distances to functions and the kernel's symbols; the references to maps."""
         for key, start in starts.items():
             function = self._spec.functions[key]
             for relocation in function.relocations:
@@ -131,6 +152,9 @@ class Linker:
                 slot = start + relocation.offset // INSN_SIZE
                 if relocation.kind in _OF_FUNCTIONS:
                     self._point(code, slot, starts[relocation.target], function, relocation)
+                elif relocation.kind is RelocationKind.EXTERN:
+                    if why := self._write_extern(code, slot, function, relocation):
+                        poisoned[slot] = why
                 else:
                     if not code.is_load64(slot):
                         raise self._error(function, f"{relocation} is not for an ld_imm64")
@@ -140,15 +164,28 @@ class Linker:
         """Whether there is such an instruction, and such a target."""
         if relocation.offset % INSN_SIZE or not 0 <= relocation.offset < len(function.code):
             raise self._error(function, f"{relocation} is not at an instruction")
+        what = ""
         if relocation.kind is RelocationKind.EXTERN:
-            raise NotSupportedError(
-                f"{self._spec.source}: extern {relocation.target}",
-                f"{function.name} refers to it, and purebpf does not bind kernel symbols, kernel "
-                "functions and kconfig values yet",
-            )
-        if relocation.kind not in _OF_FUNCTIONS and relocation.target not in self._spec.maps:
-            problem = f"{function.name} needs this map, which is not defined"
+            what = "" if relocation.target in self._spec.externs else "extern"
+        elif relocation.kind not in _OF_FUNCTIONS and relocation.target not in self._spec.maps:
+            what = "map"
+        if what:
+            problem = f"{function.name} needs this {what}, which is not defined"
             raise LinkError(self._spec.source, relocation.target, problem)
+
+    def _write_extern(
+        self, code: Code, slot: int, function: FunctionSpec, relocation: Relocation
+    ) -> str:
+        """Write what the kernel has for an extern; why it is poisoned instead, or ""."""
+        extern = self._spec.externs[relocation.target]
+        found = self._externs(extern)
+        if found is None and not extern.weak:
+            problem = f"{function.name} needs it, this kernel has no such symbol, and it is not"
+            raise LinkError(self._spec.source, extern.name, f"{problem} declared __weak")
+        try:
+            return write_extern(code, slot, extern, found)
+        except ValueError as error:
+            raise self._error(function, f"{relocation}: {error}") from None
 
     def _point(
         self, code: Code, slot: int, target: int, function: FunctionSpec, relocation: Relocation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from purebpf.abi.instruction import PSEUDO_MAP_FD, PSEUDO_MAP_VALUE
@@ -31,8 +30,7 @@ class Reference(NamedTuple):
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedProgram:
+class LinkedProgram(NamedTuple):
     """A program and its subprograms in one piece.
 
     Attributes:
@@ -51,12 +49,15 @@ class LinkedProgram:
     name: str
     source: str
     byteorder: str
-    code: bytes = field(repr=False)
-    references: tuple[Reference, ...] = field(repr=False)
+    code: bytes
+    references: tuple[Reference, ...]
     functions: Mapping[str, int]
-    func_info: bytes = field(repr=False)
-    line_info: bytes = field(repr=False)
+    func_info: bytes
+    line_info: bytes
     poisoned: Mapping[int, str]
+
+    def __repr__(self) -> str:
+        return f"<LinkedProgram {self.name}: {len(self.code) // 8} instructions>"
 
     @property
     def maps(self) -> frozenset[str]:

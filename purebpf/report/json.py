@@ -10,6 +10,7 @@ frames    each distinct address once: kind, address (hex: JSON numbers end at 2^
           reason) and detail
 stacks    weight, comm, pid, tid (where threads are told apart), and user and kernel: indices
           into frames, leaf first; [] no such stack, null it was lost
+cost      run_time_ns and run_cnt: the time spent in the BPF programs, and how often they ran
 loss      expected (null: unknown), seen, missed, one number per cause, and unknown: percent
           of the weighted frames, and the weight of each reason and module
 """
@@ -43,6 +44,7 @@ def _tree(profile: Profile) -> dict[str, Any]:
         "about": profile.about,
         "frames": [_frame(entry) for entry in table],
         "stacks": stacks,
+        "cost": profile.cost,
         "loss": _loss(profile),
     }
 

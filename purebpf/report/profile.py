@@ -59,6 +59,7 @@ class Profile:
         unit: what a weight counts: "samples".
         about: facts about the run by name, for the reader of a file.
         loss: what the numbers do not include, one entry a cause, zero included.
+        cost: what it took to measure, by name: `run_time_ns` and `run_cnt` of the BPF programs.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Profile:
         self.unit = unit
         self.about = dict(about or {})
         self.loss = loss or Loss()
+        self.cost: dict[str, int] = {}
         self._rows: list[Row] = []
 
     def add(self, user: Stack | None, kernel: Stack | None, weight: int, labels: Labels) -> None:

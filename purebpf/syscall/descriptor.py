@@ -8,9 +8,25 @@ import warnings
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Descriptor"]
+__all__ = ["Descriptor", "Fresh"]
 
 _CLOSED = -1
+
+
+class Fresh(int):
+    """The number of a descriptor on its way from the system call to its `Descriptor`.
+
+    A signal handler may raise at any instruction between the two, and most probably does right
+    after the call, which it waited for. The number would be lost with the frame; this one is made
+    by the C code that made the call, and closes itself when it is dropped.
+    """
+
+    taken = False
+
+    def __del__(self) -> None:
+        if self >= 0 and not self.taken:
+            self.taken = True
+            os.close(self)
 
 
 class Descriptor:
@@ -23,6 +39,8 @@ class Descriptor:
     __slots__ = ("__weakref__", "_fd")
 
     def __init__(self, fd: int) -> None:
+        if isinstance(fd, Fresh):
+            fd.taken = True  # nothing is called, and so no handler runs, between this and the next
         self._fd = fd
 
     def fileno(self) -> int:

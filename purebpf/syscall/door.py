@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from purebpf.abi.bpf import bpf_cmd
+from purebpf.syscall.descriptor import Fresh
+
 __all__ = ["Attr", "Door", "KernelDoor", "bpf", "perf_event_open", "replaced"]
 
 _GENERIC = (280, 241)
@@ -29,6 +32,26 @@ _NUMBERS = {
     "ppc64le": (361, 319),
     "s390x": (351, 331),
 }
+
+
+_OPENING = sum(
+    1 << command
+    for command in (
+        bpf_cmd.BPF_MAP_CREATE,
+        bpf_cmd.BPF_PROG_LOAD,
+        bpf_cmd.BPF_OBJ_GET,
+        bpf_cmd.BPF_PROG_GET_FD_BY_ID,
+        bpf_cmd.BPF_MAP_GET_FD_BY_ID,
+        bpf_cmd.BPF_RAW_TRACEPOINT_OPEN,
+        bpf_cmd.BPF_BTF_LOAD,
+        bpf_cmd.BPF_BTF_GET_FD_BY_ID,
+        bpf_cmd.BPF_LINK_CREATE,
+        bpf_cmd.BPF_LINK_GET_FD_BY_ID,
+        bpf_cmd.BPF_ENABLE_STATS,
+        bpf_cmd.BPF_ITER_CREATE,
+    )
+)
+"""The commands that return a descriptor, a bit each."""
 
 
 Attr = ctypes.Array[ctypes.c_char]
@@ -52,18 +75,23 @@ class KernelDoor:
         self._bpf_number, self._perf_number = _NUMBERS.get(os.uname().machine, _GENERIC)
         # Without argtypes ctypes passes an array's address and a small int as they are, which is
         # a quarter faster for a map lookup than converting each argument to a c_long.
-        self._syscall = ctypes.CDLL(None, use_errno=True)["syscall"]
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._syscall = libc["syscall"]
         self._syscall.restype = ctypes.c_long
+        self._opening = libc["syscall"]
+        self._opening.restype = Fresh
 
     def bpf(self, command: int, attr: Attr, size: int) -> int:
         """See `Door`."""
-        result: int = self._syscall(self._bpf_number, command, attr, size)
+        opens = command >= 0 and _OPENING >> command & 1
+        call = self._opening if opens else self._syscall
+        result: int = call(self._bpf_number, command, attr, size)
         return result if result >= 0 else -ctypes.get_errno()
 
     def perf_event_open(self, attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
         """See `Door`."""
         numbers = (self._perf_number, attr, pid, cpu, group, flags)
-        result: int = self._syscall(*map(ctypes.c_long, numbers))
+        result: int = self._opening(*map(ctypes.c_long, numbers))
         return result if result >= 0 else -ctypes.get_errno()
 
 

@@ -62,19 +62,21 @@ class Element:
         self._whole = (key, value, next_key)
         self.key, self.value, self.next_key = key.data, value.data, next_key.data
 
-    def _run(self, command: int, flags: int) -> int:
-        if flags != self._flags:
-            _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
-            self._flags = flags
-        return door.bpf(command, self._attr.array, _SIZE)
+    def _set(self, flags: int) -> None:
+        _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
+        self._flags = flags
 
     def lookup(self, flags: int = 0) -> int:
         """BPF_MAP_LOOKUP_ELEM of `key` into `value`."""
-        return self._run(_LOOKUP, flags)
+        if flags != self._flags:
+            self._set(flags)
+        return door.bpf(_LOOKUP, self._attr.array, _SIZE)
 
     def update(self, flags: int = 0) -> int:
         """BPF_MAP_UPDATE_ELEM of `key` with `value`."""
-        return self._run(_UPDATE, flags)
+        if flags != self._flags:
+            self._set(flags)
+        return door.bpf(_UPDATE, self._attr.array, _SIZE)
 
     def delete(self) -> int:
         """BPF_MAP_DELETE_ELEM of `key`."""
@@ -82,7 +84,9 @@ class Element:
 
     def lookup_and_delete(self, flags: int = 0) -> int:
         """BPF_MAP_LOOKUP_AND_DELETE_ELEM of `key` into `value`."""
-        return self._run(_LOOKUP_AND_DELETE, flags)
+        if flags != self._flags:
+            self._set(flags)
+        return door.bpf(_LOOKUP_AND_DELETE, self._attr.array, _SIZE)
 
     def first(self) -> int:
         """BPF_MAP_GET_NEXT_KEY without a key: the first one into `next_key`."""

@@ -19,13 +19,17 @@ __all__ = [
     "lockdown",
     "maps",
     "mounts",
+    "pmu",
+    "pmu_path",
     "status",
     "sysctl",
     "uid_map",
+    "version_signature",
 ]
 
 PROC = "/proc"
 SYS = "/sys"
+BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
 
@@ -119,6 +123,17 @@ def cpu_list(kind: str) -> str | None:
     return None if text is None else text.strip()
 
 
+def pmu_path(name: str) -> str:
+    """Where sysfs describes a performance unit."""
+    return f"{SYS}/bus/event_source/devices/{name}"
+
+
+def pmu(name: str, attribute: str) -> str | None:
+    """An attribute of a performance unit, as `pmu("kprobe", "type")`; None: there is none."""
+    text = _read(f"{pmu_path(name)}/{attribute}")
+    return None if text is None else text.strip()
+
+
 def lockdown() -> str | None:
     """The lockdown mode in force: "none", "integrity" or "confidentiality"; None: not built in.
 
@@ -128,3 +143,29 @@ def lockdown() -> str | None:
     if text is None:
         return None
     return text.partition("[")[2].partition("]")[0]
+
+
+def kernel_config() -> str | None:
+    """The configuration this kernel was built with, as in .config: its own, or that in /boot.
+
+    None when there is neither /proc/config.gz (CONFIG_IKCONFIG_PROC) nor /boot/config-RELEASE.
+
+    Raises:
+        KernelError: it exists and cannot be read.
+    """
+    path = f"{PROC}/config.gz"
+    try:
+        with open(path, "rb") as file:
+            packed = file.read()
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise KernelError(f"read({path})", error.errno or 0) from None
+        return _read(f"{BOOT}/config-{os.uname().release}")
+    import zlib
+
+    return zlib.decompress(packed, wbits=zlib.MAX_WBITS | 16).decode(errors="surrogateescape")
+
+
+def version_signature() -> str | None:
+    """Ubuntu's own words about what its kernel is: `"Ubuntu 5.4.0-12.15-generic 5.4.8"`."""
+    return _read(f"{PROC}/version_signature")

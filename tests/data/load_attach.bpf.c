@@ -71,8 +71,14 @@ int on_sample(void *ctx)
 	return 0;
 }
 
-SEC("?kprobe/do_nanosleep")
-int on_kprobe(void *ctx)
+SEC("?kprobe/no_such_function")
+int on_probe_of_nothing(void *ctx)
+{
+	return 0;
+}
+
+SEC("?usdt/libc.so.6:libc:setjmp")
+int on_user_probe(void *ctx)
 {
 	return 0;
 }

@@ -117,8 +117,8 @@ def test_a_small_object_never_reads_the_kernels_btf(monkeypatch):
     def unexpected():
         raise AssertionError("read")
 
-    monkeypatch.setattr("purebpf.kernel.object.kernel_btf", unexpected)
-    monkeypatch.setattr("purebpf.kernel.load_programs.kernel_btf", unexpected)
+    monkeypatch.setattr("purebpf.kernel.kernel_types.kernel_btf", unexpected)
+    monkeypatch.setattr("purebpf.kernel.attach_target.kernel_btf", unexpected)
     with purebpf.load(COUNTER) as obj:
         assert obj.programs
 

@@ -26,6 +26,9 @@ class _OpenOptions(ctypes.Structure):
 
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _REFUSAL = b"failed to perform CO-RE relocations"
+_STACK_TRACE = 7
+_TABLES = (1, 2, 5, 6, 7, 9, 10)
+"""Hashes, arrays and stack traces."""
 _said: list[bytes] = []
 
 
@@ -42,6 +45,12 @@ def _library() -> ctypes.CDLL:
     for name, result, arguments in (
         ("bpf_object__open_file", pointer, (ctypes.c_char_p, pointer)),
         ("bpf_object__next_program", pointer, (pointer, pointer)),
+        ("bpf_object__next_map", pointer, (pointer, pointer)),
+        ("bpf_map__type", ctypes.c_int, (pointer,)),
+        ("bpf_map__max_entries", ctypes.c_uint32, (pointer,)),
+        ("bpf_map__set_max_entries", ctypes.c_int, (pointer, ctypes.c_uint32)),
+        ("bpf_map__value_size", ctypes.c_uint32, (pointer,)),
+        ("bpf_map__set_value_size", ctypes.c_int, (pointer, ctypes.c_uint32)),
         ("bpf_object__load", ctypes.c_int, (pointer,)),
         ("bpf_object__close", None, (pointer,)),
         ("bpf_program__name", ctypes.c_char_p, (pointer,)),
@@ -83,6 +92,7 @@ def relocate(path: Path, btf: Path | None = None) -> Mapping[str, bytes]:
     library = _library()
     _said.clear()
     with _opened(path, btf) as opened:
+        _complete_maps(opened)
         before = {name: _instructions(program) for name, program in _programs(opened)}
         status = library.bpf_object__load(opened)
         after = {name: _instructions(program) for name, program in _programs(opened)}
@@ -90,6 +100,19 @@ def relocate(path: Path, btf: Path | None = None) -> Mapping[str, bytes]:
         if refused or (status and before == after):
             raise OSError(-status, f"libbpf does not relocate {path.name}")
         return after
+
+
+def _complete_maps(opened: int) -> None:
+    """Sizes for the maps that the user of an object is meant to give them."""
+    library = _library()
+    found = library.bpf_object__next_map(opened, None)
+    while found:
+        kind = library.bpf_map__type(found)
+        if kind == _STACK_TRACE and not library.bpf_map__value_size(found):
+            library.bpf_map__set_value_size(found, 8)
+        if kind in _TABLES and not library.bpf_map__max_entries(found):
+            library.bpf_map__set_max_entries(found, 1)
+        found = library.bpf_object__next_map(opened, found)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def test_the_same_bytes_make_equal_specs(spec: ObjectSpec) -> None:
 
 def test_specs_are_frozen(spec: ObjectSpec) -> None:
     for frozen in (spec, spec.maps[".data"], spec.programs["use_everything"]):
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        with pytest.raises(AttributeError):
             frozen.name = "other"  # type: ignore[misc]
 
 

@@ -22,7 +22,19 @@ _MODULES: dict[int, str] = {
     bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT: "tracepoint",
     bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT: "raw_tracepoint",
     bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE: "raw_tracepoint",
+    bpf_prog_type.BPF_PROG_TYPE_TRACING: "tracing",
+    bpf_prog_type.BPF_PROG_TYPE_LSM: "tracing",
+    bpf_prog_type.BPF_PROG_TYPE_KPROBE: "kprobe",
 }
+_BY_ATTACH_TYPE: dict[int, str] = {
+    bpf_attach_type.BPF_TRACE_ITER: "iterator",
+    bpf_attach_type.BPF_TRACE_KPROBE_MULTI: "kprobe_multi",
+    bpf_attach_type.BPF_TRACE_KPROBE_SESSION: "kprobe_multi",
+    bpf_attach_type.BPF_TRACE_UPROBE_MULTI: "uprobe_multi",
+    bpf_attach_type.BPF_TRACE_UPROBE_SESSION: "uprobe_multi",
+}
+_NOT_YET = frozenset({"usdt", "cgroup", "tracing_multi"})
+"""Ways to attach, of section names, to which the tables above do not apply."""
 
 _TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
 
@@ -52,10 +64,13 @@ def attaches_itself(program: Program) -> bool:
 
 
 def _module(program: Program) -> str | None:
-    if program.type == bpf_prog_type.BPF_PROG_TYPE_TRACING:
-        is_tracepoint = program.attach_type == bpf_attach_type.BPF_TRACE_RAW_TP
-        return "btf_tracepoint" if is_tracepoint else None
-    return _MODULES.get(program.type)
+    section = find_section(program.section)
+    way = section.definition.attach if section is not None else ""
+    if way in _NOT_YET:
+        return None
+    if way == "uprobe":
+        return way
+    return _BY_ATTACH_TYPE.get(program.attach_type) or _MODULES.get(program.type)
 
 
 def _why_not(program: Program) -> str:

@@ -17,7 +17,7 @@ from purebpf.syscall.descriptor import Descriptor
 if TYPE_CHECKING:
     from purebpf.kernel.features import Feature
 
-__all__ = ["attach", "link_to_event", "refused"]
+__all__ = ["attach", "link_to_event", "owning_link", "refused"]
 
 
 def attach(program: Program, target: Event | None, *, cookie: int = 0, enable: bool = True) -> Link:
@@ -75,6 +75,30 @@ def link_to_event(
             raise NotSupportedError("a cookie for a perf event", str(known)) from None
         return None
     return Link(what, link=link, event=owned)
+
+
+def owning_link(program: Program, event: Event, what: str, *, cookie: int) -> Link:
+    """A link that ends with `event`, a probe or tracepoint opened for this program alone.
+
+    The event is the link's, and is closed when there is none. Before Linux 5.15 the program is
+    merely set on the event.
+
+    Raises:
+        AttachError, NotSupportedError: as `attach`.
+        ValueError: the program is closed.
+    """
+    try:
+        link = link_to_event(program, event, what, cookie=cookie, owned=event)
+        if link is None:
+            perf_event.set_bpf(event.fileno(), program.fileno())
+            link = Link(what, event=event)
+    except KernelError as error:
+        event.close()
+        raise error if isinstance(error, AttachError) else refused(error, what) from None
+    except BaseException:
+        event.close()
+        raise
+    return link
 
 
 def _kernel_has_links() -> Feature:

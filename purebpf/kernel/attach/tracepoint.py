@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 
 from purebpf.errors import AttachError, KernelError
-from purebpf.kernel.attach.perf_event import link_to_event, refused
+from purebpf.kernel.attach.perf_event import owning_link
 from purebpf.kernel.link import Link
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.program import Program
-from purebpf.syscall import perf_event, tracefs
+from purebpf.syscall import tracefs
 
 __all__ = ["attach"]
 
@@ -36,19 +36,7 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     if not category or not name or "/" in name:
         raise ValueError(f"{where!r} is no tracepoint: that is 'category/name'")
     what = f"program {program.name!r} on tracepoint {category}/{name}"
-    event = _opened(category, name, what)
-    try:
-        link = link_to_event(program, event, what, cookie=cookie, owned=event)
-        if link is None:
-            perf_event.set_bpf(event.fileno(), program.fileno())
-            link = Link(what, event=event)
-    except KernelError as error:
-        event.close()
-        raise error if isinstance(error, AttachError) else refused(error, what) from None
-    except BaseException:
-        event.close()
-        raise
-    return link
+    return owning_link(program, _opened(category, name, what), what, cookie=cookie)
 
 
 def _opened(category: str, name: str, what: str) -> PerfEvent:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.abi.bpf import bpf_core_relo_kind
+from purebpf.abi.bpf import BPF_F_MMAPABLE, BPF_F_RDONLY_PROG, bpf_core_relo_kind
 from purebpf.btf.types import Datasec, Func, FuncProto, Kind, Linkage, Struct, Var
 from purebpf.elf import read_object
 from purebpf.elf.btf_ext import read_btf_ext
-from purebpf.errors import FormatError, LinkError
+from purebpf.errors import FormatError, LinkError, SchemaError
 from purebpf.spec import ExternSpec, ObjectSpec, RelocationKind
 from tests.support.elf_builder import ElfBuilder
 
@@ -87,14 +87,45 @@ def test_externs_keep_the_type_they_were_declared_with(externs: ObjectSpec) -> N
     assert isinstance(lock, ExternSpec)
 
 
-def test_references_to_externs(externs: ObjectSpec) -> None:
+def test_references_to_kernel_symbols(externs: ObjectSpec) -> None:
     found = [
         relocation.target
         for relocation in externs.functions["use_externs"].relocations
         if relocation.kind is RelocationKind.EXTERN
     ]
-    assert set(found) == set(externs.externs)
-    assert not any(not spec.section for spec in externs.maps.values())
+    symbols = {name for name, extern in externs.externs.items() if extern.section == ".ksyms"}
+    assert set(found) == symbols
+
+
+def test_configuration_values_are_a_map_of_constants(externs: ObjectSpec) -> None:
+    values = externs.maps[".kconfig"]
+    assert (values.type, values.key_size, values.value_size, values.max_entries) == (2, 4, 23, 1)
+    assert values.flags == BPF_F_RDONLY_PROG | BPF_F_MMAPABLE
+    assert values.frozen
+    assert values.contents == bytes(23)
+    assert externs.btf is not None
+    assert externs.btf.name(values.value_type_id) == ".kconfig"
+
+
+def test_references_to_configuration_values_are_places_in_that_map(externs: ObjectSpec) -> None:
+    places = {
+        relocation.addend
+        for relocation in externs.functions["use_externs"].relocations
+        if relocation.target == ".kconfig"
+    }
+    values = [each for each in externs.variables.values() if each.map == ".kconfig"]
+    assert {each.name: (each.offset, each.size) for each in values} == {
+        "CONFIG_HZ": (0, 8),
+        "LINUX_KERNEL_VERSION": (8, 4),
+        "CONFIG_BPF_SYSCALL": (12, 1),
+        "CONFIG_DEFAULT_HOSTNAME": (13, 10),
+    }
+    assert places == {each.offset for each in values}
+
+
+def test_configuration_values_cannot_be_set_like_globals(externs: ObjectSpec) -> None:
+    with pytest.raises(SchemaError, match=r"CONFIG_HZ is a configuration value .*kconfig="):
+        externs.set(CONFIG_HZ=1000)
 
 
 def test_ksyms_are_variables_the_kernel_takes(externs: ObjectSpec) -> None:

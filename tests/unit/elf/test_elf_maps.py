@@ -9,7 +9,7 @@ import pytest
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.types import Struct
 from purebpf.elf import read_object
-from purebpf.errors import FormatError, NotSupportedError
+from purebpf.errors import FormatError
 from purebpf.spec import MapSpec, ObjectSpec, RelocationKind
 
 DATA = Path(__file__).parents[2] / "data"
@@ -92,8 +92,3 @@ def test_definitions_that_cannot_be_meant(name: str, place: str, problem: str) -
         read_object(DATA / f"{name}.bpf.o")
     assert caught.value.where == place
     assert problem in caught.value.problem
-
-
-def test_maps_without_btf_are_refused_by_name() -> None:
-    with pytest.raises(NotSupportedError, match=r"section 'maps': maps without BTF"):
-        read_object(DATA / "elf_bad_legacy_maps.bpf.o")

@@ -11,7 +11,7 @@ import pytest
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.abi.instruction import CALL, EXIT, LD_IMM64, Instruction, pack, unpack
 from purebpf.btf.parse import Btf
-from purebpf.errors import CoreRelocationError, FormatError, LinkError, NotSupportedError
+from purebpf.errors import CoreRelocationError, FormatError, LinkError
 from purebpf.relocate import Linker, Reference, link
 from purebpf.spec import (
     CoreRelocation,
@@ -184,12 +184,6 @@ def test_references_to_nothing_are_refused() -> None:
         link(spec_of(function("MAIN", ("call", "sub"))), "MAIN", [])
     with pytest.raises(KeyError):
         link(spec_of(function("MAIN", 1)), "OTHER", [])
-
-
-def test_externs_are_refused_in_one_sentence() -> None:
-    spec = spec_of(function("MAIN", ("extern", "bpf_task_acquire")))
-    with pytest.raises(NotSupportedError, match="extern bpf_task_acquire: MAIN refers to it"):
-        link(spec, "MAIN", [])
 
 
 def test_externs_of_other_programs_do_not_matter() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from purebpf.syscall import proc
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(proc, "PROC", str(tmp_path / "proc"))
     monkeypatch.setattr(proc, "SYS", str(tmp_path / "sys"))
+    monkeypatch.setattr(proc, "BOOT", str(tmp_path / "boot"))
     return tmp_path
 
 
@@ -100,3 +102,17 @@ def test_this_very_process():
     assert status is not None
     assert int(status["Pid"]) == os.getpid()
     assert "libc" in (proc.maps("self") or "")
+
+
+def test_the_configuration_is_the_kernels_own_or_that_in_boot(root):
+    assert proc.kernel_config() is None
+    put(root / f"boot/config-{os.uname().release}", b"CONFIG_HZ=100\n")
+    assert proc.kernel_config() == "CONFIG_HZ=100\n"
+    put(root / "proc/config.gz", gzip.compress(b"CONFIG_HZ=250\n"))
+    assert proc.kernel_config() == "CONFIG_HZ=250\n"
+
+
+def test_a_performance_unit_and_one_that_is_not_there(root):
+    put(root / "sys/bus/event_source/devices/kprobe/format/retprobe", b"config:0\n")
+    assert proc.pmu("kprobe", "format/retprobe") == "config:0"
+    assert proc.pmu("uprobe", "type") is None

@@ -1,0 +1,90 @@
+"""Maps of before libbpf 1.0: records of numbers in a section `maps`, one a map, without BTF.
+
+`struct bpf_map_def` has five fields; iproute2's `struct bpf_elf_map` and others go on behind them.
+All maps of a section have the same size, which nothing says: it is the section's, shared out among
+its symbols. What follows the five fields is kept, so that who creates the map can refuse what it
+does not know (cilium/ebpf's rule); zeros ask for nothing.
+
+The types of keys and values may be in BTF all the same: `BPF_ANNOTATE_KV_PAIR(name, key, value)`
+defined a `struct ____btf_map_name` with members of these types.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import Kind, Struct
+from purebpf.elf.container import STB_LOCAL, STT_SECTION, ElfObject, Section, Symbol
+from purebpf.errors import FormatError
+from purebpf.spec import MapSpec
+
+__all__ = ["read_legacy_maps"]
+
+_SECTION = "maps"
+_FIELDS = 5
+_LEAST = 16
+"""Bytes without map_flags, which came with Linux 4.6."""
+_KNOWN = 4 * _FIELDS
+_ANNOTATION = "____btf_map_"
+
+
+def read_legacy_maps(elf: ElfObject, btf: Btf | None) -> Iterator[tuple[int, int, MapSpec]]:
+    """The maps of sections `maps` and `maps/...`: section number, offset, map.
+
+    Raises:
+        FormatError: definitions that do not share their section evenly, or are static.
+    """
+    for section in elf.sections:
+        if section.size and (section.name == _SECTION or section.name.startswith(f"{_SECTION}/")):
+            for symbol, data in _definitions(elf, section):
+                yield section.number, symbol.value, _map(elf, symbol.name, data, btf)
+
+
+def _definitions(elf: ElfObject, section: Section) -> Iterator[tuple[Symbol, bytes]]:
+    """Each map's symbol and bytes, by rising offset."""
+    symbols = sorted(
+        (s for s in elf.symbols if s.section == section.number and s.type != STT_SECTION),
+        key=lambda symbol: symbol.value,
+    )
+    size, rest = divmod(section.size, len(symbols) or 1)
+    if not symbols or rest or size < _LEAST:
+        problem = f"{section.size} bytes do not make {len(symbols)} maps of the same size"
+        raise elf.error(f"section {section.name}", problem)
+    contents = bytes(elf.contents(section))
+    for number, symbol in enumerate(symbols):
+        if symbol.binding == STB_LOCAL:
+            raise elf.error(f"map {symbol.name}", "is static; maps are global variables")
+        if symbol.value != number * size:
+            problem = f"is at {symbol.value}, where maps are {size} bytes apart"
+            raise elf.error(f"map {symbol.name}", problem)
+        yield symbol, contents[symbol.value : symbol.value + size]
+
+
+def _map(elf: ElfObject, name: str, data: bytes, btf: Btf | None) -> MapSpec:
+    layout = f"{elf.prefix}{_FIELDS}I"
+    kind, key_size, value_size, entries, flags = struct.unpack_from(
+        layout, data.ljust(_KNOWN, b"\0")
+    )
+    extra = data[_KNOWN:] if any(data[_KNOWN:]) else b""
+    spec = MapSpec(name, kind, key_size, value_size, entries, flags, extra=extra)
+    if btf is None:
+        return spec
+    key, value = _annotated(btf, spec)
+    return spec._replace(key_type_id=key, value_type_id=value)
+
+
+def _annotated(btf: Btf, spec: MapSpec) -> tuple[int, int]:
+    """The types of a map's key and value, if BTF has some of the right sizes; else (0, 0)."""
+    for type_id in btf.find(f"{_ANNOTATION}{spec.name}", Kind.STRUCT):
+        found = btf.type(type_id)
+        if isinstance(found, Struct) and len(found.members) == 2:
+            key, value = (member.type_id for member in found.members)
+            try:
+                sizes = btf.sizeof(key), btf.sizeof(value)
+            except FormatError:  # a member without a size is no map's
+                continue
+            if sizes == (spec.key_size, spec.value_size):
+                return key, value
+    return 0, 0

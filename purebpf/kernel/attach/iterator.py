@@ -1,0 +1,110 @@
+"""Attach a BPF iterator: a program that the kernel runs over its tasks, maps, sockets... when read.
+
+Linux 5.8; over one map's elements 5.9, over one task 6.1, over cgroups 6.1 (bpf_iter.rst).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from purebpf.abi.bpf import bpf_attach_type
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.link import Link
+from purebpf.kernel.map import Map
+from purebpf.kernel.perf_attr import directory
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf
+from purebpf.syscall.command import Field
+
+__all__ = ["IteratorLink", "attach"]
+
+_ORDERS = {
+    "self": 1,
+    "descendants": 2,
+    "descendants_post": 3,
+    "ancestors": 4,
+}
+"""enum bpf_cgroup_iter_order."""
+
+
+class IteratorLink(Link):
+    """An iterator that can be read, as often as wanted: each `open()` starts from the beginning."""
+
+    def open_file(self) -> BinaryIO:
+        """What the program writes, as a file; the program runs while it is read.
+
+        Raises:
+            ValueError: the link is closed.
+            KernelError: EINVAL, the link is no iterator's.
+        """
+        return os.fdopen(bpf.iter_create(self.fileno()).detach(), "rb")
+
+    def read(self) -> bytes:
+        """Everything the program writes, once.
+
+        Raises:
+            ValueError, KernelError: as `open_file`.
+            OSError: what the program made of it: EAGAIN when it asked to stop.
+        """
+        with self.open_file() as file:
+            return file.read()
+
+
+def attach(
+    program: Program,
+    target: None = None,
+    *,
+    map: Map | None = None,  # noqa: A002 - the kernel's word
+    pid: int = 0,
+    tid: int = 0,
+    cgroup: str | None = None,
+    order: str = "self",
+) -> IteratorLink:
+    """Make `program` readable.
+
+    Args:
+        program: what runs for each object; its section says which kind: `SEC("iter/task")`.
+        target: there is none.
+        map: the map whose elements it runs over (`iter/bpf_map_elem`, `iter/sockmap`).
+        pid: only the threads of this process (`iter/task`, `task_file`, `task_vma`).
+        tid: only this thread.
+        cgroup: where in the cgroup file system it starts (`iter/cgroup`).
+        order: and where it goes: "self", "descendants" (before their children),
+            "descendants_post" (after them), "ancestors".
+
+    Raises:
+        TypeError: a target, or more than one thing to run over.
+        ValueError: an unknown order; the program is closed.
+        KernelError: there is no such cgroup.
+        AttachError: the kernel refused: EINVAL, the kind of iterator needs another option.
+    """
+    if (
+        target is not None
+        or sum(map_or_id not in (None, 0) for map_or_id in (map, pid, tid, cgroup)) > 1
+    ):
+        raise TypeError(f"program {program.name!r} takes one of map=, pid=, tid= and cgroup=")
+    if order not in _ORDERS:
+        raise ValueError(f"no order {order!r}; there are {', '.join(_ORDERS)}")
+    what = f"iterator {program.name!r} over {program.target}"
+    fields: dict[str, Field] = {}
+    with ExitStack() as stack:
+        if map is not None:
+            fields["iter_info"] = struct.pack("=Ixxxxxxxxxxxx", map.fileno())
+        elif cgroup is not None:
+            place = stack.enter_context(directory(cgroup)).fileno()
+            fields["iter_info"] = struct.pack("=IIQ", _ORDERS[order], place, 0)
+        elif pid or tid:
+            fields["iter_info"] = struct.pack("=IIIxxxx", tid, pid, 0)
+        if info := fields.get("iter_info"):
+            assert isinstance(info, bytes)
+            fields["iter_info_len"] = len(info)
+        try:
+            made = bpf.link_create(
+                bpf_attach_type.BPF_TRACE_ITER, prog_fd=program.fileno(), **fields
+            )
+        except KernelError as error:
+            raise AttachError(error.call, error.errno or 0, what) from None
+    return IteratorLink(what, link=made)

@@ -1,0 +1,69 @@
+"""Attach to a function of the kernel, or any instruction of it, through the kprobe PMU."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+from purebpf.abi.sections import find_section
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.link import Link
+from purebpf.kernel.probe_event import Probe, open_probe, syscall_function
+from purebpf.kernel.program import Program
+
+__all__ = ["attach"]
+
+_PLACE = re.compile(r"([A-Za-z_.$][\w.$]*)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
+_WHY = {
+    errno.ENOENT: "this kernel has no such function, or it may not be probed",
+    errno.EINVAL: "nothing can be probed there: the function is on the kernel's list of those that "
+    "must not be, or the offset is not the start of an instruction",
+    errno.EADDRNOTAVAIL: "several functions of this kernel have that name",
+    errno.EILSEQ: "the offset is not the start of an instruction",
+    errno.EBUSY: "something else patches that instruction",
+}
+
+
+def attach(
+    program: Program, target: str | None = None, *, returns: bool | None = None, cookie: int = 0
+) -> Link:
+    """Run `program` when a function of the kernel is entered, or returns.
+
+    Args:
+        program: a kprobe program.
+        target: `"vfs_read"`, `"vfs_read+0x10"`; for `SEC("ksyscall")` a system call, `"openat"`,
+            whose function is found. Without it, the one that the program's section names.
+        returns: at the function's return; by default as the section says (`kretprobe`).
+        cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: a target that is neither; the program is closed.
+        AttachError: ENOENT, EINVAL, EADDRNOTAVAIL: nothing can be probed there.
+        NotSupportedError: a kernel without kprobes; a cookie, and a kernel that has none.
+    """
+    where = target or program.target
+    if not where:
+        raise TypeError(f"program {program.name!r}: which function of the kernel?")
+    found = _PLACE.fullmatch(where)
+    if found is None:
+        raise ValueError(f"{where!r} is no place in the kernel: that is 'function' or 'function+8'")
+    section = find_section(program.section)
+    prefix = section.definition.prefix if section is not None else "kprobe"
+    name, offset = found[1], int(found[2] or "0", 0)
+    if prefix.endswith("syscall"):
+        name = syscall_function(name)
+    at_return = prefix.startswith("kret") if returns is None else returns
+    moment = "return of" if at_return else "entry to"
+    what = f"program {program.name!r} on {moment} kernel function {name}" + f"+{offset:#x}" * bool(
+        offset
+    )
+    try:
+        event = open_probe(Probe("kprobe", os.fsencode(name), offset, at_return))
+    except KernelError as error:
+        number = error.errno or 0
+        why = _WHY.get(number, error.why)
+        raise AttachError(error.call, number, what, why=why, fix=error.fix) from None
+    return owning_link(program, event, what, cookie=cookie)

@@ -1,0 +1,124 @@
+"""Attach to many functions of the kernel at once: `kprobe.multi` (Linux 5.18), sessions (6.10).
+
+Through fprobe, one link for all: thousands of functions in the time that a few kprobes take.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from array import array
+from collections.abc import Iterable
+
+from purebpf.abi.sections import find_section
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf, tracefs
+from purebpf.syscall.buffer import Buffer
+
+__all__ = ["attach"]
+
+_RETURN = 1  # BPF_F_KPROBE_MULTI_RETURN
+_KALLSYMS = "/proc/kallsyms"
+_AVAILABLE = "available_filter_functions"
+
+
+def attach(
+    program: Program,
+    target: str | Iterable[str] | None = None,
+    *,
+    returns: bool | None = None,
+    cookie: int = 0,
+) -> Link:
+    """Run `program` when any of the matching functions of the kernel is entered, or returns.
+
+    Args:
+        program: a `kprobe.multi`, `kretprobe.multi` or `kprobe.session` program.
+        target: a pattern with `*` and `?`, `"vfs_*"`, of which those that can be traced are taken;
+            or names, each of which must be. Without it, what the program's section says.
+        returns: at the return; by default as the section says. A session has both.
+        cookie: what bpf_get_attach_cookie() returns, at each of them.
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: the program is closed.
+        AttachError: ENOENT, no function matches; ESRCH, one of the names is none that can be
+            traced; EOPNOTSUPP, a kernel without fprobe.
+        NotSupportedError: a pattern, and no tracefs, or addresses that may not be seen.
+    """
+    where = target or program.target
+    if not where:
+        raise TypeError(f"program {program.name!r}: which functions of the kernel?")
+    section = find_section(program.section)
+    prefix = section.definition.prefix if section is not None else ""
+    at_return = prefix.startswith("kret") if returns is None else returns
+    what = f"program {program.name!r} on kernel functions {where}"
+    memory: Buffer | None = None  # what pointers lead to, kept until the call is over
+    if isinstance(where, str) and set(where) & set("*?"):
+        places = matching(where)
+        if not places:
+            why = f"no function that can be traced matches {where!r}"
+            raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
+        field, pointers = "kprobe_multi_addrs", array("Q", places)
+    else:
+        field = "kprobe_multi_syms"
+        memory, pointers = _c_strings([where] if isinstance(where, str) else where)
+    count = len(pointers)
+    try:
+        return Link(
+            f"{what} ({count} functions)",
+            link=bpf.link_create(
+                program.attach_type,
+                prog_fd=program.fileno(),
+                kprobe_multi_flags=_RETURN if at_return else 0,
+                kprobe_multi_cnt=count,
+                kprobe_multi_cookies=array("Q", [cookie] * count).tobytes() if cookie else None,
+                **{field: pointers.tobytes()},
+            ),
+        )
+    except KernelError as error:
+        number = error.errno or 0
+        why = {
+            errno.EOPNOTSUPP: "this kernel has no fprobe (CONFIG_FPROBE, Linux 5.18)",
+            errno.EINVAL: "this kernel does not know the kind, or one function cannot be traced",
+            errno.ESRCH: "not every one of them is a function that can be traced",
+        }.get(number, "")
+        raise AttachError(error.call, number, what, why=why) from None
+    finally:
+        del memory
+
+
+def _c_strings(names: Iterable[str]) -> tuple[Buffer, array[int]]:
+    """The memory of C strings, and a pointer to each."""
+    encoded = [name.encode() + b"\0" for name in names]
+    memory = Buffer(b"".join(encoded))
+    pointers, at = array("Q"), memory.address
+    for each in encoded:
+        pointers.append(at)
+        at += len(each)
+    return memory, pointers
+
+
+def matching(pattern: str) -> list[int]:
+    """The addresses of the functions that match a pattern and can be traced, each once.
+
+    Raises:
+        NotSupportedError: no tracefs, or the kernel shows no addresses.
+        KernelError: EACCES, tracefs or kallsyms may not be read.
+    """
+    traceable = {line.split(" ", 1)[0] for line in tracefs.read(_AVAILABLE).splitlines()}
+    line = re.compile(rb"^([0-9a-f]+) [tTwW] (%b)(?:\t.*)?$" % _regex(pattern), re.MULTILINE)
+    with open(_KALLSYMS, "rb") as file:
+        found = [(int(m[1], 16), m[2].decode()) for m in line.finditer(file.read())]
+    places = sorted({address for address, name in found if name in traceable})
+    if places and not places[-1]:
+        reason = f"{_KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG"
+        raise NotSupportedError(f"kernel functions {pattern}", reason)
+    return places
+
+
+def _regex(pattern: str) -> bytes:
+    """A pattern as a regular expression over one name."""
+    wild = {"*": r"\S*", "?": r"\S"}
+    return "".join(wild.get(char) or re.escape(char) for char in pattern).encode()

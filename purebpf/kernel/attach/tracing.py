@@ -1,0 +1,66 @@
+"""Attach what was loaded for one place: `tp_btf`, `fentry`, `fexit`, `fmod_ret`, `lsm`.
+
+The place was chosen at load, when the verifier checked the program against it. Linux 5.5
+(tracepoints, fentry, fexit), 5.7 (fmod_ret, LSM).
+"""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.abi.bpf import bpf_attach_type
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf
+
+__all__ = ["attach"]
+
+_ENOTSUPP = 524
+_PLACES: dict[int, str] = {
+    bpf_attach_type.BPF_TRACE_RAW_TP: "BTF tracepoint",
+    bpf_attach_type.BPF_TRACE_FENTRY: "the start of",
+    bpf_attach_type.BPF_TRACE_FEXIT: "the end of",
+    bpf_attach_type.BPF_MODIFY_RETURN: "the return value of",
+    bpf_attach_type.BPF_LSM_MAC: "LSM hook",
+}
+_WHY: dict[int, str] = {
+    errno.EBUSY: "the kernel's own tracing holds the function, or another program replaces it",
+    errno.E2BIG: "too many programs are attached to the function (the kernel takes 38)",
+    errno.ENOENT: "this kernel has no such tracepoint; the name is without the category",
+    errno.EINVAL: "the function can no longer be patched, or may not have such programs",
+    _ENOTSUPP: "this kernel has no trampolines on this machine (CONFIG_DYNAMIC_FTRACE, the JIT)",
+}
+
+
+def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
+    """Run `program` whenever its tracepoint, function or hook is passed.
+
+    It was loaded for one place: there is no other `target`. `cookie` is what
+    bpf_get_attach_cookie() returns (Linux 5.19; 6.10 for tracepoints).
+
+    Raises:
+        TypeError: a target.
+        ValueError: the program is closed.
+        AttachError: the kernel refused.
+        NotSupportedError: a cookie, and a kernel that has none.
+    """
+    if target is not None:
+        raise TypeError(f"program {program.name!r} can only go where it was loaded for")
+    what = f"program {program.name!r} on {_PLACES.get(program.attach_type, '')} {program.target}"
+    try:
+        if not cookie:
+            return Link(what, link=bpf.raw_tracepoint_open(program.fileno()))
+        return Link(
+            what,
+            link=bpf.link_create(
+                program.attach_type, prog_fd=program.fileno(), tracing_cookie=cookie
+            ),
+        )
+    except KernelError as error:
+        number = error.errno or 0
+        if cookie and number in (errno.EINVAL, errno.E2BIG):
+            feature = f"a cookie for {program.name!r}"
+            since = "Linux 5.19 has them for functions, 6.10 for tracepoints"
+            raise NotSupportedError(feature, f"{error}; {since}") from None
+        raise AttachError(error.call, number, what, why=_WHY.get(number, "")) from None

@@ -1,0 +1,71 @@
+"""Kernel symbols into instructions.
+
+A variable declared with a type is referred to by its id in the kernel's BTF, which the verifier
+turns into its address (a per-CPU one's into an offset, for bpf_this_cpu_ptr); one declared as
+`void` by the address itself, which the verifier knows nothing about. A kernel function is called
+by its id, and may also be referred to, to ask whether it exists. A module has ids of its own: its
+variables come with a descriptor of its BTF, its functions with a place in `fd_array`.
+
+What does not exist, and may, is the address 0; a call of it is poisoned, since a program that may
+call it has asked for that address first.
+Source: bpf_object__relocate_data() of libbpf; kernel 5.10 (variables), 5.13 (functions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from purebpf.abi.instruction import CALL, PSEUDO_BTF_ID, PSEUDO_KFUNC_CALL
+from purebpf.relocate.code import Code
+from purebpf.spec import ExternSpec
+
+__all__ = ["POISONED_KFUNC", "Externs", "Found", "write_extern"]
+
+POISONED_KFUNC = 2002000000
+"""The helper number that a call of a missing kernel function becomes, as in libbpf."""
+
+
+class Found(NamedTuple):
+    """What a kernel has for an extern.
+
+    Attributes:
+        address: of an untyped symbol.
+        type_id: of the VAR or FUNC, or 0 for an untyped symbol.
+        btf_fd: a descriptor of the BTF that has it: 0 is vmlinux's.
+        slot: the place of that descriptor in `fd_array`: 0 is vmlinux's.
+    """
+
+    address: int = 0
+    type_id: int = 0
+    btf_fd: int = 0
+    slot: int = 0
+
+
+Externs = Callable[[ExternSpec], Found | None]
+"""Says what a kernel has for an extern, or None."""
+
+
+def write_extern(code: Code, slot: int, extern: ExternSpec, found: Found | None) -> str:
+    """Make the instruction at `slot` refer to what was found; why it was poisoned, or "".
+
+    Raises:
+        ValueError: the instruction is neither a call nor an ld_imm64.
+    """
+    if code.opcode(slot) == CALL:
+        if found is not None:
+            code.set_source(slot, PSEUDO_KFUNC_CALL)
+            code.set_offset(slot, found.slot)
+            code.set_immediate(slot, found.type_id)
+            return ""
+        code.replace_by_call(slot, POISONED_KFUNC)
+        return f"it calls {extern.name}(), a kernel function that this kernel does not have"
+    if not code.is_load64(slot):
+        raise ValueError("is neither for a call nor for an ld_imm64")
+    if found is not None and found.type_id:
+        code.set_source(slot, PSEUDO_BTF_ID)
+        code.set_immediate(slot, found.type_id)
+        code.set_immediate(slot + 1, found.btf_fd)
+    else:
+        code.set_load64(slot, found.address if found is not None else 0)
+    return ""

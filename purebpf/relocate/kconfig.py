@@ -1,0 +1,150 @@
+"""Configuration values: lines of a kernel's .config into the map that `__kconfig` externs are in.
+
+`CONFIG_HZ=250` gives an integer its value, `=y`, `=m` and `=n` a bool, a char or an enum
+libbpf_tristate, and `="text"` an array of char, cut to its size. What an extern of each type
+takes, and what is an error, is what libbpf decides (bpf_object__process_kconfig_line).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import Array, Enum, Enum64, Int
+from purebpf.errors import NotSupportedError, SchemaError
+from purebpf.spec import ObjectSpec, VariableSpec
+
+__all__ = ["KCONFIG", "PREFIX", "settings", "with_values"]
+
+KCONFIG = ".kconfig"
+PREFIX = "CONFIG_"
+_TRISTATE = "libbpf_tristate"
+_LINE = re.compile(r"^(CONFIG_\w+)=(.*?)\r?$", re.MULTILINE)
+_STATES = {"n": 0, "y": 1, "m": 2}
+_NUMBER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
+_U64 = (1 << 64) - 1
+
+
+def settings(text: str, names: Collection[str]) -> dict[str, str]:
+    """What a .config says about `names`; the first line counts, and comments do not."""
+    found: dict[str, str] = {}
+    for line in _LINE.finditer(text):
+        if line[1] in names:
+            found.setdefault(line[1], line[2])
+    return found
+
+
+def with_values(spec: ObjectSpec, values: Mapping[str, str | int]) -> ObjectSpec:
+    """`spec` with its configuration values filled in: texts of a .config, or numbers.
+
+    A weak extern without a value is 0.
+
+    Raises:
+        NotSupportedError: an extern that is not weak has no value; one of a type that libbpf knows
+            no values of.
+        SchemaError: a value that the extern's type does not take.
+    """
+    if KCONFIG not in spec.maps:
+        return spec
+    image = bytearray(spec.maps[KCONFIG].value_size)
+    for name, variable in spec.variables.items():
+        if variable.map != KCONFIG:
+            continue
+        if name in values:
+            data = _Value(spec, variable).encode(values[name])
+            image[variable.offset : variable.offset + len(data)] = data
+        elif not spec.externs[name].weak:
+            raise NotSupportedError(f"{spec.source}: extern {name}", _absent(name))
+    filled = spec.maps[KCONFIG]._replace(contents=bytes(image))
+    return spec._replace(maps={**spec.maps, KCONFIG: filled})
+
+
+def _absent(name: str) -> str:
+    if name.startswith(PREFIX):
+        return (
+            "this kernel's configuration does not set it, and it is not declared __weak; "
+            f"load(..., kconfig='{name}=...') would"
+        )
+    return "libbpf defines no such value, and it is not declared __weak"
+
+
+class _Value:
+    """One extern, and what its type takes."""
+
+    def __init__(self, spec: ObjectSpec, variable: VariableSpec) -> None:
+        assert spec.btf is not None  # variables come from BTF
+        self._where = f"{spec.source}: extern {variable.name}"
+        self._order: Literal["little", "big"] = "little" if spec.byteorder == "little" else "big"
+        self._size = variable.size
+        self._type = _type(spec.btf, variable.type_id)
+        if not self._type:
+            raise NotSupportedError(
+                self._where,
+                "a configuration value is a bool, a char or integer, an enum libbpf_tristate or "
+                "an array of char",
+            )
+
+    def encode(self, value: str | int) -> bytes:
+        """The extern's bytes for a number, or for what stands behind `=`."""
+        if isinstance(value, int):
+            return self._number(value, value)
+        if value in _STATES:
+            return self._state(value)
+        if value.startswith('"'):
+            return self._text(value)
+        number = _NUMBER.fullmatch(value)
+        if number is None or self._type == "bool":
+            raise self._unfit(value)
+        try:
+            magnitude = int(number[2], 8 if number[2].isdigit() and number[2][0] == "0" else 0)
+        except ValueError:
+            raise self._unfit(value) from None
+        return self._number(-magnitude if number[1] == "-" else magnitude, value)
+
+    def _unfit(self, value: str | int) -> SchemaError:
+        return SchemaError(
+            f"{self._where}: its configured value {value!r} is nothing that a {self._type} of "
+            f"{self._size} bytes takes"
+        )
+
+    def _state(self, value: str) -> bytes:
+        """y, m or n; a char is the letter itself."""
+        if self._type.endswith("char"):
+            return value.encode()
+        if self._type == "tristate" or (self._type == "bool" and value != "m"):
+            return _STATES[value].to_bytes(self._size, self._order)
+        raise self._unfit(value)
+
+    def _text(self, value: str) -> bytes:
+        if self._type != "string" or len(value) < 2 or not value.endswith('"'):
+            raise self._unfit(value)
+        return value[1:-1].encode(errors="surrogateescape")[: self._size - 1] + b"\0"
+
+    def _number(self, value: int, configured: str | int) -> bytes:
+        """A number in the range of the type; 64-bit ones may be of either sign."""
+        if self._type in ("string", "tristate") or (self._type == "bool" and value not in (0, 1)):
+            raise self._unfit(configured)
+        if self._size == 8:
+            return (value & _U64).to_bytes(8, self._order)
+        try:
+            return value.to_bytes(self._size, self._order, signed=self._type.startswith("signed"))
+        except OverflowError:
+            raise self._unfit(configured) from None
+
+
+def _type(btf: Btf, type_id: int) -> str:
+    """What kind of value a type holds, in words; "" for one that holds none."""
+    found = btf.type(btf.resolve(type_id))
+    if isinstance(found, Array):
+        element = _type(btf, found.element)
+        return "string" if found.count and element.endswith("char") else ""
+    if isinstance(found, Enum | Enum64):
+        return "tristate" if found.name == _TRISTATE and found.size == 4 else ""
+    if not isinstance(found, Int) or found.size not in (1, 2, 4, 8):
+        return ""
+    if found.is_bool:
+        return "bool" if found.size == 1 else ""
+    sign = "signed " if found.signed else ""
+    return f"{sign}{'char' if found.size == 1 else 'integer'}"

@@ -1,0 +1,106 @@
+"""BPF iterators: what they write is what the kernel has."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import purebpf
+from purebpf.abi.bpf import bpf_link_type
+from purebpf.syscall import proc
+
+DATA = Path(__file__).parents[1] / "data"
+SPEC = purebpf.read_object(DATA / "attach_iterators.bpf.o")
+
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
+
+
+def numbers(data: bytes) -> list[int]:
+    return [number for (number,) in struct.iter_unpack("=I", data)]
+
+
+def identities(data: bytes) -> list[int]:
+    return [number for (number,) in struct.iter_unpack("=Q", data)]
+
+
+def test_every_task_is_listed_each_time_it_is_read():
+    with purebpf.load(SPEC.only("list_tasks")) as obj, obj.programs["list_tasks"].attach() as link:
+        assert link.info.type == bpf_link_type.BPF_LINK_TYPE_ITER
+        with subprocess.Popen(["sleep", "60"]) as child:
+            assert {os.getpid(), child.pid} <= set(numbers(link.read()))
+            child.kill()
+        assert os.getpid() in numbers(link.read())
+        with link.open_file() as file:
+            assert len(file.read(4)) == 4
+
+
+@pytest.mark.needs("new_iterators")
+def test_the_threads_of_one_process():
+    ready, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        ready.set()
+        leave.wait()
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    ready.wait()
+    try:
+        with purebpf.load(SPEC.only("list_tasks")) as obj:
+            program = obj.programs["list_tasks"]
+            with program.attach(pid=os.getpid()) as link:
+                own = {int(name) for name in os.listdir("/proc/self/task")}
+                assert set(numbers(link.read())) == own
+            with program.attach(tid=thread.native_id) as link:
+                assert numbers(link.read()) == [thread.native_id]
+    finally:
+        leave.set()
+        thread.join()
+
+
+def test_the_elements_of_a_map():
+    with purebpf.load(SPEC.only("list_squares")) as obj:
+        for number in (2, 3, 5):
+            obj.maps["squares"][number] = number**2
+        with obj.programs["list_squares"].attach(map=obj.maps["squares"]) as link:
+            found = dict(struct.iter_unpack("=QQ", link.read()))
+        assert found == {2: 4, 3: 9, 5: 25}
+        with pytest.raises(purebpf.AttachError, match=r"EBADF|EINVAL"):
+            obj.programs["list_squares"].attach()
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """A cgroup of this test's own."""
+    root = next(where for where, kind in proc.mounts() if kind == "cgroup2")
+    place = Path(f"{root}/purebpf-{os.getpid()}")
+    place.mkdir()
+    yield place
+    place.rmdir()
+
+
+@pytest.mark.needs("new_iterators", "cgroup2")
+def test_cgroups_in_order(cgroup: Path):
+    with purebpf.load(SPEC.only("list_cgroups")) as obj:
+        program = obj.programs["list_cgroups"]
+        with program.attach(cgroup=str(cgroup)) as link:
+            assert identities(link.read()) == [cgroup.stat().st_ino]
+        with program.attach(cgroup=str(cgroup), order="ancestors") as link:
+            found = identities(link.read())
+        assert found == [cgroup.stat().st_ino, cgroup.parent.stat().st_ino]
+        with pytest.raises(ValueError, match="no order 'sideways'; there are self, desc"):
+            program.attach(cgroup=str(cgroup), order="sideways")
+
+
+def test_options_that_exclude_each_other():
+    with purebpf.load(SPEC.only("list_tasks")) as obj:
+        with pytest.raises(TypeError, match=r"takes one of map=, pid=, tid= and cgroup="):
+            obj.programs["list_tasks"].attach(pid=1, tid=1)
+        with pytest.raises(TypeError, match="takes one of"):
+            obj.programs["list_tasks"].attach("target")

@@ -1,0 +1,193 @@
+"""Probes and trampolines: every way to watch one system call counts it exactly, and ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import purebpf
+from purebpf.abi.bpf import bpf_link_type
+from purebpf.btf.types import Kind
+from purebpf.kernel import probe_event
+from purebpf.kernel.attach import kprobe_multi
+
+DATA = Path(__file__).parents[1] / "data"
+SPEC = purebpf.read_object(DATA / "attach_probes.bpf.o").set(own_tgid=os.getpid())
+PRIME = 31
+NICE_0 = 20
+"""What the system call returns for a nice value of 0: 20 less the value."""
+
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
+kprobes = pytest.mark.needs("kprobes")
+fprobe = pytest.mark.needs("kprobe_multi")
+trampolines = pytest.mark.needs("trampolines")
+
+
+def call_getpriority(times: int = PRIME) -> None:
+    for _ in range(times):
+        os.getpriority(os.PRIO_PROCESS, 0)
+
+
+@contextmanager
+def loaded(*programs: str) -> Iterator[purebpf.Object]:
+    with purebpf.load(SPEC.only(*programs)) as obj:
+        yield obj
+
+
+WATCHERS = [
+    *(pytest.param(name, marks=kprobes) for name in ("kprobe", "kretprobe")),
+    *(pytest.param(name, marks=kprobes) for name in ("ksyscall", "kretsyscall")),
+    *(pytest.param(name, marks=fprobe) for name in ("multi", "multi_return")),
+    *(pytest.param(name, marks=trampolines) for name in ("fentry", "fexit")),
+    *("uprobe", "uretprobe"),
+    pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi")),
+]
+
+
+@pytest.mark.parametrize("way", WATCHERS)
+def test_every_call_is_counted_while_attached_and_none_after(way: str):
+    with loaded(f"on_{way}") as obj:
+        call_getpriority()
+        with obj.programs[f"on_{way}"].attach():
+            call_getpriority()
+        call_getpriority()
+        seen = obj.globals["seen"]
+        assert getattr(seen, way) == PRIME
+        if "ret" in way or way == "fexit":
+            in_libc = way == "uretprobe"
+            assert seen.returned == (0 if in_libc else NICE_0) - os.getpriority(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("way", "kind", "times"),
+    [
+        pytest.param("session", 8, 2, marks=pytest.mark.needs("kprobe_session")),
+        pytest.param("uprobe_session", 12, 2, marks=pytest.mark.needs("uprobe_session")),
+    ],
+)
+def test_a_session_sees_both_ends_of_a_call(way: str, kind: int, times: int):
+    with loaded(f"on_{way}") as obj:
+        with obj.programs[f"on_{way}"].attach() as link:
+            assert link.info.type == kind
+            call_getpriority()
+        assert getattr(obj.globals["seen"], way) == PRIME * times
+
+
+@pytest.mark.needs("function_cookies")
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param("kprobe", marks=kprobes),
+        pytest.param("multi", marks=fprobe),
+        pytest.param("fentry", marks=trampolines),
+        "uprobe",
+        pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi")),
+    ],
+)
+def test_cookies_reach_the_program(way: str):
+    with loaded(f"on_{way}") as obj, obj.programs[f"on_{way}"].attach(cookie=0xC00C1E):
+        call_getpriority(1)
+        assert obj.globals["seen"].cookie == 0xC00C1E
+
+
+@trampolines
+def test_a_program_decides_what_a_function_returns():
+    with loaded("on_fmod_ret") as obj:
+        with obj.programs["on_fmod_ret"].attach(), pytest.raises(PermissionError):
+            os.sched_getscheduler(0)
+        os.sched_getscheduler(0)
+        assert obj.globals["seen"].fmod_ret == 1
+
+
+@pytest.mark.needs("bpf_lsm")
+def test_a_program_forbids_what_its_hook_is_about():
+    with loaded("on_lsm") as obj:
+        with obj.programs["on_lsm"].attach() as link:
+            assert link.info.type == bpf_link_type.BPF_LINK_TYPE_TRACING
+            with pytest.raises(PermissionError):
+                os.sched_getscheduler(0)
+        os.sched_getscheduler(0)
+        assert obj.globals["seen"].lsm == 1
+
+
+@kprobes
+def test_places_that_cannot_be_probed():
+    with loaded("on_kprobe") as obj:
+        program = obj.programs["on_kprobe"]
+        with pytest.raises(purebpf.AttachError, match=r"no_such_function.*has no such function"):
+            program.attach("no_such_function")
+        with pytest.raises(purebpf.AttachError, match=r"start of an instruction|nothing can be"):
+            program.attach("__x64_sys_getpriority+0xfffff")
+        with pytest.raises(ValueError, match="'a b' is no place in the kernel"):
+            program.attach("a b")
+
+
+@kprobes
+def test_a_function_may_be_chosen_when_attaching():
+    with loaded("on_kprobe") as obj:
+        with obj.programs["on_kprobe"].attach("__x64_sys_getppid"):
+            call_getpriority()
+            os.getppid()
+        assert obj.globals["seen"].kprobe == 1
+        with obj.programs["on_kprobe"].attach(returns=True):
+            call_getpriority(1)
+        assert obj.globals["seen"].kprobe == 2
+
+
+@fprobe
+def test_a_pattern_means_the_functions_that_can_be_traced():
+    names = ["__x64_sys_getpriority", "__x64_sys_setpriority"]
+    lines = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
+    expected = sorted(int(line[0], 16) for line in lines if line[2] in names)
+    assert kprobe_multi.matching("__x64_sys_?etpriority") == expected
+    with loaded("on_multi") as obj:
+        program = obj.programs["on_multi"]
+        with program.attach(names) as link:
+            assert "(2 functions)" in link.what
+            call_getpriority(1)
+        assert obj.globals["seen"].multi == 1
+        with pytest.raises(purebpf.AttachError, match="no function that can be traced matches"):
+            program.attach("no_such_*")
+        with pytest.raises(purebpf.AttachError, match=r"no_such.*not every one of them"):
+            program.attach(["__x64_sys_getpriority", "no_such_function"])
+
+
+def test_files_and_functions_that_are_not_there():
+    with loaded("on_uprobe") as obj:
+        program = obj.programs["on_uprobe"]
+        with pytest.raises(purebpf.AttachError, match=r"there is no file libnothing\.so in /"):
+            program.attach("libnothing.so:f")
+        with pytest.raises(purebpf.AttachError, match=r"libc\.so\.6 has no function 'no_such'"):
+            program.attach("libc.so.6:no_such")
+        with pytest.raises(ValueError, match="'nothing' is no place in a file"):
+            program.attach("nothing")
+
+
+def test_a_uprobe_of_one_process():
+    with loaded("on_uprobe") as obj:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        with obj.programs["on_uprobe"].attach(pid=os.getpid()):
+            call_getpriority(3)
+        assert obj.globals["seen"].uprobe == 3
+
+
+@pytest.mark.needs("no_kprobes")
+def test_a_kernel_without_kprobes_says_so():
+    with loaded("on_kprobe") as obj:
+        with pytest.raises(
+            purebpf.NotSupportedError, match=r"has no .*/kprobe .CONFIG_KPROBE_EVEN"
+        ):
+            obj.programs["on_kprobe"].attach()
+        assert not probe_event.has_syscall_wrapper()
+
+
+def test_the_wrapper_of_system_calls_is_found_where_there_is_one():
+    if probe_event.has_syscall_wrapper():
+        assert purebpf.kernel_btf().find("__x64_sys_bpf", Kind.FUNC)

@@ -1,0 +1,108 @@
+"""Maps of before libbpf 1.0: records in a section `maps`."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from purebpf.abi.instruction import EXIT, LD_IMM64, Instruction, pack
+from purebpf.btf.types import Kind
+from purebpf.elf import read_object
+from purebpf.errors import FormatError, LinkError
+from purebpf.spec import MapSpec, ObjectSpec, RelocationKind
+from tests.support.elf_builder import ElfBuilder
+
+DATA = Path(__file__).parents[2] / "data"
+OBJECT, SECTION, LOCAL = 1, 3, 0
+HASH = struct.pack("<5I", 1, 4, 8, 100, 1)
+ARRAY = struct.pack("<5I", 2, 4, 4, 1, 0)
+
+
+def built(contents: bytes, *symbols: tuple[str, int], section: str = "maps") -> ElfBuilder:
+    """An object with a section of maps, and a symbol at each offset."""
+    builder = ElfBuilder()
+    number = builder.section(section, contents)
+    for name, offset in symbols:
+        builder.symbol(name, number, offset, kind=OBJECT)
+    return builder
+
+
+def maps(contents: bytes, *symbols: tuple[str, int], section: str = "maps") -> list[MapSpec]:
+    return list(read_object(built(contents, *symbols, section=section).build()).maps.values())
+
+
+@pytest.fixture(scope="module")
+def spec() -> ObjectSpec:
+    return read_object(DATA / "elf_legacy_maps.bpf.o")
+
+
+def test_five_numbers_are_a_map() -> None:
+    assert maps(HASH + ARRAY, ("second", 20), ("first", 0)) == [
+        MapSpec("first", 1, 4, 8, 100, 1),
+        MapSpec("second", 2, 4, 4, 1, 0),
+    ]
+
+
+def test_flags_may_be_missing_and_sections_may_go_on() -> None:
+    assert maps(HASH[:16], ("old", 0), section="maps/tracing") == [MapSpec("old", 1, 4, 8, 100)]
+
+
+def test_what_follows_is_kept_unless_it_is_zero() -> None:
+    tails = struct.pack("<2I", 0, 0), struct.pack("<2I", 0, 2)
+    found = maps(HASH + tails[0] + ARRAY + tails[1], ("plain", 0), ("pinned", 28))
+    assert [each.extra for each in found] == [b"", tails[1]]
+
+
+@pytest.mark.parametrize(
+    ("contents", "symbols", "problem"),
+    [
+        (HASH + ARRAY[:19], [("a", 0), ("b", 20)], "39 bytes do not make 2 maps of the same size"),
+        (HASH[:12], [("a", 0)], "12 bytes do not make 1 maps"),
+        (HASH, [], "20 bytes do not make 0 maps"),
+        (HASH + ARRAY, [("a", 0), ("b", 4)], "is at 4, where maps are 20 bytes apart"),
+        (HASH + ARRAY, [("a", 0), ("b", 0)], "is at 0, where maps are 20 bytes apart"),
+    ],
+)
+def test_sections_that_are_not_shared_evenly(
+    contents: bytes, symbols: list[tuple[str, int]], problem: str
+) -> None:
+    with pytest.raises(FormatError, match=problem):
+        maps(contents, *symbols)
+
+
+def test_static_maps_are_refused() -> None:
+    builder = ElfBuilder()
+    builder.symbol("hidden", builder.section("maps", HASH), kind=OBJECT, binding=LOCAL)
+    with pytest.raises(FormatError, match="map hidden: is static"):
+        read_object(builder.build())
+
+
+def test_a_section_of_another_name_is_no_map() -> None:
+    assert maps(HASH, ("data", 0), section="mapsome") == []
+
+
+@pytest.mark.parametrize(("kind", "problem"), [(OBJECT, ""), (SECTION, "is no map")])
+def test_references(kind: int, problem: str) -> None:
+    builder = built(HASH, ("counts", 0))
+    code = [Instruction(LD_IMM64, 1, 0, 0, 0), Instruction(0, 0, 0, 0, 0)]
+    main = builder.program("main", code=pack([*code, Instruction(EXIT, 0, 0, 0, 0)]))
+    number = 1 if kind == OBJECT else builder.symbol("", 3, kind=SECTION, binding=LOCAL)
+    builder.relocate(main, (0, 1, number))
+    if problem:
+        with pytest.raises(LinkError, match=problem):
+            read_object(builder.build())
+        return
+    (found,) = read_object(builder.build()).functions["main"].relocations
+    assert (found.kind, found.target) == (RelocationKind.MAP, "counts")
+
+
+def test_annotated_types_of_the_right_size_are_those_of_key_and_value(spec: ObjectSpec) -> None:
+    counts, last = spec.maps["counts"], spec.maps["last"]
+    assert spec.btf is not None
+    assert spec.btf.kind(counts.value_type_id) is Kind.STRUCT
+    assert spec.btf.name(counts.value_type_id) == "count"
+    assert spec.btf.name(counts.key_type_id) == "__u32"
+    assert (last.key_type_id, last.value_type_id) == (0, 0)
+    assert counts.extra == last.extra == b""

@@ -1,0 +1,79 @@
+"""Places of uprobes: texts, files and offsets."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from purebpf.errors import AttachError
+from purebpf.kernel.attach.kprobe_multi import _regex
+from purebpf.kernel.probe_place import Place, find_file, parse_place
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("/bin/bash:readline", Place("/bin/bash", "readline", 0)),
+        ("libc.so.6:malloc+0x10", Place("libc.so.6", "malloc", 16)),
+        ("libc.so.6:malloc+4", Place("libc.so.6", "malloc", 4)),
+        ("/bin/bash:0x1234", Place("/bin/bash", "", 0x1234)),
+        ("/bin/bash:4660+4", Place("/bin/bash", "", 4664)),
+        ("/opt/a:b/c:f", Place("/opt/a:b/c", "f", 0)),
+        ("tool:tcp_*", Place("tool", "tcp_*", 0)),
+        ("tool:_ZN1a1bEv", Place("tool", "_ZN1a1bEv", 0)),
+    ],
+)
+def test_places(text: str, place: Place) -> None:
+    assert parse_place(text) == place
+
+
+@pytest.mark.parametrize("text", ["", "file", "file:", ":function", "file:f+", "file:f+x"])
+def test_what_is_no_place(text: str) -> None:
+    with pytest.raises(ValueError, match="is no place in a file"):
+        parse_place(text)
+
+
+def test_a_file_is_searched_where_its_kind_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool, library = tmp_path / "bin/tool", tmp_path / "lib/libx.so.1"
+    for path in (tool, library):
+        path.parent.mkdir()
+        path.touch()
+    monkeypatch.setenv("PATH", f"/nowhere:{tool.parent}")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(library.parent))
+    assert find_file("tool", "it") == str(tool)
+    assert find_file("libx.so.1", "it") == str(library)
+    assert find_file(str(library), "it") == str(library)
+    monkeypatch.chdir(tmp_path)
+    assert find_file("./bin/tool", "it") == str(tool)
+    for missing in ("libx.so.1x", "tool2", "./tool"):
+        with pytest.raises(
+            AttachError, match=f"it: open failed with ENOENT. there is no file {missing}"
+        ):
+            find_file(missing, "it")
+
+
+def test_a_link_is_followed_to_the_file_that_is_mapped(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.touch()
+    os.symlink(real, link)
+    assert find_file(str(link), "it") == str(real)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("vfs_*", {"vfs_read", "vfs_"}),
+        ("vfs_rea?", {"vfs_read"}),
+        ("a.b", {"a.b"}),
+        ("*", {"vfs_read", "vfs_", "a.b", "axb", "other_vfs_read"}),
+    ],
+)
+def test_patterns_know_stars_and_question_marks(pattern: str, names: set[str]) -> None:
+    regex = re.compile(_regex(pattern))
+    known = {"vfs_read", "vfs_", "a.b", "axb", "other_vfs_read"}
+    assert {name for name in known if regex.fullmatch(name.encode())} == names
