@@ -10,21 +10,35 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support import probes
+from tests.support import expected, probes, traces
 
 _LIVE = ("tests/kernel/", "tests/commands/")
+_PATIENCE_S = 10
 _skipped: Counter[str] = Counter()
 
 
+def pytest_configure() -> None:
+    """Refuse to run on a kernel of the matrix that nothing is known of."""
+    if (series := expected.kernel()) and series not in expected.ABSENT:
+        raise pytest.UsageError(f"PUREBPF_KERNEL={series} has no row in tests/support/expected.py")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose needs are not met; under PUREBPF_REQUIRE=kernel, fail it."""
+    """Skip a test whose needs are not met, unless this kernel is known to meet them."""
     for marker in item.iter_markers("needs"):
         for feature in marker.args:
             if reason := probes.missing(feature):
-                if os.environ.get("PUREBPF_REQUIRE") == "kernel":
-                    pytest.fail(f"needs {feature}, required here: {reason}")
+                _fail_if_required(feature, reason)
                 _skipped[f"{feature}: {reason}"] += 1
                 pytest.skip(f"needs {feature}: {reason}")
+
+
+def _fail_if_required(feature: str, reason: str) -> None:
+    if os.environ.get("PUREBPF_REQUIRE") == "kernel":
+        pytest.fail(f"needs {feature}, required here: {reason}")
+    series = expected.kernel()
+    if series and feature in expected.needs_of(series):
+        pytest.fail(f"needs {feature}, which Linux {series} is known to have: {reason}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -37,9 +51,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A live test ends with the descriptors, programs, maps and links it began with.
+    """A live test ends with what it began with: descriptors, and what BPF leaves on a machine.
 
-    Programs, maps and links are the whole machine's, so they are compared only where
+    The latter (tests/support/traces.py) belongs to everybody, so it is compared only where
     PUREBPF_EXCLUSIVE_HOST=1 says that nobody else loads BPF meanwhile (CI does).
     """
     if not request.node.nodeid.startswith(_LIVE) or probes.missing("bpf"):
@@ -47,21 +61,25 @@ def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     exclusive = os.environ.get("PUREBPF_EXCLUSIVE_HOST") == "1"
     before = probes.descriptors()
-    objects = probes.kernel_objects() if exclusive else {}
+    others = traces.left() if exclusive else {}
     yield
-    leaked = _leaks(before, objects)
-    deadline = time.monotonic() + 2
-    while leaked and time.monotonic() < deadline:  # the kernel frees programs and maps after RCU
+    if _open(before):
         gc.collect()
-        time.sleep(0.02)
-        leaked = _leaks(before, objects)
+    leaked = _open(before)
+    deadline = time.monotonic() + _PATIENCE_S
+    while (found := _left(others)) and time.monotonic() < deadline:
+        time.sleep(0.02)  # the kernel frees programs and maps after an RCU grace period
+    leaked += found
     assert not leaked, f"left behind: {leaked}"
 
 
-def _leaks(before: dict[str, str], objects: dict[str, set[int]]) -> list[str]:
+def _open(before: dict[str, str]) -> list[str]:
     now = probes.descriptors()
-    found = [f"fd {fd} -> {what}" for fd, what in now.items() if before.get(fd) != what]
-    if objects:
-        for kind, ids in probes.kernel_objects().items():
-            found += [f"{kind} {number}" for number in sorted(ids - objects[kind])]
-    return found
+    return [f"fd {fd} -> {what}" for fd, what in now.items() if before.get(fd) != what]
+
+
+def _left(before: dict[str, set[str]]) -> list[str]:
+    if not before:
+        return []
+    now = traces.left()
+    return [f"{kind} {name}" for kind in now for name in sorted(now[kind] - before[kind])]

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from purebpf.errors import errno_name
+from tests.support import libbpf_tools, modules
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALLS = {"x86_64": (321, 298), "aarch64": (280, 241)}
@@ -82,6 +83,106 @@ def _program_on_path(*names: str) -> Callable[[], str]:
     return probe
 
 
+def _libbpf_tools() -> str:
+    return "" if libbpf_tools.objects() else "Debian's libbpf-tools is not installed"
+
+
+def _kernel_config() -> str:
+    if os.path.exists("/proc/config.gz"):
+        return ""
+    path = f"/boot/config-{os.uname().release}"
+    return "" if os.access(path, os.R_OK) else f"neither /proc/config.gz nor {path}"
+
+
+def _kernel_variable_types() -> str:
+    with open("/sys/kernel/btf/vmlinux", "rb") as file:
+        known = b"\0bpf_prog_active\0" in file.read()
+    return "" if known else "the kernel's BTF has no variables"
+
+
+def _kernel_variables() -> str:
+    if problem := _kernel_variable_types():
+        return problem
+
+    with open("/proc/kallsyms", "rb") as file:
+        known = b" bpf_prog_active\n" in file.read()
+    return "" if known else "/proc/kallsyms has functions only (no CONFIG_KALLSYMS_ALL)"
+
+
+def _modules() -> str:
+    release = os.uname().release
+    if not modules.folder():
+        return f"no unpacked package has modules for {release}"
+    return _kernel_functions("register_btf_kfunc_id_set", "btf_try_get_module")()
+
+
+def _kprobes() -> str:
+    path = "/sys/bus/event_source/devices/kprobe"
+    return "" if os.path.isdir(path) else f"no {path} (no CONFIG_KPROBE_EVENTS)"
+
+
+def _kernel_functions(*names: str) -> Callable[[], str]:
+    def probe() -> str:
+        with open("/proc/kallsyms", "rb") as file:
+            known = file.read()
+        missing = [name for name in names if f" {name}\n".encode() not in known]
+        return f"this kernel has no {', '.join(missing)}" if missing else ""
+
+    return probe
+
+
+def _uprobe_session() -> str:
+    with open("/sys/kernel/btf/vmlinux", "rb") as file:
+        known = b"\0BPF_TRACE_UPROBE_SESSION\0" in file.read()
+    return "" if known else "this kernel has no BPF_TRACE_UPROBE_SESSION"
+
+
+def _syscall_programs() -> str:
+    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
+    text = ctypes.create_string_buffer(b"GPL")
+    attr = ctypes.create_string_buffer(120)
+    places = ctypes.addressof(code), ctypes.addressof(text)
+    struct.pack_into("=IIQQ", attr, 0, 31, 2, *places)
+    struct.pack_into("=I", attr, 44, 1 << 4)  # BPF_F_SLEEPABLE
+    problem = _syscall(0, 5, attr, 120)
+    return f"a syscall program: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+
+
+def _takes(program_type: int, attach_type: int, function: str) -> str:
+    """Whether a program may be loaded for a function of the kernel."""
+    from purebpf.btf.types import Kind
+    from purebpf.kernel.btf import kernel_btf
+
+    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
+    text = ctypes.create_string_buffer(b"GPL")
+    (target,) = kernel_btf().find(function, Kind.FUNC)
+    attr = ctypes.create_string_buffer(120)
+    places = ctypes.addressof(code), ctypes.addressof(text)
+    struct.pack_into("=IIQQ", attr, 0, program_type, 2, *places)
+    struct.pack_into("=I", attr, 68, attach_type)
+    struct.pack_into("=I", attr, 108, target)
+    problem = _syscall(0, 5, attr, 120)
+    return f"a program for {function}: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+
+
+def _trampolines() -> str:
+    return _takes(26, 24, "__x64_sys_getpriority")  # TRACING, BPF_TRACE_FENTRY
+
+
+def _bpf_lsm() -> str:
+    path = "/sys/kernel/security/lsm"
+    if not os.path.exists(path):
+        _LIBC.mount(b"none", b"/sys/kernel/security", b"securityfs", 0, None)
+    try:
+        with open(path, encoding="ascii") as file:
+            active = file.read()
+    except OSError as error:
+        return f"{path}: {errno_name(error.errno or 0)}"
+    if "bpf" not in active.split(","):
+        return f"active LSMs are {active}"
+    return _takes(29, 27, "bpf_lsm_task_getscheduler")  # LSM, BPF_LSM_MAC
+
+
 def _shared_library(name: str) -> Callable[[], str]:
     def probe() -> str:
         try:
@@ -144,6 +245,22 @@ PROBES: dict[str, Callable[[], str]] = {
     "tracefs": _tracefs,
     "clang": _program_on_path("clang-19"),
     "bpftool": _program_on_path("bpftool"),
+    "kernel_config": _kernel_config,
+    "kernel_variables": _kernel_variables,
+    "libbpf-tools": _libbpf_tools,
+    "modules": _modules,
+    "kprobes": _kprobes,
+    "kernel_variable_types": _kernel_variable_types,
+    "syscall_programs": _syscall_programs,
+    "function_cookies": _kernel_functions("bpf_get_attach_cookie_tracing"),
+    "no_kprobes": lambda: "" if _kprobes() else "this kernel has kprobes",
+    "kprobe_multi": _kernel_functions("kprobe_multi_link_handler"),
+    "kprobe_session": _kernel_functions("kprobe_multi_link_handler", "bpf_session_is_return"),
+    "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
+    "uprobe_session": _uprobe_session,
+    "trampolines": _trampolines,
+    "bpf_lsm": _bpf_lsm,
+    "new_iterators": _kernel_functions("bpf_iter_attach_cgroup"),
     "libbpf": _shared_library("libbpf.so.1"),
     "readelf": _program_on_path("readelf"),
     "nm": _program_on_path("nm"),

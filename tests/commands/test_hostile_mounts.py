@@ -1,0 +1,151 @@
+"""Every command where the file systems are not as usual."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.environment import COMMANDS, ROOT, mounted, run, said
+from tests.support.privilege import USERS, reachable
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
+
+commands = pytest.mark.parametrize("name", COMMANDS)
+
+LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
+
+NOWHERE = (
+    'for place in $(awk \'$3 == "tracefs" || $3 == "debugfs" { print $2 }\' /proc/self/mounts); do',
+    '    umount -l "$place"',
+    "done",
+)
+PLACES = {
+    "nowhere": NOWHERE,
+    "its own": (*NOWHERE, "mount -t tracefs nodev /sys/kernel/tracing"),
+    "below debugfs": (*NOWHERE, "mount -t debugfs nodev /sys/kernel/debug"),
+    "somewhere else": (
+        *NOWHERE,
+        "place=$(mktemp -d); trap 'rmdir $place' EXIT",
+        'mount -t tracefs nodev "$place"',
+    ),
+}
+NO_BPFFS = (
+    "for place in $(awk '$3 == \"bpf\" { print $2 }' /proc/self/mounts); do",
+    '    umount -l "$place"',
+    "done",
+)
+
+# Attaches to a tracepoint by name, which takes its number from tracefs, and counts three calls.
+ATTACH = """
+import os, sys
+import purebpf
+spec = purebpf.read_object("tests/data/load_attach.bpf.o")
+spec = spec.set(target_pid=os.getpid(), target_call=int(sys.argv[1])).only("on_tracepoint")
+with purebpf.load(spec) as obj:
+    obj.attach()
+    for _ in range(3):
+        os.getpriority(os.PRIO_PROCESS, 0)
+    print(obj.globals["tracepoint_hits"])
+"""
+GETPRIORITY = {"x86_64": 140, "aarch64": 141}[os.uname().machine]
+
+
+def worked(result: subprocess.CompletedProcess[str]) -> bool:
+    assert result.returncode == 0, result.stderr
+    return bool(result.stdout and LOSS_LINE.search(result.stderr))
+
+
+@pytest.mark.needs("tracefs")
+@pytest.mark.parametrize("place", PLACES)
+@commands
+def test_tracefs(name: str, place: str) -> None:
+    assert worked(run(name, prefix=mounted(*PLACES[place])))
+
+
+@pytest.mark.needs("tracefs")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_tracepoint_is_found(place: str) -> None:
+    line = [*mounted(*PLACES[place]), sys.executable, "-c", ATTACH, str(GETPRIORITY)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+@pytest.mark.needs("tracefs", "setpriv")
+def test_a_tracepoint_without_tracefs_and_the_right_to_mount_it() -> None:
+    user = (*reachable(), *USERS["bpf and perfmon"])
+    line = [*mounted(*NOWHERE), *user, sys.executable, "-c", ATTACH, str(GETPRIORITY)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "purebpf.errors.NotSupportedError: tracefs: it is not mounted, and opening it unmounted "
+        "gave EPERM; mount it with: mount -t tracefs nodev /sys/kernel/tracing"
+    )
+
+
+@commands
+def test_no_bpf_file_system(name: str) -> None:
+    assert worked(run(name, prefix=mounted(*NO_BPFFS)))
+
+
+@commands
+def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
+    read_only = mounted(f"mount -t tmpfs -o ro tmpfs '{tmp_path}'")
+    result = run(name, "-o", f"{tmp_path}/out", "50", prefix=read_only)  # fails before the 50 s
+    assert said(result) == f"purebpf.{name}: output {tmp_path}/out: open(2) failed with EROFS"
+    assert (result.returncode, result.stdout) == (1, "")
+
+
+@commands
+def test_every_file_system_is_read_only(name: str) -> None:
+    setup = "mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /tmp"
+    assert worked(run(name, prefix=mounted(setup)))
+
+
+@commands
+def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
+    full = mounted(
+        f"mount -t tmpfs -o size=4k tmpfs '{tmp_path}'",
+        f"dd if=/dev/zero of='{tmp_path}/filler' bs=4k count=1 2>/dev/null",
+    )
+    result = run(name, "-o", f"{tmp_path}/out", *COMMANDS[name], prefix=full)
+    expected = f"purebpf.{name}: output {tmp_path}/out: write(2) failed with ENOSPC"
+    assert said(result).endswith(expected), result.stderr
+    assert result.returncode == 1
+
+
+@commands
+def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Path) -> None:
+    result = run(name, "-o", f"{tmp_path}/out", *COMMANDS[name], prefix=("prlimit", "--fsize=0"))
+    expected = f"purebpf.{name}: output {tmp_path}/out: write(2) failed with EFBIG"
+    assert said(result).endswith(expected), result.stderr
+    assert result.returncode == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.needs("setpriv")
+@commands
+def test_processes_are_hidden(name: str) -> None:
+    """hidepid=2, and a user without CAP_SYS_PTRACE: other users' processes are not in /proc."""
+    hidden = mounted("mount -t proc -o hidepid=2 proc /proc")
+    user = (*reachable(), *USERS["bpf and perfmon"])
+    assert worked(run(name, prefix=(*hidden, *user)))
+
+
+@pytest.mark.needs("pid_namespace")
+@commands
+def test_a_pid_namespace(name: str) -> None:
+    namespace = ("unshare", "--pid", "--fork", "--mount-proc")
+    assert worked(run(name, prefix=namespace))
+
+
+@pytest.mark.needs("pid_namespace")
+@commands
+def test_a_pid_namespace_with_the_proc_of_another(name: str) -> None:
+    """Its own number there is not the one that the kernel means: it must not be mistaken."""
+    result = run(name, prefix=("unshare", "--pid", "--fork"))
+    assert worked(result)

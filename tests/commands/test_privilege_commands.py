@@ -1,0 +1,96 @@
+"""Every command with fewer privileges than root has: it works, or one paragraph says what to do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.environment import COMMANDS, installed, run, said
+from tests.support.privilege import USERS, reachable
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
+
+commands = pytest.mark.parametrize("name", COMMANDS)
+
+LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
+
+
+def as_user(name: str, user: str) -> subprocess.CompletedProcess[str]:
+    return run(name, prefix=(*reachable(), *USERS[user]))
+
+
+def restrictions(*missing: str) -> str:
+    """What the paragraph says of this host: the sysctls that matter, as they are."""
+    said_of = {
+        "kernel.perf_event_paranoid": "CAP_PERFMON" in missing,
+        "kernel.unprivileged_bpf_disabled": True,
+    }
+    text = ""
+    for name, matters in said_of.items():
+        value = Path("/proc/sys", *name.split(".")).read_text().strip()
+        if matters and not (name.endswith("disabled") and value == "0"):
+            text += f"; {name} is {value}"
+    return text
+
+
+def paragraph(name: str, failed: str, missing: tuple[str, ...], capabilities: str) -> str:
+    """The golden text: what failed, why on this host, and the one command that helps."""
+    command = shlex.join([sys.executable, "-m", f"purebpf.{name}", *COMMANDS[name]])
+    return rf"purebpf\.{name}: {failed} failed with EPERM\. " + re.escape(
+        f"this process lacks {' and '.join(missing)} (CapEff {capabilities})"
+        f"{restrictions(*missing)}. run it as root: sudo {command}"
+    )
+
+
+def test_every_command_is_tried() -> None:
+    assert installed() == COMMANDS.keys()
+
+
+@commands
+def test_an_ordinary_user_is_told_what_is_missing(name: str) -> None:
+    result = as_user(name, "ordinary")
+    # which call comes first depends on what the kernel lets anybody do
+    expected = paragraph(
+        name, r"(map|program) '.*bpf\(BPF_\w+\)", ("CAP_BPF", "CAP_PERFMON"), "0x0"
+    )
+    assert re.fullmatch(expected, said(result)), result.stderr
+    assert (result.returncode, result.stdout) == (1, "")
+    assert max(map(len, result.stderr.splitlines())) <= 80
+
+
+@commands
+def test_two_capabilities_are_enough(name: str) -> None:
+    result = as_user(name, "bpf and perfmon")
+    assert result.returncode == 0, result.stderr
+    assert LOSS_LINE.search(result.stderr)
+    assert result.stdout
+
+
+@commands
+def test_one_capability_is_not(name: str) -> None:
+    result = as_user(name, "bpf only")
+    expected = paragraph(
+        name, r"program '\w+': bpf\(BPF_PROG_LOAD\)", ("CAP_PERFMON",), "0x8000000000"
+    )
+    assert re.fullmatch(expected, said(result)), result.stderr
+    assert (result.returncode, result.stdout) == (1, "")
+
+
+@commands
+def test_root_without_the_right_to_raise_limits(name: str) -> None:
+    """RLIMIT_MEMLOCK is 64 KiB and stays so, which matters before Linux 5.11 only."""
+    result = as_user(name, "root without sys_resource")
+    if result.returncode == 0:
+        assert LOSS_LINE.search(result.stderr)
+        return
+    expected = (
+        rf"purebpf\.{name}: .* failed with EPERM\. RLIMIT_MEMLOCK is 65536 bytes, which limits BPF "
+        r"before Linux 5\.11\. raise it in the shell that starts this: ulimit -l unlimited"
+    )
+    assert re.fullmatch(expected, said(result)), result.stderr
+    assert (result.returncode, result.stdout) == (1, "")

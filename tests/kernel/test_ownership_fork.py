@@ -1,0 +1,163 @@
+"""fork(2) copies descriptors, not ownership: what a child does leaves its parent attached."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import purebpf
+from purebpf.kernel.ring_buffer import RingBuffer
+from tests.kernel.producers import Numbers, ring_producer
+
+pytestmark = pytest.mark.needs("bpf", "tracefs")
+
+DATA = Path(__file__).parent.parent / "data"
+GETPRIORITY = {"x86_64": 140, "aarch64": 141}[os.uname().machine]
+PRIME = 23
+
+
+def start(body: Callable[[], None]) -> int:
+    """Run `body` in a forked child; its pid."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        body()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def finish(child: int) -> None:
+    """Wait for a child, whose body must have returned."""
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def in_child(body: Callable[[], None]) -> None:
+    """Run `body` in a forked child; it must return."""
+    finish(start(body))
+
+
+@pytest.fixture
+def attached() -> Iterator[list[purebpf.Object]]:
+    """An object that counts our calls; in a list, so that a test can let go of it."""
+    spec = purebpf.read_object(DATA / "load_attach.bpf.o")
+    spec = spec.set(target_pid=os.getpid(), target_call=GETPRIORITY)
+    held = [purebpf.load(spec.only("on_tracepoint", "on_raw"))]
+    held[0].attach()
+    yield held
+    held.pop().close()
+
+
+def counts_here(held: list[purebpf.Object]) -> bool:
+    """Whether both programs still count what this process does, exactly."""
+    obj = held[0]
+    before = obj.globals["tracepoint_hits"], obj.globals["raw_hits"]
+    for _ in range(PRIME):
+        os.getpriority(os.PRIO_PROCESS, 0)
+    after = obj.globals["tracepoint_hits"], obj.globals["raw_hits"]
+    return after == (before[0] + PRIME, before[1] + PRIME)
+
+
+def test_a_child_that_just_ends(attached: list[purebpf.Object]) -> None:
+    in_child(lambda: None)
+    assert counts_here(attached)
+
+
+def test_a_child_that_closes_everything(attached: list[purebpf.Object]) -> None:
+    in_child(attached[0].close)
+    assert counts_here(attached)
+
+
+def test_a_child_that_closes_the_links(attached: list[purebpf.Object]) -> None:
+    def body() -> None:
+        for link in attached[0].links:
+            link.close()
+        assert attached[0].globals["raw_hits"] >= 0  # the rest is as usable as before
+
+    in_child(body)
+    assert counts_here(attached)
+
+
+def test_a_child_that_forgets_it_is_told(attached: list[purebpf.Object]) -> None:
+    def body() -> None:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            attached.clear()
+            gc.collect()
+        assert any(
+            issubclass(each.category, ResourceWarning) and "unclosed <Object" in str(each.message)
+            for each in told
+        ), [str(each.message) for each in told]
+
+    in_child(body)
+    assert counts_here(attached)
+
+
+def test_a_child_goes_on_counting_when_its_parent_closed(attached: list[purebpf.Object]) -> None:
+    """A child that keeps what it inherited keeps the programs attached: they have two owners."""
+    ready, go = os.pipe()
+
+    def body() -> None:
+        os.close(go)
+        os.read(ready, 1)  # ends when the parent has called
+        assert attached[0].globals["tracepoint_hits"] == PRIME
+        assert attached[0].globals["raw_hits"] == PRIME
+
+    child = start(body)
+    os.close(ready)
+    attached[0].close()
+    for _ in range(PRIME):
+        os.getpriority(os.PRIO_PROCESS, 0)
+    os.close(go)
+    finish(child)
+
+
+_SCRIPT = """
+import os, sys
+import purebpf
+spec = purebpf.read_object(sys.argv[1]).set(target_pid=os.getpid(), target_call=int(sys.argv[2]))
+obj = purebpf.load(spec.only("on_tracepoint", "on_raw"))
+obj.attach()
+if not os.fork():
+    sys.exit()  # the interpreter ends, and collects what it inherited
+_, status = os.wait()
+before = obj.globals["tracepoint_hits"], obj.globals["raw_hits"]
+for _ in range(23):
+    os.getpriority(os.PRIO_PROCESS, 0)
+after = obj.globals["tracepoint_hits"], obj.globals["raw_hits"]
+obj.close()
+print(status, after[0] - before[0], after[1] - before[1])
+"""
+
+
+def test_the_interpreter_of_a_child_may_end_as_usual() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(DATA / "load_attach.bpf.o"), str(GETPRIORITY)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=DATA.parent.parent,
+    )
+    assert (done.stdout, done.stderr) == ("0 23 23\n", "")
+
+
+def test_a_ring_that_a_child_closes_is_still_read() -> None:
+    with ring_producer() as producer, RingBuffer(producer.source, Numbers()) as ring:
+        producer.send(3)
+        in_child(ring.close)
+        producer.send(2)
+        assert list(ring.drain()) == [0, 1, 2, 3, 4]

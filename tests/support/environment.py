@@ -1,0 +1,74 @@
+"""The commands, and the surroundings they may be run in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["COMMANDS", "ROOT", "installed", "mounted", "run", "said", "start", "sysctl"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "profile": ("0.3",),
+    "summary": ("0.3",),
+}
+"""Every command, with arguments for a short run that looks at the whole machine."""
+
+_TIMEOUT_S = 240
+
+
+def installed() -> set[str]:
+    """The commands that there are: packages that `python -m` runs."""
+    return {path.parent.name for path in ROOT.glob("purebpf/*/__main__.py")}
+
+
+def _line(name: str, arguments: tuple[str, ...], prefix: tuple[str, ...]) -> list[str]:
+    return [*prefix, sys.executable, "-m", f"purebpf.{name}", *arguments]
+
+
+def run(
+    name: str, *arguments: str, prefix: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; without arguments, with those of COMMANDS."""
+    line = _line(name, arguments or COMMANDS[name], prefix)
+    return subprocess.run(
+        line, capture_output=True, text=True, check=False, cwd=ROOT, timeout=_TIMEOUT_S
+    )
+
+
+def start(name: str, *arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """Start a command, to be ended by a signal."""
+    line = _line(name, arguments, prefix)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
+
+
+def said(result: subprocess.CompletedProcess[str]) -> str:
+    """Standard error as one line, however it was wrapped."""
+    return " ".join(result.stderr.split())
+
+
+def mounted(*setup: str) -> tuple[str, ...]:
+    """What to put before a command for it to run in a mount namespace with those shell lines run.
+
+    Nothing in there reaches the namespace outside. The needs are "mount_namespace".
+    """
+    script = "\n".join(("set -e", *setup, 'exec "$@"'))
+    return ("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh")
+
+
+@contextmanager
+def sysctl(name: str, value: int) -> Iterator[None]:
+    """A kernel parameter with another value inside; only for guests, since it is everybody's."""
+    file = Path("/proc/sys", *name.split("."))
+    before = file.read_text()
+    file.write_text(str(value))
+    try:
+        yield
+    finally:
+        file.write_text(before)
+        assert file.read_text() == before

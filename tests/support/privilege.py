@@ -1,0 +1,58 @@
+"""Running a command with fewer privileges than root has."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+from tests.support.environment import ROOT, mounted
+
+__all__ = ["USERS", "reachable"]
+
+_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+def _with(*capabilities: str) -> tuple[str, ...]:
+    names = ",".join(("-all", *(f"+{name}" for name in capabilities)))
+    return (*_NOBODY, f"--inh-caps={names}", f"--ambient-caps={names}", f"--bounding-set={names}")
+
+
+USERS: dict[str, tuple[str, ...]] = {
+    "ordinary": _with(),
+    "bpf and perfmon": _with("bpf", "perfmon"),
+    "bpf only": _with("bpf"),
+    "root without sys_resource": (
+        # 64 KiB is what Linux before 5.11 grants by default, and counts BPF against
+        *("prlimit", "--memlock=65536:65536"),
+        *("setpriv", "--bounding-set=-sys_resource"),
+    ),
+}
+
+
+def reachable() -> tuple[str, ...]:
+    """A mount namespace in which every user can reach Python, its packages and the tree.
+
+    They may be in somebody's home, which nobody else may enter; that is covered with a folder
+    that has nothing but them.
+    """
+    needed = {Path(sys.base_prefix), Path(sys.prefix), ROOT}
+    closed = {path: top for path in needed if (top := _closed(path)) is not None}
+    if not closed:
+        return ()
+    lines = ["aside=$(mktemp -d)", 'mount -t tmpfs -o mode=755 tmpfs "$aside"']
+    for number, path in enumerate(closed):
+        lines += [f'mkdir "$aside/{number}"', f"mount --bind '{path}' \"$aside/{number}\""]
+    lines += [f"mount -t tmpfs -o mode=755 tmpfs '{top}'" for top in sorted(set(closed.values()))]
+    for number, path in enumerate(closed):
+        lines += [f"mkdir -p '{path}'", f"mount --move \"$aside/{number}\" '{path}'"]
+    lines.append(f"cd '{ROOT}'")
+    return mounted(*lines)
+
+
+def _closed(path: Path) -> Path | None:
+    """The outermost folder above `path` that others may not enter."""
+    for folder in reversed(path.resolve().parents):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            return folder
+    return None
