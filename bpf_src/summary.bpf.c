@@ -398,7 +398,7 @@ static __always_inline u64 generation(bool btf)
 static __always_inline void keep_name(u64 group, u64 flags)
 {
 	struct name name = {};
-	long err;
+	int err; // before Linux 6.4 the upper half of what an inlined update returns is not set
 
 	bpf_get_current_comm(&name.comm, sizeof(name.comm));
 	err = bpf_map_update_elem(&names, &group, &name, flags);

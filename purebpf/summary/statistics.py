@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = ["BUCKETS", "Statistics", "bucket_bounds", "octaves"]
 
@@ -20,11 +20,10 @@ class Statistics:
         errors: how many of them failed.
         total_ns, min_ns, max_ns: of their durations.
         squares: the sum of the squared durations.
-        errnos: failed calls by error number; empty unless they were asked for.
         buckets: calls by duration (`bucket_bounds`); empty unless they were asked for.
     """
 
-    __slots__ = ("buckets", "calls", "errnos", "errors", "max_ns", "min_ns", "squares", "total_ns")
+    __slots__ = ("_errnos", "buckets", "calls", "errors", "max_ns", "min_ns", "squares", "total_ns")
 
     def __init__(self) -> None:
         self.calls = 0
@@ -33,8 +32,9 @@ class Statistics:
         self.min_ns = 0
         self.max_ns = 0
         self.squares = 0
-        self.errnos: Counter[int] = Counter()
-        self.buckets: list[int] = []
+        # a machine may have a hundred thousand rows: most have neither
+        self._errnos: Counter[int] | None = None
+        self.buckets: Sequence[int] = ()
 
     def add(
         self, calls: int, errors: int, total_ns: int, *, min_ns: int, max_ns: int, squares: int
@@ -48,6 +48,16 @@ class Statistics:
         self.errors += errors
         self.total_ns += total_ns
         self.squares += squares
+
+    @property
+    def errnos(self) -> Counter[int]:
+        """Failed calls by error number."""
+        return Counter() if self._errnos is None else self._errnos
+
+    def add_errnos(self, errnos: Mapping[int, int]) -> None:
+        """Add failed calls by error number; they are among `errors` already."""
+        if errnos:
+            self._errnos = self.errnos + Counter(errnos)
 
     def add_buckets(self, buckets: Sequence[int]) -> None:
         """Add a histogram."""
@@ -65,7 +75,7 @@ class Statistics:
             max_ns=other.max_ns,
             squares=other.squares,
         )
-        self.errnos.update(other.errnos)
+        self.add_errnos(other.errnos)
         if other.buckets:
             self.add_buckets(other.buckets)
 

@@ -46,7 +46,7 @@ def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) 
                 _row(found, key).add_buckets(histogram.buckets)
     for key, failed in maps["errors"].items():
         if key.row.epoch == epoch:
-            _row(found, key.row).errnos[key.errno_value] += failed
+            _row(found, key.row).add_errnos({key.errno_value: failed})
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import Counter
 
 import pytest
 
@@ -32,7 +31,7 @@ def row(call: Call, *durations: int, errors: dict[int, int] | None = None) -> Ro
         max_ns=max(durations),
         squares=sum(each * each for each in durations),
     )
-    found.errnos = Counter(errors or {})
+    found.add_errnos(errors or {})
     buckets = [0] * BUCKETS
     for each in durations:
         exponent = each.bit_length() - 1
