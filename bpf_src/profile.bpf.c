@@ -214,6 +214,8 @@ __noinline int scratch_equals(u64 id, u32 depth)
 }
 
 // Finds or makes the entry of the stack in `scratch`; returns its id, or STACK_LOST.
+// Errors are kept in an int: an update that the verifier inlines left the upper half of the
+// register clear before Linux 6.4.
 // Entries are never removed while the program runs, so a search that starts at the hash and ends
 // at the first free slot cannot miss an entry made earlier. Two CPUs that insert the same stack
 // at once meet at the same slot: the second gets EEXIST and compares.
@@ -232,7 +234,7 @@ __noinline u64 intern_scratch(u64 kind)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < PROBES; i++) {
 		u64 id = ((hash + i) & ~KERNEL_BIT) | kind;
-		long err = 0;
+		int err = 0;
 
 		if (!bpf_map_lookup_elem(&stacks, &id)) {
 			err = bpf_map_update_elem(&stacks, &id, mine, BPF_NOEXIST);
@@ -291,7 +293,7 @@ static __always_inline void count(struct count_key *key, struct stats *st)
 
 	if (!found) {
 		u64 first = 1;
-		long err = bpf_map_update_elem(&counts, key, &first, BPF_NOEXIST);
+		int err = bpf_map_update_elem(&counts, key, &first, BPF_NOEXIST);
 
 		if (!err) {
 			st->counted++;

@@ -51,6 +51,8 @@ class Output:
         except BrokenPipeError:
             self._drop_the_rest()
         except OSError as error:
+            if self.is_stdout:
+                self._drop_the_rest()
             raise self._error("write(2)", error) from None
 
     def __enter__(self) -> Self:

@@ -54,7 +54,14 @@ def mapping_explained(error: KernelError, pages: int) -> KernelError:
 def _refused(request: Request) -> tuple[str, str]:
     from purebpf.kernel import privilege
 
-    why, fix = privilege.advice(privilege.read_host(), "CAP_PERFMON")
+    host = privilege.read_host()
+    if privilege.perf_needs_admin(host):
+        why = (
+            f"kernel.perf_event_paranoid is {host.perf_event_paranoid}, and above 2 the kernels of "
+            "Debian and Ubuntu want CAP_SYS_ADMIN"
+        )
+        return why, "allow it: sudo sysctl kernel.perf_event_paranoid=2"
+    why, fix = privilege.advice(host, "CAP_PERFMON")
     if fix and request.pid >= 0 and not request.cgroup:
         own = "watch a process of your own with exclude_kernel=1 (kernel.perf_event_paranoid 2)"
         fix = f"{own}, or {fix}"

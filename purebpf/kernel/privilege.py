@@ -14,7 +14,7 @@ from typing import NamedTuple
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
-__all__ = ["Host", "advice", "explained", "raise_memlock", "read_host"]
+__all__ = ["Host", "advice", "explained", "perf_needs_admin", "raise_memlock", "read_host"]
 
 _BITS = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38, "CAP_BPF": 39}
 _PARENT_HAS_ALL = "0 0 4294967295"
@@ -100,6 +100,13 @@ def _lacks(host: Host, missing: list[str]) -> str:
     if host.unprivileged_bpf_disabled not in (None, "0"):
         why += f"; kernel.unprivileged_bpf_disabled is {host.unprivileged_bpf_disabled}"
     return why
+
+
+def perf_needs_admin(host: Host) -> bool:
+    """Whether CAP_PERFMON is there and is no help with perf events (a patch of Debian's)."""
+    has = {name: _has(host, name) for name in ("CAP_PERFMON", "CAP_SYS_ADMIN")}
+    paranoid = int(host.perf_event_paranoid or 0)
+    return has["CAP_PERFMON"] and not has["CAP_SYS_ADMIN"] and paranoid > 2
 
 
 def explained(error: KernelError, what: str, *needed: str) -> KernelError:

@@ -67,6 +67,7 @@ def _named(
     """The stack with a number; None for one that was lost."""
     if number == _NONE:
         return ()
-    if number < _FIRST:
+    addresses = stacks.get(number)
+    if number < _FIRST or addresses is None:
         return None
-    return without_stray_tail(look_up(stacks[number]))
+    return without_stray_tail(look_up(addresses))

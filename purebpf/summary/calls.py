@@ -7,6 +7,7 @@ import os
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
 from typing import NamedTuple
 
 from purebpf.abi import syscalls
@@ -39,6 +40,7 @@ class Call(NamedTuple):
     name: str
 
 
+@cache
 def call(nr: int, abi: int) -> Call:
     """The call with a number; `abi` as in bpf_src/summary.bpf.c: 0 is 64-bit, 1 is 32-bit."""
     machine = syscalls.machine(os.uname().machine)

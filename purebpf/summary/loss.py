@@ -26,8 +26,11 @@ def losses(
         misses: how often the kernel did not run a program that was running on the CPU already.
         map_entries: what --map-entries was.
     """
-    lost = dict(counted, in_flight=in_flight, recursion_misses=misses)
-    lost["open_at_start"] += still_open
+    found = {
+        "in_flight": in_flight,
+        "open_at_start": counted["open_at_start"] + still_open,
+        "recursion_misses": misses,
+    }
     more = f"of {map_entries}. Raise --map-entries"
     what = {
         "open_at_start": "calls were open when the run began",
@@ -48,8 +51,10 @@ def losses(
         "clock_backwards": "calls seem to end before they begin; they count with 0 ns",
         "outside_namespace": "times a task had no number in this pid namespace",
     }
-    causes = tuple(Cause(name, lost[name], f"{lost[name]} {text}") for name, text in what.items())
-    return Loss(causes=causes)
+    lost = {name: found[name] if name in found else counted[name] for name in what}
+    return Loss(
+        causes=tuple(Cause(name, lost[name], f"{lost[name]} {text}") for name, text in what.items())
+    )
 
 
 def paragraphs(loss: Loss) -> list[str]:

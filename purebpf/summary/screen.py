@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 
 from purebpf.cli.output import Output
 from purebpf.summary.options import Options
@@ -38,14 +39,14 @@ class Screen:
 
     def show(self, table: Table, *, last: bool = False) -> None:
         """Write a table."""
-        text = "".join(render(table, self._options))
         if self._is_text and self._options.interval_s is not None:
-            text = time.strftime("[%H:%M:%S]\n") + text.removeprefix("\n")
-        if self._is_live:
-            text = _HOME_AND_CLEAR + (text if last else self._cut(text))
-        self._output.write([text])
+            clear = _HOME_AND_CLEAR if self._is_live else ""
+            self._output.write([clear, time.strftime("[%H:%M:%S]")])
+        pieces = render(table, self._options)
+        self._output.write(self._cut(pieces) if self._is_live and not last else pieces)
 
     @staticmethod
-    def _cut(text: str) -> str:
+    def _cut(pieces: Iterable[str]) -> list[str]:
+        """What fits on the screen below the clock."""
         height = os.get_terminal_size(sys.stdout.fileno()).lines
-        return "".join(text.splitlines(keepends=True)[: height - 1])
+        return "".join(pieces).splitlines(keepends=True)[: height - 1]

@@ -270,10 +270,11 @@ class Summary:
 
     def _groups(self, counted: tables.Counted) -> tuple[Group, ...]:
         label = labels(self._options.mode, self._maps)
-        groups: dict[int, list[Row]] = {}
-        for (group, abi, nr), row in counted.items():
-            groups.setdefault(group, []).append(Row(call(nr, abi), row))
-        return tuple(Group(label(group), tuple(rows)) for group, rows in groups.items())
+        found = []
+        while counted:  # a hundred thousand rows need not be held twice
+            group, rows = counted.popitem()
+            found.append(Group(label(group), tuple(map(Row._make, rows.items()))))
+        return tuple(found)
 
     def _open_call(self, each: Open, now_ns: int) -> OpenCall:
         elapsed_ns = now_ns - each.start_ns if each.start_ns else None

@@ -7,19 +7,18 @@ from typing import Any
 
 from purebpf.kernel.cpus import possible
 from purebpf.kernel.map import Map
+from purebpf.summary.calls import Call, call
 from purebpf.summary.statistics import Statistics
 
-__all__ = ["EPOCHS", "SLOTS", "Counted", "Key", "clear", "collect"]
+__all__ = ["EPOCHS", "SLOTS", "Counted", "clear", "collect"]
 
 SLOTS = 512
 EPOCHS = 2
 _ABIS = 2
 """As in bpf_src/summary.bpf.c."""
 
-Key = tuple[int, int, int]
-"""Group, ABI, number."""
-
-Counted = dict[Key, Statistics]
+Counted = dict[int, dict[Call, Statistics]]
+"""By group, then by call."""
 
 
 def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) -> Counted:
@@ -52,7 +51,7 @@ def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) 
 
 def _collect_totals(found: Counted, maps: Mapping[str, Map], epoch: int, *, buckets: bool) -> None:
     for slot, abi, nr, per_cpu in _used_slots(maps, epoch):
-        statistics = found[0, abi, nr] = Statistics()
+        statistics = found.setdefault(0, {})[call(nr, abi)] = Statistics()
         for row in per_cpu:
             _add(statistics, row)
         if buckets:
@@ -71,7 +70,11 @@ def _used_slots(
 
 
 def _row(found: Counted, key: Any) -> Statistics:
-    return found.setdefault((key.group, key.abi, key.nr), Statistics())
+    rows = found.setdefault(key.group, {})
+    which = call(key.nr, key.abi)
+    if which not in rows:
+        rows[which] = Statistics()
+    return rows[which]
 
 
 def _add(statistics: Statistics, row: Any) -> None:

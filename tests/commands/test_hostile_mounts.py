@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import COMMANDS, ROOT, mounted, run, said
-from tests.support.privilege import USERS, reachable
+from tests.support.privilege import USERS, reachable, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
 
@@ -53,11 +53,6 @@ with purebpf.load(spec) as obj:
     print(obj.globals["tracepoint_hits"])
 """
 GETPRIORITY = {"x86_64": 140, "aarch64": 141}[os.uname().machine]
-
-
-def worked(result: subprocess.CompletedProcess[str]) -> bool:
-    assert result.returncode == 0, result.stderr
-    return bool(result.stdout and LOSS_LINE.search(result.stderr))
 
 
 @pytest.mark.needs("tracefs")

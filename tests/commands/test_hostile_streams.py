@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, ROOT
+from tests.support.environment import COMMANDS, ROOT, environment
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
@@ -27,6 +27,7 @@ def redirected(name: str, how: str, *arguments: str) -> subprocess.CompletedProc
         text=True,
         check=False,
         cwd=ROOT,
+        env=environment(),
         timeout=240,
     )
 

@@ -26,13 +26,14 @@ KINDS = {"prog_id": "program", "map_id": "map", "link_id": "link"}
 
 
 def descriptors(pid: int) -> list[str]:
+    """What its descriptors that have no path refer to: `anon_inode:bpf-map`."""
     found = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         try:
             found.append(os.readlink(entry))
         except FileNotFoundError:  # closed meanwhile
             continue
-    return found
+    return [each for each in found if each.startswith("anon_inode:")]
 
 
 def has_map(pid: int) -> bool:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.perf_event import PerfEvent
+
 
 @pytest.fixture
 def bpffs(tmp_path: Path) -> Iterator[Path]:
@@ -19,3 +21,9 @@ def bpffs(tmp_path: Path) -> Iterator[Path]:
         pytest.fail(f"mount(bpf): {os.strerror(ctypes.get_errno())}")
     yield tmp_path
     assert libc.umount2(where, 2) == 0  # MNT_DETACH
+
+
+@pytest.fixture(autouse=True)
+def _what_one_test_learns_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels do not change under a process; doors that refuse make it believe that they did."""
+    monkeypatch.setattr(PerfEvent, "_counts_lost", PerfEvent._counts_lost)

@@ -142,8 +142,11 @@ def test_a_perf_event_program_runs_at_each_sample():
     ):
         with obj.programs["on_sample"].attach(event) as link:
             assert link.info.type == bpf_link_type.BPF_LINK_TYPE_PERF_EVENT
+            event.disable()  # or reading one of the two may fault before the other is read
             before = event.read().value, obj.globals["sample_hits"]
+            event.enable()
             touch_pages(PRIME)
+            event.disable()
             after = event.read().value, obj.globals["sample_hits"]
         faults, hits = (new - old for old, new in zip(before, after, strict=True))
         assert faults >= PRIME

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["COMMANDS", "ROOT", "installed", "mounted", "run", "said", "start", "sysctl"]
+__all__ = [
+    "COMMANDS",
+    "ROOT",
+    "environment",
+    "installed",
+    "mounted",
+    "run",
+    "said",
+    "start",
+    "sysctl",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,7 +27,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "profile": ("0.3",),
     "summary": ("0.3",),
 }
-"""Every command, with arguments for a short run that looks at the whole machine."""
+"""Every command that observes, with arguments for a short run that looks at the whole machine."""
+
+OFFLINE: dict[str, tuple[str, ...]] = {
+    "inspect": ("tests/data/load_counter.bpf.o",),
+}
+"""Every other command: these need no privilege."""
 
 _TIMEOUT_S = 240
 
@@ -24,6 +40,11 @@ _TIMEOUT_S = 240
 def installed() -> set[str]:
     """The commands that there are: packages that `python -m` runs."""
     return {path.parent.name for path in ROOT.glob("purebpf/*/__main__.py")}
+
+
+def environment() -> dict[str, str]:
+    """A user's: with streams that Python buffers, whatever the shell of the tests says."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 def _line(name: str, arguments: tuple[str, ...], prefix: tuple[str, ...]) -> list[str]:
@@ -34,9 +55,15 @@ def run(
     name: str, *arguments: str, prefix: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; without arguments, with those of COMMANDS."""
-    line = _line(name, arguments or COMMANDS[name], prefix)
+    line = _line(name, arguments or {**COMMANDS, **OFFLINE}[name], prefix)
     return subprocess.run(
-        line, capture_output=True, text=True, check=False, cwd=ROOT, timeout=_TIMEOUT_S
+        line,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=environment(),
+        timeout=_TIMEOUT_S,
     )
 
 
@@ -44,7 +71,7 @@ def start(name: str, *arguments: str, prefix: tuple[str, ...] = ()) -> subproces
     """Start a command, to be ended by a signal."""
     line = _line(name, arguments, prefix)
     pipe = subprocess.PIPE
-    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
+    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, env=environment())
 
 
 def said(result: subprocess.CompletedProcess[str]) -> str:

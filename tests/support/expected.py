@@ -18,10 +18,12 @@ _NEEDS = frozenset(
         "cgroup2",
         "guest",
         "hotplug",
+        "kprobes",
         "mount_namespace",
         "perf_event",
         "pid_namespace",
         "tracefs",
+        "trampolines",
         "vmlinux_btf",
         # what scripts/test_kernels.sh installs, and Debian's essential packages
         "bpftool",
@@ -30,6 +32,24 @@ _NEEDS = frozenset(
         "unshare",
     }
 )
+
+_SINCE = {
+    "5.10": frozenset[str](),
+    "6.1": frozenset(
+        {
+            "bpf_lsm",
+            "function_cookies",
+            "kernel_variable_types",
+            "kernel_variables",
+            "modules",
+            "new_iterators",
+            "syscall_programs",
+        }
+    ),
+    "6.12": frozenset({"kprobe_multi", "kprobe_session", "uprobe_multi"}),
+    "7.2": frozenset({"uprobe_session"}),
+}
+"""Needs that this series is the first of the matrix to meet, as Debian configures it."""
 
 _NO_LIRC = frozenset({"program type LIRC_MODE2"})
 
@@ -68,5 +88,7 @@ def needs_of(series: str) -> frozenset[str]:
     Raises:
         KeyError: a series without a row here, so that a new kernel gets one.
     """
-    assert ABSENT[series] is not None
-    return _NEEDS
+    if series not in _SINCE:
+        raise KeyError(series)
+    names = list(_SINCE)  # from the oldest to the newest
+    return _NEEDS.union(*(_SINCE[name] for name in names[: names.index(series) + 1]))

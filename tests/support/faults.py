@@ -34,8 +34,9 @@ _ERRORS: dict[str, tuple[int, ...]] = {
     "BPF_MAP_UPDATE_ELEM": (*_ANY, *_FD, errno.E2BIG, errno.EEXIST, errno.ENOENT, errno.EBUSY),
     "BPF_MAP_DELETE_ELEM": (*_ANY, *_FD, errno.ENOENT),
     "BPF_MAP_GET_NEXT_KEY": (*_ANY, *_FD, errno.ENOENT),
-    "BPF_MAP_LOOKUP_BATCH": (*_ANY, *_FD, errno.ENOENT, errno.ENOSPC, errno.EINTR),
-    "BPF_MAP_LOOKUP_AND_DELETE_BATCH": (*_ANY, *_FD, errno.ENOENT, errno.ENOSPC, errno.EINTR),
+    # ENOENT is the answer for an empty map, and no error
+    "BPF_MAP_LOOKUP_BATCH": (*_ANY, *_FD, errno.ENOSPC, errno.EINTR),
+    "BPF_MAP_LOOKUP_AND_DELETE_BATCH": (*_ANY, *_FD, errno.ENOSPC, errno.EINTR),
     "BPF_MAP_UPDATE_BATCH": (*_ANY, *_FD, errno.E2BIG, errno.EEXIST, errno.EBUSY),
     "BPF_MAP_DELETE_BATCH": (*_ANY, *_FD, errno.ENOENT),
     "BPF_MAP_FREEZE": (*_ANY, *_FD, errno.EBUSY),
@@ -110,12 +111,14 @@ class Accountant(Interposer):
             return fault.error if fault and call.number == fault.number else None
 
         super().__init__(decide)
+        self._fault = fault
         self.made: set[tuple[str, int]] = set()
 
     def bpf(self, command: int, attr: Attr, size: int) -> int:
         result = super().bpf(command, attr, size)
         name = bpf_cmd(command).name
-        if name.endswith("_BATCH") and -result in _BATCH_COUNTED:
+        refused = self._fault is not None and self._fault.number == len(self.calls)
+        if refused and name.endswith("_BATCH") and -result in _BATCH_COUNTED:
             count = ATTR["batch"].fields["count"][0]
             ctypes.memset(ctypes.addressof(attr) + count, 0, 4)
         if result >= 0 and name in _MADE:

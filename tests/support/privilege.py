@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.environment import ROOT, mounted
+from tests.support.environment import ROOT, mounted, said
 
-__all__ = ["USERS", "reachable"]
+__all__ = ["USERS", "reachable", "worked"]
 
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
@@ -28,6 +30,27 @@ USERS: dict[str, tuple[str, ...]] = {
         *("setpriv", "--bounding-set=-sys_resource"),
     ),
 }
+
+
+def worked(result: subprocess.CompletedProcess[str]) -> bool:
+    """Whether a command of a user with CAP_BPF and CAP_PERFMON printed its result.
+
+    Above 2, kernel.perf_event_paranoid does not let such a user have perf events where the kernel
+    is Debian's: then the one paragraph that says so is as good.
+    """
+    paranoid = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+    if paranoid > 2 and result.returncode == 1:
+        text = said(result)
+        assert re.fullmatch(
+            r"purebpf\.\w+: event [\w-]+ of every process on CPU 0: perf_event_open failed "
+            rf"with EACCES\. kernel\.perf_event_paranoid is {paranoid}, and above 2 the kernels of "
+            r"Debian and Ubuntu want CAP_SYS_ADMIN\. "
+            r"allow it: sudo sysctl kernel\.perf_event_paranoid=2",
+            text,
+        ), text
+        return result.stdout == ""
+    assert result.returncode == 0, result.stderr
+    return bool(result.stdout and re.search(r"^loss: \w+=", result.stderr, re.MULTILINE))
 
 
 def reachable() -> tuple[str, ...]:

@@ -1,0 +1,44 @@
+"""What docs/summary.md shows works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from purebpf.summary.loss import losses
+from purebpf.summary.options import parse
+from tests.commands.conftest import ROOT
+
+PAGE = (ROOT / "docs/summary.md").read_text()
+COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.summary(.*)$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_line_parses(line: str) -> None:
+    assert parse(shlex.split(line, comments=True))
+
+
+@pytest.mark.needs("bpf")
+def test_the_python_example_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_word_of_the_loss_line_is_explained() -> None:
+    nothing: dict[str, int] = defaultdict(int)
+    loss = losses(nothing, in_flight=0, still_open=0, misses=0, map_entries=1)
+    cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]*\|$", PAGE, re.MULTILINE)
+    words = [word.strip("`") for cell in cells for word in cell.split(", ")]
+    assert words == [cause.name for cause in loss.causes]
