@@ -119,6 +119,17 @@ def test_json_of_a_command(workloads: Workloads, tmp_path: Path) -> None:
     assert found["cost"].keys() == {"run_time_ns", "run_cnt"}
 
 
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Something that makes calls all the time; an idle machine makes none for seconds."""
+    with subprocess.Popen(["yes"], stdout=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.mark.usefixtures("busy")
 def test_csv_intervals_have_one_header() -> None:
     result = run("--format", "csv", "-i", "0.3", "0.8")
     assert result.returncode == 0, result.stderr

@@ -67,13 +67,22 @@ def test_cgroups() -> None:
     assert str(group) not in traces.left()["cgroup"]
 
 
+def append(file: Path, line: str) -> None:
+    events = os.open(file, os.O_WRONLY | os.O_APPEND)  # which Path.open would seek in
+    try:
+        os.write(events, f"{line}\n".encode())
+    finally:
+        os.close(events)
+
+
 @pytest.mark.needs("tracefs", "guest")
 def test_tracefs_events() -> None:
     before = traces.left()
     events = TRACING / "uprobe_events"
-    events.write_text(f"p:purebpf_leak/check {os.path.realpath(sys.executable)}:0x1000\n")
+    place = f"{os.path.realpath(sys.executable)}:0x1000"
+    append(events, f"p:purebpf_leak/check {place}")  # truncating would remove everybody's
     found = new(before)["tracefs event"]
-    events.write_text("-:purebpf_leak/check\n")
+    append(events, "-:purebpf_leak/check")
     assert any("purebpf_leak/check" in each for each in found)
     assert not new(before)["tracefs event"]
 
