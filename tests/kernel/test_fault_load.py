@@ -97,7 +97,9 @@ def failed(fault: Fault, name: str) -> tuple[Exception | None, set[tuple[str, in
 
 
 def is_probe(call: Call, name: str) -> bool:
-    """Whether it loads no program of the object, but asks what the kernel can do."""
+    """Whether it has nothing to do with the object, but asks what the kernel can do."""
+    if call.command == "BPF_LINK_CREATE":
+        return call.field("link_create", "target_fd") == 0xFFFFFFFF
     if call.command != "BPF_PROG_LOAD":
         return False
     loaded = call.field("prog_load", "prog_name")

@@ -28,6 +28,7 @@ from purebpf.syscall.door import replaced
 from tests.support import probes
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Call, Interposer, failing
+from tests.support.privilege import reachable
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -324,10 +325,10 @@ except OSError as error:
 """
 
 
-@pytest.mark.needs("setpriv")
+@pytest.mark.needs("setpriv", "mount_namespace")
 def test_without_privilege_the_capability_and_the_command_are_named():
     run = subprocess.run(
-        [*UNPRIVILEGED, sys.executable, "-c", WITHOUT_PRIVILEGE],
+        [*reachable(), *UNPRIVILEGED, sys.executable, "-c", WITHOUT_PRIVILEGE],
         capture_output=True,
         text=True,
         check=True,
