@@ -17,6 +17,8 @@ wheel=$(ls "$work"/wheel/purebpf-*-py3-none-any.whl)
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check "$wheel"
 cd /
-PATH="$work/venv/bin" python -m purebpf.profile -f 1 >"$work/wheel.txt"
-test -s "$work/wheel.txt"
+# a loop of its own, as an idle machine has no stacks to show
+PATH="$work/venv/bin" python -m purebpf.profile -f -F 999 -- \
+    /bin/sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done' >"$work/wheel.txt"
+grep -q '^sh;' "$work/wheel.txt"
 echo "clean clone and wheel: profiled twice"
