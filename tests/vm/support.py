@@ -22,8 +22,8 @@ promised.
 
 ## Tests
 
-`tests/kernel` and `tests/commands`, run as root on each kernel; the Debian kernels as guests under
-QEMU's software emulation. A skip names what the kernel or the guest lacks.
+The counts are those of the test files that each run was given, as root; the Debian kernels as
+guests under QEMU's software emulation. A skip names what the kernel or the guest lacks.
 
 """
 
