@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import signal
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-__all__ = ["Stop"]
+__all__ = ["HasFileno", "Stop"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class HasFileno(Protocol):
+    """What can be waited for: a `Stop`, a `Child`."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        ...
 
 
 class Stop:

@@ -7,14 +7,20 @@ RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306b
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
-__all__ = ["Host", "advice", "explained", "perf_needs_admin", "raise_memlock", "read_host"]
+__all__ = [
+    "Host",
+    "advice",
+    "explained",
+    "perf_needs_admin",
+    "raise_memlock",
+    "read_host",
+]
 
 _BITS = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38, "CAP_BPF": 39}
 _PARENT_HAS_ALL = "0 0 4294967295"
@@ -41,6 +47,7 @@ class Host(NamedTuple):
 def read_host() -> Host:
     """Read it all, for this process."""
     import resource  # only when something was refused
+    import shlex
 
     status = proc.status() or {}
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)

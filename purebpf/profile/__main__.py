@@ -29,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli.limits import raise_open_files
     from purebpf.cli.stop import Stop
     from purebpf.profile.session import Profiler
 
@@ -36,6 +37,7 @@ def _run(options: Options) -> int:
         output = stack.enter_context(Output(options.output))
         stop = stack.enter_context(Stop())
         child = stack.enter_context(_child(options)) if options.command else None
+        raise_open_files()  # not before the child is there, which may count on its limit
         profiler = stack.enter_context(Profiler(options, child.pid if child else 0))
         _announce(options, output)
         ends = [stop] if child is None else [stop, child]

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int
 
 __all__ = ["DEFAULT_FREQUENCY", "MAX_DEPTH", "Options", "parse", "title"]
 
@@ -74,14 +75,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    arguments, command = _split(argv)
-    parser = _parser()
-    found = parser.parse_args(arguments)
-    if command is not None:
-        if not command:
-            parser.error("there is no command behind --")
-        if found.pids or found.tids or found.cpus:
-            parser.error("-p, -L and -C do not go with a command: it is the target")
+    found = parser.parse(_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     return Options(
         pids=found.pids,
         tids=found.tids,
@@ -94,8 +88,8 @@ def parse(argv: Sequence[str]) -> Options:
         user_stacks=not found.kernel_stacks_only,
         kernel_stacks=not found.user_stacks_only,
         include_idle=found.include_idle,
-        duration_s=found.duration,
-        command=tuple(command or ()),
+        duration_s=found.duration_s,
+        command=found.command,
         hash_storage_size=found.hash_storage_size,
         stack_storage_size=found.stack_storage_size,
         format="folded" if found.folded else found.format or "text",
@@ -137,61 +131,18 @@ def _target(options: Options) -> str:
     return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
 
 
-def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    """The options, and the command behind `--` if there is one."""
-    if "--" not in argv:
-        return argv, None
-    at = argv.index("--")
-    return argv[:at], argv[at + 1 :]
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help as it is written, 80 columns wide.
-
-    argparse makes a formatter for each option. Unless told a width, that imports shutil with all
-    its compressors (2 ms) to ask the terminal for one.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=78)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="purebpf.profile",
-        usage="python -m purebpf.profile [options] [duration] [-- command ...]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "duration", nargs="?", type=seconds, help="seconds to sample (default: until Ctrl-C)"
-    )
-    _add_targets(parser.add_argument_group("what to sample"))
-    _add_sampling(parser.add_argument_group("how to sample"))
-    _add_output(parser.add_argument_group("output"))
-    return parser
+    made = parser.new("purebpf.profile", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "sample")
+    _add_targets(made.add_argument_group("what to sample"))
+    _add_sampling(made.add_argument_group("how to sample"))
+    _add_output(made.add_argument_group("output"))
+    return made
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
-    threads = group.add_mutually_exclusive_group()
-    threads.add_argument(
-        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
-        help="these processes only: PID[,PID...]",
-    )  # fmt: skip
-    threads.add_argument(
-        *("-L", "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
-        help="these threads only: TID[,TID...]",
-    )  # fmt: skip
-    group.add_argument(
-        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
-        help="these CPUs only: 0-3,8",
-    )  # fmt: skip
+    parser.add_targets(group, thread="-L")
     group.add_argument("-I", "--include-idle", action="store_true", help="the idle task too")
-    group.add_argument(
-        *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
-    )
     group.add_argument("--cgroupmap", metavar="PATH", help="cgroup ids in this pinned BPF map")
     group.add_argument("--mntnsmap", metavar="PATH", help="mount namespaces in this pinned BPF map")
 
@@ -217,7 +168,6 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
         "--stack-storage-size", metavar="N", type=positive_int, default=16384,
         help="different stacks that can be kept (default %(default)s)",
     )  # fmt: skip
-    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
@@ -233,6 +183,4 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-A", "--address"), action="store_true", help="raw addresses before names (text)"
     )
-    group.add_argument(
-        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
-    )
+    parser.add_output(group)

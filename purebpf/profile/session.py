@@ -5,23 +5,23 @@ What is needed only once the program is attached is imported then: see docs/desi
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from purebpf import objects
-from purebpf.errors import KernelError
+from purebpf.cli import targets
+from purebpf.cli.privileges import needing
+from purebpf.cli.stop import HasFileno
+from purebpf.kernel.followed import Followed
 from purebpf.kernel.map import Map
 from purebpf.kernel.object import load
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.perf_events import PerfEvents
-from purebpf.profile import targets
-from purebpf.profile.followed import Followed
 from purebpf.profile.options import MAX_DEPTH, Options, title
 from purebpf.syscall import proc
 
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from purebpf.spec import ObjectSpec
 
 __all__ = ["Profiler"]
-
-
-class HasFileno(Protocol):
-    """What can be waited for."""
-
-    def fileno(self) -> int:
-        """Its descriptor."""
-        ...
 
 
 class Profiler:
@@ -69,19 +61,11 @@ class Profiler:
         return self._events.event
 
     def __enter__(self) -> Self:
-        targets.check_processes(self._options.pids)
+        targets.check_processes(self._options.pids, thread_option="-L")
         targets.check_threads(self._options.tids)
-        try:
-            with ExitStack() as stack:
-                self._attach(stack)
-                self._owned = stack.pop_all()
-        except KernelError as error:
-            if error.errno != errno.EPERM:
-                raise
-            from purebpf.kernel import privilege
-
-            # the first call that is refused needs less than those behind it
-            raise privilege.explained(error, error.what, "CAP_BPF", "CAP_PERFMON") from None
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach(stack)
+            self._owned = stack.pop_all()
         return self
 
     def _attach(self, stack: ExitStack) -> None:

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int, seconds
 
 __all__ = ["MAP_ENTRIES", "MODES", "Options", "parse"]
 
@@ -95,62 +96,25 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    arguments, command = _split(argv)
-    parser = _parser()
-    found = parser.parse_args(arguments)
-    if command is not None:
-        if not command:
-            parser.error("there is no command behind --")
-        if found.pids or found.tids:
-            parser.error("-p and -t do not go with a command: it is the target")
-        found.command = tuple(command)
-    return Options(**vars(found))
-
-
-def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    """The options, and the command behind `--` if there is one."""
-    if "--" not in argv:
-        return argv, None
-    at = argv.index("--")
-    return argv[:at], argv[at + 1 :]
+    return Options(**vars(parser.parse(_parser(), argv, {"-p": "pids", "-t": "tids"})))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="purebpf.summary",
-        usage="python -m purebpf.summary [options] [duration] [-- command ...]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        *("duration_s",), metavar="duration", nargs="?", type=seconds,
-        help="seconds to count (default: until Ctrl-C)",
-    )  # fmt: skip
-    _add_targets(parser.add_argument_group("whose calls"))
-    _add_filters(parser.add_argument_group("which calls"))
-    _add_output(parser.add_argument_group("output"))
-    return parser
+    made = parser.new("purebpf.summary", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "count")
+    _add_targets(made.add_argument_group("whose calls"))
+    _add_filters(made.add_argument_group("which calls"))
+    _add_output(made.add_argument_group("output"))
+    return made
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mode", choices=MODES, default="total", help="what has a table of its own")
-    threads = group.add_mutually_exclusive_group()
-    threads.add_argument(
-        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
-        help="these processes, and children that they start meanwhile: PID[,PID...]",
-    )  # fmt: skip
-    threads.add_argument(
-        *("-t", "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
-        help="these threads: TID[,TID...]",
-    )  # fmt: skip
-    group.add_argument(
-        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
-        help="calls that end on these CPUs: 0-3,8",
-    )  # fmt: skip
-    group.add_argument(
-        *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
+    parser.add_targets(
+        group,
+        processes="these processes, and children that they start meanwhile",
+        threads="these threads",
+        cpus="calls that end on these CPUs",
     )
     group.add_argument(
         *("-u", "--uid"), metavar="USER", type=_user, help="tasks of this user: name or number"
@@ -188,10 +152,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         help="a table every so often; each has only what ended in it",
     )  # fmt: skip
     group.add_argument("--format", choices=("text", "json", "csv"), default="text")
-    group.add_argument(
-        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
-    )
-    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    parser.add_output(group)
     group.add_argument(
         *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
         help="rows that the modes other than total have room for (default %(default)s)",

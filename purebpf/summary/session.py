@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from purebpf.cli import targets
+from purebpf.cli.privileges import needing
+from purebpf.cli.stop import HasFileno
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import privilege, statistics
+from purebpf.kernel import statistics
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
 from purebpf.summary.inflight import Open, open_calls
@@ -31,14 +32,6 @@ _COST_S = 0.1
 """How long the kernel measures the programs for `Table.cost`, which makes them slower."""
 
 _SETTLE_S = 0.01
-
-
-class HasFileno(Protocol):
-    """What can be waited for."""
-
-    def fileno(self) -> int:
-        """Its descriptor."""
-        ...
 
 
 class Summary:
@@ -77,15 +70,9 @@ class Summary:
     def __enter__(self) -> Self:
         targets.check_processes(self._options.pids, thread_option="-t")
         targets.check_threads(self._options.tids)
-        try:
-            with ExitStack() as stack:
-                self._attach(stack)
-                self._owned = stack.pop_all()
-        except KernelError as error:
-            if error.errno != errno.EPERM:
-                raise
-            # the first call that is refused needs less than those behind it
-            raise privilege.explained(error, error.what, "CAP_BPF", "CAP_PERFMON") from None
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach(stack)
+            self._owned = stack.pop_all()
         return self
 
     def _attach(self, stack: ExitStack) -> None:

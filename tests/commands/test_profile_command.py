@@ -171,7 +171,7 @@ def test_a_thread_is_not_taken_for_a_process(workloads: Workloads, profile: Run)
         (tid,) = (name for name in os.listdir(f"/proc/{pid}/task") if name != str(pid))
         result = profile("-p", tid, "1")
     assert result.returncode == 1
-    assert f"{tid} is a thread of process {pid}: profile it with -L {tid}" in said(result)
+    assert f"{tid} is a thread of process {pid}: take it alone with -L {tid}" in said(result)
 
 
 @pytest.mark.parametrize(

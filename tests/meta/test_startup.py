@@ -18,6 +18,7 @@ HELP = {
     "purebpf.cli.arguments",
     "purebpf.cli.command",
     "purebpf.cli.output",
+    "purebpf.cli.parser",
     "purebpf.errors",
     "purebpf.profile",
     "purebpf.profile.options",
@@ -50,7 +51,7 @@ finally:
 """
 
 STOP_WHEN_ATTACHED = """
-from purebpf.profile import followed
+from purebpf.kernel import followed
 def snapshot(*_):
     raise SystemExit
 followed.Followed.snapshot = snapshot

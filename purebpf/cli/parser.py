@@ -1,0 +1,107 @@
+"""The command line that the commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+from purebpf.cli.arguments import cpu_list, id_list, seconds
+
+__all__ = ["add_duration", "add_output", "add_targets", "new", "parse"]
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help as it is written, 80 columns wide.
+
+    argparse makes a formatter for each option. Unless told a width, that imports shutil with all
+    its compressors (2 ms) to ask the terminal for one.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=78)
+
+
+def new(
+    name: str, description: str, epilog: str, *, usage: str = "[duration] [-- command ...]"
+) -> argparse.ArgumentParser:
+    """A parser for `python -m NAME [options] USAGE`; options cannot be abbreviated."""
+    return argparse.ArgumentParser(
+        prog=name,
+        usage=f"python -m {name} [options] {usage}",
+        description=description,
+        epilog=epilog,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+
+
+def parse(
+    parser: argparse.ArgumentParser, argv: Sequence[str], targets: Mapping[str, str]
+) -> argparse.Namespace:
+    """The options found, and as `command` the words behind `--`; exits with 2 if they are wrong.
+
+    `targets` are the options that do not go with a command, with the attribute of each.
+    """
+    arguments, command = _split(argv)
+    found = parser.parse_args(arguments)
+    found.command = tuple(command or ())
+    if command is not None:
+        if not command:
+            parser.error("there is no command behind --")
+        if any(getattr(found, name) for name in targets.values()):
+            *others, last = targets
+            parser.error(
+                f"{', '.join(others)} and {last} do not go with a command: it is the target"
+            )
+    return found
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """The options, and the command behind `--` if there is one."""
+    if "--" not in argv:
+        return argv, None
+    at = argv.index("--")
+    return argv[:at], argv[at + 1 :]
+
+
+def add_targets(
+    group: argparse._ArgumentGroup,
+    *,
+    thread: str = "-t",
+    processes: str = "these processes only",
+    threads: str = "these threads only",
+    cpus: str = "these CPUs only",
+) -> None:
+    """Options `pids`, `tids`, `cpus` (empty: all) and `cgroup`; `thread` is how `-t` is spelt."""
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
+        help=f"{processes}: PID[,PID...]",
+    )  # fmt: skip
+    either.add_argument(
+        *(thread, "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
+        help=f"{threads}: TID[,TID...]",
+    )  # fmt: skip
+    group.add_argument(
+        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+        help=f"{cpus}: 0-3,8",
+    )  # fmt: skip
+    group.add_argument(
+        *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
+    )
+
+
+def add_duration(parser: argparse.ArgumentParser, verb: str) -> None:
+    """The argument `duration_s`: how long to `verb`."""
+    parser.add_argument(
+        *("duration_s",), metavar="duration", nargs="?", type=seconds,
+        help=f"seconds to {verb} (default: until Ctrl-C)",
+    )  # fmt: skip
+
+
+def add_output(group: argparse._ArgumentGroup) -> None:
+    """Options `output` and `strict`."""
+    group.add_argument(
+        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
+    )
+    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")

@@ -1,0 +1,29 @@
+"""EPERM from any call of a command says what the whole command needs."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from purebpf.cli.privileges import needing
+from purebpf.errors import KernelError
+from purebpf.kernel import privilege
+
+NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -m purebpf.profile")
+
+
+def test_what_is_refused_says_what_all_of_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privilege, "read_host", lambda: NOBODY)
+    error = KernelError("bpf(2)", errno.EPERM, "map 'counts'")
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF", "CAP_PERFMON"):
+        raise error
+    assert caught.value.what == "map 'counts'"
+    assert "lacks CAP_BPF and CAP_PERFMON" in str(caught.value)
+
+
+def test_other_errors_pass_as_they_are() -> None:
+    error = KernelError("bpf(2)", errno.ENOMEM)
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
+        raise error
+    assert caught.value is error
