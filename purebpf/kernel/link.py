@@ -1,25 +1,31 @@
 """A program attached to something, and how it ends.
 
-A link is either a bpf_link (a descriptor that the kernel knows as one: it has an id, info, and
-can be pinned) or, on kernels without bpf_link for perf events, a perf event that runs the
-program. Both end with `close()`.
+A link is a bpf_link (a descriptor that the kernel knows as one: it has an id, info, and can be
+pinned); or, on kernels without bpf_link for perf events, a perf event that runs the program; or
+something that has to be undone: a filter of a socket or an interface, a program of a cgroup. All
+end with `close()`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
-from purebpf.abi.bpf import bpf_link_type
-from purebpf.abi.layouts import BPF_LINK_INFO
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import pins
+from purebpf.kernel.link_info import LinkInfo, read_info
 from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["Event", "Link", "LinkInfo"]
+__all__ = ["Event", "Link", "LinkInfo", "Usable"]
+
+_REPLACE = 4  # BPF_F_REPLACE
+_CANNOT_DETACH = (errno.EOPNOTSUPP, errno.EINVAL)
+"""Kinds of links that only closing ends, and kernels before 5.9."""
 
 
 class Event(Protocol):
@@ -32,18 +38,11 @@ class Event(Protocol):
         """Close it."""
 
 
-class LinkInfo(NamedTuple):
-    """What the kernel says about a bpf_link.
+class Usable(Protocol):
+    """A program, or for struct_ops a map, that a link can be made to run."""
 
-    Attributes:
-        id: its number, as in `bpftool link`.
-        type: enum bpf_link_type; a plain int when it is newer than our tables.
-        program_id: the number of its program.
-    """
-
-    id: int
-    type: int
-    program_id: int
+    def fileno(self) -> int:
+        """The number of its descriptor."""
 
 
 class Link:
@@ -62,11 +61,21 @@ class Link:
         *,
         link: Descriptor | None = None,
         event: Event | None = None,
+        undo: Callable[[], None] | None = None,
     ) -> None:
-        """Own `link` (a bpf_link) and `event` (a perf event); without a link, the event runs it."""
+        """Own the attachment.
+
+        Args:
+            what: as the attribute.
+            link: a bpf_link.
+            event: a perf event, which without a `link` runs the program.
+            undo: ends an attachment that has neither; called once.
+        """
         self.what = what
         self._link = link
         self._event = event
+        self._undo = undo
+        self._found = False
         self._pins: list[str] = []
         self._open = True
 
@@ -77,7 +86,36 @@ class Link:
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no link.
         """
-        return cls(f"the link pinned at {path}", link=pins.open_link(os.fspath(path)))
+        return cls._made_elsewhere(f"the link pinned at {path}", pins.open_link(os.fspath(path)))
+
+    @classmethod
+    def from_id(cls, link_id: int) -> Self:
+        """The link that the kernel knows as `link_id` (Linux 5.8); needs CAP_SYS_ADMIN.
+
+        Raises:
+            KernelError: ENOENT, there is none (any more); EPERM.
+        """
+        from purebpf.kernel.ids import open_id
+
+        what = f"link {link_id}"
+        return cls._made_elsewhere(what, open_id(bpf.link_get_fd_by_id, link_id, what))
+
+    @classmethod
+    def all(cls) -> Iterator[Self]:
+        """Every link of this machine, opened; the caller closes each (Linux 5.8).
+
+        Raises:
+            KernelError: EPERM, no CAP_SYS_ADMIN.
+        """
+        from purebpf.kernel.ids import walk
+
+        return walk(bpf.link_get_next_id, cls.from_id)
+
+    @classmethod
+    def _made_elsewhere(cls, what: str, descriptor: Descriptor) -> Self:
+        link = cls(what, link=descriptor)
+        link._found = True
+        return link
 
     @property
     def closed(self) -> bool:
@@ -88,11 +126,14 @@ class Link:
         """The number of the bpf_link's descriptor, or of the perf event that stands in for one.
 
         Raises:
+            NotSupportedError: it has neither.
             ValueError: it is closed.
         """
-        owned = self._link or self._event
-        if not self._open or owned is None:
+        if not self._open:
             raise ValueError(f"{self.what}: the link is closed")
+        owned = self._link or self._event
+        if owned is None:
+            raise NotSupportedError(self.what, "such an attachment has no descriptor")
         return owned.fileno()
 
     @property
@@ -103,15 +144,37 @@ class Link:
             NotSupportedError: it is no bpf_link.
             ValueError: it is closed.
         """
-        data = bytearray(BPF_LINK_INFO.size)
-        bpf.obj_get_info_by_fd(self._bpf_link("link info"), data)
-        fields = BPF_LINK_INFO.unpack(data)
-        number, kind, program = (fields[name] for name in ("id", "type", "prog_id"))
-        assert isinstance(number, int)
-        assert isinstance(kind, int)
-        assert isinstance(program, int)
-        known = kind in bpf_link_type._value2member_map_
-        return LinkInfo(number, bpf_link_type(kind) if known else kind, program)
+        return read_info(self._bpf_link("link info"))
+
+    def update(self, new: Usable, *, old: Usable | None = None) -> None:
+        """Run `new` instead of the program that is attached, without a gap in between (Linux 5.7).
+
+        Cgroups, XDP, tcx, netkit, network namespaces, sockmaps, iterators, netfilter; for
+        struct_ops, `new` is a map. With `old`, only if that is what is attached now.
+
+        Raises:
+            NotSupportedError: it is no bpf_link, or of a kind that cannot be updated.
+            KernelError: EPERM, another program than `old` is attached; EINVAL, `new` is of
+                another type or for another hook; ENOLINK, what it was attached to is gone.
+            ValueError: it, or a program, is closed.
+        """
+        fields = {} if old is None else {"old_prog_fd": old.fileno(), "flags": _REPLACE}
+        number = self._bpf_link("updating a link")
+        try:
+            bpf.link_update(number, new_prog_fd=new.fileno(), **fields)
+        except KernelError as error:
+            raise self._not_updated(error) from None
+
+    def _not_updated(self, error: KernelError) -> NotSupportedError | KernelError:
+        number = error.errno or 0
+        if number == errno.EOPNOTSUPP:
+            return NotSupportedError("updating a link", f"{self.what}: its kind stays as it is")
+        why = {
+            errno.EPERM: "another program than the expected one is attached",
+            errno.EINVAL: "the new program is of another type, or was loaded for another hook",
+            errno.ENOLINK: "what it was attached to is gone",
+        }.get(number, "")
+        return KernelError(error.call, number, self.what, why=why)
 
     def pin(self, path: str | os.PathLike[str]) -> None:
         """Give it a name in a bpf file system: it then stays attached without a process.
@@ -126,18 +189,30 @@ class Link:
         self._pins.append(name)
 
     def _bpf_link(self, feature: str) -> int:
-        number = self.fileno()
-        if self._link is None:
-            reason = "this kernel attached the program to a perf event, without a bpf_link"
+        if self._open and self._link is None:
+            where = "to a perf event, " if self._event is not None else ""
+            reason = f"{self.what}: this kernel attached the program {where}without a bpf_link"
             raise NotSupportedError(feature, reason)
-        return number
+        return self.fileno()
 
     def detach(self) -> None:
-        """Remove the pins it was given here, and close it, so that the program no longer runs.
+        """End the attachment, whoever else holds it; remove the pins given here, and close it.
 
-        The kernel takes a moment (an RCU grace period) to let go of what was pinned. Again is
-        harmless, and so is a pin that is already gone.
+        The kernel can end those of cgroups, network interfaces and namespaces, netfilter, sockmaps
+        and struct_ops at once (Linux 5.9). Others last until nobody holds them, and for a moment
+        longer (an RCU grace period). Again is harmless, and so is a pin that is already gone.
+
+        Raises:
+            NotSupportedError: it was made by somebody else, and is of a kind that only they can
+                end; it stays open.
         """
+        if self._open and self._link is not None:
+            try:
+                bpf.link_detach(self._link.fileno())
+            except KernelError as error:
+                if error.errno in _CANNOT_DETACH and self._found:
+                    reason = f"{self.what}: it ends when all its holders close or unpin it"
+                    raise NotSupportedError("detaching a link made elsewhere", reason) from None
         while self._pins:
             try:
                 os.unlink(self._pins.pop())
@@ -150,6 +225,9 @@ class Link:
         self._open = False
         link, self._link = self._link, None
         event, self._event = self._event, None
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo()
         try:
             if link is not None:
                 link.close()

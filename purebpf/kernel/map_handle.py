@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -117,6 +118,17 @@ class MapHandle:
             KernelError: ENOENT, there is none (any more); EPERM.
         """
         return cls._found(map_pin.open_id(map_id, flags))
+
+    @classmethod
+    def all(cls) -> Iterator[Self]:
+        """Every map of this machine, opened; the caller closes each.
+
+        Raises:
+            KernelError: EPERM, no CAP_SYS_ADMIN.
+        """
+        from purebpf.kernel.ids import walk
+
+        return walk(bpf.map_get_next_id, cls.from_id)
 
     @classmethod
     def from_fd(cls, fd: int) -> Self:

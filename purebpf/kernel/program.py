@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -103,7 +104,33 @@ class Program:
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no program.
         """
-        descriptor = pins.open_program(os.fspath(path))
+        return cls._found(pins.open_program(os.fspath(path)))
+
+    @classmethod
+    def from_id(cls, program_id: int) -> Self:
+        """The program that the kernel knows as `program_id`; needs CAP_SYS_ADMIN.
+
+        Raises:
+            KernelError: ENOENT, there is none (any more); EPERM.
+        """
+        from purebpf.kernel.ids import open_id
+
+        return cls._found(open_id(bpf.prog_get_fd_by_id, program_id, f"program {program_id}"))
+
+    @classmethod
+    def all(cls) -> Iterator[Self]:
+        """Every program of this machine, opened; the caller closes each.
+
+        Raises:
+            KernelError: EPERM, no CAP_SYS_ADMIN.
+        """
+        from purebpf.kernel.ids import walk
+
+        return walk(bpf.prog_get_next_id, cls.from_id)
+
+    @classmethod
+    def _found(cls, descriptor: Descriptor) -> Self:
+        """A program loaded by somebody else: its name is the kernel's, of at most 15 characters."""
         try:
             info = _info(descriptor.fileno(), bytearray(BPF_PROG_INFO.size))
         except BaseException:
