@@ -26,7 +26,7 @@ from purebpf.abi.bpf import (
 )
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types import Kind
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError, errno_name
 from purebpf.kernel import probes
 from purebpf.kernel.privilege import raise_memlock
 from purebpf.syscall import bpf
@@ -51,6 +51,7 @@ __all__ = [
     "have_program_type",
     "have_ring_buffer",
     "have_run_time_statistics",
+    "have_uprobe_multi",
 ]
 
 _ENOTSUPP = 524
@@ -260,6 +261,38 @@ def have_perf_event_link() -> Feature:
     raise AssertionError("the kernel linked a program to descriptor -1")
 
 
+@cache
+def have_uprobe_multi() -> Feature:
+    """Links of many uprobes that tell processes apart (Linux 6.9, commit 46ba0e49b642).
+
+    Asked for in the file `/`, which is none: a kernel with such links says EBADF, and EINVAL for
+    process -1 unless it takes the number for a thread's, as the first of them did.
+    """
+    name = "multi-uprobes"
+    multi = bpf_attach_type.BPF_TRACE_UPROBE_MULTI
+    said = []
+    try:
+        with probes.load_program(bpf_prog_type.BPF_PROG_TYPE_KPROBE, attach_type=multi) as program:
+            for pid in (0, 0xFFFFFFFF):
+                try:
+                    bpf.link_create(
+                        multi,
+                        prog_fd=program.fileno(),
+                        uprobe_multi_path=b"/\0",
+                        uprobe_multi_offsets=bytes(8),
+                        uprobe_multi_cnt=1,
+                        uprobe_multi_pid=pid,
+                    ).close()
+                except KernelError as error:
+                    said.append(error.errno)
+    except KernelError as error:
+        return Feature(name, supported=False, reason=str(error))
+    if said == [errno.EBADF, errno.EINVAL]:
+        return Feature(name, supported=True, reason="the kernel knows them")
+    answers = " and ".join(errno_name(each or 0) for each in said)
+    return Feature(name, supported=False, reason=f"bpf(BPF_LINK_CREATE) says {answers}")
+
+
 def have_attach_cookie() -> Feature:
     """bpf_get_attach_cookie() in perf event programs (Linux 5.15)."""
     helper = bpf_func_id.BPF_FUNC_get_attach_cookie
@@ -287,6 +320,7 @@ def all_features() -> Iterator[Feature]:
         have_function_info,
         have_perf_event_link,
         have_attach_cookie,
+        have_uprobe_multi,
         have_run_time_statistics,
     ):
         yield probe()
@@ -306,6 +340,7 @@ def forget() -> None:
         have_program_names,
         have_function_info,
         have_perf_event_link,
+        have_uprobe_multi,
         have_run_time_statistics,
     ):
         probe.cache_clear()

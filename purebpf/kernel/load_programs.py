@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from purebpf.abi.bpf import bpf_attach_type
 from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.btf import Upload
@@ -64,6 +65,8 @@ class ProgramLoader:
         if not program.type:
             reason = f"section {program.section!r} is not in libbpf's table of program types"
             raise NotSupportedError(f"program {program.name!r}", reason)
+        if program.sec_prefix.startswith("usdt"):
+            program = _for_every_place(program)
         call = LoadCall(
             type=program.type,
             code=linked.bind(self._map_fds),
@@ -122,6 +125,15 @@ class ProgramLoader:
                     "line_info_cnt": len(linked.line_info) // LINE_INFO_SIZE,
                 }
         return fields
+
+
+def _for_every_place(program: ProgramSpec) -> ProgramSpec:
+    """A USDT program to be attached to all places of a probe at once, where the kernel can."""
+    from purebpf.kernel.features import have_uprobe_multi
+
+    if not have_uprobe_multi():
+        return program
+    return program._replace(attach_type=bpf_attach_type.BPF_TRACE_UPROBE_MULTI)
 
 
 def _kernel_name(name: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -31,6 +31,7 @@ __all__ = ["Object", "load"]
 
 _PINS = "/sys/fs/bpf"
 _KCONFIG = ".kconfig"
+_USDT = "__bpf_usdt_specs"
 _Owned = TypeVar("_Owned")
 
 
@@ -97,6 +98,8 @@ def load(
                 if each.autoload
             }
         fill_program_arrays(spec, created, programs)
+        if _USDT in created:
+            _describe_probes_in(created, programs.values())
         return Object(spec, created, programs, stack.pop_all(), btf_problem=uploaded.problem)
 
 
@@ -105,6 +108,15 @@ def _upload(spec: ObjectSpec) -> Upload:
     if spec.btf is None:
         return Upload(None, functions=False, problem="")
     return upload(spec.btf)
+
+
+def _describe_probes_in(maps: Mapping[str, Map], programs: Iterable[Program]) -> None:
+    """Show the programs where to say what USDT probes they run at."""
+    from purebpf.kernel.usdt import UsdtSpecs
+
+    specs = UsdtSpecs.of(maps)
+    for program in programs:
+        program.usdt = specs
 
 
 class Object:

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import functions_named
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["Place", "find_file", "function_offsets", "parse_place"]
+__all__ = ["Place", "find_file", "function_offsets", "opened_image", "parse_place"]
 
 _PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -78,6 +79,20 @@ def _library_folders() -> Iterator[str]:
         yield folder
 
 
+@contextmanager
+def opened_image(path: str) -> Iterator[ElfImage]:
+    """The ELF file at `path`, inside the `with` block.
+
+    Raises:
+        FormatError: no ELF file, or a damaged one.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        fd = file.fileno()
+        size = os.fstat(fd).st_size
+        yield ElfImage(lambda offset, count: os.pread(fd, count, offset), size, path)
+
+
 def function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:
     """The functions of a file whose names match, and where in the file they start.
 
@@ -85,9 +100,7 @@ def function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:
         FormatError: no ELF file, or a damaged one.
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        image = ElfImage(lambda offset, count: os.pread(file.fileno(), count, offset), size, path)
+    with opened_image(path) as image:
         if not set(pattern) & set("*?"):
             return functions_named(image, lambda name: name == pattern)
         return functions_named(image, lambda name: fnmatchcase(name, pattern))

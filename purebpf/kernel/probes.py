@@ -93,15 +93,24 @@ def calling(helper: int) -> bytes:
     return pack([Instruction(CALL, 0, 0, 0, helper), Instruction(EXIT, 0, 0, 0, 0)])
 
 
-def load_program(program_type: int, code: bytes = RETURN_0, log: Log | None = None) -> Descriptor:
-    """Load `code` as a GPL program of a type; the caller closes it."""
+def load_program(
+    program_type: int,
+    code: bytes = RETURN_0,
+    log: Log | None = None,
+    *,
+    attach_type: int | None = None,
+) -> Descriptor:
+    """Load `code` as a GPL program of a type; the caller closes it.
+
+    Without an `attach_type`, it gets the one that programs of its type need to load.
+    """
     is_syscall = program_type == bpf_prog_type.BPF_PROG_TYPE_SYSCALL
     return bpf.prog_load(
         program_type,
         code,
         "GPL",
         log=log,
-        expected_attach_type=_EXPECTED.get(program_type, 0),
+        expected_attach_type=_EXPECTED.get(program_type, 0) if attach_type is None else attach_type,
         attach_btf_id=1 if program_type in NEEDS_BTF_TARGET else 0,
         prog_flags=BPF_F_SLEEPABLE if is_syscall else 0,
     )

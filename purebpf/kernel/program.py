@@ -17,6 +17,7 @@ from purebpf.syscall.descriptor import Descriptor
 if TYPE_CHECKING:
     from purebpf.kernel.link import Link
     from purebpf.kernel.run import TestRun
+    from purebpf.kernel.usdt import UsdtSpecs
 
 __all__ = ["Program", "ProgramInfo"]
 
@@ -76,6 +77,7 @@ class Program:
         section: its section in the object; "" when it was not loaded from one.
         target: what the section name says to attach to: "sched/sched_switch"; may be "".
         log: the verifier's log, when it was asked for at load.
+        usdt: where to describe the probes it runs at, when its object has `bpf/usdt.bpf.h`.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Program:
         self.section = section
         self.target = target
         self.log = log
+        self.usdt: UsdtSpecs | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:

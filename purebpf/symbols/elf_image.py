@@ -21,6 +21,7 @@ __all__ = ["ElfImage", "Section", "Segment", "virtual_offset"]
 
 EM_X86_64 = 62
 ET_REL = 1
+ET_DYN = 3
 PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
@@ -151,7 +152,7 @@ class ElfImage:
         if not places:
             places = [(s.offset, s.file_size, s.align) for s in self.segments if s.type == PT_NOTE]
         for offset, size, align in places:
-            for name, kind, description in self._notes(self.read(offset, size), align):
+            for name, kind, description in self.notes(self.read(offset, size), align):
                 if name == b"GNU\0" and kind == NT_GNU_BUILD_ID:
                     return description.hex()
         return ""
@@ -167,7 +168,8 @@ class ElfImage:
         crc: int = struct.unpack_from(f"{self.order}I", data, at)[0]
         return name.decode("utf-8", "surrogateescape"), crc
 
-    def _notes(self, data: bytes, align: int) -> Iterator[tuple[bytes, int, bytes]]:
+    def notes(self, data: bytes, align: int) -> Iterator[tuple[bytes, int, bytes]]:
+        """The owner, type and description of each note in the bytes of a section or segment."""
         pad = 7 if align == 8 else 3
         header = struct.Struct(f"{self.order}III")
         at = 0

@@ -69,8 +69,15 @@ ABSENT: dict[str, frozenset[str]] = {
         "BTF kind ENUM64",
         "links of perf events",
         "helper get_attach_cookie in program type PERF_EVENT",
+        "multi-uprobes",
     },
-    "6.1": _NO_LIRC | {"program type NETFILTER", "map type CGRP_STORAGE", "map type ARENA"},
+    "6.1": _NO_LIRC
+    | {
+        "program type NETFILTER",
+        "map type CGRP_STORAGE",
+        "map type ARENA",
+        "multi-uprobes",
+    },
     "6.12": _NO_LIRC,
     "7.2": _NO_LIRC,
 }

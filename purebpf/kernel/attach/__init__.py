@@ -33,7 +33,10 @@ _BY_ATTACH_TYPE: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_UPROBE_MULTI: "uprobe_multi",
     bpf_attach_type.BPF_TRACE_UPROBE_SESSION: "uprobe_multi",
 }
-_NOT_YET = frozenset({"usdt", "cgroup", "tracing_multi"})
+_BY_SECTION = frozenset({"uprobe", "usdt"})
+"""Ways to attach, of section names, that the type of a program does not tell."""
+
+_NOT_YET = frozenset({"cgroup", "tracing_multi"})
 """Ways to attach, of section names, to which the tables above do not apply."""
 
 _TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
@@ -68,7 +71,7 @@ def _module(program: Program) -> str | None:
     way = section.definition.attach if section is not None else ""
     if way in _NOT_YET:
         return None
-    if way == "uprobe":
+    if way in _BY_SECTION:
         return way
     return _BY_ATTACH_TYPE.get(program.attach_type) or _MODULES.get(program.type)
 

@@ -1,0 +1,235 @@
+"""Attach to the static probes that a program or library was built with (USDT, `DTRACE_PROBE`).
+
+One multi-uprobe for all places of a probe (Linux 6.9, where it also filters by process), else a
+uprobe for each. The program reads arguments with `bpf/usdt.bpf.h`, whose maps are filled here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from array import array
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from purebpf.abi.bpf import bpf_attach_type
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.link import Link
+from purebpf.kernel.probe_event import Probe, open_probe
+from purebpf.kernel.probe_place import find_file, opened_image
+from purebpf.kernel.program import Program
+from purebpf.kernel.usdt import UsdtSpecs
+from purebpf.symbols.elf_image import ET_DYN
+from purebpf.symbols.maps import parse_maps
+from purebpf.symbols.usdt import UsdtProbe, usdt_probes
+from purebpf.symbols.usdt_arguments import parse_arguments
+from purebpf.syscall import bpf, proc
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["UsdtLink", "attach"]
+
+_EVERY = -1
+
+
+class _Target(NamedTuple):
+    """What is attached to: a file's probes of one name, and in which process."""
+
+    path: str
+    probes: list[UsdtProbe]
+    machine: int
+    movable: bool
+    pid: int
+
+
+class UsdtLink(Link):
+    """A program at every place of a probe: one bpf_link (Linux 6.9), or one for each place."""
+
+    def __init__(
+        self, what: str, parts: list[Link], link: Descriptor | None, cleanup: ExitStack
+    ) -> None:
+        self._parts = parts
+        self._cleanup = cleanup
+        super().__init__(what, link=link)
+
+    def fileno(self) -> int:
+        """The number of the bpf_link's descriptor.
+
+        Raises:
+            NotSupportedError: there is one for each place, as before Linux 6.9.
+            ValueError: it is closed.
+        """
+        if self._parts and not self.closed:
+            reason = f"on this kernel it is {len(self._parts)} uprobes, each with its own"
+            raise NotSupportedError(f"the descriptor of {self.what}", reason)
+        return super().fileno()
+
+    def close(self) -> None:
+        """Detach from every place. A pinned link stays, and so do its descriptions."""
+        is_pinned = bool(self._pins)
+        super().close()
+        while self._parts:
+            self._parts.pop().close()
+        if is_pinned:
+            self._cleanup.pop_all()
+        self._cleanup.close()
+
+
+def attach(
+    program: Program, target: str | None = None, *, pid: int = _EVERY, cookie: int = 0
+) -> UsdtLink:
+    """Run `program` at every place of a static probe.
+
+    Args:
+        program: a `usdt` program that includes `bpf/usdt.bpf.h`.
+        target: `"file:provider:name"`, as `"libc.so.6:libc:setjmp"`; the file as for `uprobe`.
+            Without it, what the program's section says.
+        pid: only in this process, 0 for our own; -1 for every one.
+        cookie: what bpf_usdt_cookie() returns.
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: a target that is none; the program is closed.
+        AttachError: ENOENT, no such file or probe; ESRCH, no such process, or not in it.
+        FormatError: the file is no ELF file, or its notes are damaged.
+        NotSupportedError: an argument that cannot be described; a 32-bit file; a library without
+            `pid` before Linux 5.15; an object without the header.
+    """
+    where = target or program.target
+    if not where:
+        raise TypeError(f"program {program.name!r}: which probe? 'file:provider:name'")
+    file, provider, name = _parts(where)
+    what = f"program {program.name!r} at probe {where}"
+    if program.usdt is None:
+        reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
+        raise NotSupportedError(what, reason)
+    found = _find(find_file(file, what), provider, name, what)
+    found = found._replace(pid=os.getpid() if pid == 0 else pid)
+    with ExitStack() as cleanup:
+        numbers = _describe(program.usdt, found, cookie, what, cleanup)
+        if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
+            link = _link_all(program, found, numbers, what)
+            return UsdtLink(what, [], link, cleanup.pop_all())
+        parts = _link_each(program, found, numbers, what, cleanup)
+        return UsdtLink(what, parts, None, cleanup.pop_all())
+
+
+def _parts(where: str) -> tuple[str, str, str]:
+    file, _, rest = where.rpartition(":")
+    file, _, provider = file.rpartition(":")
+    if not file or not provider or not rest:
+        raise ValueError(f"{where!r} is no probe in a file: that is 'file:provider:name'")
+    return file, provider, rest
+
+
+def _find(path: str, provider: str, name: str, what: str) -> _Target:
+    with opened_image(path) as image:
+        if not image.is64:
+            raise NotSupportedError(what, f"{path} is a 32-bit file, whose registers differ")
+        every = list(usdt_probes(image))
+        probes = [each for each in every if (each.provider, each.name) == (provider, name)]
+        if not probes:
+            known = sorted({f"{each.provider}:{each.name}" for each in every})
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            why = f"{path} has no such probe; {has}"
+            raise AttachError("usdt", errno.ENOENT, what, why=why)
+        return _Target(path, probes, image.machine, image.type == ET_DYN, _EVERY)
+
+
+def _describe(
+    specs: UsdtSpecs, target: _Target, cookie: int, what: str, cleanup: ExitStack
+) -> list[int]:
+    """The number of each probe's description; places with the same arguments share one."""
+    numbers: dict[str, int] = {}
+    cleanup.callback(lambda: specs.give_back(numbers.values()))
+    for probe in target.probes:
+        if probe.arguments not in numbers:
+            try:
+                arguments = parse_arguments(probe.arguments, target.machine)
+            except ValueError as error:
+                raise NotSupportedError(
+                    what, f"its arguments {probe.arguments!r}: {error}"
+                ) from None
+            numbers[probe.arguments] = specs.add(arguments, cookie)
+    return [numbers[probe.arguments] for probe in target.probes]
+
+
+def _link_all(program: Program, target: _Target, numbers: list[int], what: str) -> Descriptor:
+    probes = target.probes
+    try:
+        return bpf.link_create(
+            bpf_attach_type.BPF_TRACE_UPROBE_MULTI,
+            prog_fd=program.fileno(),
+            uprobe_multi_path=os.fsencode(target.path) + b"\0",
+            uprobe_multi_offsets=array("Q", [each.offset for each in probes]).tobytes(),
+            uprobe_multi_ref_ctr_offsets=array("Q", [each.semaphore for each in probes]).tobytes(),
+            uprobe_multi_cookies=array("Q", numbers).tobytes(),
+            uprobe_multi_cnt=len(probes),
+            uprobe_multi_pid=max(target.pid, 0),
+        )
+    except KernelError as error:
+        raise _refused(error, target, what) from None
+
+
+def _link_each(
+    program: Program, target: _Target, numbers: list[int], what: str, cleanup: ExitStack
+) -> list[Link]:
+    from purebpf.kernel.features import have_attach_cookie
+
+    has_cookies = bool(have_attach_cookie())
+    if not has_cookies:
+        assert program.usdt is not None
+        addresses = _addresses(target, what)
+        cleanup.callback(program.usdt.give_back, (), addresses)
+        for address, number in zip(addresses, numbers, strict=True):
+            program.usdt.put_place(address, number)
+    with ExitStack() as stack:
+        parts: list[Link] = []
+        for probe, number in zip(target.probes, numbers, strict=True):
+            place = Probe(
+                "uprobe",
+                os.fsencode(target.path),
+                probe.offset,
+                pid=target.pid,
+                semaphore=probe.semaphore,
+            )
+            try:
+                event = open_probe(place)
+            except KernelError as error:
+                raise _refused(error, target, what) from None
+            cookie = number if has_cookies else 0
+            parts.append(stack.enter_context(owning_link(program, event, what, cookie=cookie)))
+        stack.pop_all()
+    return parts
+
+
+def _addresses(target: _Target, what: str) -> list[int]:
+    """Where the probes are in memory: as linked, or where the process has the library."""
+    if not target.movable:
+        return [each.address for each in target.probes]
+    if target.pid < 0:
+        reason = "it may be anywhere in memory, and this kernel has no attach cookies; give pid="
+        raise NotSupportedError(f"{what} in every process", reason)
+    inode = os.stat(target.path).st_ino
+    mappings = [
+        each for each in parse_maps(proc.maps(target.pid) or "") if each.file.inode == inode
+    ]
+    addresses = []
+    for probe in target.probes:
+        for mapping in mappings:
+            if 0 <= probe.offset - mapping.offset < mapping.end - mapping.start:
+                addresses.append(mapping.start + probe.offset - mapping.offset)
+                break
+        else:
+            why = f"process {target.pid} has not mapped {target.path}"
+            raise AttachError("usdt", errno.ESRCH, what, why=why)
+    return addresses
+
+
+def _refused(error: KernelError, target: _Target, what: str) -> AttachError:
+    number = error.errno or 0
+    why = {
+        errno.EINVAL: "the place is not code, or its semaphore not data, of the file",
+        errno.ESRCH: f"there is no process {target.pid}",
+    }.get(number, error.why)
+    return AttachError(error.call, number, what, why=why, fix=error.fix)

@@ -1,0 +1,113 @@
+"""USDT probes of an ELF file: where they are, who switches them on, where their arguments are.
+
+A probe is a `nop` in the code and a note about it in .note.stapsdt: the nop's address, the address
+of .stapsdt.base when the file was linked, the address of a semaphore, and the strings provider,
+name and arguments. When prelink(8) has moved the file's segments since, .stapsdt.base has moved
+with them, so what it differs by is added to the other two.
+Source: https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from purebpf.errors import FormatError
+from purebpf.symbols.elf_image import PF_X, PT_LOAD, ElfImage
+from purebpf.symbols.frame import FileOffset, VirtualOffset
+
+__all__ = ["Note", "UsdtProbe", "parse_note", "usdt_probes"]
+
+_SECTION = ".note.stapsdt"
+_BASE = ".stapsdt.base"
+_OWNER = b"stapsdt\0"
+_NOTE_TYPE = 3
+_STRINGS = 3
+
+
+class Note(NamedTuple):
+    """A note as the linker left it: three addresses and three strings."""
+
+    place: int
+    base: int
+    semaphore: int
+    provider: str
+    name: str
+    arguments: str
+
+
+class UsdtProbe(NamedTuple):
+    """A place in the code that a probe of this name stands for; a name may have many.
+
+    Attributes:
+        provider: "libc", "python".
+        name: "setjmp", "function__entry".
+        arguments: where they are: "8@%rdi -4@%esi", by machine (`usdt_arguments`).
+        address: of the nop, as the segments say.
+        offset: of the nop in the file.
+        semaphore: offset in the file of a 16-bit counter to raise while watching; 0 for none.
+    """
+
+    provider: str
+    name: str
+    arguments: str
+    address: VirtualOffset
+    offset: FileOffset
+    semaphore: FileOffset
+
+
+def parse_note(description: bytes, order: str, *, is64: bool) -> Note:
+    """The contents of one note; `order` as struct spells it.
+
+    Raises:
+        ValueError: it is too short, or its strings do not end.
+    """
+    addresses = struct.Struct(f"{order}{'QQQ' if is64 else 'III'}")
+    if len(description) < addresses.size + _STRINGS:
+        raise ValueError(f"{len(description)} bytes are too few for a probe")
+    strings = description[addresses.size :].split(b"\0", _STRINGS)
+    if len(strings) <= _STRINGS or not strings[1]:
+        raise ValueError("its strings are not provider, name and arguments")
+    provider, name, arguments = (
+        each.decode("utf-8", "backslashreplace") for each in strings[:_STRINGS]
+    )
+    arguments = "" if arguments.startswith(":") else arguments
+    place, base, semaphore = addresses.unpack_from(description)
+    return Note(place, base, semaphore, provider, name, arguments)
+
+
+def usdt_probes(image: ElfImage) -> Iterator[UsdtProbe]:
+    """Every probe of a program or library, in the order of its notes.
+
+    Raises:
+        FormatError: a note that is none, or whose addresses are not where code and data are.
+    """
+    section = image.section(_SECTION)
+    if section is None:
+        return
+    base = image.section(_BASE)
+    for owner, kind, description in image.notes(image.contents(section), section.align):
+        if owner != _OWNER or kind != _NOTE_TYPE:
+            continue
+        try:
+            note = parse_note(description, image.order, is64=image.is64)
+        except ValueError as error:
+            raise FormatError(image.source, _SECTION, str(error)) from None
+        moved = base.address - note.base if base is not None and note.base else 0
+        where = f"probe {note.provider}:{note.name}"
+        place = VirtualOffset(note.place + moved)
+        semaphore = FileOffset(0)
+        if note.semaphore:
+            semaphore = _in_file(image, note.semaphore + moved, f"{where}, semaphore", code=False)
+        offset = _in_file(image, place, where, code=True)
+        yield UsdtProbe(note.provider, note.name, note.arguments, place, offset, semaphore)
+
+
+def _in_file(image: ElfImage, address: int, where: str, *, code: bool) -> FileOffset:
+    for segment in image.segments:
+        inside = 0 <= address - segment.address < segment.file_size
+        if segment.type == PT_LOAD and inside and bool(segment.flags & PF_X) == code:
+            return FileOffset(address - segment.address + segment.offset)
+    what = "executable" if code else "data"
+    raise FormatError(image.source, where, f"{address:#x} is in no {what} segment")

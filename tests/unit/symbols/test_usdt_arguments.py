@@ -1,0 +1,82 @@
+"""Where a static probe's arguments are, as each machine's assembler words it."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.symbols.usdt_arguments import Argument, Where, parse_arguments
+
+X86_64, AARCH64 = 62, 183
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("-4@$-9", Argument(4, True, Where.CONST, -9)),
+        ("8@$71", Argument(8, False, Where.CONST, 71)),
+        ("8@$0x10", Argument(8, False, Where.CONST, 16)),
+        ("8@%rdi", Argument(8, False, Where.REG, 0, 112)),
+        ("-4@%esi", Argument(4, True, Where.REG, 0, 104)),
+        ("2@%cx", Argument(2, False, Where.REG, 0, 88)),
+        ("1@%bpl", Argument(1, False, Where.REG, 0, 32)),
+        ("-1@%r15b", Argument(1, True, Where.REG, 0, 0)),
+        ("4@%r8d", Argument(4, False, Where.REG, 0, 72)),
+        ("8@(%rsp)", Argument(8, False, Where.REG_DEREF, 0, 152)),
+        ("-4@-20(%rbp)", Argument(4, True, Where.REG_DEREF, -20, 32)),
+        ("8@0x20(%rip)", Argument(8, False, Where.REG_DEREF, 32, 128)),
+        ("1@-96(%rbp,%rax,8)", Argument(1, False, Where.SIB, -96, 32, 80, 8)),
+        ("1@(%rbp,%rax,2)", Argument(1, False, Where.SIB, 0, 32, 80, 2)),
+        ("1@-96(%rbp,%rax)", Argument(1, False, Where.SIB, -96, 32, 80, 1)),
+        (" -4 @ 8 ( %rdx , %rcx , 4 ) ", Argument(4, True, Where.SIB, 8, 96, 88, 4)),
+    ],
+)
+def test_forms_of_x86(text: str, argument: Argument) -> None:
+    assert parse_arguments(text, X86_64) == (argument,)
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("-4@5", Argument(4, True, Where.CONST, 5)),
+        ("8@x30", Argument(8, False, Where.REG, 0, 240)),
+        ("4@w1", Argument(4, False, Where.REG, 0, 8)),
+        ("8@sp", Argument(8, False, Where.REG, 0, 248)),
+        ("-4@[sp, 96]", Argument(4, True, Where.REG_DEREF, 96, 248)),
+        ("2@[x3,-4]", Argument(2, False, Where.REG_DEREF, -4, 24)),
+        ("8@[x0]", Argument(8, False, Where.REG_DEREF, 0, 0)),
+    ],
+)
+def test_forms_of_aarch64(text: str, argument: Argument) -> None:
+    assert parse_arguments(text, AARCH64) == (argument,)
+
+
+def test_several_and_none() -> None:
+    several = parse_arguments("-4@%esi -4@-24(%rbp) 8@$1", X86_64)
+    assert [each.where for each in several] == [Where.REG, Where.REG_DEREF, Where.CONST]
+    assert parse_arguments("-4@[sp, 8] 8@x1", AARCH64)[1] == Argument(8, False, Where.REG, 0, 8)
+    assert parse_arguments("", X86_64) == ()
+    assert len(parse_arguments("1@$1 " * 12, X86_64)) == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("8@table(%rip)", "is no place that can be described"),
+        ("8@%fs:8", "is no place that can be described"),
+        ("%rax", "is no place that can be described"),
+        ("8@%xmm0", "no register 'xmm0' is saved"),
+        ("3@%rax", "a value of 3 bytes"),
+        ("0@%rax", "a value of 0 bytes"),
+        ("8@(%rax,%rbx,3)", "a scale of 3"),
+        ("8@(%rax,%xyz,1)", "no register 'xyz' is saved"),
+        ("1@$1 " * 13, "13 arguments, of which 12"),
+    ],
+)
+def test_what_cannot_be_described(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        parse_arguments(text, X86_64)
+
+
+def test_a_machine_that_is_not_known() -> None:
+    with pytest.raises(ValueError, match="ELF machine 243"):
+        parse_arguments("8@a0", 243)
