@@ -69,11 +69,7 @@ def record_format(attr: bytes) -> RecordFormat:
     """
     from purebpf.wire.perf_format import RecordFormat  # a sampler without a ring never needs it
 
-    fields = PERF_EVENT_ATTR.unpack(attr)
-    names = ("sample_type", "read_format", "sample_regs_user", "sample_regs_intr")
-    return RecordFormat(
-        **{name: int(fields[name]) for name in names}, sample_id_all=bool(fields["sample_id_all"])
-    )
+    return RecordFormat.of_attr(attr)
 
 
 def directory(cgroup: str) -> Descriptor:

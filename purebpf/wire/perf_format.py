@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 
+from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError
@@ -31,6 +32,7 @@ from purebpf.wire.perf_samples import SampleLayout
 
 MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_SWITCH_OUT = 1 << 13
 MISC_MMAP_BUILD_ID = MISC_SWITCH_OUT_PREEMPT = 1 << 14
+MISC_LOST_SAMPLES_BPF = 1 << 15
 
 _TRAILER = (
     (bit.PERF_SAMPLE_TID, "II", ("pid", "tid")),
@@ -89,6 +91,19 @@ class RecordFormat:
         places = {"cpu": 1} | {name: n + 2 for n, name in enumerate(found)}
         self._place = itemgetter(*(places.get(name, 0) for name in ("time", "cpu", "id")))
         self._thread = itemgetter(*(places.get(name, 0) for name in ("pid", "tid")))
+
+    @classmethod
+    def of_attr(cls, attr: bytes) -> RecordFormat:
+        """How the records of an event with this struct perf_event_attr are decoded.
+
+        Raises NotSupportedError for a sample_type with parts that purebpf cannot decode.
+        """
+        fields = PERF_EVENT_ATTR.unpack(attr)
+        names = ("sample_type", "read_format", "sample_regs_user", "sample_regs_intr")
+        return cls(
+            **{name: int(fields.get(name, 0)) for name in names},
+            sample_id_all=bool(fields["sample_id_all"]),
+        )
 
     def iter_decode(self, data: Buffer) -> Iterator[Record]:
         """The records of `data`, which starts and ends at a record.
@@ -182,11 +197,10 @@ def _lost(form: RecordFormat, _misc: int, data: Buffer, start: int, end: int) ->
     return Lost._make((*_TWO.unpack_from(data, start), *form.place(data, stop)))
 
 
-def _lost_samples(
-    form: RecordFormat, _misc: int, data: Buffer, start: int, end: int
-) -> LostSamples:
+def _lost_samples(form: RecordFormat, misc: int, data: Buffer, start: int, end: int) -> LostSamples:
     stop = form.body_end(data, start, end, _ONE.size)
-    return LostSamples._make((*_ONE.unpack_from(data, start), *form.place(data, stop)))
+    by_bpf = bool(misc & MISC_LOST_SAMPLES_BPF)
+    return LostSamples._make((*_ONE.unpack_from(data, start), *form.place(data, stop), by_bpf))
 
 
 def _throttle(form: RecordFormat, _misc: int, data: Buffer, start: int, end: int) -> Throttle:

@@ -98,12 +98,16 @@ class Lost(NamedTuple):
 
 
 class LostSamples(NamedTuple):
-    """`lost` samples were dropped by the hardware, or by a BPF filter."""
+    """`lost` samples were dropped by the hardware, or, with `by_bpf`, by a BPF filter.
+
+    perf(1) writes such records as well, at the end of a file: for samples without room in a ring.
+    """
 
     lost: int
     time: int = 0
     cpu: int = -1
     id: int = 0
+    by_bpf: bool = False
 
 
 class Throttle(NamedTuple):

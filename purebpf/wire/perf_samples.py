@@ -20,7 +20,7 @@ from purebpf.wire.perf_ring import Buffer
 _U64 = struct.Struct("=Q")
 _U32 = struct.Struct("=I")
 
-_PREFIX = (
+PREFIX = (
     (bit.PERF_SAMPLE_IDENTIFIER, "Q", ("id",)),
     (bit.PERF_SAMPLE_IP, "Q", ("ip",)),
     (bit.PERF_SAMPLE_TID, "II", ("pid", "tid")),
@@ -141,7 +141,7 @@ class SampleLayout:
             (bit.PERF_SAMPLE_DATA_PAGE_SIZE, "data_page_size", _word),
             (bit.PERF_SAMPLE_CODE_PAGE_SIZE, "code_page_size", _word),
         )
-        prefix = [(code, names) for mask, code, names in _PREFIX if sample_type & mask]
+        prefix = [(code, names) for mask, code, names in PREFIX if sample_type & mask]
         present = [(name, part) for mask, name, part in variable if sample_type & mask]
         self._prefix = struct.Struct("=" + "".join(code for code, _ in prefix))
         self._parts = tuple(part for _, part in present)

@@ -1,0 +1,169 @@
+"""The features of perf.data as values: strings, the command line, CPUs, build ids, events.
+
+Each `pack_` has its `unpack_`; those of strings are `packed_string` and `string`. A string is its
+size with the NUL and the padding, and then all that (NAME_ALIGN in tools/perf/util/header.h).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from purebpf.errors import FormatError
+from purebpf.wire.perf_data import RecordedEvent, UserRecord
+from purebpf.wire.perf_encode import MISC_KERNEL, MISC_USER
+from purebpf.wire.perf_ring import HEADER, Buffer
+
+__all__ = [
+    "BuildId",
+    "pack_build_ids",
+    "pack_cpus",
+    "pack_events",
+    "pack_numbers",
+    "pack_pmus",
+    "pack_strings",
+    "packed_string",
+    "string",
+    "unpack_build_ids",
+    "unpack_cpus",
+    "unpack_events",
+    "unpack_strings",
+]
+
+_NAME_ALIGN = 64
+_U32 = struct.Struct("=I")
+_U64 = struct.Struct("=Q")
+_BUILD_ID = struct.Struct("=i20sB3x")
+_HAS_SIZE = 1 << 15
+_MODE = 7
+_SHA1 = 20
+
+
+class BuildId(NamedTuple):
+    """The build id (bytes) of a file, or of the kernel: "[kernel.kallsyms]"."""
+
+    filename: str
+    build_id: bytes
+    is_kernel: bool = False
+
+
+def packed_string(text: str) -> bytes:
+    """One string: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC and CPUID are just that."""
+    data = text.encode("utf-8", "surrogateescape")
+    padded = data + bytes(_NAME_ALIGN - len(data) % _NAME_ALIGN)
+    return _U32.pack(len(padded)) + padded
+
+
+def string(data: Buffer, offset: int = 0) -> str:
+    """The string at an offset. Raises FormatError when it passes the end."""
+    return _string(data, offset)[0]
+
+
+def pack_strings(texts: Sequence[str]) -> bytes:
+    """CMDLINE: the arguments."""
+    return _U32.pack(len(texts)) + b"".join(map(packed_string, texts))
+
+
+def unpack_strings(data: Buffer) -> tuple[str, ...]:
+    """CMDLINE. Raises FormatError for what passes the end."""
+    count, offset = _number(data, 0)
+    found = []
+    for _ in range(count):
+        text, offset = _string(data, offset)
+        found.append(text)
+    return tuple(found)
+
+
+def pack_cpus(available: int, online: int) -> bytes:
+    """NRCPUS."""
+    return _U32.pack(available) + _U32.pack(online)
+
+
+def unpack_cpus(data: Buffer) -> tuple[int, int]:
+    """NRCPUS: available, online."""
+    available, offset = _number(data, 0)
+    return available, _number(data, offset)[0]
+
+
+def pack_numbers(*numbers: int) -> bytes:
+    """u64 one after the other: TOTAL_MEM (KiB), SAMPLE_TIME (first, last), CLOCKID (ns)."""
+    return struct.pack(f"={len(numbers)}Q", *numbers)
+
+
+def pack_pmus(types: Iterable[tuple[int, str]]) -> bytes:
+    """PMU_MAPPINGS: the performance units by their type numbers."""
+    rows = [_U32.pack(number) + packed_string(name) for number, name in types]
+    return _U32.pack(len(rows)) + b"".join(rows)
+
+
+def pack_events(events: Sequence[RecordedEvent], attr_size: int) -> bytes:
+    """EVENT_DESC: the names of the events, with their attributes and ids once more."""
+    parts = [struct.pack("=II", len(events), attr_size)]
+    for event in events:
+        parts.append(event.attr[:attr_size].ljust(attr_size, b"\0"))
+        parts.append(_U32.pack(len(event.ids)))
+        parts.append(packed_string(event.name))
+        parts.append(pack_numbers(*event.ids))
+    return b"".join(parts)
+
+
+def unpack_events(data: Buffer) -> tuple[RecordedEvent, ...]:
+    """EVENT_DESC. Raises FormatError for what passes the end."""
+    count, offset = _number(data, 0)
+    attr_size, offset = _number(data, offset)
+    found = []
+    for _ in range(count):
+        attr, offset = _bytes(data, offset, attr_size)
+        ids, offset = _number(data, offset)
+        name, offset = _string(data, offset)
+        packed, offset = _bytes(data, offset, 8 * ids)
+        found.append(RecordedEvent(name, attr, struct.unpack(f"={ids}Q", packed)))
+    return tuple(found)
+
+
+def pack_build_ids(found: Iterable[BuildId]) -> bytes:
+    """BUILD_ID: a record for each file."""
+    rows = []
+    for filename, build_id, is_kernel in found:
+        name = filename.encode("utf-8", "surrogateescape")
+        name += bytes(_NAME_ALIGN - len(name) % _NAME_ALIGN)
+        body = _BUILD_ID.pack(-1, build_id, len(build_id)) + name
+        misc = (MISC_KERNEL if is_kernel else MISC_USER) | _HAS_SIZE
+        rows.append(HEADER.pack(UserRecord.HEADER_BUILD_ID, misc, HEADER.size + len(body)) + body)
+    return b"".join(rows)
+
+
+def unpack_build_ids(data: Buffer) -> tuple[BuildId, ...]:
+    """BUILD_ID. A record without a size (perf before Linux 5.9) has 20 bytes.
+
+    Raises FormatError for what passes the end.
+    """
+    found, start = [], 0
+    while start < len(data):
+        header, start = _bytes(data, start, HEADER.size)
+        _, misc, size = HEADER.unpack(header)
+        body, start = _bytes(data, start, max(size - HEADER.size, _BUILD_ID.size))
+        _, build_id, length = _BUILD_ID.unpack_from(body)
+        build_id = build_id[: length if misc & _HAS_SIZE else _SHA1]
+        name = body[_BUILD_ID.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
+        found.append(BuildId(name, build_id, misc & _MODE == MISC_KERNEL))
+    return tuple(found)
+
+
+def _bytes(data: Buffer, offset: int, size: int) -> tuple[bytes, int]:
+    following = offset + size
+    if following > len(data):
+        raise FormatError("perf.data", f"feature, byte {offset}", f"{size} bytes pass its end")
+    return bytes(data[offset:following]), following
+
+
+def _number(data: Buffer, offset: int) -> tuple[int, int]:
+    packed, offset = _bytes(data, offset, 4)
+    return _U32.unpack(packed)[0], offset
+
+
+def _string(data: Buffer, offset: int) -> tuple[str, int]:
+    size, offset = _number(data, offset)
+    packed, offset = _bytes(data, offset, size)
+    return packed.partition(b"\0")[0].decode("utf-8", "surrogateescape"), offset

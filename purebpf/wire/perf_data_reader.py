@@ -1,0 +1,252 @@
+"""Reading perf.data, ours or perf's, in the order of time and without holding it in memory."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import NamedTuple
+
+from purebpf.abi.perf import PERF_EVENT_ATTR
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.abi.perf import perf_event_type as kind
+from purebpf.errors import FormatError, NotSupportedError
+from purebpf.wire.perf_data import (
+    HEADER,
+    MAGIC,
+    SECTION,
+    Feature,
+    RecordedEvent,
+    Section,
+    UserRecord,
+)
+from purebpf.wire.perf_data_features import unpack_events
+from purebpf.wire.perf_format import RecordFormat
+from purebpf.wire.perf_records import Record
+from purebpf.wire.perf_ring import HEADER as RECORD_HEADER
+
+__all__ = ["PerfData", "Placed"]
+
+_CHUNK = 1 << 20
+_MAX_FEATURE = 1 << 30
+_U64 = struct.Struct("=Q")
+_BY_TIME = itemgetter(0)
+
+ReadAt = Callable[[int, int], bytes]
+"""(offset, size) -> that many bytes of the file, fewer at its end."""
+
+
+class Placed(NamedTuple):
+    """A record and its event: an index into `PerfData.events`."""
+
+    event: int
+    record: Record
+
+
+class PerfData:
+    """A perf.data file.
+
+    Args:
+        read: reads at an offset: `lambda at, size: os.pread(fd, size, at)`.
+        size: of the file in bytes.
+        source: its name, for errors.
+
+    Attributes:
+        events: what was recorded, with names where the file has them.
+        data: where the records are.
+
+    Raises:
+        FormatError: it is no perf.data, or not a whole one.
+        NotSupportedError: it is one that perf wrote to a pipe.
+    """
+
+    def __init__(self, read: ReadAt, size: int, source: str = "perf.data") -> None:
+        self._read = read
+        self._size = size
+        self.source = source
+        attrs, self.data, words = self._header()
+        bitmap = sum(word << 64 * n for n, word in enumerate(words))
+        self._features = self._sections(bitmap)
+        self.events = self._named(self._attributes(*attrs))
+        self._formats = [RecordFormat.of_attr(event.attr) for event in self.events]
+        self._numbers = {id_: n for n, event in enumerate(self.events) for id_ in event.ids}
+        self._sample_id, self._trailer_id = _id_places(self.events)
+
+    def feature(self, feature: Feature) -> bytes | None:
+        """The bytes of a feature, None when the file has not got it."""
+        section = self._features.get(feature)
+        if section is None:
+            return None
+        if section.size > _MAX_FEATURE:
+            raise self._error(f"feature {feature.name}", f"{section.size} bytes are implausible")
+        return self._exactly(section, f"feature {feature.name}")
+
+    def records(self) -> Iterator[Placed]:
+        """The kernel's records in the order of time; those without a time as they come.
+
+        Within what was read from the rings in two rounds the order is made, as perf does; a file
+        without rounds is held in memory as a whole.
+
+        Raises:
+            FormatError: a record breaks its format; the offset is the file's.
+            NotSupportedError: records that are compressed, or those of a hardware trace.
+        """
+        held: list[tuple[int, Placed]] = []
+        limit = newest = 0
+        for placed in self._placed():
+            if placed is None:
+                held.sort(key=_BY_TIME)
+                cut = bisect_right(held, limit, key=_BY_TIME)
+                yield from (each for _, each in held[:cut])
+                del held[:cut]
+                limit = newest
+                continue
+            time = placed.record.time
+            if time == 0:
+                yield placed
+            else:
+                newest = max(newest, time)
+                held.append((time, placed))
+        held.sort(key=_BY_TIME)
+        yield from (each for _, each in held)
+
+    def _placed(self) -> Iterator[Placed | None]:
+        """Each record as it stands in the file; None ends a round."""
+        several = len(self.events) > 1
+        numbers, formats = self._numbers, self._formats
+        only = formats[0].decode
+        for chunk, type_, misc, start, end in self._frames():
+            if type_ >= UserRecord.FIRST:
+                if type_ == UserRecord.FINISHED_ROUND:
+                    yield None
+                elif type_ in (UserRecord.AUXTRACE, UserRecord.COMPRESSED, UserRecord.COMPRESSED2):
+                    raise NotSupportedError(
+                        f"reading {self.source}",
+                        f"it has {UserRecord(type_).name} records (perf record -z, or Intel PT); "
+                        "`perf inject -i IN -o OUT` makes plain ones of them",
+                    )
+                continue
+            if not several:
+                yield Placed(0, only(type_, misc, chunk, start, end))
+                continue
+            number = numbers.get(self._id(chunk, type_, start, end), 0)
+            yield Placed(number, formats[number].decode(type_, misc, chunk, start, end))
+
+    def _id(self, chunk: bytes, type_: int, start: int, end: int) -> int:
+        """The id of the event whose record this is; 0: the record does not say."""
+        at = start + self._sample_id if type_ == kind.PERF_RECORD_SAMPLE else end - self._trailer_id
+        if not start <= at <= end - 8:
+            return 0
+        found: int = _U64.unpack_from(chunk, at)[0]
+        return found
+
+    def _frames(self) -> Iterator[tuple[bytes, int, int, int, int]]:
+        """(bytes, type, misc, start of the body, end) of each record; read in chunks."""
+        unpack, header = RECORD_HEADER.unpack_from, RECORD_HEADER.size
+        offset, end_of_data = self.data.offset, self.data.offset + self.data.size
+        chunk, at = b"", 0
+        while True:
+            while at + header <= len(chunk):
+                type_, misc, size = unpack(chunk, at)
+                following = at + size
+                if size < header or following - at > end_of_data - offset:
+                    raise self._error(
+                        f"offset {offset}", f"a record of type {type_} claims {size} bytes"
+                    )
+                if following > len(chunk):
+                    break
+                yield chunk, type_, misc, at + header, following
+                offset += size
+                at = following
+            left = end_of_data - offset
+            if not left:
+                return
+            chunk = self._exactly(Section(offset, min(left, _CHUNK)), "records")
+            at = 0
+            if len(chunk) < header:
+                raise self._error(f"offset {offset}", f"{left} bytes are no record")
+
+    def _header(self) -> tuple[tuple[Section, int], Section, tuple[int, ...]]:
+        raw = self._read(0, HEADER.size)
+        if raw[:8] == MAGIC[::-1]:
+            raise self._error("header", "written on a machine of the other byte order")
+        if raw[:8] != MAGIC:
+            raise self._error("header", f"no perf.data: it begins with {raw[:8]!r}")
+        if raw[8:16] == _U64.pack(16):
+            raise NotSupportedError(
+                f"reading {self.source}",
+                "perf wrote it to a pipe; `perf inject -i IN -o OUT` makes a file of it",
+            )
+        if len(raw) < HEADER.size:
+            raise self._error("header", f"the file ends after {len(raw)} bytes")
+        _, size, entry, *rest = HEADER.unpack(raw)
+        if size != HEADER.size:
+            raise self._error("header", f"{size} bytes long: {HEADER.size} are known")
+        attrs, data = Section(*rest[:2]), Section(*rest[2:4])
+        if not data.size:
+            raise self._error("header", "no data: what recorded it did not come to its end")
+        if data.offset + data.size > self._size:
+            raise self._error(
+                "header", f"{data.size} bytes of data at {data.offset}: the file has {self._size}"
+            )
+        return (attrs, entry), data, tuple(rest[6:])
+
+    def _sections(self, bitmap: int) -> dict[int, Section]:
+        """Where the features are: a table behind the data, in the order of their numbers."""
+        numbers = [number for number in range(256) if bitmap >> number & 1]
+        at = self.data.offset + self.data.size
+        raw = self._exactly(Section(at, SECTION.size * len(numbers)), "features")
+        return dict(zip(numbers, map(Section._make, SECTION.iter_unpack(raw)), strict=True))
+
+    def _attributes(self, table: Section, entry: int) -> list[RecordedEvent]:
+        attr_size = entry - SECTION.size
+        if attr_size < 64 or not table.size or table.size % entry or table.size > 1 << 26:  # noqa: PLR2004
+            raise self._error("attributes", f"{table.size} bytes of {entry} each")
+        raw = self._exactly(table, "attributes")
+        found = []
+        for at in range(0, table.size, entry):
+            ids = Section(*SECTION.unpack_from(raw, at + attr_size))
+            if ids.size % 8 or ids.size > 1 << 28:
+                raise self._error("attributes", f"{ids.size} bytes of ids")
+            packed = self._exactly(ids, "ids")
+            numbers = struct.unpack(f"={ids.size // 8}Q", packed)
+            found.append(RecordedEvent("", raw[at : at + attr_size], numbers))
+        return found
+
+    def _named(self, events: list[RecordedEvent]) -> tuple[RecordedEvent, ...]:
+        """The events with the names that EVENT_DESC gives them, in the same order."""
+        description = self.feature(Feature.EVENT_DESC)
+        names = [event.name for event in unpack_events(description)] if description else []
+        names += [_type_and_config(event.attr) for event in events[len(names) :]]
+        return tuple(event._replace(name=name) for event, name in zip(events, names, strict=False))
+
+    def _exactly(self, section: Section, what: str) -> bytes:
+        if section.offset + section.size > self._size:
+            raise self._error(
+                what,
+                f"{section.size} bytes at {section.offset} pass the end of the file "
+                f"({self._size} bytes): it was cut off",
+            )
+        raw = self._read(section.offset, section.size)
+        if len(raw) < section.size:
+            raise self._error(what, f"the file was cut off while it was read at {section.offset}")
+        return raw
+
+    def _error(self, where: str, problem: str) -> FormatError:
+        return FormatError(self.source, where, problem)
+
+
+def _id_places(events: tuple[RecordedEvent, ...]) -> tuple[int, int]:
+    """Where an id is: bytes from the start of a sample's body, and from the end of the others."""
+    sample_type = events[0].sample_type
+    if sample_type & bit.PERF_SAMPLE_IDENTIFIER:
+        return 0, 8
+    before = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_ADDR
+    behind = bit.PERF_SAMPLE_STREAM_ID | bit.PERF_SAMPLE_CPU
+    return 8 * (sample_type & before).bit_count(), 8 + 8 * (sample_type & behind).bit_count()
+
+
+def _type_and_config(attr: bytes) -> str:
+    fields = PERF_EVENT_ATTR.unpack(attr)
+    return f"event {int(fields['type'])}:{int(fields['config']):#x}"
