@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.profile.options import MAX_DEPTH, Options
+from purebpf.kernel.stacks import MAX_DEPTH
+from purebpf.profile.options import Options
 from purebpf.report import Cause, Loss
+from purebpf.report.stacks import causes
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_event import Reading
@@ -49,17 +51,15 @@ def losses(
     """Every way to lose something, zero or not.
 
     Args:
-        stats: `struct stats` of bpf_src/profile.bpf.c by field, summed over the CPUs.
+        stats: `struct stats` of bpf_src/profile.bpf.c and `struct stack_stats` by field, summed
+            over the CPUs.
         options: what was asked for, for the advice.
         expected: samples that were due.
         tolerance: how many of them may be missing in an honest run.
         max_depth: frames at which a stack is cut.
         side_band_lost: records of `SideBand` that found no room.
     """
-    stacks = stats["stacks_full"] + stats["stacks_crowded"] + stats["stacks_busy"]
-    truncated = stats["user_truncated"] + stats["kernel_truncated"]
-    unavailable = stats["user_unavailable"] + stats["kernel_unavailable"]
-    causes = (
+    lost = (
         Cause(
             "map_full",
             stats["counts_full"],
@@ -71,18 +71,13 @@ def losses(
             stats["counts_busy"],
             f"{stats['counts_busy']} samples interrupted an update of the counts. Lower -F",
         ),
-        Cause("stacks_lost", stacks, _stacks_lost(stats, options)),
-        Cause(
-            "truncated",
-            truncated,
-            f"{stats['user_truncated']} user and {stats['kernel_truncated']} kernel stacks reached "
-            f"{max_depth} frames and lack their roots. {_deeper(max_depth)}",
-        ),
-        Cause(
-            "unavailable",
-            unavailable,
-            f"{stats['user_unavailable']} user and {stats['kernel_unavailable']} kernel stacks "
-            "could not be walked (bpf_get_stack failed)",
+        *causes(
+            stats,
+            "samples",
+            storage_size=options.stack_storage_size,
+            max_depth=max_depth,
+            room=MAX_DEPTH,
+            rarer="Lower -F",
         ),
         Cause(
             "sideband_lost",
@@ -91,24 +86,4 @@ def losses(
             "processes that ended meanwhile may be missing",
         ),
     )
-    return Loss(expected, stats["seen"], tolerance, causes)
-
-
-def _stacks_lost(stats: Mapping[str, int], options: Options) -> str:
-    parts = []
-    if stats["stacks_full"]:
-        parts.append(
-            f"{stats['stacks_full']} samples have a stack that found no place among "
-            f"{options.stack_storage_size}. Raise --stack-storage-size"
-        )
-    if stats["stacks_crowded"]:
-        parts.append(f"{stats['stacks_crowded']} share their hash with too many other stacks")
-    if stats["stacks_busy"]:
-        parts.append(f"{stats['stacks_busy']} interrupted an update of the stacks. Lower -F")
-    return "; ".join(parts)
-
-
-def _deeper(max_depth: int) -> str:
-    if max_depth < MAX_DEPTH:
-        return f"Raise it: sysctl kernel.perf_event_max_stack={MAX_DEPTH}"
-    return f"{MAX_DEPTH} is the most that is kept"
+    return Loss(expected, stats["seen"], tolerance, lost)

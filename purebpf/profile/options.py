@@ -9,13 +9,10 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 
-__all__ = ["DEFAULT_FREQUENCY", "MAX_DEPTH", "Options", "parse", "title"]
+__all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
 
 DEFAULT_FREQUENCY = 49
 """Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
-
-MAX_DEPTH = 127
-"""Frames that bpf_src/profile.bpf.c has room for."""
 
 _DESCRIPTION = """\
 Show where the CPUs spend their time: sample at regular intervals what runs on

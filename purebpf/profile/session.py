@@ -17,13 +17,13 @@ from purebpf import objects
 from purebpf.cli import targets
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.kernel import stacks
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.map import Map
 from purebpf.kernel.object import load
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.perf_events import PerfEvents
-from purebpf.profile.options import MAX_DEPTH, Options, title
-from purebpf.syscall import proc
+from purebpf.profile.options import Options, title
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_event import Event, Reading
@@ -51,8 +51,7 @@ class Profiler:
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
         self._command_pid = command_pid
-        allowed = proc.sysctl("kernel.perf_event_max_stack")
-        self._max_depth = MAX_DEPTH if allowed is None else min(MAX_DEPTH, int(allowed))
+        self._max_depth = stacks.max_depth()
         self._owned = ExitStack()
 
     @property
@@ -187,10 +186,10 @@ class Profiler:
         from purebpf.profile.loss import Clock, expected_samples, losses
         from purebpf.profile.stacks import fill
         from purebpf.report import Profile
+        from purebpf.report.stacks import Stacks
 
         options, maps = self._options, self._object.maps
-        per_cpu = maps["stats"][0]
-        stats = {name: sum(getattr(cpu, name) for cpu in per_cpu) for name in per_cpu[0]._fields}
+        stats = stacks.summed(maps["stats"]) | stacks.summed(maps["stack_stats"])
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
         expected = expected_samples(clock, readings)
         profile = Profile(title(options), about=self._about(elapsed_s, stats))
@@ -203,10 +202,8 @@ class Profiler:
             max_depth=self._max_depth,
             side_band_lost=self._followed.lost,
         )
-        stacks = {
-            number: stack.addresses[: stack.depth] for number, stack in maps["stacks"].items()
-        }
-        fill(profile, maps["counts"].items(), stacks, Symbolizer(self._followed.spaces))
+        names = Symbolizer(self._followed.spaces)
+        fill(profile, maps["counts"].items(), Stacks(stacks.addresses(maps["stacks"]), names))
         return profile
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
