@@ -15,6 +15,7 @@ llvm-strip-19 llvm-19
 bpftool bpftool
 readelf binutils
 gcc gcc
+go golang-go
 g++ g++
 xz xz-utils
 perf linux-perf

@@ -17,7 +17,7 @@ __all__ = ["Output"]
 
 
 class Output:
-    """The text stream of a command's result.
+    """The stream of a command's result.
 
     A regular file is written under another name beside it and renamed when the context ends
     without an error: a reader never sees half of it, and a run that fails keeps the old one. It
@@ -41,12 +41,13 @@ class Output:
         """Whether the result goes where the user looks."""
         return self.path is None
 
-    def write(self, pieces: Iterable[str]) -> None:
-        """Write the pieces and flush."""
+    def write(self, pieces: Iterable[str | bytes]) -> None:
+        """Write the pieces and flush. Text is encoded; bytes are not, and need a real file."""
         if self._closed_pipe:
             return
         try:
-            self._stream.writelines(pieces)
+            for piece in pieces:
+                self._write(piece)
             self._stream.flush()
         except BrokenPipeError:
             self._drop_the_rest()
@@ -54,6 +55,13 @@ class Output:
             if self.is_stdout:
                 self._drop_the_rest()
             raise self._error("write(2)", error) from None
+
+    def _write(self, piece: str | bytes) -> None:
+        if isinstance(piece, str):
+            self._stream.write(piece)
+            return
+        self._stream.flush()
+        self._stream.buffer.write(piece)
 
     def __enter__(self) -> Self:
         return self

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from purebpf.errors import FormatError
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER, UNKNOWN, printable
-from purebpf.report.profile import Profile, Row, Stack
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.report.profile import Labels, Profile, Row, Stack
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
-__all__ = ["lines"]
+__all__ = ["lines", "parse"]
+
+_KERNEL_MARK = "_[k]"
 
 
 def lines(profile: Profile, *, delimiter: bool = False, annotations: bool = False) -> Iterator[str]:
@@ -49,7 +52,7 @@ class _Names:
     """The names of a stack from root to leaf, remembered by entry."""
 
     def __init__(self, *, annotations: bool) -> None:
-        self._mark = "_[k]" if annotations else ""
+        self._mark = _KERNEL_MARK if annotations else ""
         self._known: dict[Frame | Unknown, str] = {}
 
     def of(self, stack: Stack | None, missed: str) -> list[str]:
@@ -67,3 +70,50 @@ class _Names:
     def _spell(self, entry: Frame | Unknown) -> str:
         name = UNKNOWN if isinstance(entry, Unknown) else _name(entry.name)
         return name + self._mark if entry.kind == "kernel" else name
+
+
+def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
+    """The profile that such lines describe: `lines`' own, or those of another tool.
+
+    The first name of a line is the process. Frames marked `_[k]` are the kernel's; without marks
+    nothing says whose a frame is, and all are taken for user frames. What the names stood for
+    (modules, addresses, pids) is not in the lines.
+
+    Raises:
+        FormatError: a line has no count; `source` is what to call the lines.
+    """
+    profile = Profile(f"Folded stacks of {source}")
+    known: dict[str, Frame | Unknown] = {}
+    for number, line in enumerate(text, 1):
+        line = line.rstrip("\r\n")
+        if not line or line.startswith("#"):
+            continue
+        path, _, count = line.rpartition(" ")
+        if not path or not (count.isascii() and count.isdigit()):
+            raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end in a count")
+        comm, *names = path.split(";")
+        stacks: dict[str, list[Frame | Unknown] | None] = {"user": [], "kernel": []}
+        for name in names:
+            if name in _MISSED:
+                stacks[_MISSED[name]] = None
+                continue
+            entry = known.get(name) or known.setdefault(name, _parsed(name))
+            stack = stacks[entry.kind]
+            if stack is not None and name != "-":
+                stack.append(entry)
+        user, kernel = (
+            None if stack is None else tuple(reversed(stack)) for stack in stacks.values()
+        )
+        profile.add(user, kernel, int(count), Labels(comm))
+    return profile
+
+
+_MISSED = {MISSED_USER: "user", MISSED_KERNEL: "kernel"}
+
+
+def _parsed(name: str) -> Frame | Unknown:
+    kind = "kernel" if name.endswith(_KERNEL_MARK) else "user"
+    name = name.removesuffix(_KERNEL_MARK)
+    if name == UNKNOWN:
+        return Unknown(Reason.NOT_FOUND, "", Address(0), kind)
+    return Frame(name, 0, "", Address(0), kind)

@@ -8,22 +8,32 @@ about     facts about the run, by name
 frames    each distinct address once: kind, address (hex: JSON numbers end at 2^53), module,
           build_id and file_offset where known, and either name and offset or unknown (the
           reason) and detail
-stacks    weight, comm, pid, tid (where threads are told apart), and user and kernel: indices
-          into frames, leaf first; [] no such stack, null it was lost
+stacks    weight, comm, pid, and where they are told apart tid, cpu, cgroup and state; user and
+          kernel: indices into frames, leaf first; [] no such stack, null it was lost; slots:
+          [slot, weight] pairs, where there is a time line
+slot_ns   how long a slot is, where there is a time line
 cost      run_time_ns and run_cnt: the time spent in the BPF programs, and how often they ran
 loss      expected (null: unknown), seen, missed, one number per cause, and unknown: percent
           of the weighted frames, and the weight of each reason and module
+tolerance by how much `expected` may be missed in an honest run
+advice    for each cause that lost something, what to do about it
+
+`document` writes it and `parse` reads it back: this is the form in which a profile is saved.
 """
 
 from __future__ import annotations
 
-from json import JSONEncoder
+from collections.abc import Mapping, Sequence
+from json import JSONDecodeError, JSONDecoder, JSONEncoder
 from typing import Any
 
-from purebpf.report.profile import Profile, Row, Stack
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.errors import FormatError
+from purebpf.report.loss import Cause, Loss
+from purebpf.report.numbering import Numbering
+from purebpf.report.profile import Labels, Profile, Row, Stack
+from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
-__all__ = ["SCHEMA", "document"]
+__all__ = ["SCHEMA", "document", "parse"]
 
 SCHEMA = "purebpf.report/1"
 
@@ -34,35 +44,44 @@ def document(profile: Profile) -> str:
 
 
 def _tree(profile: Profile) -> dict[str, Any]:
-    table: dict[Frame | Unknown, int] = {}
-    stacks = [_stack(row, table) for row in profile.rows()]
+    frames = Numbering(_itself)
+    stacks = [_stack(row, frames) for row in profile.rows()]
     return {
         "schema": SCHEMA,
         "title": profile.title,
         "unit": profile.unit,
         "total": profile.total,
         "about": profile.about,
-        "frames": [_frame(entry) for entry in table],
+        "frames": [_frame(entry) for entry in frames],
+        **({"slot_ns": profile.slot_ns} if profile.slot_ns else {}),
         "stacks": stacks,
         "cost": profile.cost,
         "loss": _loss(profile),
+        "tolerance": profile.loss.tolerance,
+        "advice": {cause.name: cause.what for cause in profile.loss.causes if cause.lost},
     }
 
 
-def _stack(row: Row, table: dict[Frame | Unknown, int]) -> dict[str, Any]:
-    comm, pid, tid = row.labels
-    stack: dict[str, Any] = {"weight": row.weight, "comm": comm, "pid": pid}
-    if tid:
-        stack["tid"] = tid
-    stack["user"] = _indices(row.user, table)
-    stack["kernel"] = _indices(row.kernel, table)
+def _itself(entry: Frame | Unknown) -> Frame | Unknown:
+    return entry
+
+
+def _stack(row: Row, frames: Numbering[Frame | Unknown]) -> dict[str, Any]:
+    labels = row.labels
+    stack: dict[str, Any] = {"weight": row.weight, "comm": labels.comm, "pid": labels.pid}
+    if labels.tid:
+        stack["tid"] = labels.tid
+    if labels.cpu >= 0:
+        stack["cpu"] = labels.cpu
+    if labels.cgroup:
+        stack["cgroup"] = labels.cgroup
+    if labels.state:
+        stack["state"] = labels.state
+    stack["user"] = None if row.user is None else frames.of(row.user)
+    stack["kernel"] = None if row.kernel is None else frames.of(row.kernel)
+    if row.slots:
+        stack["slots"] = row.slots
     return stack
-
-
-def _indices(stack: Stack | None, table: dict[Frame | Unknown, int]) -> list[int] | None:
-    if stack is None:
-        return None
-    return [table.setdefault(entry, len(table)) for entry in stack]
 
 
 def _frame(entry: Frame | Unknown) -> dict[str, Any]:
@@ -99,3 +118,80 @@ def _loss(profile: Profile) -> dict[str, Any]:
             ],
         },
     }
+
+
+_LOSS_WORDS = {"expected", "seen", "missed", "unknown"}
+
+
+def parse(text: str, source: str = "profile") -> Profile:
+    """The profile that `document` wrote.
+
+    Raises:
+        FormatError: this is no such object, or not all of it; `source` is what to call it.
+    """
+    try:
+        tree = JSONDecoder().decode(text)
+    except JSONDecodeError as error:
+        raise FormatError(source, f"character {error.pos}", f"no JSON: {error.msg}") from None
+    except RecursionError:
+        raise FormatError(source, "JSON", "nested too deeply") from None
+    schema = tree.get("schema") if isinstance(tree, dict) else None
+    if schema != SCHEMA:
+        raise FormatError(source, "schema", f"{schema!r} where {SCHEMA!r} was expected")
+    try:
+        return _profile(tree)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise FormatError(source, "profile", problem) from None
+
+
+def _profile(tree: Mapping[str, Any]) -> Profile:
+    profile = Profile(str(tree["title"]), unit=str(tree["unit"]), about=tree["about"])
+    profile.cost = {str(name): int(value) for name, value in tree["cost"].items()}
+    profile.slot_ns = int(tree.get("slot_ns", 0))
+    profile.loss = _parsed_loss(tree)
+    frames = [_parsed_frame(frame) for frame in tree["frames"]]
+    for stack in tree["stacks"]:
+        labels = Labels(
+            str(stack["comm"]),
+            int(stack["pid"]),
+            int(stack.get("tid", 0)),
+            int(stack.get("cpu", -1)),
+            str(stack.get("cgroup", "")),
+            str(stack.get("state", "")),
+        )
+        user, kernel = (_parsed_stack(stack[side], frames) for side in ("user", "kernel"))
+        slots = tuple((int(slot), int(weight)) for slot, weight in stack.get("slots", ()))
+        profile.add(user, kernel, int(stack["weight"]), labels, slots)
+    return profile
+
+
+def _parsed_stack(numbers: Sequence[int] | None, frames: Sequence[Frame | Unknown]) -> Stack | None:
+    if numbers is None:
+        return None
+    if numbers and min(numbers) < 0:
+        raise IndexError("a stack refers to a frame below zero")
+    return tuple(map(frames.__getitem__, numbers))
+
+
+def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
+    address = Address(int(frame["address"], 16))
+    module, kind = str(frame.get("module", "")), str(frame["kind"])
+    build_id = str(frame.get("build_id", ""))
+    file_offset = FileOffset(int(frame.get("file_offset", -1)))
+    if "unknown" in frame:
+        reason = Reason(frame["unknown"])
+        detail = str(frame.get("detail", ""))
+        return Unknown(reason, module, address, kind, detail, build_id, file_offset)
+    offset = int(frame["offset"])
+    return Frame(str(frame["name"]), offset, module, address, kind, build_id, file_offset)
+
+
+def _parsed_loss(tree: Mapping[str, Any]) -> Loss:
+    found, advice = tree["loss"], tree.get("advice", {})
+    causes = tuple(
+        Cause(name, int(lost), str(advice.get(name, "")))
+        for name, lost in found.items()
+        if name not in _LOSS_WORDS
+    )
+    return Loss(found["expected"], int(found["seen"]), int(tree.get("tolerance", 0)), causes)

@@ -12,27 +12,41 @@ from typing import NamedTuple
 from purebpf.report.loss import Loss
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["Labels", "Profile", "Row", "Stack", "Unnamed"]
+__all__ = ["Labels", "Profile", "Row", "Slots", "Stack", "Unnamed"]
 
 Stack = tuple[Frame | Unknown, ...]
 """Leaf first. Empty where there was no such stack; None in a row: there was one, and it is lost."""
 
+Slots = tuple[tuple[int, int], ...]
+
 
 class Labels(NamedTuple):
-    """Whose stack it is. `tid` is 0 where threads are counted together."""
+    """Whose stack it is.
+
+    `tid` is 0 where threads are counted together, `cpu` -1 where CPUs are. `cgroup` is a path or a
+    container's name, `state` what the thread was doing ("running", "D"); both may be "".
+    """
 
     comm: str
     pid: int = 0
     tid: int = 0
+    cpu: int = -1
+    cgroup: str = ""
+    state: str = ""
 
 
 class Row(NamedTuple):
-    """One stack and its weight, in the profile's unit."""
+    """One stack and its weight, in the profile's unit.
+
+    `slots` says when: (slot, weight), as many as there are, adding up to `weight`. Slot n begins n
+    times `Profile.slot_ns` after the start. Empty where only the sum is known.
+    """
 
     user: Stack | None
     kernel: Stack | None
     weight: int
     labels: Labels
+    slots: Slots = ()
 
 
 class Unnamed(NamedTuple):
@@ -56,7 +70,8 @@ class Profile:
 
     Attributes:
         title: one sentence: what was measured, where and how long.
-        unit: what a weight counts: "samples".
+        unit: what a weight counts: "samples", "ns", "calls", "bytes".
+        slot_ns: how long a slot of `Row.slots` is; 0 for a profile without a time line.
         about: facts about the run by name, for the reader of a file.
         loss: what the numbers do not include, one entry a cause, zero included.
         cost: what it took to measure, by name: `run_time_ns` and `run_cnt` of the BPF programs.
@@ -75,11 +90,19 @@ class Profile:
         self.about = dict(about or {})
         self.loss = loss or Loss()
         self.cost: dict[str, int] = {}
+        self.slot_ns = 0
         self._rows: list[Row] = []
 
-    def add(self, user: Stack | None, kernel: Stack | None, weight: int, labels: Labels) -> None:
+    def add(
+        self,
+        user: Stack | None,
+        kernel: Stack | None,
+        weight: int,
+        labels: Labels,
+        slots: Slots = (),
+    ) -> None:
         """Add a stack. Equal stacks may be added again; writers that merge lines add them up."""
-        self._rows.append(Row(user, kernel, weight, labels))
+        self._rows.append(Row(user, kernel, weight, labels, slots))
 
     def rows(self) -> list[Row]:
         """Every stack, the heaviest last; equal weights in the order of their labels."""
@@ -94,7 +117,7 @@ class Profile:
         """Count the frames without a name, by reason and module."""
         frames = 0
         reasons: Counter[tuple[str, str]] = Counter()
-        for user, kernel, weight, _ in self._rows:
+        for user, kernel, weight, *_ in self._rows:
             for stack in (user, kernel):
                 if not stack:
                     continue

@@ -36,7 +36,7 @@ def _block(row: Row, lines: _Lines, *, delimiter: bool) -> str:
     kernel = lines.of(row.kernel, MISSED_KERNEL)
     user = lines.of(row.user, MISSED_USER)
     between = "    --\n" if delimiter and row.kernel and row.user else ""
-    comm, pid, tid = row.labels
+    comm, pid, tid, *_ = row.labels
     who = f"{pid}/{tid}" if tid else str(pid)
     owner = f"    {'-':<16s} {printable(comm)} ({who})\n"
     return f"{kernel}{between}{user}{owner}        {row.weight}\n\n"

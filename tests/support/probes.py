@@ -266,6 +266,8 @@ PROBES: dict[str, Callable[[], str]] = {
     "nm": _program_on_path("nm"),
     "objcopy": _program_on_path("objcopy"),
     "gcc": _program_on_path("gcc"),
+    "go": _program_on_path("go"),
+    "profiler-cli": _program_on_path("profiler-cli"),
     "g++": _program_on_path("g++"),
     "perf": _program_on_path("perf"),
     "bpftrace": _program_on_path("bpftrace"),

@@ -1,0 +1,69 @@
+"""Where results go and in which formats: `--format` and `-o`, each as often as needed.
+
+The first format goes to the first file and so on. Without `--format`, the name of a file says its
+format.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["Destination", "add_destinations", "compressed", "destinations"]
+
+
+class Destination(NamedTuple):
+    """A format (`purebpf.report.formats`), and a file; None is standard output."""
+
+    format: str
+    path: str | None
+
+
+def add_destinations(group: argparse._ArgumentGroup) -> None:
+    """Options `formats` and `outputs`; `destinations` brings them together."""
+    group.add_argument(
+        *("-o", "--output"), dest="outputs", metavar="FILE", action="append", default=[],
+        help="write here, in the format its name says; appears when it is complete; repeatable",
+    )  # fmt: skip
+    group.add_argument(
+        "--format", dest="formats", metavar="FORMAT", action="append", default=[],
+        help="text, folded, json, pprof, speedscope, firefox, csv; one for each -o",
+    )  # fmt: skip
+
+
+def destinations(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    default: str = "text",
+) -> tuple[Destination, ...]:
+    """One for each file, or the one of standard output; exits with status 2 if they do not fit.
+
+    `default` is the format of standard output, and of a file whose name says nothing.
+    """
+    if not formats and not outputs:
+        return (Destination(default, None),)
+    from purebpf.report.formats import FORMATS, of_path
+
+    for name in formats:
+        if name not in FORMATS:
+            known = ", ".join(FORMATS)
+            parser.error(f"argument --format: {name!r} is no format; choose from {known}")
+    if len(set(outputs)) < len(outputs):
+        parser.error("argument -o: two results cannot go to one file")
+    if not outputs:
+        if len(formats) > 1:
+            parser.error("argument --format: several formats need a -o each")
+        return (Destination(formats[0] if formats else default, None),)
+    if not formats:
+        return tuple(Destination(of_path(path) or default, path) for path in outputs)
+    if len(formats) != len(outputs):
+        parser.error(f"{len(formats)} --format and {len(outputs)} -o: one is needed for each")
+    return tuple(map(Destination, formats, outputs))
+
+
+def compressed(destination: Destination) -> bool:
+    """Whether the file's name asks for gzip."""
+    return (destination.path or "").lower().endswith(".gz")

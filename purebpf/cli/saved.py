@@ -1,0 +1,54 @@
+"""Reading a profile that was saved: our JSON or folded stacks, either gzipped."""
+
+from __future__ import annotations
+
+import errno
+import zlib
+
+from purebpf.errors import FormatError, KernelError
+from purebpf.report import Profile, folded, json
+
+__all__ = ["read"]
+
+_GZIP = b"\x1f\x8b"
+_LIMIT = 1 << 30
+"""Bytes that a profile may have when it is unpacked: a small file can unpack to anything."""
+
+
+def read(path: str) -> Profile:
+    """The profile in a file.
+
+    Raises:
+        KernelError: the file cannot be opened or read.
+        FormatError: it is none of these formats, or cut short.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LIMIT + 1)
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {path}") from None
+    if data.startswith(_GZIP):
+        data = _unpacked(data, path)
+    if len(data) > _LIMIT:
+        raise FormatError(path, "size", f"more than {_LIMIT >> 20} MB of text")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        problem = "no text: saved profiles are JSON or folded stacks"
+        raise FormatError(path, f"byte {error.start}", problem) from None
+    if text.lstrip()[:1] == "{":
+        return json.parse(text, path)
+    if not text.strip():
+        raise FormatError(path, "byte 0", "the file is empty")
+    return folded.parse(text.split("\n"), path)
+
+
+def _unpacked(data: bytes, path: str) -> bytes:
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        found = unpacker.decompress(data, _LIMIT + 1)
+    except zlib.error as error:
+        raise FormatError(path, "gzip", str(error)) from None
+    if len(found) <= _LIMIT and not unpacker.eof:
+        raise FormatError(path, "gzip", "the file is cut short")
+    return found

@@ -1,0 +1,37 @@
+"""`python -m purebpf.convert`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.cli.destination import compressed
+from purebpf.cli.output import Output
+from purebpf.convert.options import Options, parse
+
+__all__ = ["main"]
+
+NAME = "purebpf.convert"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    from purebpf.cli import saved
+    from purebpf.report import formats
+
+    profile = saved.read(options.path)
+    for destination in options.to:
+        with Output(destination.path) as output:
+            gzipped = compressed(destination)
+            output.write(formats.write(profile, destination.format, compress=gzipped))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""What to read, and what to write."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.destination import Destination, add_destinations, destinations
+
+__all__ = ["Options", "parse"]
+
+_DESCRIPTION = """\
+Write a saved profile in other formats. A profile is saved by any command that
+counts stacks, with -o FILE.json or FILE.json.gz; folded stacks of other tools
+can be read too."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.convert day.json.gz -o day.csv
+  python -m purebpf.convert day.json.gz -o day.pb.gz -o day.speedscope.json
+  python -m purebpf.convert day.json.gz --format csv > functions.csv
+  python -m purebpf.convert stackcollapse.folded -o other.csv
+
+exit status: 0; 1 an error; 2 a wrong option.
+
+Needs no privileges, and runs on any system. docs/formats.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request."""
+
+    path: str
+    to: tuple[Destination, ...]
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    made = _parser()
+    found = made.parse_args(argv)
+    return Options(found.path, destinations(made, found.formats, found.outputs))
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
+    made.add_argument("path", metavar="IN", help="a saved profile: JSON or folded, or gzipped")
+    add_destinations(made.add_argument_group("output"))
+    return made

@@ -1,0 +1,84 @@
+"""The formats by name: which file name means which, and who writes it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from importlib import import_module
+from typing import NamedTuple
+
+from purebpf.report.profile import Profile
+
+__all__ = ["FORMATS", "Format", "Style", "of_path", "write"]
+
+
+class Format(NamedTuple):
+    """`writer` is `module:function` of this room; `suffixes` are the endings that mean it."""
+
+    writer: str
+    suffixes: tuple[str, ...]
+    what: str
+
+
+FORMATS = {
+    "text": Format("text:blocks", (".txt",), "a block for each stack"),
+    "folded": Format("folded:lines", (".folded", ".collapsed"), "a line for each stack"),
+    "json": Format("json:document", (".json",), "everything; the form to save and convert later"),
+    "pprof": Format("pprof:document", (".pb.gz", ".pprof"), "go tool pprof, Pyroscope, Parca"),
+    "speedscope": Format("speedscope:document", (".speedscope.json",), "speedscope.app"),
+    "firefox": Format("firefox:document", (".firefox.json",), "profiler.firefox.com"),
+    "csv": Format("table:csv", (".csv",), "functions with their own and total weight"),
+}
+
+
+class Style(NamedTuple):
+    """How the formats for people are laid out; see `text.blocks` and `folded.lines`."""
+
+    delimiter: bool = False
+    annotations: bool = False
+    addresses: bool = False
+
+
+_STYLES = {"text": ("delimiter", "addresses"), "folded": ("delimiter", "annotations")}
+_PLAIN = Style()
+
+
+def of_path(path: str) -> str | None:
+    """The format that a file's name asks for, or None; `.gz` behind it does not matter."""
+    name = path.lower()
+    found = [
+        (len(suffix), format_name)
+        for format_name, known in FORMATS.items()
+        for suffix in known.suffixes
+        if name.endswith((suffix, f"{suffix}.gz"))
+    ]
+    return max(found)[1] if found else None
+
+
+def write(
+    profile: Profile, format_name: str, style: Style = _PLAIN, *, compress: bool = False
+) -> Iterable[str | bytes]:
+    """The pieces of the file, in order.
+
+    Args:
+        profile: what to write.
+        format_name: a key of `FORMATS`.
+        style: how text and folded lines look.
+        compress: gzip it; pprof is compressed anyway.
+    """
+    module, _, function = FORMATS[format_name].writer.partition(":")
+    writer = getattr(import_module(f"purebpf.report.{module}"), function)
+    wanted = {name: getattr(style, name) for name in _STYLES.get(format_name, ())}
+    written: str | bytes | Iterable[str] = writer(profile, **wanted)
+    pieces = (written,) if isinstance(written, str | bytes) else written
+    if compress and format_name != "pprof":
+        return (_compressed(pieces),)
+    return pieces
+
+
+def _compressed(pieces: Iterable[str | bytes]) -> bytes:
+    whole = b"".join(
+        piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+        for piece in pieces
+    )
+    return gzip.compress(whole, compresslevel=6, mtime=0)

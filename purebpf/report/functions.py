@@ -1,0 +1,71 @@
+"""A stack as viewers want it: functions instead of addresses, one path from root to leaf."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.report.names import MISSED_KERNEL, MISSED_USER, UNKNOWN
+from purebpf.report.numbering import Numbering
+from purebpf.report.profile import Row
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Function", "Functions", "function"]
+
+
+class Function(NamedTuple):
+    """What addresses are merged by.
+
+    `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` says why), or
+    "process" for the comm that heads a path.
+    """
+
+    name: str
+    module: str
+    kind: str
+    why: str = ""
+
+
+_MISSED_USER = Function(MISSED_USER, "", "unknown", "the user stack was lost")
+_MISSED_KERNEL = Function(MISSED_KERNEL, "kernel", "unknown", "the kernel stack was lost")
+
+
+def function(entry: Frame | Unknown) -> Function:
+    """The function an address belongs to."""
+    if isinstance(entry, Unknown):
+        why = f"{entry.reason} ({entry.detail})" if entry.detail else str(entry.reason)
+        return Function(UNKNOWN, entry.module, "unknown", why)
+    if entry.kind == "user":
+        if entry.name.startswith("py::"):  # what CPython writes into its perf map
+            return Function(entry.name, entry.module, "python")
+        if entry.module == "[jit]":
+            return Function(entry.name, entry.module, "jit")
+    return Function(entry.name, entry.module, entry.kind)
+
+
+class Functions:
+    """Paths as numbers of functions, one table for all of them.
+
+    The profile whose rows are asked for must live as long as this.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = Numbering(function)
+
+    def path(self, row: Row) -> list[int]:
+        """User frames, root to leaf, then kernel frames; a stack that was lost is one frame."""
+        number = self._numbers.number
+        user = [number(_MISSED_USER)] if row.user is None else self._numbers.of(row.user)
+        kernel = [number(_MISSED_KERNEL)] if row.kernel is None else self._numbers.of(row.kernel)
+        user.reverse()
+        kernel.reverse()
+        user += kernel
+        return user
+
+    def process(self, comm: str) -> int:
+        """The number of the frame that stands for a process."""
+        return self._numbers.number(Function(comm, "", "process"))
+
+    @property
+    def table(self) -> list[Function]:
+        """Every function so far, by number."""
+        return list(self._numbers)

@@ -1,0 +1,42 @@
+"""The wire format of protocol buffers, as far as a writer needs it.
+
+https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["integer", "message", "packed", "varint"]
+
+_VARINT = 0
+_LENGTH = 2
+_U64 = (1 << 64) - 1
+
+
+def varint(value: int) -> bytes:
+    """Seven bits a byte, least significant first; a negative number as its 64-bit complement."""
+    value &= _U64
+    if value < 0x80:
+        return bytes((value,))
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def integer(field: int, value: int) -> bytes:
+    """A field with a number, and nothing for zero, which is what a missing field means."""
+    return varint(field << 3 | _VARINT) + varint(value) if value else b""
+
+
+def message(field: int, content: bytes) -> bytes:
+    """A field with bytes: a message inside, or a string."""
+    return varint(field << 3 | _LENGTH) + varint(len(content)) + content
+
+
+def packed(field: int, varints: Iterable[bytes]) -> bytes:
+    """A field with many numbers that are `varint`s already."""
+    return message(field, b"".join(varints))

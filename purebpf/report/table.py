@@ -1,0 +1,60 @@
+"""The flat table: how much each function is on the CPU itself, and how much with its callees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from purebpf.report.functions import Function, Functions
+from purebpf.report.profile import Profile
+
+__all__ = ["Line", "csv", "lines"]
+
+
+class Line(NamedTuple):
+    """A function, the weight of the stacks it ends, and of those it is in.
+
+    A stack counts once, however often a recursive function is in it.
+    """
+
+    function: Function
+    own: int
+    total: int
+
+
+def lines(profile: Profile) -> list[Line]:
+    """Every function; the one with the greatest own weight first."""
+    functions = Functions()
+    own: Counter[int] = Counter()
+    total: Counter[int] = Counter()
+    for row in profile.rows():
+        path = functions.path(row)
+        if path:
+            own[path[-1]] += row.weight
+            for number in set(path):
+                total[number] += row.weight
+    table = functions.table
+    found = [Line(table[number], own[number], total[number]) for number in total]
+    return sorted(found, key=lambda line: (-line.own, -line.total, line.function))
+
+
+def csv(profile: Profile) -> Iterator[str]:
+    """The table as comma-separated values (RFC 4180), a header first.
+
+    A field that a spreadsheet would take for a formula gets an apostrophe before it: names come
+    from other people's programs.
+    """
+    whole = profile.total or 1
+    yield "function,module,kind,self,self_percent,total,total_percent\r\n"
+    for (name, module, kind, _), own, total in lines(profile):
+        texts = ",".join(map(_field, (name, module, kind)))
+        yield f"{texts},{own},{100 * own / whole:.3f},{total},{100 * total / whole:.3f}\r\n"
+
+
+def _field(text: str) -> str:
+    if text[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        text = f"'{text}"
+    if any(char in text for char in '",\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

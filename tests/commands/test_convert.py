@@ -1,0 +1,104 @@
+"""`purebpf.convert`: files in, files out; and readers that nobody here wrote agree."""
+
+from __future__ import annotations
+
+import json as reader
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from purebpf.report import folded, json, table
+from tests.commands.conftest import ROOT
+from tests.support import profiles
+
+
+def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "purebpf.convert", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    """The example, saved."""
+    path = tmp_path / "saved.json"
+    path.write_text(json.document(profiles.example()))
+    return str(path)
+
+
+def test_standard_output_is_text(saved: str) -> None:
+    result = convert(saved, "--format", "folded")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "".join(folded.lines(profiles.example()))
+
+
+def test_several_files_at_once(saved: str, tmp_path: Path) -> None:
+    made = [str(tmp_path / name) for name in ("a.folded", "a.json.gz", "a.csv", "a.pb.gz")]
+    result = convert(saved, *(word for path in made for word in ("-o", path)))
+    assert result.returncode == 0, result.stderr
+    assert Path(made[0]).read_text() == "".join(folded.lines(profiles.example()))
+    again = convert(made[1], "--format", "json")
+    assert again.stdout == Path(saved).read_text()
+
+
+@pytest.mark.parametrize("content", ["", "{", "words without number"])
+def test_a_broken_profile_leaves_no_file(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content)
+    result = convert(str(path), "-o", str(tmp_path / "out.csv"))
+    assert result.returncode == 1
+    assert " ".join(result.stderr.split()).startswith(f"purebpf.convert: {path}: ")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+def test_a_full_disk_is_told(saved: str) -> None:
+    result = convert(saved, "--format", "pprof", "-o", "/dev/full")
+    assert result.returncode == 1
+    assert "write(2) failed with ENOSPC" in " ".join(result.stderr.split())
+
+
+@pytest.mark.needs("go")
+def test_pprof_counts_the_same(saved: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.pb.gz")
+    assert convert(saved, "-o", path).returncode == 0
+    command = ["go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", path]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"Total samples = {profiles.example().total} " in told
+    line = re.compile(r"^\s*(\d+)\s+\S+%\s+\S+%\s+(\d+)\s+\S+%\s+(.*)$", re.MULTILINE)
+    found = {name: (int(own), int(total)) for own, total, name in line.findall(told)}
+    # pprof has no line for a stack without frames, but counts it
+    assert found == {each.function.name: each[1:] for each in table.lines(profiles.example())}
+
+
+@pytest.mark.needs("profiler-cli")
+def test_firefox_profiler_counts_the_same(saved: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.firefox.json")
+    assert convert(saved, "-o", path).returncode == 0
+    environment = {**os.environ, "HOME": str(tmp_path)}
+
+    def told(*arguments: str) -> str:
+        return subprocess.run(
+            ["profiler-cli", *arguments],
+            capture_output=True, text=True, check=True, env=environment,
+        ).stdout  # fmt: skip
+
+    told("load", path)
+    try:
+        threads = reader.loads(told("thread", "list", "--json"))["threads"]
+        samples = reader.loads(told("thread", "samples", "--thread", "t-0", "--json"))
+    finally:
+        told("stop", "--all")
+    assert [(each["name"], each["pid"]) for each in threads] == [
+        *(("app", "185"), ("tool", "7"), ("tool", "8"), ("kworker/0:1", "9")),
+    ]
+    assert samples["categoryBreakdown"]["totalSamples"] == 80
+    found = {
+        each["name"].rpartition("!")[2]: (each["selfSamples"], each["totalSamples"])
+        for each in samples["topFunctionsByTotal"]
+    }
+    assert found["work"] == (40, 70)
+    assert found["help"] == (10, 40)
+    assert found["vfs_read"] == (30, 30)

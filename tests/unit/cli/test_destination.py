@@ -1,0 +1,60 @@
+"""Formats and files find one another."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from purebpf.cli.destination import Destination, add_destinations, compressed, destinations
+
+
+def parsed(*arguments: str) -> tuple[Destination, ...]:
+    parser = argparse.ArgumentParser()
+    add_destinations(parser.add_argument_group("output"))
+    found = parser.parse_args(arguments)
+    return destinations(parser, found.formats, found.outputs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], [("text", None)]),
+        (["--format", "csv"], [("csv", None)]),
+        (["-o", "a"], [("text", "a")]),
+        (["-o", "a.pb.gz", "-o", "a.csv"], [("pprof", "a.pb.gz"), ("csv", "a.csv")]),
+        (["--format", "json", "-o", "a.txt"], [("json", "a.txt")]),
+        (
+            ["--format", "json", "-o", "a", "-o", "b", "--format", "csv"],
+            [("json", "a"), ("csv", "b")],
+        ),
+    ],
+)
+def test_the_first_format_goes_to_the_first_file(
+    arguments: list[str], wanted: list[tuple[str, str | None]]
+) -> None:
+    assert list(parsed(*arguments)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--format", "svg"], "'svg' is no format; choose from text, folded, json"),
+        (["--format", "csv", "--format", "json"], "need a -o each"),
+        (["-o", "a", "-o", "a"], "two results cannot go to one file"),
+        (["--format", "csv", "-o", "a", "-o", "b"], "1 --format and 2 -o"),
+    ],
+)
+def test_what_does_not_fit_is_a_usage_error(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        parsed(*arguments)
+    assert raised.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_a_name_asks_for_gzip() -> None:
+    assert compressed(Destination("json", "a.json.GZ"))
+    assert not compressed(Destination("json", "a.json"))
+    assert not compressed(Destination("json", None))

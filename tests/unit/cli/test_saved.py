@@ -1,0 +1,57 @@
+"""Saved profiles are read; what is none, or not all of one, is told."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from purebpf.cli import saved
+from purebpf.errors import FormatError, KernelError
+from purebpf.report import folded, json
+from tests.support import profiles
+
+TEXT = json.document(profiles.example()).encode()
+FOLDED = "".join(folded.lines(profiles.example())).encode()
+
+
+@pytest.mark.parametrize("data", [TEXT, FOLDED, gzip.compress(TEXT), gzip.compress(FOLDED)])
+def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(data)
+    assert saved.read(str(path)).total == profiles.example().total
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "the file is empty"),
+        (gzip.compress(TEXT)[:-9], "cut short"),
+        (gzip.compress(TEXT)[:3], "cut short"),
+        (b"\x1f\x8bnot gzip at all", "gzip: "),
+        (TEXT[: len(TEXT) // 2], "no JSON"),
+        (b"\x7fELF\xff\xff", "no text: saved profiles are"),
+        (b"#!/bin/sh\necho\n", "line 2: 'echo' does not end in a count"),
+    ],
+)
+def test_what_cannot_be_read_is_told(data: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=problem):
+        saved.read(str(path))
+
+
+def test_a_small_file_does_not_unpack_to_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "_LIMIT", 1 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(bytes(10 << 20)))
+    with pytest.raises(FormatError, match="more than 1 MB"):
+        saved.read(str(path))
+
+
+def test_a_missing_file_is_told() -> None:
+    with pytest.raises(KernelError, match=r"profile /no/such: open\(2\) failed with ENOENT"):
+        saved.read("/no/such")

@@ -1,0 +1,259 @@
+"""Each format holds what the profile holds: no weight, name or label is lost on the way."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json as reader
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from purebpf.errors import FormatError
+from purebpf.report import Profile, firefox, folded, formats, json, pprof, speedscope, table
+from purebpf.report.functions import Functions
+from tests.support import profiles, protobuf
+
+SOME = settings(max_examples=40, deadline=None)
+
+
+def rows(profile: Profile) -> Counter[tuple[object, ...]]:
+    """What a profile says, whatever the order."""
+    return Counter(tuple(row) for row in profile.rows())
+
+
+def paths(profile: Profile) -> Counter[tuple[str, ...]]:
+    """Weight by the names from root to leaf."""
+    functions = Functions()
+    found: Counter[tuple[str, ...]] = Counter()
+    for row in profile.rows():
+        numbers = functions.path(row)
+        found[tuple(functions.table[number].name for number in numbers)] += row.weight
+    return +found
+
+
+def clean(names: Counter[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
+    """Without what UTF-8 cannot say."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for path, weight in names.items():
+        found[tuple(name.encode("utf-8", "replace").decode() for name in path)] += weight
+    return found
+
+
+@SOME
+@given(profiles.profiles())
+def test_json_comes_back_as_it_went(profile: Profile) -> None:
+    found = json.parse(json.document(profile))
+    assert rows(found) == rows(profile)
+    assert (found.title, found.unit, found.about) == (profile.title, profile.unit, profile.about)
+
+
+@pytest.mark.parametrize("profile", [profiles.example(), profiles.timed()])
+def test_json_comes_back_whole(profile: Profile) -> None:
+    found = json.parse(json.document(profile))
+    assert rows(found) == rows(profile)
+    assert found.loss.any == profile.loss.any
+    assert (found.loss.expected, found.loss.seen) == (profile.loss.expected, profile.loss.seen)
+    assert found.loss.causes[:1] == profile.loss.causes[:1]
+    assert (found.cost, found.slot_ns) == (profile.cost, profile.slot_ns)
+    assert json.document(found) == json.document(profile)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        (json.document(profiles.example())[:-40], "no JSON"),
+        ("[]", "schema: None where"),
+        ('{"schema": "purebpf.report/9"}', "'purebpf.report/9' where 'purebpf.report/1'"),
+        ('{"schema": "purebpf.report/1"}', "KeyError: 'title'"),
+        (json.document(profiles.example()).replace('"user":[0', '"user":[-1'), "below zero"),
+        (json.document(profiles.example()).replace('"user":[0', '"user":[99'), "IndexError"),
+        (json.document(profiles.example()).replace('"weight":40', '"weight":{}'), "TypeError"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_broken_json_is_told(text: str, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        json.parse(text, "day.json")
+
+
+def test_folded_comes_back_with_its_weights() -> None:
+    profile = profiles.example()
+    text = list(folded.lines(profile, annotations=True))
+    again = list(folded.lines(folded.parse(text), annotations=True))
+    assert again == text
+    assert folded.parse(text).total == profile.total
+
+
+def test_folded_lines_of_other_tools() -> None:
+    found = folded.parse(["# made by hand\n", "java;Main.run;sleep 7\n", "\n", "a b;c 1"])
+    (first, second) = found.rows()
+    assert (first.labels.comm, first.weight, second.weight) == ("a b", 1, 7)
+    assert [entry.kind for entry in second.user or ()] == ["user", "user"]
+
+
+@pytest.mark.parametrize("line", ["a;b", "a;b x", "a;b -1", "12", "a;b ²"])
+def test_a_folded_line_without_a_count_is_told(line: str) -> None:
+    with pytest.raises(FormatError, match=r"line 2: .* does not end in a count"):
+        folded.parse(["a;b 1", line])
+
+
+def test_the_table_counts_a_recursive_function_once() -> None:
+    found = {line.function.name: line[1:] for line in table.lines(profiles.example())}
+    assert found["work"] == (40, 70)
+    assert found["main"] == (0, 84)
+    assert found["vfs_read"] == (35, 35)
+    assert found["[Missed Kernel Stack]"] == (4, 4)
+    assert found["[unknown]"] == (9, 9)
+
+
+def test_csv_is_one_that_others_read() -> None:
+    text = "".join(table.csv(profiles.hostile()))
+    header, *lines = list(csv.reader(io.StringIO(text, newline="")))
+    assert header[0] == "function"
+    names = {line[0] for line in lines}
+    assert {len(line) for line in lines} == {7}
+    assert "'=1+1" in names
+    assert set(profiles.HOSTILE) - {"=1+1"} <= names
+    assert sum(int(line[3]) for line in lines) == profiles.hostile().total
+
+
+class Pprof:
+    """A profile.proto, decoded by hand."""
+
+    def __init__(self, data: bytes) -> None:
+        self.fields = protobuf.fields(gzip.decompress(data))
+        self.strings = [text.decode() for text in self.fields[6]]
+        self.mappings = {m[1][0]: m for m in self._all(3)}
+        self.locations = {location[1][0]: location for location in self._all(4)}
+        self.functions = {function[1][0]: function for function in self._all(5)}
+
+    def _all(self, number: int) -> list[dict[int, list[Any]]]:
+        return [protobuf.fields(each) for each in self.fields.get(number, [])]
+
+    def name(self, location: int) -> str:
+        (line,) = self.locations[location][4]
+        return self.strings[self.functions[protobuf.fields(line)[1][0]].get(2, [0])[0]]
+
+    def samples(self) -> list[tuple[tuple[str, ...], int, dict[str, object]]]:
+        found = []
+        for sample in self._all(2):
+            path = [self.name(location) for location in protobuf.varints(sample[1][0])]
+            (weight,) = protobuf.varints(sample[2][0])
+            labels = {}
+            for each in map(protobuf.fields, sample.get(3, [])):
+                value = self.strings[each[2][0]] if 2 in each else each[3][0]
+                labels[self.strings[each[1][0]]] = value
+            found.append((tuple(reversed(path)), weight, labels))
+        return found
+
+
+@SOME
+@given(profiles.profiles())
+def test_pprof_holds_every_stack(profile: Profile) -> None:
+    found: Counter[tuple[str, ...]] = Counter()
+    for path, weight, _ in Pprof(pprof.document(profile)).samples():
+        found[path] += weight
+    assert +found == clean(paths(profile))
+
+
+def test_pprof_keeps_labels_build_ids_and_file_offsets() -> None:
+    decoded = Pprof(pprof.document(profiles.example()))
+    assert decoded.strings[0] == ""
+    labels = {
+        "comm": "app",
+        "pid": 185,
+        "cpu": "0",
+        "cgroup": "/system.slice/app.service",
+    }
+    names = ("__libc_start_call_main", "main", "work")
+    assert (names, 40, labels) in decoded.samples()
+    places = {
+        decoded.name(number): (
+            place[3][0],
+            decoded.strings[decoded.mappings[place[2][0]].get(6, [0])[0]],
+        )
+        for number, place in decoded.locations.items()
+        if 2 in place and 3 in place
+    }
+    assert places["work"] == (0x200, "ab12")
+    assert places["vfs_read"] == (0xFFFFFFFF81000050, "")
+    assert decoded.fields[10] == [2_000_000_000]
+
+
+@SOME
+@given(profiles.profiles())
+def test_speedscope_holds_every_stack(profile: Profile) -> None:
+    tree = reader.loads(speedscope.document(profile))
+    (sampled,) = tree["profiles"]
+    frames = tree["shared"]["frames"]
+    found: Counter[tuple[str, ...]] = Counter()
+    for stack, weight in zip(sampled["samples"], sampled["weights"], strict=True):
+        found[tuple(frames[number]["name"] for number in stack[1:])] += weight
+    assert +found == paths(profile)
+    assert sampled["endValue"] == profile.total
+
+
+@SOME
+@given(profiles.profiles())
+def test_firefox_holds_every_stack(profile: Profile) -> None:
+    found: Counter[tuple[str, ...]] = Counter()
+    for thread in reader.loads(firefox.document(profile))["threads"]:
+        stacks, samples = thread["stackTable"], thread["samples"]
+        for stack, weight in zip(samples["stack"], samples["weight"], strict=True):
+            path = []
+            while stack is not None:
+                function = thread["frameTable"]["func"][stacks["frame"][stack]]
+                path.append(thread["stringArray"][thread["funcTable"]["name"][function]])
+                stack = stacks["prefix"][stack]
+            found[tuple(reversed(path))] += round(weight * (1e6 if profile.unit == "ns" else 1))
+    assert +found == paths(profile)
+
+
+def test_firefox_has_the_time_line() -> None:
+    threads = reader.loads(firefox.document(profiles.timed()))["threads"]
+    times = {thread["tid"]: thread["samples"]["time"] for thread in threads}
+    assert times == {2: [0.0, 60.0], 3: [180.0]}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a.txt", "text"),
+        ("out/a.folded", "folded"),
+        ("a.JSON", "json"),
+        ("a.json.gz", "json"),
+        ("a.pb.gz", "pprof"),
+        ("a.pprof", "pprof"),
+        ("a.speedscope.json", "speedscope"),
+        ("a.speedscope.json.gz", "speedscope"),
+        ("a.firefox.json", "firefox"),
+        ("a.csv", "csv"),
+        ("a.csv.gz", "csv"),
+        ("out", None),
+        ("a.gz", None),
+    ],
+)
+def test_a_files_name_says_its_format(path: str, name: str | None) -> None:
+    assert formats.of_path(path) == name
+
+
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_every_format_takes_any_name(name: str) -> None:
+    for profile in (profiles.hostile(), profiles.example(), Profile()):
+        assert all(isinstance(each, str | bytes) for each in formats.write(profile, name))
+
+
+def test_compression_is_gzip_once() -> None:
+    (packed,) = formats.write(profiles.example(), "folded", compress=True)
+    assert isinstance(packed, bytes)
+    text = "".join(folded.lines(profiles.example()))
+    assert gzip.decompress(packed).decode() == text
+    (pieces,) = formats.write(profiles.example(), "pprof", compress=True)
+    assert isinstance(pieces, bytes)
+    assert gzip.decompress(pieces)[:2] != b"\x1f\x8b"
