@@ -19,7 +19,7 @@ from purebpf.symbols.elf_image import (
 )
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["functions_named"]
+__all__ = ["function_ranges", "functions_named"]
 
 _FUNCTIONS = (2, 10)
 """STT_FUNC, STT_GNU_IFUNC."""
@@ -42,7 +42,7 @@ def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str,
         if table is None:
             continue
         ranks: dict[str, int] = {}
-        for name, address, binding in _functions(image, table):
+        for name, address, binding, _ in _functions(image, table):
             rank = _RANKS.get(binding, 0)
             if rank <= ranks.get(name, -1) or (name in found and name not in ranks):
                 continue
@@ -53,19 +53,37 @@ def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str,
     return found
 
 
-def _functions(image: ElfImage, table: Section) -> Iterator[tuple[str, int, int]]:
-    """The name, address and binding of each function that is defined."""
+def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
+    """Where the functions of that name start in the file, and how many bytes each has.
+
+    There are several when static functions share a name; those without a size are left out.
+
+    Raises:
+        FormatError: the tables are not what they claim to be.
+    """
+    tables = filter(None, map(image.typed, (SHT_SYMTAB, SHT_DYNSYM)))
+    found = set()
+    for table in tables:
+        for each, address, _, size in _functions(image, table):
+            offset = _file_offset(image.segments, address) if each == name and size else None
+            if offset is not None:
+                found.add((offset, size))
+    return found
+
+
+def _functions(image: ElfImage, table: Section) -> Iterator[tuple[str, int, int, int]]:
+    """The name, address, binding and size of each function that is defined."""
     strings = image.contents(image.linked(table))
     layout = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
     data = image.contents(table)
     for row in layout.iter_unpack(data[: len(data) // layout.size * layout.size]):
         if image.is64:
-            name, info, _, section, address, _ = row
+            name, info, _, section, address, size = row
         else:
-            name, address, _, info, _, section = row
+            name, address, size, info, _, section = row
         if section and info & 15 in _FUNCTIONS:
             text = strings[name : strings.find(b"\0", name)].partition(b"@")[0]
-            yield text.decode("utf-8", "backslashreplace"), address, info >> 4
+            yield text.decode("utf-8", "backslashreplace"), address, info >> 4, size
 
 
 def _file_offset(segments: list[Segment], address: int) -> FileOffset | None:

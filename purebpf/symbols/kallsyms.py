@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Kallsyms", "KernelSymbol", "addresses"]
+__all__ = ["Kallsyms", "KernelSymbol", "addresses", "function_ranges"]
 
 _TEXT = b"tTwW"
 _ADDRESS = re.compile(rb"^[0-9a-f]+", re.MULTILINE)
@@ -148,3 +148,25 @@ def addresses(text: bytes, names: Iterable[str]) -> dict[str, set[int]]:
                 places.add(int(text[start : text.find(b" ", start)], 16))
             at = text.find(wanted, end)
     return found
+
+
+def function_ranges(text: bytes, name: str) -> list[tuple[int, int]]:
+    """The functions of that name: where each starts, and where the next symbol does.
+
+    The last function of all ends after 1 MiB. Empty when there is none, or addresses are hidden.
+    """
+    starts = {
+        int(found[1], 16)
+        for found in re.finditer(
+            rb"^([0-9a-f]+) [tTwW] %b(?:\t|$)" % re.escape(name.encode()), text, re.MULTILINE
+        )
+    } - {0}
+    if not starts:
+        return []
+    known = sorted({int(found[0], 16) for found in _ADDRESS.finditer(text)})
+    ranges = []
+    for start in sorted(starts):
+        behind = bisect_right(known, start)
+        end = known[behind] if behind < len(known) else start + _LONGEST
+        ranges.append((start, min(end, start + _LONGEST)))
+    return ranges

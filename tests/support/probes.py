@@ -265,6 +265,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "readelf": _program_on_path("readelf"),
     "nm": _program_on_path("nm"),
     "objcopy": _program_on_path("objcopy"),
+    "llvm-objdump": _program_on_path("llvm-objdump-19"),
     "gcc": _program_on_path("gcc"),
     "go": _program_on_path("go"),
     "profiler-cli": _program_on_path("profiler-cli"),

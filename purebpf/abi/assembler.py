@@ -1,0 +1,201 @@
+"""Writing BPF instructions: one method for each kind, jumps to labels, comments for the reader.
+
+    code = Assembler()
+    out = code.label()
+    code.move(R0, 0)
+    code.jump("==", R1, 17, out)
+    code.move(R0, 1)
+    code.place(out)
+    code.exit()
+    instructions = code.finish()
+
+Constants of 64 bits that an instruction cannot carry are loaded into R2, which the caller leaves
+free. The encoding is that of RFC 9669 and Documentation/bpf/standardization/instruction-set.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NewType
+
+from purebpf.abi.instruction import (
+    CALL,
+    EXIT,
+    LD_IMM64,
+    PSEUDO_KFUNC_CALL,
+    PSEUDO_MAP_VALUE,
+    Instruction,
+)
+
+__all__ = [
+    "JUMPS",
+    "R0",
+    "R1",
+    "R2",
+    "R3",
+    "R6",
+    "R7",
+    "R8",
+    "R9",
+    "R10",
+    "Assembler",
+    "Label",
+    "TooLongError",
+]
+
+R0, R1, R2, R3, R6, R7, R8, R9, R10 = 0, 1, 2, 3, 6, 7, 8, 9, 10
+
+JUMPS: Mapping[str, int] = {
+    "==": 0x15,
+    ">": 0x25,
+    ">=": 0x35,
+    "&": 0x45,
+    "!=": 0x55,
+    "<": 0xA5,
+    "<=": 0xB5,
+}
+"""Unsigned 64-bit comparisons with a constant; "&" jumps when a common bit is set."""
+
+_ALU = {"+=": 0x07, "*=": 0x27, "|=": 0x47, "&=": 0x57, "<<=": 0x67, ">>=": 0x77, "=": 0xB7}
+_LOAD = {1: 0x71, 2: 0x69, 4: 0x61, 8: 0x79}
+_STORE = {1: 0x73, 2: 0x6B, 4: 0x63, 8: 0x7B}
+_REGISTER = 0x08  # BPF_X: the second operand is a register
+_JA = 0x05
+_FARTHEST = 0x7FFF
+
+Label = NewType("Label", int)
+
+
+class TooLongError(ValueError):
+    """A jump of more than 32767 instructions."""
+
+
+class Assembler:
+    """Instructions in the making.
+
+    Attributes:
+        comments: what the instruction at an index is for, for a listing.
+    """
+
+    def __init__(self) -> None:
+        self.comments: dict[int, str] = {}
+        self._code: list[Instruction] = []
+        self._labels: list[int] = []
+        self._jumps: list[tuple[int, Label]] = []
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    def label(self) -> Label:
+        """A new place to jump to, which `place` puts somewhere."""
+        self._labels.append(-1)
+        return Label(len(self._labels) - 1)
+
+    def place(self, label: Label) -> None:
+        """The label is here: before the next instruction."""
+        self._labels[label] = len(self._code)
+
+    def comment(self, text: str) -> None:
+        """Say what the next instruction begins."""
+        self.comments[len(self._code)] = text
+
+    def move(self, register: int, value: int) -> None:
+        """`register = value`, an unsigned or negative number of up to 64 bits."""
+        if _fits(value):
+            self._emit(_ALU["="], register, imm=_signed(value))
+        else:
+            self._wide(register, 0, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
+
+    def copy(self, register: int, source: int) -> None:
+        """`register = source`."""
+        self._emit(_ALU["="] | _REGISTER, register, source)
+
+    def alu(self, operator: str, register: int, value: int) -> None:
+        """`register OP value` on 64 bits: "+=", "*=", "|=", "&=", "<<=", ">>="."""
+        if not _fits(value):
+            self.move(R2, value)
+            self.alu_register(operator, register, R2)
+        else:
+            self._emit(_ALU[operator], register, imm=_signed(value))
+
+    def alu_register(self, operator: str, register: int, source: int) -> None:
+        """`register OP source` on 64 bits."""
+        self._emit(_ALU[operator] | _REGISTER, register, source)
+
+    def load(self, register: int, base: int, offset: int, size: int) -> None:
+        """`register = *(base + offset)`, `size` bytes, zero-extended."""
+        self._emit(_LOAD[size], register, base, offset)
+
+    def store(self, base: int, offset: int, register: int, size: int) -> None:
+        """`*(base + offset) = register`, its low `size` bytes."""
+        self._emit(_STORE[size], base, register, offset)
+
+    def map_value(self, register: int, map_fd: int, offset: int = 0) -> None:
+        """`register` = the address of a one-entry array's value, `offset` bytes in (Linux 5.2)."""
+        self._wide(register, PSEUDO_MAP_VALUE, map_fd, offset)
+
+    def jump(self, operator: str, register: int, value: int, label: Label) -> None:
+        """Go to `label` if `register OP value`; an operator of `JUMPS`."""
+        if _fits(value):
+            self._jump(JUMPS[operator], register, 0, _signed(value), label)
+        else:
+            self.move(R2, value)
+            self._jump(JUMPS[operator] | _REGISTER, register, R2, 0, label)
+
+    def go(self, label: Label) -> None:
+        """Go to `label`."""
+        self._jump(_JA, 0, 0, 0, label)
+
+    def call(self, helper: int) -> None:
+        """Call a helper function; R1 to R5 are gone afterwards."""
+        self._emit(CALL, imm=helper)
+
+    def call_kernel(self, type_id: int) -> None:
+        """Call a kernel function by its id in the kernel's BTF (Linux 5.13)."""
+        self._emit(CALL, 0, PSEUDO_KFUNC_CALL, imm=type_id)
+
+    def exit(self) -> None:
+        """Return R0."""
+        self._emit(EXIT)
+
+    def finish(self) -> list[Instruction]:
+        """The instructions, their jumps filled in.
+
+        Raises:
+            TooLongError: a label is farther than a jump reaches.
+        """
+        code = list(self._code)
+        for index, label in self._jumps:
+            distance = self._labels[label] - index - 1
+            assert distance >= 0  # every label is placed, and behind its jumps
+            if distance > _FARTHEST:
+                raise TooLongError(f"a jump of {distance} instructions")
+            code[index] = code[index]._replace(offset=distance)
+        return code
+
+    def _emit(
+        self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, *, imm: int = 0
+    ) -> None:
+        self._code.append(Instruction(opcode, dst, src, offset, imm))
+
+    def _wide(self, register: int, kind: int, low: int, high: int) -> None:
+        self._emit(LD_IMM64, register, kind, imm=_signed32(low))
+        self._emit(0, imm=_signed32(high))
+
+    def _jump(self, opcode: int, register: int, source: int, imm: int, label: Label) -> None:
+        self._jumps.append((len(self._code), label))
+        self._emit(opcode, register, source, imm=imm)
+
+
+def _signed(value: int) -> int:
+    """An unsigned 64-bit number as a signed one."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _fits(value: int) -> bool:
+    """Whether sign extension of 32 bits gives it."""
+    return -(1 << 31) <= _signed(value) < 1 << 31
+
+
+def _signed32(value: int) -> int:
+    return value - (1 << 32) if value >= 1 << 31 else value

@@ -1,0 +1,96 @@
+"""BPF instructions as text, in the notation of the verifier and of llvm-objdump.
+
+    12: (79) r1 = *(u64 *)(r7 + 48)
+    13: (15) if r1 == 0x11 goto +3
+
+Only what purebpf's assembler writes is spelled out; any other opcode is shown by its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from purebpf.abi.assembler import JUMPS
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.abi.instruction import (
+    CALL,
+    EXIT,
+    LD_IMM64,
+    PSEUDO_KFUNC_CALL,
+    PSEUDO_MAP_VALUE,
+    Instruction,
+)
+
+__all__ = ["disassemble", "listing"]
+
+_ALU = {0x07: "+=", 0x27: "*=", 0x47: "|=", 0x57: "&=", 0x67: "<<=", 0x77: ">>=", 0xB7: "="}
+_LOAD = {0x71: "u8", 0x69: "u16", 0x61: "u32", 0x79: "u64"}
+_STORE = {0x73: "u8", 0x6B: "u16", 0x63: "u32", 0x7B: "u64"}
+_COMPARE = {code: operator for operator, code in JUMPS.items()}
+_REGISTER = 0x08
+_JA = 0x05
+
+
+def disassemble(
+    instructions: Sequence[Instruction], functions: Mapping[int, str] | None = None
+) -> Iterator[tuple[int, str]]:
+    """Each instruction's index and text; the second slot of a wide one is left out.
+
+    `functions` names kernel functions by the id they are called with.
+    """
+    index = 0
+    while index < len(instructions):
+        each = instructions[index]
+        if each.opcode == LD_IMM64 and index + 1 < len(instructions):
+            yield index, f"(18) {_wide(each, instructions[index + 1])}"
+            index += 2
+        else:
+            yield index, f"({each.opcode:02x}) {_spelled(each, functions or {})}"
+            index += 1
+
+
+def listing(
+    instructions: Sequence[Instruction],
+    comments: Mapping[int, str],
+    functions: Mapping[int, str] | None = None,
+) -> Iterator[str]:
+    """Numbered lines; a comment stands above the instruction it is about, behind a `;`."""
+    for index, text in disassemble(instructions, functions):
+        if index in comments:
+            yield f"; {comments[index]}"
+        yield f"{index:4}: {text}"
+
+
+def _wide(low: Instruction, high: Instruction) -> str:
+    if low.src == PSEUDO_MAP_VALUE:
+        return f"r{low.dst} = map_value(fd {low.imm}) + {high.imm}"
+    value = (high.imm & 0xFFFFFFFF) << 32 | low.imm & 0xFFFFFFFF
+    return f"r{low.dst} = {value:#x} ll"
+
+
+def _spelled(each: Instruction, functions: Mapping[int, str]) -> str:
+    opcode, dst, src, offset, imm = each
+    if opcode == EXIT:
+        return "exit"
+    if opcode == CALL:
+        if src == PSEUDO_KFUNC_CALL:
+            return f"call {functions.get(imm, f'kernel function {imm}')}"
+        known = imm in bpf_func_id._value2member_map_
+        name = bpf_func_id(imm).name.removeprefix("BPF_FUNC_") if known else "helper"
+        return f"call bpf_{name}#{imm}"
+    if opcode == _JA:
+        return f"goto {offset:+}"
+    if size := _LOAD.get(opcode):
+        return f"r{dst} = *({size} *)(r{src} {_signed(offset)})"
+    if size := _STORE.get(opcode):
+        return f"*({size} *)(r{dst} {_signed(offset)}) = r{src}"
+    operand = f"r{src}" if opcode & _REGISTER else f"{imm:#x}"
+    if operator := _ALU.get(opcode & ~_REGISTER):
+        return f"r{dst} {operator} {operand}"
+    if operator := _COMPARE.get(opcode & ~_REGISTER):
+        return f"if r{dst} {operator} {operand} goto {offset:+}"
+    return f"opcode {opcode:#x} dst={dst} src={src} off={offset} imm={imm}"
+
+
+def _signed(offset: int) -> str:
+    return f"{'-' if offset < 0 else '+'} {abs(offset)}"

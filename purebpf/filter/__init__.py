@@ -1,0 +1,16 @@
+"""The language of sample filters: `cpu == 1 || pid == 2, ip < 0xffffffff00000000`.
+
+    parsed = parse("period > 1000, comm == mysqld")    # Filter, or FilterError with a caret
+    check(parsed, sample_type)                         # FilterError names the missing option
+    terms = resolve(parsed, sample_type, names)        # users, cgroups and functions looked up
+    code = compile_terms(terms, access, counters)      # BPF; or `predicate(terms)` without a kernel
+
+Pure: what the machine knows (its types, its users, its functions) comes in as arguments;
+`purebpf.kernel.sample_filter` brings both together. docs/filter.md describes the language.
+"""
+
+from purebpf.filter.check import Need, check, needs
+from purebpf.filter.parser import parse
+from purebpf.filter.syntax import Filter, FilterError
+
+__all__ = ["Filter", "FilterError", "Need", "check", "needs", "parse"]

@@ -1,0 +1,339 @@
+"""A filter as BPF code: straight on, no loop, no table, one jump for each test.
+
+The program of type PERF_EVENT returns 1 for a sample to keep and 0 for one to drop. Before it
+returns it adds one to a counter of its CPU: the first for kept samples, then one for each term,
+for the samples that this term was the first to reject. Nothing else runs on the CPU meanwhile
+that could add to the same counter (the kernel's bpf_prog_active), so a plain addition will do.
+
+Registers: R1 the value that is tested, R2 and R3 scratch, R6 the context, R7 the prepared sample
+and, when all is decided, the counter's offset, R8 what to return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from purebpf.abi.assembler import R0, R1, R2, R3, R6, R7, R8, R10, Assembler, Label, TooLongError
+from purebpf.abi.disassembler import listing
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.abi.instruction import Instruction
+from purebpf.errors import NotSupportedError
+from purebpf.filter.access import Access, Helper, Word
+from purebpf.filter.condition import (
+    All,
+    Any,
+    CommIn,
+    Compare,
+    Condition,
+    Opposite,
+    Term,
+    Under,
+    Within,
+)
+from purebpf.filter.fields import Field
+
+__all__ = ["Code", "Counters", "compile_terms", "missing", "stride"]
+
+_COMM_SIZE = 16
+_STACK = 512
+_LINEAR = 3
+"""Ranges that are tried one by one; of more, half are ruled out by each comparison."""
+
+_NEGATED = {"==": "!=", "!=": "==", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
+
+
+class Counters(NamedTuple):
+    """Where the program counts: a one-entry array whose value has `stride` bytes for each CPU."""
+
+    map_fd: int
+    cpus: int
+    stride: int
+
+
+class Code(NamedTuple):
+    """A compiled filter.
+
+    Attributes:
+        instructions: the program.
+        comments: what an instruction begins, by its index.
+        functions: the kernel functions it calls, by their ids.
+    """
+
+    instructions: tuple[Instruction, ...]
+    comments: Mapping[int, str]
+    functions: Mapping[int, str]
+
+    def listing(self) -> str:
+        """The program as text, each term above its instructions."""
+        return "\n".join(listing(self.instructions, self.comments, self.functions))
+
+
+def stride(terms: Sequence[Term]) -> int:
+    """The bytes of counters that a CPU needs: a cache line's multiple, so that no two share one."""
+    return -(-8 * (1 + len(terms)) // 64) * 64
+
+
+def missing(terms: Iterable[Term], access: Access) -> tuple[str, ...]:
+    """The fields that a filter asks about and that `access` cannot give, each once."""
+    found = (field.name for term in terms for field in _fields(term.condition))
+    known = access.words
+    from purebpf.filter.fields import FIELDS
+
+    return tuple(dict.fromkeys(name for name in found if not _known(FIELDS[name], known)))
+
+
+def compile_terms(terms: Sequence[Term], access: Access, counters: Counters) -> Code:
+    """The program of a filter.
+
+    Raises:
+        NotSupportedError: a field that cannot be had on this kernel; more code than a jump spans.
+    """
+    if absent := missing(terms, access):
+        raise NotSupportedError(f"a filter on {', '.join(absent)}", "this kernel gives programs no")
+    return _Compiler(access, counters).compile(terms)
+
+
+def _known(field: Field, words: Mapping[str, Word | Helper]) -> bool:
+    return not field.word or field.word in words
+
+
+def _fields(condition: Condition) -> Iterable[Field]:
+    if isinstance(condition, All | Any):
+        for part in condition.parts:
+            yield from _fields(part)
+    elif isinstance(condition, Opposite):
+        yield from _fields(condition.part)
+    elif isinstance(condition, Compare | Within):
+        yield condition.field
+
+
+class _Compiler:
+    def __init__(self, access: Access, counters: Counters) -> None:
+        self._access = access
+        self._counters = counters
+        self._code = Assembler()
+        self._functions: dict[int, str] = {}
+        self._slots: dict[tuple[int, int], int] = {}
+        self._comm = 0
+
+    def compile(self, terms: Sequence[Term]) -> Code:
+        code = self._code
+        self._prologue([term.condition for term in terms])
+        rejected = [code.label() for _ in terms]
+        for number, term in enumerate(terms):
+            passed = code.label()
+            code.comment(f"{number + 1}: {term.text}")
+            self._test(term.condition, passed, rejected[number], following=passed)
+            code.place(passed)
+        self._verdicts(rejected)
+        try:
+            instructions = tuple(code.finish())
+        except TooLongError:
+            reason = f"it is {len(code)} instructions, and a jump spans 32767: use fewer tests"
+            raise NotSupportedError("a filter of this size", reason) from None
+        return Code(instructions, code.comments, self._functions)
+
+    # Before the first test
+
+    def _prologue(self, conditions: list[Condition]) -> None:
+        """Ask every helper once, and cast the context if the sample itself is asked about."""
+        code = self._code
+        code.comment("the sample, and what helpers know")
+        code.copy(R6, R1)
+        fields = [field for each in conditions for field in _fields(each)]
+        if self._access.cast and any(field.word for field in fields):
+            self._functions[self._access.cast.type_id] = "bpf_cast_to_kern_ctx"
+            code.call_kernel(self._access.cast.type_id)
+            code.load(R7, R0, self._access.cast.data_offset, 8)
+        for field in fields:
+            where = self._where(field)
+            if isinstance(where, Helper):
+                self._ask(where.number, 0)
+        for level in sorted({level for each in conditions for level in _levels(each)}):
+            self._ask(bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id, level)
+        if any(map(_asks_comm, conditions)):
+            self._comm = -8 * len(self._slots) - _COMM_SIZE
+            code.copy(R1, R10)
+            code.alu("+=", R1, self._comm)
+            code.move(R2, _COMM_SIZE)
+            code.call(bpf_func_id.BPF_FUNC_get_current_comm)
+
+    def _ask(self, helper: int, argument: int) -> None:
+        """Call a helper, once, and keep its answer on the stack."""
+        if (helper, argument) in self._slots:
+            return
+        slot = self._slots[helper, argument] = -8 * (len(self._slots) + 1)
+        if -slot + _COMM_SIZE > _STACK:
+            raise NotSupportedError("a filter with so many cgroup levels", "the stack is 512 bytes")
+        if helper == bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id:
+            self._code.move(R1, argument)
+        self._code.call(helper)
+        self._code.store(R10, slot, R0, 8)
+
+    def _where(self, field: Field) -> Word | Helper:
+        if field.name in _IDENTITY:
+            return Helper(bpf_func_id.BPF_FUNC_get_current_uid_gid, _IDENTITY[field.name], 4)
+        return self._access.words[field.word]
+
+    # Tests
+
+    def _test(self, condition: Condition, yes: Label, no: Label, *, following: Label) -> None:
+        """Go to `yes` or `no`; the one that is `following` stands right behind this code."""
+        if isinstance(condition, Opposite):
+            self._test(condition.part, no, yes, following=following)
+        elif isinstance(condition, All | Any):
+            self._several(condition, yes, no, following=following)
+        elif isinstance(condition, Compare):
+            self._load(condition.field)
+            self._compare(condition.operator, condition.value, yes, no, following=following)
+        elif isinstance(condition, Within):
+            self._load(condition.field)
+            self._search(condition.ranges, yes, no)
+            self._unless(no, following)
+        elif isinstance(condition, Under):
+            slot = self._slots[bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id, condition.level]
+            self._code.load(R1, R10, slot, 8)
+            self._compare("==", condition.cgroup, yes, no, following=following)
+        else:
+            self._names(condition, yes)
+            self._unless(no, following)
+
+    def _several(self, condition: All | Any, yes: Label, no: Label, *, following: Label) -> None:
+        *first, last = condition.parts
+        for part in first:
+            behind = self._code.label()
+            if isinstance(condition, All):
+                self._test(part, behind, no, following=behind)
+            else:
+                self._test(part, yes, behind, following=behind)
+            self._code.place(behind)
+        self._test(last, yes, no, following=following)
+
+    def _compare(
+        self, operator: str, value: int, yes: Label, no: Label, *, following: Label
+    ) -> None:
+        code = self._code
+        if following == yes and operator in _NEGATED:
+            code.jump(_NEGATED[operator], R1, value, no)
+            return
+        code.jump(operator, R1, value, yes)
+        self._unless(no, following)
+
+    def _search(self, ranges: Sequence[tuple[int, int]], yes: Label, no: Label) -> None:
+        """Go to `yes` if R1 is in a range, to `no` if a comparison rules that out, or go on."""
+        code = self._code
+        if len(ranges) > _LINEAR:
+            half = len(ranges) // 2
+            upper = code.label()
+            code.jump(">=", R1, ranges[half][0], upper)
+            self._search(ranges[:half], yes, no)
+            code.go(no)
+            code.place(upper)
+            self._search(ranges[half:], yes, no)
+            return
+        for low, high in ranges:
+            if low == high:
+                code.jump("==", R1, low, yes)
+            else:
+                if low:
+                    code.jump("<", R1, low, no)
+                code.jump("<=", R1, high, yes)
+
+    def _names(self, condition: CommIn, yes: Label) -> None:
+        code = self._code
+        for name in condition.names:
+            other = code.label()
+            words = name.ljust(_COMM_SIZE, b"\0")
+            code.load(R1, R10, self._comm, 8)
+            code.jump("!=", R1, int.from_bytes(words[:8], "little"), other)
+            code.load(R1, R10, self._comm + 8, 8)
+            code.jump("==", R1, int.from_bytes(words[8:], "little"), yes)
+            code.place(other)
+
+    def _unless(self, label: Label, following: Label) -> None:
+        if label != following:
+            self._code.go(label)
+
+    def _load(self, field: Field) -> None:
+        """R1 = the field."""
+        code, where = self._code, self._where(field)
+        if isinstance(where, Helper):
+            slot = self._slots[where.number, 0]
+            code.load(R1, R10, slot + where.offset, where.size)
+        elif self._access.cast:
+            code.load(R1, R7, where.offset, where.size)
+        else:
+            code.load(R1, R6, where.offset, where.size)
+        if not field.slices:
+            return
+        first, *rest = field.slices
+        if rest:
+            code.copy(R3, R1)
+        self._slice(R1, first.shift, first.width, first.at)
+        for each in rest:
+            self._slice(R3, each.shift, each.width, each.at)
+            code.alu_register("|=", R1, R3)
+
+    def _slice(self, register: int, shift: int, width: int, at: int) -> None:
+        code = self._code
+        if shift:
+            code.alu(">>=", register, shift)
+        if shift + width < 64:
+            code.alu("&=", register, (1 << width) - 1)
+        if at:
+            code.alu("<<=", register, at)
+
+    # After the last test
+
+    def _verdicts(self, rejected: Sequence[Label]) -> None:
+        """What to return and which counter to raise, by where the tests ended."""
+        code, counters = self._code, self._counters
+        count, out = code.label(), code.label()
+        code.comment("keep it")
+        code.move(R8, 1)
+        code.move(R7, 0)
+        code.go(count)
+        for number, label in enumerate(rejected, 1):
+            code.place(label)
+            code.comment(f"drop it: {number}")
+            code.move(R8, 0)
+            code.move(R7, 8 * number)
+            if number < len(rejected):
+                code.go(count)
+        code.place(count)
+        code.comment("count it")
+        code.call(bpf_func_id.BPF_FUNC_get_smp_processor_id)
+        code.jump(">=", R0, counters.cpus, out)
+        code.alu("*=", R0, counters.stride)
+        code.alu_register("+=", R0, R7)
+        code.map_value(R1, counters.map_fd)
+        code.alu_register("+=", R1, R0)
+        code.load(R2, R1, 0, 8)
+        code.alu("+=", R2, 1)
+        code.store(R1, 0, R2, 8)
+        code.place(out)
+        code.copy(R0, R8)
+        code.exit()
+
+
+_IDENTITY = {"uid": 0, "gid": 4}
+"""Where bpf_get_current_uid_gid() has them, in bytes."""
+
+
+def _levels(condition: Condition) -> Iterable[int]:
+    if isinstance(condition, All | Any):
+        for part in condition.parts:
+            yield from _levels(part)
+    elif isinstance(condition, Opposite):
+        yield from _levels(condition.part)
+    elif isinstance(condition, Under):
+        yield condition.level
+
+
+def _asks_comm(condition: Condition) -> bool:
+    if isinstance(condition, All | Any):
+        return any(map(_asks_comm, condition.parts))
+    if isinstance(condition, Opposite):
+        return _asks_comm(condition.part)
+    return isinstance(condition, CommIn)

@@ -1,0 +1,265 @@
+"""What a filter comes down to: names looked up, synonyms gone, ranges sorted.
+
+A `Filter` is text made readable; a `Condition` is what code is made of, in the kernel or here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn, Protocol
+
+from purebpf.abi.perf import perf_event_sample_format
+from purebpf.filter.fields import FIELDS, Field, Kind
+from purebpf.filter.syntax import (
+    And,
+    Comparison,
+    Expression,
+    Filter,
+    FilterError,
+    Membership,
+    Not,
+    Or,
+    Place,
+    Value,
+)
+
+__all__ = [
+    "All",
+    "Any",
+    "CommIn",
+    "Compare",
+    "Condition",
+    "Names",
+    "NoNames",
+    "Opposite",
+    "SymbolRange",
+    "Term",
+    "Under",
+    "Within",
+    "resolve",
+]
+
+
+class Compare(NamedTuple):
+    """A field compared with a number: `operator` is one of == != > >= < <= &."""
+
+    field: Field
+    operator: str
+    value: int
+
+
+class Within(NamedTuple):
+    """A field in one of some ranges, both ends included; sorted, without overlaps."""
+
+    field: Field
+    ranges: tuple[tuple[int, int], ...]
+
+
+class CommIn(NamedTuple):
+    """The thread has one of these names."""
+
+    names: tuple[bytes, ...]
+
+
+class Under(NamedTuple):
+    """The ancestor, at `level` below the root, of the thread's cgroup is the one of this id."""
+
+    level: int
+    cgroup: int
+
+
+class Opposite(NamedTuple):
+    """Not that."""
+
+    part: Condition
+
+
+class All(NamedTuple):
+    """Every part."""
+
+    parts: tuple[Condition, ...]
+
+
+class Any(NamedTuple):
+    """At least one part."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition = Compare | Within | CommIn | Under | Opposite | All | Any
+
+
+class Term(NamedTuple):
+    """A part of the filter that alone can reject a sample: what was written, what it means."""
+
+    text: str
+    condition: Condition
+
+
+class SymbolRange(NamedTuple):
+    """Where a function is: from `low` to `high`, both included, in process `pid` (0: kernel)."""
+
+    pid: int
+    low: int
+    high: int
+
+
+class Names(Protocol):
+    """Who knows what names stand for; each raises LookupError, with a sentence, if it does not."""
+
+    def user(self, name: str) -> int:
+        """A user's number."""
+
+    def group(self, name: str) -> int:
+        """A group's number."""
+
+    def cgroup(self, path: str) -> tuple[int, int]:
+        """A cgroup's id, and how many levels it is below the root of the hierarchy."""
+
+    def symbol(self, name: str) -> Iterable[SymbolRange]:
+        """The places of a function, at least one."""
+
+
+class NoNames:
+    """Knows nobody: for filters that must not depend on a machine."""
+
+    def user(self, name: str) -> int:
+        """Raises LookupError."""
+        self._unknown("user", name)
+
+    def group(self, name: str) -> int:
+        """Raises LookupError."""
+        self._unknown("group", name)
+
+    def cgroup(self, path: str) -> tuple[int, int]:
+        """Raises LookupError."""
+        self._unknown("cgroup", path)
+
+    def symbol(self, name: str) -> Iterable[SymbolRange]:
+        """Raises LookupError."""
+        self._unknown("function", name)
+
+    def _unknown(self, kind: str, name: str) -> NoReturn:
+        raise LookupError(f"nobody here knows the {kind} {name!r}")
+
+
+def resolve(filter_: Filter, sample_type: int, names: Names) -> tuple[Term, ...]:
+    """The terms of a filter, every one of which a sample must fulfil, with names looked up.
+
+    `sample_type` decides what `weight` is: the whole word, or its first part.
+
+    Raises:
+        FilterError: a name that stands for nothing; shows where it is.
+    """
+    resolver = _Resolver(filter_.text, sample_type, names)
+    parts = _conjuncts(filter_.root)
+    return tuple(Term(str(part), resolver.condition(part)) for part in parts)
+
+
+def _conjuncts(root: Expression) -> tuple[Expression, ...]:
+    if not isinstance(root, And):
+        return (root,)
+    return tuple(each for part in root.parts for each in _conjuncts(part))
+
+
+class _Resolver:
+    def __init__(self, text: str, sample_type: int, names: Names) -> None:
+        self._text = text
+        self._sample_type = sample_type
+        self._names = names
+
+    def condition(self, root: Expression) -> Condition:
+        if isinstance(root, And):
+            return All(tuple(map(self.condition, root.parts)))
+        if isinstance(root, Or):
+            return Any(tuple(map(self.condition, root.parts)))
+        if isinstance(root, Not):
+            return Opposite(self.condition(root.part))
+        if isinstance(root, Comparison):
+            return self._comparison(root)
+        return self._membership(root)
+
+    def _comparison(self, root: Comparison) -> Condition:
+        field = self._field(root.field)
+        if field.kind in (Kind.COMM, Kind.SYMBOL):
+            found = self._named(field, [root.value])
+            return Opposite(found) if root.operator == "!=" else found
+        if root.operator == "under":
+            cgroup, level = self._cgroup(root.value)
+            return Under(level, cgroup)
+        return Compare(field, root.operator, self._number(field, root.value))
+
+    def _membership(self, root: Membership) -> Condition:
+        field = self._field(root.field)
+        if field.kind in (Kind.COMM, Kind.SYMBOL):
+            return self._named(field, [each.low for each in root.ranges])
+        ranges = []
+        for each in root.ranges:
+            low = self._number(field, each.low)
+            high = self._number(field, each.high) if each.high else low
+            if low > high:
+                place = Place(each.low.place.start, each.low.place.end)
+                problem = f"the range ends before it begins: {low} is above {high}"
+                raise FilterError(problem, self._text, place)
+            ranges.append((low, high))
+        return Within(field, _merged(ranges))
+
+    def _field(self, name: str) -> Field:
+        whole = perf_event_sample_format.PERF_SAMPLE_WEIGHT
+        if name == "weight" and not self._sample_type & whole:
+            return FIELDS["weight1"]
+        return FIELDS[name]
+
+    def _named(self, field: Field, values: list[Value]) -> Condition:
+        if field.kind is Kind.COMM:
+            names = (value.word.encode(errors="surrogateescape") for value in values)
+            return CommIn(tuple(dict.fromkeys(names)))
+        return _in_ranges(each for value in values for each in self._symbol(value))
+
+    def _number(self, field: Field, value: Value) -> int:
+        if value.number is not None:
+            return value.number
+        if field.kind is Kind.CGROUP:
+            return self._cgroup(value)[0]
+        look_up = self._names.user if field.kind is Kind.USER else self._names.group
+        try:
+            return look_up(value.word)
+        except LookupError as error:
+            raise self._unknown(value, error) from None
+
+    def _cgroup(self, value: Value) -> tuple[int, int]:
+        try:
+            return self._names.cgroup(value.word)
+        except LookupError as error:
+            raise self._unknown(value, error) from None
+
+    def _symbol(self, value: Value) -> tuple[SymbolRange, ...]:
+        try:
+            return tuple(self._names.symbol(value.word))
+        except LookupError as error:
+            raise self._unknown(value, error) from None
+
+    def _unknown(self, value: Value, error: LookupError) -> FilterError:
+        return FilterError(str(error.args[0]), self._text, value.place)
+
+
+def _in_ranges(ranges: Iterable[SymbolRange]) -> Condition:
+    """The ip is in one of them; in those of a process only while that runs."""
+    by_process: dict[int, list[tuple[int, int]]] = {}
+    for pid, low, high in ranges:
+        by_process.setdefault(pid, []).append((low, high))
+    found: list[Condition] = []
+    for pid, places in by_process.items():
+        within = Within(FIELDS["ip"], _merged(places))
+        found.append(All((Compare(FIELDS["pid"], "==", pid), within)) if pid else within)
+    return found[0] if len(found) == 1 else Any(tuple(found))
+
+
+def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return tuple(found)

@@ -1,0 +1,513 @@
+"""Filters at work: a filtered event keeps just those samples that the function would keep.
+
+Two events count the same page faults of the same threads; one is filtered. Faults happen on both
+sides of every test: in user and kernel mode, on two CPUs, in two threads, in two regions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.errors import AttachError, NotSupportedError
+from purebpf.filter import FilterError, parse
+from purebpf.filter.access import from_sample
+from purebpf.filter.condition import resolve
+from purebpf.filter.evaluate import predicate
+from purebpf.kernel.btf import kernel_btf
+from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.wire.perf_records import Sample
+from tests.support import expected
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
+
+PAGES = 48
+OLD = (
+    bit.PERF_SAMPLE_IP
+    | bit.PERF_SAMPLE_TID
+    | bit.PERF_SAMPLE_TIME
+    | bit.PERF_SAMPLE_ADDR
+    | bit.PERF_SAMPLE_ID
+    | bit.PERF_SAMPLE_CPU
+    | bit.PERF_SAMPLE_PERIOD
+    | bit.PERF_SAMPLE_WEIGHT
+    | bit.PERF_SAMPLE_DATA_SRC
+    | bit.PERF_SAMPLE_TRANSACTION
+    | bit.PERF_SAMPLE_PHYS_ADDR
+    | bit.PERF_SAMPLE_CGROUP
+)
+"""Every part of a sample that Linux 5.10 has and a filter can ask about, but for the weight."""
+
+EVERYTHING = OLD | bit.PERF_SAMPLE_DATA_PAGE_SIZE | bit.PERF_SAMPLE_CODE_PAGE_SIZE
+LIBC = ctypes.CDLL(None)
+
+
+def prepares_samples() -> bool:
+    """Whether this kernel lets programs see all of a sample (Linux 6.3)."""
+    found = from_sample(kernel_btf()) is not None
+    if expected.kernel():
+        assert found == (expected.kernel() not in ("5.10", "6.1"))
+    return found
+
+
+def events(sample_type: int, **options: int) -> PerfEvent:
+    return PerfEvent.sampling(
+        period=1, event="page-faults", pid=0, sample_type=sample_type, disabled=1, **options
+    )
+
+
+@contextmanager
+def region(pages: int) -> Iterator[mmap.mmap]:
+    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        yield memory
+
+
+def address(memory: mmap.mmap) -> int:
+    pin = ctypes.c_char.from_buffer(memory)
+    found = ctypes.addressof(pin)
+    del pin
+    return found
+
+
+def touch(memory: mmap.mmap) -> None:
+    """Fault in half of the pages in user mode and half in the kernel, on every CPU in turn."""
+    allowed = os.sched_getaffinity(0)
+    start, half = address(memory), PAGES // 2
+    try:
+        for place, cpu in enumerate(sorted(allowed)[:2]):
+            os.sched_setaffinity(0, {cpu})
+            base = start + place * half // 2 * mmap.PAGESIZE
+            LIBC.memset(ctypes.c_void_p(base), 1, ctypes.c_size_t(half // 2 * mmap.PAGESIZE))
+            with open("/dev/zero", "rb", buffering=0) as file:
+                view = memoryview(memory)
+                first = (half + place * (half // 2)) * mmap.PAGESIZE
+                file.readinto(view[first : first + half // 2 * mmap.PAGESIZE])
+                view.release()
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def identity(sample: Sample) -> tuple[int, ...]:
+    """What the two events' samples of one fault have in common."""
+    return (sample.ip, sample.tid, sample.addr, sample.cpu)
+
+
+def filtered(text: str, sample_type: int = EVERYTHING) -> tuple[list[Sample], list[Sample]]:
+    """The samples of an unfiltered and of a filtered event of one run of faults."""
+    with (
+        region(PAGES) as memory,
+        SampleFilter(parse(text), sample_type) as chosen,
+        events(sample_type) as plain,
+        events(sample_type) as event,
+    ):
+        plain.map_ring(64)
+        event.map_ring(64)
+        chosen.attach(event)
+        plain.enable()
+        event.enable()
+        touch(memory)
+        event.disable()
+        plain.disable()
+        start = address(memory)
+        mine = range(start, start + len(memory))
+        every = [each for each in plain.records() if each.addr in mine]
+        kept = [each for each in event.records() if chosen.accepts(each)]
+        counts = chosen.counts()
+        assert counts.passed == len(kept)
+        assert counts.seen == event.read().value
+        assert chosen.in_kernel or chosen.why_user_space
+    assert len(every) == PAGES
+    return every, [each for each in kept if each.addr in mine]
+
+
+ME = os.getpid()
+KERNEL = 0xFFFF000000000000
+FILTERS = [
+    f"ip < {KERNEL:#x}",
+    f"ip >= {KERNEL:#x}",
+    f"ip in 0..{KERNEL - 1}",
+    f"!ip > {KERNEL}",
+    "ip & 0x8000000000000000",
+    "cpu == 0",
+    "cpu != 0",
+    "cpu > 0",
+    "cpu <= 0",
+    "cpu in {0, 5..9}",
+    f"cpu == 0, ip < {KERNEL}",
+    f"cpu == 0 || ip < {KERNEL}",
+    f"!(cpu == 0 || ip < {KERNEL})",
+    f"cpu == 0 && ip < {KERNEL} || cpu == 1 && ip > {KERNEL}",
+    "cpu == 99 || cpu == 0 || cpu == 77",
+    f"pid == {ME}",
+    f"pid != {ME}",
+    f"tid == {ME}",
+    f"tid > {ME}",
+    "period == 1",
+    "period > 1",
+    "weight == 0",
+    "weight > 0",
+    "txn == 0",
+    "txn != 0",
+    "mem_op & na",
+    "mem_op == load",
+    "mem_lvl == na || mem_lvl == 0",
+    "mem_snoop & na",
+    "mem_snoop & fwd",
+    "mem_lock & na",
+    "mem_dtlb & na",
+    "mem_blk == 0",
+    "mem_hops > 0",
+    "mem_remote == remote",
+    "phys_addr == 0",
+    "phys_addr != 0",
+    "cgroup != /",
+    "cgroup == /",
+    "id > 0",
+    "id == 0",
+    "time > 0",
+    "time == 0",
+    "code_pgsz == 4096",
+    "code_pgsz != 4096",
+    "data_pgsz == 0",
+    "data_pgsz == 4096",
+    "addr & 0x1000",
+    "addr > 0x1000, addr < 0x2000",
+]
+
+
+@pytest.mark.parametrize("text", FILTERS)
+def test_the_kernel_keeps_what_the_function_keeps(text: str) -> None:
+    if "cgroup" in text and not has_cgroups():
+        pytest.skip("no cgroup2 hierarchy is mounted")
+    sample_type = EVERYTHING if prepares_samples() or "pgsz" in text else OLD
+    if not knows(sample_type):
+        pytest.skip("this kernel's samples have no page sizes (Linux 5.11)")
+    every, kept = filtered(text, sample_type)
+    from purebpf.kernel.filter_names import MachineNames
+
+    rejecting = predicate(resolve(parse(text), sample_type, MachineNames()))
+    wanted = [identity(each) for each in every if rejecting(each) < 0]
+    if " id " not in f" {text}":  # the two events' own
+        assert Counter(map(identity, kept)) == Counter(wanted)
+
+
+def has_cgroups() -> bool:
+    from purebpf.syscall import proc
+
+    return any(kind == "cgroup2" for _, kind in proc.mounts())
+
+
+def knows(sample_type: int) -> bool:
+    try:
+        events(sample_type).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_faults_are_on_both_sides_of_the_tests() -> None:
+    every, kept = filtered(f"ip < {KERNEL}", OLD)
+    assert len(kept) == len(every) // 2
+    if len(os.sched_getaffinity(0)) > 1:
+        every, kept = filtered("cpu == 0", OLD)
+        assert len(kept) == len(every) // 2
+
+
+def run_in(work: Callable[[], None], **who: int) -> None:
+    """Run `work` in a child with another name, user or group."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if "gid" in who:
+                os.setgid(who["gid"])
+            if "uid" in who:
+                os.setuid(who["uid"])
+            work()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("comm == faulty-child", True),
+        ("comm == faulty", False),
+        ("comm != faulty-child", False),
+        ("comm in {other, faulty-child}", True),
+        ('comm == "faulty-child "', False),
+        ("uid == 4711", True),
+        ("uid != 4711", False),
+        ("uid == root", False),
+        ("uid in 4000..5000", True),
+        ("uid > 4711", False),
+        ("gid == 4712", True),
+        ("gid == root", False),
+        ("gid & 1", False),
+    ],
+)
+def test_users_and_names_of_inherited_events(text: str, kept: bool) -> None:
+    where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR
+    with (
+        region(PAGES) as memory,
+        SampleFilter(parse(text), where) as chosen,
+        PerfEvent.sampling(
+            period=1, event="page-faults", pid=0, cpu=0, sample_type=where, disabled=1, inherit=1
+        ) as event,
+    ):
+        event.map_ring(64)
+        chosen.attach(event)
+        event.enable()
+
+        def work() -> None:
+            LIBC.prctl(15, b"faulty-child", 0, 0, 0)  # PR_SET_NAME
+            os.sched_setaffinity(0, {0})
+            LIBC.memset(ctypes.c_void_p(start), 1, ctypes.c_size_t(PAGES * mmap.PAGESIZE))
+
+        start = address(memory)
+        run_in(work, uid=4711, gid=4712)
+        event.disable()
+        found = [each for each in event.records() if start <= each.addr < start + len(memory)]
+    assert len(found) == (PAGES if kept else 0)
+
+
+def test_threads_are_told_apart() -> None:
+    where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR
+    ready, go = threading.Event(), threading.Event()
+    tids: list[int] = []
+    places: list[range] = []
+
+    def work() -> None:
+        tids.append(threading.get_native_id())
+        ready.set()
+        go.wait()
+        with region(PAGES) as memory:
+            places.append(range(address(memory), address(memory) + len(memory)))
+            touch(memory)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ready.wait()
+    with ExitStack() as stack:
+        opened = []
+        for text in (f"tid == {tids[0]}", f"tid != {tids[0]}", f"tid == {ME}", f"pid == {ME}"):
+            chosen = stack.enter_context(SampleFilter(parse(text), where))
+            event = stack.enter_context(
+                PerfEvent.sampling(
+                    period=1, event="page-faults", pid=tids[0], sample_type=where, disabled=1
+                )
+            )
+            event.map_ring(64)
+            chosen.attach(event)
+            event.enable()
+            opened.append(event)
+        go.set()
+        thread.join()
+        kept = [sum(each.addr in places[0] for each in event.records()) for event in opened]
+    assert kept == [PAGES, 0, 0, PAGES]
+
+
+@pytest.mark.parametrize("operator", [">=", ">", "<", "<="])
+def test_time_has_a_before_and_an_after(operator: str) -> None:
+    waits = (0.2, 2, 20)  # seconds: what a busy machine may take to get to the first fault
+    early, late = next(filter(None, (kept_around(operator, wait) for wait in waits)))
+    half = PAGES // 2
+    assert (early, late) == ((0, half) if ">" in operator else (half, 0))
+
+
+def kept_around(operator: str, wait_s: float) -> tuple[int, int] | None:
+    """How many of the faults before and behind a moment were kept; None: the moment came first."""
+    where = bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_TID
+    border = time.monotonic_ns() + int(wait_s * 1e9)
+    with (
+        region(PAGES) as memory,
+        SampleFilter(parse(f"time {operator} {border}"), where) as chosen,
+        events(where, use_clockid=1, clockid=time.CLOCK_MONOTONIC) as event,
+    ):
+        event.map_ring(64)
+        chosen.attach(event)
+        event.enable()
+        start, half = address(memory), PAGES // 2 * mmap.PAGESIZE
+        LIBC.memset(ctypes.c_void_p(start), 1, ctypes.c_size_t(half))
+        if time.monotonic_ns() >= border:
+            return None
+        while time.monotonic_ns() <= border:
+            pass
+        LIBC.memset(ctypes.c_void_p(start + half), 1, ctypes.c_size_t(half))
+        event.disable()
+        found = [each.addr for each in event.records() if chosen.accepts(each)]
+        assert chosen.in_kernel == prepares_samples()
+        assert chosen.counts().dropped >= PAGES // 2
+    early, late = range(start, start + half), range(start + half, start + 2 * half)
+    return sum(each in early for each in found), sum(each in late for each in found)
+
+
+@pytest.mark.needs("cgroup2")
+def test_a_cgroup_and_what_is_under_it() -> None:
+    from purebpf.syscall import proc
+
+    root = next(place for place, kind in proc.mounts() if kind == "cgroup2")
+    name = f"purebpf-filter-{os.getpid()}"
+    outer, inner = f"{root}/{name}", f"{root}/{name}/inner"
+    os.makedirs(inner)
+    try:
+        for text, kept in (
+            (f"cgroup under {outer}", True),
+            (f"cgroup under /{name}/inner", True),
+            (f"!cgroup under /{name}", False),
+            ("cgroup under /", True),
+        ):
+            assert count_in_cgroup(inner, text) == (PAGES if kept else 0), text
+    finally:
+        os.rmdir(inner)
+        os.rmdir(outer)
+
+
+def count_in_cgroup(folder: str, text: str) -> int:
+    where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_CGROUP
+    with (
+        region(PAGES) as memory,
+        SampleFilter(parse(text), where) as chosen,
+        PerfEvent.sampling(
+            period=1, event="page-faults", pid=0, cpu=0, sample_type=where, disabled=1, inherit=1
+        ) as event,
+    ):
+        event.map_ring(64)
+        chosen.attach(event)
+        event.enable()
+        start = address(memory)
+
+        def work() -> None:
+            with open(f"{folder}/cgroup.procs", "w") as file:
+                file.write("0")
+            os.sched_setaffinity(0, {0})
+            LIBC.memset(ctypes.c_void_p(start), 1, ctypes.c_size_t(PAGES * mmap.PAGESIZE))
+
+        run_in(work)
+        event.disable()
+        return sum(start <= each.addr < start + len(memory) for each in event.records())
+
+
+def test_two_events_with_different_filters_do_not_mix() -> None:
+    where = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_ADDR
+    with (
+        region(PAGES) as memory,
+        SampleFilter(parse(f"ip < {KERNEL}"), where) as user,
+        SampleFilter(parse(f"ip >= {KERNEL}"), where) as kernel,
+        events(where) as first,
+        events(where) as second,
+    ):
+        for event, chosen in ((first, user), (second, kernel)):
+            event.map_ring(64)
+            chosen.attach(event)
+            event.enable()
+        touch(memory)
+        first.disable()
+        second.disable()
+        assert {each.ip < KERNEL for each in first.records()} == {True}
+        assert {each.ip < KERNEL for each in second.records()} == {False}
+
+
+def test_counts_name_the_term_that_rejected() -> None:
+    where = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_TID
+    with (
+        region(PAGES) as memory,
+        SampleFilter(parse(f"pid == {ME}, ip < {KERNEL}, addr < 0"), where) as chosen,
+        events(where) as event,
+    ):
+        event.map_ring(64)
+        chosen.attach(event)
+        event.enable()
+        touch(memory)
+        event.disable()
+        counts = chosen.counts()
+        assert [each for each in event.records() if isinstance(each, Sample)] == []
+    names = [name for name, _ in counts.rejected]
+    by_pid, by_ip, by_addr = (count for _, count in counts.rejected)
+    assert names == [f"pid == {ME}", f"ip < {KERNEL}", "addr < 0"]
+    assert by_pid == 0
+    assert by_ip >= PAGES // 2
+    assert by_addr >= PAGES // 2
+    assert counts.passed == 0
+    assert counts.seen == counts.dropped == by_ip + by_addr
+
+
+@pytest.mark.parametrize("terms", [65, 1000])
+def test_there_is_no_limit_of_64_terms(terms: int) -> None:
+    text = ", ".join(f"pid != {ME + 1 + number}" for number in range(terms))
+    _, kept = filtered(text, OLD)
+    assert len(kept) == PAGES
+    either = " || ".join(f"pid == {ME + number}" for number in reversed(range(terms)))
+    _, kept = filtered(either, OLD)
+    assert len(kept) == PAGES
+
+
+def test_a_missing_sample_type_is_an_error_before_anything_is_loaded() -> None:
+    where = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID
+    with pytest.raises(FilterError, match=r"PERF_SAMPLE_CPU\): add --sample-cpu"):
+        SampleFilter(parse("cpu > 0"), where)
+    with pytest.raises(FilterError, match=r"PERF_SAMPLE_DATA_SRC\): add -d"):
+        SampleFilter(parse("ip > 0 || mem_op == load"), where)
+
+
+def test_an_event_takes_one_filter() -> None:
+    with (
+        SampleFilter(parse("ip > 0"), bit.PERF_SAMPLE_IP) as chosen,
+        events(bit.PERF_SAMPLE_IP) as event,
+    ):
+        chosen.attach(event)
+        with pytest.raises(AttachError, match="EEXIST"):
+            chosen.attach(event)
+
+
+def test_a_filter_in_user_space_counts_the_same() -> None:
+    where = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_ADDR
+    with SampleFilter(parse("addr > 10, ip == 3"), where, in_kernel=False) as chosen:
+        samples = [Sample(0, ip=3, addr=11), Sample(0, ip=3, addr=10), Sample(0, ip=4, addr=11)]
+        assert [chosen.accepts(each) for each in samples] == [True, False, False]
+        assert chosen.counts() == (1, (("addr > 10", 1), ("ip == 3", 1)))
+        assert "runs in user space: it was asked for" in chosen.explain()
+
+
+def test_user_space_refuses_what_samples_do_not_tell() -> None:
+    with pytest.raises(NotSupportedError, match="samples do not tell comm"):
+        SampleFilter(parse("comm == a"), 0, in_kernel=False)
+
+
+def test_explain_shows_the_filter_and_its_code() -> None:
+    with SampleFilter(parse("(uid==root)&&comm==python3"), 0) as chosen:
+        lines = chosen.explain().split("\n")
+    assert lines[0] == "filter: uid == root, comm == python3"
+    assert "; 1: uid == root" in lines
+    assert "; 2: comm == python3" in lines
+    assert lines[-1].endswith("exit")
+
+
+def test_symbols_of_the_kernel_and_of_a_process() -> None:
+    from purebpf.kernel.filter_names import MachineNames
+
+    where = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_TID
+    names = MachineNames([ME])
+    with (
+        region(PAGES) as memory,
+        events(where) as event,
+        SampleFilter(parse("!symbol in {PyObject_Malloc, _PyEval_EvalFrameDefault}"), where,
+                     names=names) as chosen,
+    ):  # fmt: skip
+        event.map_ring(64)
+        chosen.attach(event)
+        event.enable()
+        touch(memory)
+        event.disable()
+        assert chosen.counts().passed >= PAGES

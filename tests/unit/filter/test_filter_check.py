@@ -1,0 +1,69 @@
+"""Fields that an event's samples lack, and names that stand for nothing."""
+
+import pytest
+
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.filter import FilterError, check, needs, parse
+from purebpf.filter.condition import NoNames, resolve
+from purebpf.filter.fields import FIELDS, Kind
+
+DEFAULT = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_PERIOD
+
+
+def test_a_missing_field_names_its_sample_type_and_option():
+    with pytest.raises(FilterError) as caught:
+        check(parse("pid == 1, cpu > 0"), DEFAULT, "cpu-clock")
+    assert str(caught.value).split("\n") == [
+        "samples of cpu-clock have no cpu (PERF_SAMPLE_CPU): add --sample-cpu",
+        "    pid == 1, cpu > 0",
+        "              ^^^^^^^",
+    ]
+    check(parse("pid == 1, cpu > 0"), DEFAULT | bit.PERF_SAMPLE_CPU)
+
+
+def test_every_part_of_an_or_is_checked():
+    with pytest.raises(FilterError, match=r"PERF_SAMPLE_DATA_SRC\): add -d"):
+        check(parse("pid == 1 || (cpu == 2, !mem_op == load)"), DEFAULT | bit.PERF_SAMPLE_CPU)
+
+
+@pytest.mark.parametrize("field", [f for f in FIELDS.values() if f.kind is Kind.NUMBER])
+def test_any_one_of_a_field_s_sample_types_will_do(field):
+    parsed = parse(f"{field.name} == 1")
+    for each in bit:
+        if each & field.bits:
+            check(parsed, each)
+    with pytest.raises(FilterError, match=field.name):
+        check(parsed, ~field.bits)
+
+
+def test_users_and_names_need_nothing():
+    assert needs(parse("uid == 0, comm == a, gid != 5, cgroup == /a")) != ()
+    check(parse("uid == 0, comm == a, gid != 5"), 0)
+
+
+def test_needs_names_each_field_once():
+    found = needs(parse("cpu == 1 || cpu == 2, weight > 3"))
+    assert [(need.field.name, need.field.option, need.bit_names) for need in found] == [
+        ("cpu", "--sample-cpu", "PERF_SAMPLE_CPU"),
+        ("weight", "-W", "PERF_SAMPLE_WEIGHT or PERF_SAMPLE_WEIGHT_STRUCT"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("cpu == 1, uid == nobody", 18), ("gid in {1, staff}", 12), ("cgroup != /x", 11),
+     ("cgroup under /x", 14), ("symbol in {main}", 12)],
+)  # fmt: skip
+def test_a_name_that_stands_for_nothing_is_shown(text, column):
+    with pytest.raises(FilterError, match="nobody here knows the") as caught:
+        resolve(parse(text), DEFAULT, NoNames())
+    assert caught.value.column == column
+
+
+def test_a_range_of_names_may_turn_out_to_be_empty():
+    class Users(NoNames):
+        def user(self, name: str) -> int:
+            return {"low": 1, "high": 9}[name]
+
+    with pytest.raises(FilterError, match="9 is above 1"):
+        resolve(parse("uid in high..low"), DEFAULT, Users())
