@@ -88,6 +88,14 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
     return f"this process has {held}, so a security module or the kernel's build refuses it", ""
 
 
+def denied(*needed: str, otherwise: str) -> tuple[str, str]:
+    """As `advice` on this host, for an EPERM that has another cause when nothing is missing."""
+    host = read_host()
+    if _missing(host, needed) or host.uid_map not in (None, _PARENT_HAS_ALL):
+        return advice(host, *needed)
+    return otherwise, ""
+
+
 def _missing(host: Host, needed: tuple[str, ...]) -> list[str]:
     if host.capabilities & 1 << _BITS["CAP_SYS_ADMIN"]:
         return [name for name in needed if name == "CAP_NET_ADMIN" and not _has(host, name)]

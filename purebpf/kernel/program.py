@@ -15,6 +15,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
+    from purebpf.kernel.attached import Attached, Target
     from purebpf.kernel.link import Link
     from purebpf.kernel.run import TestRun
     from purebpf.kernel.usdt import UsdtSpecs
@@ -160,6 +161,16 @@ class Program:
         if self._descriptor.closed:
             raise ValueError(f"program {self.name!r} is closed")
         return self._descriptor.fileno()
+
+    @staticmethod
+    def query(target: Target, kind: str | int, *, effective: bool = False) -> Attached:
+        """The programs attached to a place, whoever loaded them: see `purebpf.kernel.attached`.
+
+        `Program.query("/sys/fs/cgroup/web", "cgroup/connect4").programs`
+        """
+        from purebpf.kernel.attached import query
+
+        return query(target, kind, effective=effective)
 
     def attach(self, target: Any = None, **options: Any) -> Link:
         """Attach it to `target`, or where its section name says.

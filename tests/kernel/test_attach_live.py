@@ -13,7 +13,7 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.kernel import features
+from purebpf.kernel import features, probes
 from purebpf.syscall.door import replaced
 from tests.support.doors import Interposer
 
@@ -110,19 +110,14 @@ def test_a_program_that_cannot_be_attached_undoes_those_before_it():
         assert obj.globals["raw_hits"] == 0
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("on_user_probe", "does not attach usdt programs yet"),
-        ("on_packet", "does not attach socket programs yet"),
-    ],
-)
-def test_a_kind_that_cannot_be_attached_is_named(program, words):
+def test_a_kind_that_cannot_be_attached_is_named():
+    lightweight_tunnel = 10
     with (
-        purebpf.load(mine(program)) as obj,
-        pytest.raises(purebpf.NotSupportedError, match=words),
+        probes.load_program(lightweight_tunnel) as descriptor,
+        purebpf.Program(descriptor.duplicate(), "tunnel", lightweight_tunnel) as program,
+        pytest.raises(purebpf.NotSupportedError, match="does not attach BPF_PROG_TYPE_LWT_IN"),
     ):
-        obj.programs[program].attach()
+        program.attach()
 
 
 def test_a_syscall_program_is_run_not_attached():

@@ -137,6 +137,21 @@ def _uprobe_session() -> str:
     return "" if known else "this kernel has no BPF_TRACE_UPROBE_SESSION"
 
 
+def _known_to_btf(name: str) -> Callable[[], str]:
+    """Whether the kernel's BTF has a name: an enumerator, a field."""
+
+    def probe() -> str:
+        with open("/sys/kernel/btf/vmlinux", "rb") as file:
+            known = f"\0{name}\0".encode() in file.read()
+        return "" if known else f"this kernel's BTF has no {name}"
+
+    return probe
+
+
+def _lsm_cgroup() -> str:
+    return _bpf_lsm() or _known_to_btf("BPF_LSM_CGROUP")()
+
+
 def _syscall_programs() -> str:
     code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
     text = ctypes.create_string_buffer(b"GPL")
@@ -220,6 +235,22 @@ def _cgroup2() -> str:
     return "" if mounted else "no cgroup2 file system is mounted"
 
 
+def _cgroup_order() -> str:
+    if problem := _cgroup2():
+        return problem
+    root = next(path for path, kind in mounts() if kind == "cgroup2")
+    fd = os.open(root, os.O_RDONLY)
+    try:
+        attr = ctypes.create_string_buffer(struct.pack("=II", fd, 2), 64)  # INET_SOCK_CREATE
+        number = _SYSCALLS[os.uname().machine][0]
+        if _LIBC.syscall(number, 16, attr, 64) < 0:
+            return f"bpf(BPF_PROG_QUERY) says {errno_name(ctypes.get_errno())}"
+    finally:
+        os.close(fd)
+    (revision,) = struct.unpack_from("=Q", attr, 56)
+    return "" if revision else "this kernel counts no revisions of a cgroup's hooks"
+
+
 def _namespace(*options: str) -> Callable[[], str]:
     def probe() -> str:
         command = ["unshare", *options, "true"]
@@ -236,9 +267,12 @@ PROBES: dict[str, Callable[[], str]] = {
     "bpf": _bpf,
     "bpffs": _file_system("bpf"),
     "cgroup2": _cgroup2,
+    "cgroup_order": _cgroup_order,
+    "cgroup_unix": _known_to_btf("BPF_CGROUP_UNIX_CONNECT"),
     "guest": _guest,
     "hotplug": _hotplug,
     "mount_namespace": _namespace("--mount"),
+    "net_namespace": _namespace("--net"),
     "pid_namespace": _namespace("--pid", "--fork", "--mount-proc"),
     "perf_event": _perf_event,
     "vmlinux_btf": _vmlinux_btf,
@@ -248,9 +282,11 @@ PROBES: dict[str, Callable[[], str]] = {
     "kernel_config": _kernel_config,
     "kernel_variables": _kernel_variables,
     "libbpf-tools": _libbpf_tools,
+    "lsm_cgroup": _lsm_cgroup,
     "modules": _modules,
     "kprobes": _kprobes,
     "kernel_variable_types": _kernel_variable_types,
+    "sockmap_link": _known_to_btf("BPF_LINK_TYPE_SOCKMAP"),
     "syscall_programs": _syscall_programs,
     "function_cookies": _kernel_functions("bpf_get_attach_cookie_tracing"),
     "no_kprobes": lambda: "" if _kprobes() else "this kernel has kprobes",

@@ -25,7 +25,28 @@ _MODULES: dict[int, str] = {
     bpf_prog_type.BPF_PROG_TYPE_TRACING: "tracing",
     bpf_prog_type.BPF_PROG_TYPE_LSM: "tracing",
     bpf_prog_type.BPF_PROG_TYPE_KPROBE: "kprobe",
+    bpf_prog_type.BPF_PROG_TYPE_CGROUP_SKB: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_CGROUP_SOCK: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_CGROUP_SOCK_ADDR: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_CGROUP_SOCKOPT: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_CGROUP_SYSCTL: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_CGROUP_DEVICE: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_SOCK_OPS: "cgroup",
+    bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER: "socket",
+    bpf_prog_type.BPF_PROG_TYPE_SK_REUSEPORT: "socket",
+    bpf_prog_type.BPF_PROG_TYPE_SK_LOOKUP: "netns",
+    bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR: "netns",
+    bpf_prog_type.BPF_PROG_TYPE_SK_MSG: "sockmap",
+    bpf_prog_type.BPF_PROG_TYPE_SK_SKB: "sockmap",
 }
+_BY_SECTION = {
+    "uprobe": "uprobe",
+    "usdt": "usdt",
+    "cgroup": "cgroup",
+}
+"""The modules of those whose section says more than their type: there are kprobe programs of many
+kinds, and LSM programs of cgroups."""
+
 _BY_ATTACH_TYPE: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_ITER: "iterator",
     bpf_attach_type.BPF_TRACE_KPROBE_MULTI: "kprobe_multi",
@@ -33,10 +54,7 @@ _BY_ATTACH_TYPE: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_UPROBE_MULTI: "uprobe_multi",
     bpf_attach_type.BPF_TRACE_UPROBE_SESSION: "uprobe_multi",
 }
-_BY_SECTION = frozenset({"uprobe", "usdt"})
-"""Ways to attach, of section names, that the type of a program does not tell."""
-
-_NOT_YET = frozenset({"cgroup", "tracing_multi"})
+_NOT_YET = frozenset({"tracing_multi"})
 """Ways to attach, of section names, to which the tables above do not apply."""
 
 _TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
@@ -71,9 +89,11 @@ def _module(program: Program) -> str | None:
     way = section.definition.attach if section is not None else ""
     if way in _NOT_YET:
         return None
-    if way in _BY_SECTION:
-        return way
-    return _BY_ATTACH_TYPE.get(program.attach_type) or _MODULES.get(program.type)
+    return (
+        _BY_SECTION.get(way)
+        or _BY_ATTACH_TYPE.get(program.attach_type)
+        or _MODULES.get(program.type)
+    )
 
 
 def _why_not(program: Program) -> str:

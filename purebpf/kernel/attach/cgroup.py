@@ -1,0 +1,164 @@
+"""Attach to a cgroup (v2): what the processes in it, and below it, do with sockets and devices.
+
+By a bpf_link (Linux 5.7), else by BPF_PROG_ATTACH (4.10; several programs 4.15). Every program
+attached here lets others be attached, too, here and below.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from purebpf.abi.sections import find_section
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.kind import attach_type_of
+from purebpf.kernel.attach.order import ALLOW_MULTI, REPLACE, Neighbour, Order, order, refused
+from purebpf.kernel.attach.plain import attach_plainly
+from purebpf.kernel.link import Link, Usable
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf, proc
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["attach", "open_cgroup"]
+
+Cgroup = str | os.PathLike[str] | Usable
+"""A directory of the cgroup2 file system: its path, or something with `fileno()`."""
+
+
+def attach(
+    program: Program,
+    target: Cgroup | None = None,
+    *,
+    kind: str | int | None = None,
+    before: Neighbour = None,
+    after: Neighbour = None,
+    preorder: bool = False,
+    revision: int = 0,
+    replace: Program | None = None,
+) -> Link:
+    """Run `program` for the processes of the cgroup `target` and of those below it.
+
+    Args:
+        program: a `cgroup/...`, `cgroup_skb/...`, `sockops` or `lsm_cgroup/...` program.
+        target: the cgroup's directory.
+        kind: which hook, as in a section's name: `"cgroup/connect4"`; by default the one that the
+            program's own section names.
+        before: run it before this program or link of the same cgroup, or before `"all"` (Linux
+            6.17).
+        after: likewise.
+        preorder: run it before the programs of the cgroups below, not after them (Linux 6.15).
+        revision: only if the hook is at this revision (`Program.query`; Linux 6.17).
+        replace: a program that was attached here without a bpf_link, to take its place (Linux
+            5.6); the new one then has none either. A `Link` is updated instead.
+
+    Raises:
+        TypeError: no target; both before and after; replace, and an order.
+        ValueError: an unknown kind; the program is closed.
+        KernelError: ENOENT, there is no such directory.
+        AttachError: EBADF, it is no cgroup2 directory; EPERM, no CAP_NET_ADMIN, or a program of a
+            cgroup above allows no others; ESTALE, another revision.
+        NotSupportedError: an order, and a kernel that has none.
+    """
+    if target is None:
+        raise TypeError(f"program {program.name!r}: which cgroup? give its directory")
+    attach_type = _attach_type(program, kind)
+    place = order(before, after, revision, preorder=preorder)
+    what = f"program {program.name!r} on cgroup {_name(target)}"
+    if replace is not None:
+        if place.asked:
+            raise TypeError("a program that replaces another one runs where that one did")
+        fields = {"attach_flags": ALLOW_MULTI | REPLACE, "replace_bpf_fd": replace.fileno()}
+        return _plainly(program, target, attach_type, what, fields)
+    with open_cgroup(target) as cgroup:
+        try:
+            return Link(
+                what,
+                link=bpf.link_create(
+                    attach_type,
+                    prog_fd=program.fileno(),
+                    target_fd=cgroup.fileno(),
+                    flags=place.flags,
+                    cgroup_relative_fd=place.relative_fd,
+                    cgroup_expected_revision=place.revision,
+                ),
+            )
+        except KernelError as error:
+            if place.asked and not _has_order(cgroup, attach_type):
+                feature = f"an order for {what}"
+                raise NotSupportedError(feature, f"{error}; Linux 6.17 has it") from None
+            if error.errno != errno.EINVAL or place.asked:
+                raise _refused(error, what, place) from None
+    # Before Linux 5.7 there was no such link; if that was not the reason, this fails as well.
+    return _plainly(program, target, attach_type, what, {"attach_flags": ALLOW_MULTI})
+
+
+def open_cgroup(target: Cgroup) -> Descriptor:
+    """A descriptor of the directory, the caller's to close.
+
+    Raises:
+        KernelError: ENOENT, ENOTDIR: there is none.
+    """
+    if not isinstance(target, str | os.PathLike):
+        return Descriptor(os.dup(target.fileno()))
+    path = os.fspath(target)
+    try:
+        return Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError as error:
+        raise KernelError(f"open({path})", error.errno or 0, "the cgroup", why=_where()) from None
+
+
+def _attach_type(program: Program, kind: str | int | None) -> int:
+    if kind is not None:
+        return attach_type_of(kind)
+    if find_section(program.section) is None:
+        raise TypeError(
+            f"program {program.name!r} does not say what it attends to; give "
+            'kind="cgroup/connect4" or the like'
+        )
+    return program.attach_type
+
+
+def _name(target: Cgroup) -> str:
+    if isinstance(target, str | os.PathLike):
+        return os.fspath(target)
+    return proc.descriptor(target.fileno())
+
+
+def _where() -> str:
+    mounts = [path for path, kind in proc.mounts() if kind == "cgroup2"]
+    if not mounts:
+        return "no cgroup2 file system is mounted"
+    return f"the cgroup2 file system is mounted at {', '.join(mounts)}"
+
+
+def _plainly(
+    program: Program, target: Cgroup, attach_type: int, what: str, fields: dict[str, int]
+) -> Link:
+    cgroup = open_cgroup(target)
+    try:
+        return attach_plainly(program, cgroup, attach_type, what, **fields)
+    except KernelError as error:
+        raise _refused(error, what, Order()) from None
+
+
+def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
+    """Whether this kernel orders the programs of a cgroup: then it also counts revisions."""
+    from purebpf.kernel.attached import query
+
+    try:
+        return query(cgroup, attach_type).revision > 0
+    except (KernelError, NotSupportedError):
+        return False
+
+
+def _refused(error: KernelError, what: str, asked: Order) -> AttachError:
+    number = error.errno or 0
+    if number == errno.EBADF:
+        return AttachError(error.call, number, what, why=f"that is no cgroup2 cgroup; {_where()}")
+    if number == errno.EPERM:
+        from purebpf.kernel.privilege import denied
+
+        above = "a program of a cgroup above it was attached without BPF_F_ALLOW_MULTI"
+        why, fix = denied("CAP_BPF", "CAP_NET_ADMIN", otherwise=above)
+        return AttachError(error.call, number, what, why=why, fix=fix)
+    return refused(error, what, asked)

@@ -1,0 +1,86 @@
+"""Attach to a network namespace: `sk_lookup` (Linux 5.9) and `flow_dissector` (5.8)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.link import Link, Usable
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["attach", "open_namespace"]
+
+Namespace = str | os.PathLike[str] | Usable | None
+"""A file that stands for a namespace (`/proc/PID/ns/net`, `/run/netns/NAME`); None: our own."""
+
+_OURS = "/proc/thread-self/ns/net"
+_ATTACH_TYPES: dict[int, int] = {
+    bpf_prog_type.BPF_PROG_TYPE_SK_LOOKUP: bpf_attach_type.BPF_SK_LOOKUP,
+    bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR: bpf_attach_type.BPF_FLOW_DISSECTOR,
+}
+_WHY = {
+    errno.EEXIST: "the first network namespace has a flow dissector, which is that of all; or it "
+    "may have none, as another one has",
+    errno.E2BIG: "it has as many programs as the kernel runs there: one flow dissector, 64 others",
+}
+
+
+def attach(program: Program, target: Namespace = None) -> Link:
+    """Run `program` in the network namespace `target`.
+
+    Args:
+        program: an `sk_lookup` program, which finds the socket for a packet, or a
+            `flow_dissector`, of which a namespace has one.
+        target: the namespace, as a path or something with `fileno()`; without it, that of this
+            thread.
+
+    Raises:
+        ValueError: the program is closed.
+        KernelError: ENOENT, there is no such file.
+        AttachError: E2BIG or EEXIST, there is a flow dissector; EINVAL, the file is no network
+            namespace; EPERM, no CAP_NET_ADMIN.
+    """
+    attach_type = _ATTACH_TYPES[program.type]
+    place = _OURS if target is None else target
+    what = f"program {program.name!r} on network namespace {place}"
+    with open_namespace(target) as namespace:
+        try:
+            link = bpf.link_create(
+                attach_type, prog_fd=program.fileno(), target_fd=namespace.fileno()
+            )
+        except KernelError as error:
+            raise _refused(error, what) from None
+    return Link(what, link=link)
+
+
+def open_namespace(target: Namespace) -> Descriptor:
+    """A descriptor of the namespace, the caller's to close.
+
+    Raises:
+        KernelError: ENOENT, EACCES: it cannot be opened.
+    """
+    if target is not None and not isinstance(target, str | os.PathLike):
+        return Descriptor(os.dup(target.fileno()))
+    path = _OURS if target is None else os.fspath(target)
+    try:
+        return Descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        call = f"open({path})"
+        raise KernelError(call, error.errno or 0, "the network namespace") from None
+
+
+def _refused(error: KernelError, what: str) -> AttachError:
+    number = error.errno or 0
+    if number == errno.EPERM:
+        from purebpf.kernel.privilege import advice, read_host
+
+        why, fix = advice(read_host(), "CAP_NET_ADMIN")
+        return AttachError(error.call, number, what, why=why, fix=fix)
+    why = _WHY.get(number, "")
+    if number == errno.EINVAL:
+        why = "that is no network namespace, or this kernel has no such links (Linux 5.8, 5.9)"
+    return AttachError(error.call, number, what, why=why)

@@ -1,0 +1,41 @@
+"""Network interfaces, by name or index, and help with their spelling."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.syscall import interfaces
+
+__all__ = ["Interface", "find_interface"]
+
+
+class Interface(NamedTuple):
+    """An interface of this process's network namespace."""
+
+    name: str
+    ifindex: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def find_interface(target: str | int | None) -> Interface:
+    """The interface of that name or index.
+
+    Raises:
+        TypeError: None.
+        ValueError: there is no such interface here; lists those with a similar name.
+    """
+    if target is None:
+        raise TypeError("which network interface? give its name or index")
+    if isinstance(target, int):
+        found = Interface(interfaces.name_of(target), target)
+    else:
+        found = Interface(target, interfaces.index_of(target))
+    if found.name and found.ifindex:
+        return found
+    from difflib import get_close_matches
+
+    known = interfaces.names()
+    close = get_close_matches(str(target), known) or known
+    raise ValueError(f"there is no network interface {target!r} here; there is {', '.join(close)}")

@@ -1,0 +1,44 @@
+"""A cgroup of a test's own, and being in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support import probes
+
+__all__ = ["inside", "made"]
+
+
+def _mount() -> Path:
+    return next(Path(path) for path, kind in probes.mounts() if kind == "cgroup2")
+
+
+def _own() -> Path:
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    place = next(line.removeprefix("0::") for line in lines if line.startswith("0::"))
+    return _mount() / place.lstrip("/")
+
+
+@contextmanager
+def made(parent: Path | None = None) -> Iterator[Path]:
+    """A new cgroup, below `parent` or the root."""
+    path = (parent or _mount()) / f"purebpf-test-{os.getpid()}"
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        path.rmdir()
+
+
+@contextmanager
+def inside(cgroup: Path) -> Iterator[None]:
+    """This process is in `cgroup`, and its new sockets belong to it."""
+    before = _own()
+    (cgroup / "cgroup.procs").write_text("0")
+    try:
+        yield
+    finally:
+        (before / "cgroup.procs").write_text("0")
