@@ -134,6 +134,7 @@ def figures(rounds: int, calls: int) -> list[Figure]:
         tools[f"{OURS} --hist"] = ours(histogram=True)
         tools[f"{OURS} --mode thread"] = ours(mode="thread")
         tools[f"{OURS} --hook raw_tp"] = ours(hook="raw_tp")
+        tools[f"{OURS} --hook tracepoint"] = ours(hook="tracepoint")
         for name, command in {
             SYSCOUNT: ("syscount", "-L"),
             "bpftrace": ("bpftrace", "-e", BPFTRACE),

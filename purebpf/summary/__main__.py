@@ -69,9 +69,9 @@ def _explain(summary: Summary, table: Table) -> None:
     from purebpf.summary.loss import paragraphs
 
     if summary.why_not:
-        command.note(
-            f"hook: {summary.hook}: 32-bit calls count as 64-bit ones, as {summary.why_not}"
-        )
+        command.note(f"hook: {summary.hook}, as {summary.why_not}")
+    if not summary.abis_known:
+        command.say("abi: not known without the kernel's BTF: 32-bit calls count as 64-bit ones")
     line, *details = paragraphs(table.loss)
     command.say(line)
     for detail in details:

@@ -1,4 +1,7 @@
-"""Which programs this kernel takes: BTF tracepoints, else raw ones, else plain ones."""
+"""Which programs this kernel takes: BTF tracepoints, else raw ones, else plain ones.
+
+Where the first two can be preempted, plain ones come first: theirs is the exact count.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.kernel import features
 from purebpf.kernel.link import Link
 from purebpf.kernel.object import Object, load
+from purebpf.kernel.preemption import syscall_programs_are_preempted
 from purebpf.spec import ObjectSpec
+from purebpf.summary import compat
 from purebpf.syscall import tracefs
 
 __all__ = ["HOOKS", "ITERATOR", "Loaded", "load_best"]
@@ -43,13 +48,15 @@ _HOST = (errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 class Loaded(NamedTuple):
     """The programs in the kernel, attached and waiting for `phase`.
 
-    `why_not` says why a better way to attach was refused, "" for the best.
+    `why_not` says why a better way to attach was refused, "" for the best. `abis_known`: 32-bit
+    calls are told from 64-bit ones.
     """
 
     object: Object
     links: tuple[Link, ...]
     hook: str
     why_not: str
+    abis_known: bool
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""
@@ -73,7 +80,7 @@ def load_best(
         NotSupportedError: the one that was asked for needs what is not here.
     """
     why_not = ""
-    ways = (hook,) if hook else tuple(HOOKS)
+    ways = (hook,) if hook else _ways()
     for way in ways:
         try:
             return _load(way, settings, sizes, why_not)
@@ -84,16 +91,25 @@ def load_best(
     raise AssertionError("there is always a last way")
 
 
+def _ways() -> tuple[str, ...]:
+    """The best one first: the only exact one, or the one that costs least."""
+    if syscall_programs_are_preempted():
+        return ("tracepoint", *(way for way in HOOKS if way != "tracepoint"))
+    return tuple(HOOKS)
+
+
 def _load(way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], why: str) -> Loaded:
-    spec = _spec(way).set(**settings, **_machine_settings()).resize(**sizes)
-    loaded = load(spec)
+    machine = syscalls.machine(os.uname().machine)
+    offset = compat.word_offset()
+    spec = _spec(way).set(**settings, **_machine_settings(machine), compat_offset=offset)
+    loaded = load(spec.resize(**sizes))
     links: list[Link] = []
     try:
         links += (loaded.programs[name].attach() for name in HOOKS[way])
     except PurebpfError:
-        Loaded(loaded, tuple(links), way, why).close()
+        Loaded(loaded, tuple(links), way, why, offset != compat.UNKNOWN).close()
         raise
-    return Loaded(loaded, tuple(links), way, why)
+    return Loaded(loaded, tuple(links), way, why, offset != compat.UNKNOWN)
 
 
 def _spec(way: str) -> ObjectSpec:
@@ -131,8 +147,7 @@ def _fork_child_offset() -> int:
     return int(found[1])
 
 
-def _machine_settings() -> dict[str, Any]:
-    machine = syscalls.machine(os.uname().machine)
+def _machine_settings(machine: syscalls.Machine) -> dict[str, Any]:
     exits = [
         [syscalls.number(abi, name) or 0 for name in ("exit", "exit_group")]
         for abi in (machine.native, machine.compat)

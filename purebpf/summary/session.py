@@ -67,6 +67,11 @@ class Summary:
         """Why a better way was refused; "" for the best one."""
         return self._loaded.why_not
 
+    @property
+    def abis_known(self) -> bool:
+        """Whether 32-bit calls are told from 64-bit ones."""
+        return self._loaded.abis_known
+
     def __enter__(self) -> Self:
         targets.check_processes(self._options.pids, thread_option="-t")
         targets.check_threads(self._options.tids)
