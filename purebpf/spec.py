@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from purebpf.btf.parse import Btf
 
 _PROG_ARRAY = 3
+_STRUCT_OPS = 26
 
 
 class RelocationKind(Enum):
@@ -116,6 +117,10 @@ class MapSpec(NamedTuple):
     its name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name).
     `initial` lists static contents: (slot, name of a map or program). `extra` is what a definition
     of before libbpf 1.0 has behind its five fields, when that is not zero: `load` refuses it.
+
+    A STRUCT_OPS map has a kernel struct as the object declares it: `contents` is its image and
+    `initial` lists (place of the member, name of the program). Without `autocreate`, `load` leaves
+    the map out, and a program that uses it is only refused when the verifier gets there.
     """
 
     name: str
@@ -135,6 +140,7 @@ class MapSpec(NamedTuple):
     contents: bytes = b""
     frozen: bool = False
     extra: bytes = b""
+    autocreate: bool = True
 
     def __repr__(self) -> str:
         return f"<MapSpec {self}>"
@@ -258,6 +264,53 @@ class ObjectSpec(NamedTuple):
             changed[name] = spec._replace(max_entries=count)
         return self._replace(maps={**self.maps, **changed})
 
+    def leave_out(self, *maps: str) -> ObjectSpec:
+        """Do not create these maps: for a kernel that may not know their type.
+
+        Raises:
+            KeyError: there is no such map; lists those with a similar name.
+        """
+        changed = {
+            name: _lookup(self.maps, name, f"{self.source}: no map")._replace(autocreate=False)
+            for name in maps
+        }
+        return self._replace(maps={**self.maps, **changed})
+
+    def struct_ops(self, name: str, /, **members: Any) -> ObjectSpec:
+        """Change members of a struct_ops map: `spec.struct_ops("cubic", flags=2, init="on_init")`.
+
+        Function members take the name of a program or None, the others what BTF makes of them.
+        The map is then created even if it is in `SEC("?.struct_ops")`.
+
+        Raises:
+            KeyError: no such map, member or program; lists those with a similar name.
+            SchemaError: a value that does not fit its type.
+        """
+        from purebpf.btf.codec import codec
+        from purebpf.btf.pointers import is_function_pointer
+        from purebpf.btf.types import Struct
+
+        found = _lookup(self.maps, name, f"{self.source}: no map")
+        layout = self.btf.type(found.value_type_id) if self.btf is not None else None
+        if found.type != _STRUCT_OPS or self.btf is None or not isinstance(layout, Struct):
+            raise SchemaError(f"{self.source}: map {name} is no struct_ops")
+        places = {member.name: index for index, member in enumerate(layout.members)}
+        image, functions = bytearray(found.contents), dict(found.initial)
+        for member, value in members.items():
+            index = _lookup(places, member, f"{self.source}: struct_ops {name} has no member")
+            type_id, at = layout.members[index].type_id, layout.members[index].bit_offset // 8
+            if not is_function_pointer(self.btf, type_id):
+                encoded = codec(self.btf, type_id).encode(value)
+                image[at : at + len(encoded)] = encoded
+            elif value is None:
+                functions.pop(index, None)
+            else:
+                functions[index] = _lookup(self.programs, value, f"{self.source}: no program").name
+        changed = found._replace(
+            contents=bytes(image), initial=tuple(sorted(functions.items())), autocreate=True
+        )
+        return self._replace(maps={**self.maps, name: changed})
+
     def __repr__(self) -> str:
         return (
             f"<ObjectSpec {self.name}: {len(self.programs)} programs, {len(self.maps)} maps, "
@@ -307,6 +360,6 @@ def _map_type(number: int) -> str:
 
 def _without_slots(spec: MapSpec, programs: Collection[str]) -> MapSpec:
     """`spec` without static contents that are among `programs`."""
-    if spec.type != _PROG_ARRAY:
+    if spec.type not in (_PROG_ARRAY, _STRUCT_OPS):
         return spec
     return spec._replace(initial=tuple(slot for slot in spec.initial if slot[1] not in programs))

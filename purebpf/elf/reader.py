@@ -22,7 +22,7 @@ from purebpf.elf.data import read_data, read_kconfig
 from purebpf.elf.functions import Function, Functions, find_functions
 from purebpf.elf.maps import MAPS, read_maps, with_contents
 from purebpf.elf.relocations import RawRelocation, Resolver, Targets, read_relocations
-from purebpf.errors import NotSupportedError
+from purebpf.elf.struct_ops import read_struct_ops
 from purebpf.spec import (
     CoreRelocation,
     FunctionSpec,
@@ -65,12 +65,11 @@ def read_object(source: Source) -> ObjectSpec:
     Raises:
         FormatError: the file is not a BPF object, or is damaged; says where.
         LinkError: it refers to something that it neither defines nor declares.
-        NotSupportedError: it has struct_ops maps, which are not read here.
+        NotSupportedError: a configuration value of a type that it cannot have.
         OSError: the file cannot be opened.
     """
     data, path = _read(source)
     elf = ElfObject(data, path or "bytes")
-    _refuse(elf)
     functions = find_functions(elf)
     raw = read_relocations(elf)
     types, ext = _types(elf, functions)
@@ -94,7 +93,9 @@ def read_object(source: Source) -> ObjectSpec:
     specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
     programs = _programs(functions, specs)
     maps = with_contents(placed, raw.get(maps_index, []), elf, functions, programs)
-    others = [*old.values(), *globals_.maps.values(), *([kconfig] if kconfig is not None else [])]
+    operations = read_struct_ops(types, elf, raw, functions, programs)
+    others = [*operations, *old.values(), *globals_.maps.values()]
+    others += [kconfig] if kconfig is not None else []
     return ObjectSpec(
         name=_name(path),
         source=elf.source,
@@ -125,17 +126,6 @@ def _name(path: str) -> str:
     """The object's name: the file's up to its first dot, of characters the kernel allows."""
     stem = path.rpartition("/")[2].partition(".")[0] or "object"
     return re.sub(r"[^A-Za-z0-9_]", "_", stem)
-
-
-def _refuse(elf: ElfObject) -> None:
-    """Say no to maps that would otherwise be missing without a word."""
-    for section in elf.sections:
-        if not section.size:
-            continue
-        if section.name.removeprefix("?") in {".struct_ops", ".struct_ops.link"}:
-            raise NotSupportedError(
-                f"{elf.source}: section {section.name!r}", "struct_ops maps are not read yet"
-            )
 
 
 def _warn(

@@ -7,7 +7,7 @@ from purebpf.btf.types import Kind
 from purebpf.errors import KernelError
 from purebpf.kernel import features
 from purebpf.kernel.btf import UNRELATED, Upload
-from purebpf.kernel.btf_simplify import kinds_of, simplified
+from purebpf.kernel.btf_simplify import has_question_marks, kinds_of, simplified
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
 
@@ -24,10 +24,14 @@ def upload_simplified(btf: Btf, refusal: KernelError) -> Upload:
     """
     unknown = {kind for kind in kinds_of(btf) if not features.have_btf_kind(kind)}
     global_functions = bool(features.have_global_functions())
-    if not unknown and global_functions:
+    question_marks = bool(features.have_question_marks())
+    if not unknown and global_functions and (question_marks or not has_question_marks(btf)):
         return Upload(None, functions=False, problem=f"{refusal}{_reason(btf.data)}")
-    data = simplified(btf, unknown, global_functions=global_functions)
-    without = ", ".join(sorted(kind.name for kind in unknown)) or "global functions"
+    data = simplified(
+        btf, unknown, global_functions=global_functions, question_marks=question_marks
+    )
+    rest = "question marks" if global_functions else "global functions"
+    without = ", ".join(sorted(kind.name for kind in unknown)) or rest
     try:
         descriptor = bpf.btf_load(data)
     except KernelError as error:

@@ -18,7 +18,7 @@ from purebpf.btf.decode import Strides
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Kind, Linkage
 
-__all__ = ["kinds_of", "simplified"]
+__all__ = ["has_question_marks", "kinds_of", "simplified"]
 
 _HEADER = struct.Struct("=HBBIIIII")
 _HEADER_SIZE = 24
@@ -34,10 +34,25 @@ def kinds_of(btf: Btf) -> set[Kind]:
     return {btf.kind(type_id) for type_id in range(1, len(btf))}
 
 
-def simplified(btf: Btf, refused: AbstractSet[Kind], *, global_functions: bool) -> bytes:
+def has_question_marks(btf: Btf) -> bool:
+    """Whether a section is called `?...`, as those of struct_ops that are not used by default."""
+    return any(
+        btf.kind(type_id) is Kind.DATASEC and btf.name(type_id).startswith("?")
+        for type_id in range(1, len(btf))
+    )
+
+
+def simplified(
+    btf: Btf,
+    refused: AbstractSet[Kind],
+    *,
+    global_functions: bool,
+    question_marks: bool = True,
+) -> bytes:
     """`btf`, of this machine's byte order, without the kinds in `refused`.
 
-    Without `global_functions`, all functions are static.
+    Without `global_functions`, all functions are static; without `question_marks`, sections called
+    `?...` are called `_...`.
     """
     _, _, _, header, type_at, type_size, text_at, text_size = _HEADER.unpack_from(btf.data)
     text = bytearray(btf.data[header + text_at : header + text_at + text_size])
@@ -63,6 +78,8 @@ def simplified(btf: Btf, refused: AbstractSet[Kind], *, global_functions: bool) 
             replacements[kind](at)
         elif kind is Kind.FUNC and not global_functions and info & _VLEN == Linkage.GLOBAL:
             _retype(words, at, Kind.FUNC, vlen=Linkage.STATIC)
+        elif kind is Kind.DATASEC and not question_marks:
+            _without_question_mark(words, at, btf, text)
         at += strides[info]
     if Kind.ENUM64 in refused:
         name = len(text)
@@ -71,6 +88,13 @@ def simplified(btf: Btf, refused: AbstractSet[Kind], *, global_functions: bool) 
     types = words.tobytes()
     fields = (0xEB9F, 1, 0, _HEADER_SIZE, 0, len(types), len(types), len(text))
     return _HEADER.pack(*fields) + types + text
+
+
+def _without_question_mark(words: _Words, at: int, btf: Btf, text: bytearray) -> None:
+    name = btf.string(words[at])
+    if name.startswith("?"):
+        words[at] = len(text)
+        text += f"_{name[1:]}".encode() + b"\0"
 
 
 def _retype(words: _Words, at: int, kind: Kind, *, vlen: int) -> None:

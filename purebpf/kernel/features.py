@@ -49,6 +49,7 @@ __all__ = [
     "have_perf_event_link",
     "have_program_names",
     "have_program_type",
+    "have_question_marks",
     "have_ring_buffer",
     "have_run_time_statistics",
     "have_uprobe_multi",
@@ -162,6 +163,13 @@ def have_btf_kind(kind: Kind) -> Feature:
 def have_global_functions() -> Feature:
     """Whether BTF functions may be global, to be verified on their own (Linux 5.6)."""
     return _try("global functions", lambda: bpf.btf_load(probes.global_function_blob()))
+
+
+@cache
+def have_question_marks() -> Feature:
+    """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9)."""
+    name = "question marks in BTF"
+    return _try(name, lambda: bpf.btf_load(probes.question_mark_blob()))
 
 
 def have_ring_buffer() -> Feature:
@@ -313,6 +321,7 @@ def all_features() -> Iterator[Feature]:
     yield from (have_btf_kind(kind) for kind in list(Kind)[1:])
     for probe in (
         have_global_functions,
+        have_question_marks,
         have_mmapable_arrays,
         have_frozen_maps,
         have_batch_operations,
@@ -334,6 +343,7 @@ def forget() -> None:
         have_helper,
         have_btf_kind,
         have_global_functions,
+        have_question_marks,
         have_mmapable_arrays,
         have_frozen_maps,
         have_batch_operations,

@@ -10,20 +10,34 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
+from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_kinds import MAP_VALUES
 from purebpf.kernel.program import Program
 from purebpf.spec import MapSpec, ObjectSpec
 
+if TYPE_CHECKING:
+    from purebpf.kernel.struct_ops import StructOpsMap
+
 __all__ = ["create_maps", "fill_program_arrays"]
 
 
 def create_maps(
-    spec: ObjectSpec, btf_fd: int, pin_path: str, stack: ExitStack, given: Mapping[str, Map]
+    spec: ObjectSpec,
+    btf_fd: int,
+    pin_path: str,
+    stack: ExitStack,
+    *,
+    given: Mapping[str, Map],
+    struct_ops: Mapping[str, StructOpsMap] = MappingProxyType({}),
 ) -> dict[str, Map]:
-    """Every map of `spec`, owned by `stack`; those in `given` instead of new ones.
+    """Every map of `spec` but those to leave out, owned by `stack`; `given` ones instead of new.
+
+    `struct_ops` says how this kernel wants the maps of that kind.
 
     Raises:
         KernelError: a map was refused; says with which values.
@@ -37,10 +51,12 @@ def create_maps(
     for name, each in spec.maps.items():
         if name in given:
             maps[name] = stack.enter_context(_taken(spec, each, given[name]))
-        else:
+        elif name in struct_ops:
+            maps[name] = stack.enter_context(struct_ops[name].create(each, btf_fd))
+        elif each.autocreate:
             maps[name] = stack.enter_context(_create(spec, each, btf_fd, pin_path))
     for name, each in spec.maps.items():
-        if each.type in MAP_VALUES:
+        if each.type in MAP_VALUES and name in maps:
             for slot, inner in each.initial:
                 if inner not in maps:
                     raise LinkError(spec.source, inner, f"map {name} should hold this map")
@@ -80,7 +96,7 @@ def fill_program_arrays(
         KernelError: EINVAL, a program that differs in type from those which use the array.
     """
     for name, each in spec.maps.items():
-        if each.type not in MAP_VALUES:
+        if each.type == bpf_map_type.BPF_MAP_TYPE_PROG_ARRAY and name in maps:
             for slot, program in each.initial:
                 if program in programs:
                     maps[name].put(slot, programs[program])

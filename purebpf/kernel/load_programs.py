@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.abi.sections import find_section
@@ -23,6 +25,9 @@ from purebpf.relocate.linked import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgra
 from purebpf.spec import ObjectSpec, ProgramSpec
 from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
+
+if TYPE_CHECKING:
+    from purebpf.kernel.attach_target import AttachTarget
 
 __all__ = ["ProgramLoader"]
 
@@ -38,6 +43,7 @@ class ProgramLoader:
         map_fds: the descriptor of each map, by name.
         types: this kernel's, with those of its modules.
         log_level: 0 for no log unless a program is refused; else as `Log`, for `Program.log`.
+        targets: what struct_ops programs are for.
     """
 
     def __init__(
@@ -46,13 +52,16 @@ class ProgramLoader:
         upload: Upload,
         map_fds: Mapping[str, int],
         types: KernelTypes,
+        *,
         log_level: int = 0,
+        targets: Mapping[str, AttachTarget] = MappingProxyType({}),
     ) -> None:
         self._spec = spec
         self._upload = upload
         self._map_fds = map_fds
         self._types = types
         self._log_level = log_level
+        self._targets = targets
 
     def load(self, program: ProgramSpec, linked: LinkedProgram) -> Program:
         """Load one program.
@@ -107,7 +116,7 @@ class ProgramLoader:
         fields: dict[str, Field] = {
             "prog_flags": program.flags,
             "expected_attach_type": program.attach_type,
-            **_attach_target(program, self._types),
+            **self._attach_target(program),
         }
         if fd_array := self._types.fd_array:
             fields["fd_array"] = fd_array
@@ -126,6 +135,18 @@ class ProgramLoader:
                 }
         return fields
 
+    def _attach_target(self, program: ProgramSpec) -> dict[str, Field]:
+        """The type or function that the program is for, as the kernel's BTF has it, if any."""
+        found = self._targets.get(program.name)
+        if found is None:
+            section = find_section(program.section)
+            if section is None or section.definition.btf_prefix is None:
+                return {}
+            from purebpf.kernel.attach_target import attach_target
+
+            found = attach_target(program, section.definition, self._types.modules)
+        return {"attach_btf_id": found.type_id, "attach_btf_obj_fd": found.btf_fd}
+
 
 def _for_every_place(program: ProgramSpec) -> ProgramSpec:
     """A USDT program to be attached to all places of a probe at once, where the kernel can."""
@@ -139,14 +160,3 @@ def _for_every_place(program: ProgramSpec) -> ProgramSpec:
 def _kernel_name(name: str) -> bytes:
     """A name the kernel accepts: at most 15 of [A-Za-z0-9_.]."""
     return re.sub(r"[^A-Za-z0-9_.]", "_", name)[:_NAME_LENGTH].encode()
-
-
-def _attach_target(program: ProgramSpec, types: KernelTypes) -> dict[str, Field]:
-    """The type or function that the program is for, as the kernel's BTF has it, if it has to be."""
-    section = find_section(program.section)
-    if section is None or section.definition.btf_prefix is None:
-        return {}
-    from purebpf.kernel.attach_target import attach_target
-
-    found = attach_target(program, section.definition, types.modules)
-    return {"attach_btf_id": found.type_id, "attach_btf_obj_fd": found.btf_fd}

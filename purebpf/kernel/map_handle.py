@@ -22,6 +22,7 @@ from purebpf.syscall.memory import Memory
 
 if TYPE_CHECKING:
     from purebpf.btf.parse import Btf
+    from purebpf.kernel.link import Link
     from purebpf.kernel.readers import Reader
     from purebpf.kernel.record_types import RecordType
 
@@ -41,6 +42,7 @@ class MapHandle:
         value_type_id: in `btf`, or 0; of a ring, the type of its records.
         inner: what the maps in a map of maps are like, if that is known.
         frozen: whether `freeze` was called through this object.
+        struct_ops: what a struct_ops map of an object registers; b"" of another map.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class MapHandle:
         self._store = Store(descriptor, self.info, btf, key_type_id, value_type_id)
         self._reader: Reader | None = None
         self.frozen = False
+        self.struct_ops = b""
 
     @classmethod
     def create(
@@ -258,6 +261,23 @@ class MapHandle:
             except KernelError as error:
                 raise self._store.failed(error.errno or 0, "freezing", "FREEZE") from None
             self.frozen = True
+
+    def attach(self) -> Link:
+        """Register the functions of a struct_ops map, until the link is closed.
+
+        A map of `.struct_ops.link` gives a bpf_link (Linux 6.4), which can be pinned, and made to
+        go to another such map with `link.update(other)`.
+
+        Raises:
+            NotSupportedError: the map is none that an object's functions are in.
+            AttachError: EEXIST, something of that name is registered; EINVAL, a member is missing.
+        """
+        if not self.struct_ops:
+            reason = "only struct_ops maps of loaded objects are"
+            raise NotSupportedError(f"attaching map {self.name!r} ({self.info})", reason)
+        from purebpf.kernel.struct_ops import attach
+
+        return attach(self, self.struct_ops)
 
     def mmap(self, *, writable: bool = True) -> Memory:
         """The values of an array with BPF_F_MMAPABLE (Linux 5.5), or an arena, as memory.

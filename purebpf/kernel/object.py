@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.parse import Btf
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.attach import attaches_itself
@@ -26,11 +27,13 @@ from purebpf.spec import ObjectSpec
 
 if TYPE_CHECKING:
     from purebpf.elf.reader import Source
+    from purebpf.kernel.struct_ops import StructOps, StructOpsMap
 
 __all__ = ["Object", "load"]
 
 _PINS = "/sys/fs/bpf"
 _KCONFIG = ".kconfig"
+_STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _USDT = "__bpf_usdt_specs"
 _Owned = TypeVar("_Owned")
 
@@ -88,19 +91,46 @@ def load(
     with ExitStack() as stack:
         with _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
-            created = create_maps(spec, btf_fd, os.fspath(pin_path), stack, maps or {})
+            plan, tables, targets = _struct_ops(spec, types) or (spec, {}, {})
+            created = create_maps(
+                plan, btf_fd, os.fspath(pin_path), stack, given=maps or {}, struct_ops=tables
+            )
             fds = {name: each.fileno() for name, each in created.items()}
-            linker = Linker(spec, types.core_targets, types.extern)
-            loader = ProgramLoader(spec, uploaded, fds, types, log_level)
+            linker = Linker(plan, types.core_targets, types.extern)
+            loader = ProgramLoader(plan, uploaded, fds, types, log_level=log_level, targets=targets)
             programs = {
                 name: stack.enter_context(loader.load(each, linker.link(name)))
-                for name, each in spec.programs.items()
+                for name, each in plan.programs.items()
                 if each.autoload
             }
-        fill_program_arrays(spec, created, programs)
-        if _USDT in created:
-            _describe_probes_in(created, programs.values())
+        _complete(plan, created, programs, tables)
         return Object(spec, created, programs, stack.pop_all(), btf_problem=uploaded.problem)
+
+
+def _struct_ops(spec: ObjectSpec, types: KernelTypes) -> StructOps | None:
+    """What the object's struct_ops maps are on this kernel; None when it has none."""
+    if all(each.type != _STRUCT_OPS for each in spec.maps.values()):
+        return None
+    from purebpf.kernel.struct_ops import resolve
+
+    return resolve(spec, types)
+
+
+def _complete(
+    spec: ObjectSpec,
+    maps: Mapping[str, Map],
+    programs: Mapping[str, Program],
+    tables: Mapping[str, StructOpsMap],
+) -> None:
+    """Put the programs where the maps want them."""
+    fill_program_arrays(spec, maps, programs)
+    if tables:
+        from purebpf.kernel import struct_ops
+
+        for name, table in tables.items():
+            struct_ops.complete(maps[name], table.value(programs))
+    if _USDT in maps:
+        _describe_probes_in(maps, programs.values())
 
 
 def _upload(spec: ObjectSpec) -> Upload:
@@ -179,11 +209,11 @@ class Object:
         return self._use(tuple(link for link in self._links if not link.closed))
 
     def attach(self) -> tuple[Link, ...]:
-        """Attach each program where its section says; the links, which the object owns.
+        """Attach each program where its section says, and each struct_ops map; the links.
 
-        As in libbpf, a program whose section does not say where (`perf_event`, `xdp`, a bare
-        `tp`) is left for `obj.programs[name].attach(target)`. When one cannot be attached, those
-        before it are detached again.
+        The object owns them. As in libbpf, a program whose section does not say where
+        (`perf_event`, `xdp`, a bare `tp`) is left for `obj.programs[name].attach(target)`. When
+        one cannot be attached, those before it are detached again.
 
         Raises:
             AttachError, NotSupportedError: as `Program.attach`.
@@ -195,6 +225,9 @@ class Object:
                 stack.enter_context(program.attach())
                 for program in programs.values()
                 if attaches_itself(program)
+            )
+            made += tuple(
+                stack.enter_context(each.attach()) for each in self.maps.values() if each.struct_ops
             )
             stack.pop_all()
         self._links += made

@@ -31,6 +31,7 @@ __all__ = [
     "kind_blob",
     "load_program",
     "make_map",
+    "question_mark_blob",
 ]
 
 _MOV64 = 0xB7
@@ -194,7 +195,12 @@ def global_function_blob() -> bytes:
     return _blob(_INT + prototype + _type(1, Kind.FUNC, _GLOBAL, 2))
 
 
-def _blob(types: bytes) -> bytes:
-    strings = b"\0x\0"
+def question_mark_blob() -> bytes:
+    """BTF of a section `?x` that is not used by default (Linux 6.9)."""
+    variable = _type(1, Kind.VAR, 0, 1, _STATIC)
+    return _blob(_INT + variable + _type(3, Kind.DATASEC, 1, 4, 2, 0, 4), b"\0x\0?x\0")
+
+
+def _blob(types: bytes, strings: bytes = b"\0x\0") -> bytes:
     header = struct.pack("=HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(strings))
     return header + types + strings

@@ -127,6 +127,7 @@ SPEC = ObjectSpec(
             contents=b'\x00\x00\x00\x00',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
     },
     variables={

@@ -641,6 +641,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'stacks': MapSpec(
             name='stacks',
@@ -660,6 +661,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'stack_stats': MapSpec(
             name='stack_stats',
@@ -679,6 +681,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'mount_namespaces': MapSpec(
             name='mount_namespaces',
@@ -698,6 +701,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'counts': MapSpec(
             name='counts',
@@ -717,6 +721,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'stats': MapSpec(
             name='stats',
@@ -736,6 +741,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tgids': MapSpec(
             name='tgids',
@@ -755,6 +761,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tids': MapSpec(
             name='tids',
@@ -774,6 +781,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'cgroup': MapSpec(
             name='cgroup',
@@ -793,6 +801,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'cgroup_ids': MapSpec(
             name='cgroup_ids',
@@ -812,6 +821,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         '.rodata': MapSpec(
             name='.rodata',
@@ -831,6 +841,7 @@ SPEC = ObjectSpec(
             contents=b'\x7f\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00',
             frozen=True,
             extra=b'',
+            autocreate=True,
         ),
     },
     variables={

@@ -2463,6 +2463,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'forked': MapSpec(
             name='forked',
@@ -2482,6 +2483,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tasks': MapSpec(
             name='tasks',
@@ -2501,6 +2503,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tasks_by_address': MapSpec(
             name='tasks_by_address',
@@ -2520,6 +2523,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'totals': MapSpec(
             name='totals',
@@ -2539,6 +2543,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'total_histograms': MapSpec(
             name='total_histograms',
@@ -2558,6 +2563,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'rows': MapSpec(
             name='rows',
@@ -2577,6 +2583,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'histograms': MapSpec(
             name='histograms',
@@ -2596,6 +2603,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'errors': MapSpec(
             name='errors',
@@ -2615,6 +2623,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'names': MapSpec(
             name='names',
@@ -2634,6 +2643,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tgids': MapSpec(
             name='tgids',
@@ -2653,6 +2663,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tids': MapSpec(
             name='tids',
@@ -2672,6 +2683,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'cgroup': MapSpec(
             name='cgroup',
@@ -2691,6 +2703,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         '.rodata': MapSpec(
             name='.rodata',
@@ -2745,6 +2758,7 @@ SPEC = ObjectSpec(
                 b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00',
             frozen=True,
             extra=b'',
+            autocreate=True,
         ),
         '.bss': MapSpec(
             name='.bss',
@@ -2766,6 +2780,7 @@ SPEC = ObjectSpec(
                 b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
     },
     variables={

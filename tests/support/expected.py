@@ -24,6 +24,7 @@ _NEEDS = frozenset(
         "pid_namespace",
         "tracefs",
         "trampolines",
+        "struct_ops",
         "vmlinux_btf",
         # what scripts/test_kernels.sh installs, and Debian's essential packages
         "bpftool",
@@ -46,7 +47,7 @@ _SINCE = {
             "syscall_programs",
         }
     ),
-    "6.12": frozenset({"kprobe_multi", "kprobe_session", "uprobe_multi"}),
+    "6.12": frozenset({"kprobe_multi", "kprobe_session", "struct_ops_links", "uprobe_multi"}),
     "7.2": frozenset({"uprobe_session"}),
 }
 """Needs that this series is the first of the matrix to meet, as Debian configures it."""
@@ -70,6 +71,7 @@ ABSENT: dict[str, frozenset[str]] = {
         "links of perf events",
         "helper get_attach_cookie in program type PERF_EVENT",
         "multi-uprobes",
+        "question marks in BTF",
     },
     "6.1": _NO_LIRC
     | {
@@ -77,6 +79,7 @@ ABSENT: dict[str, frozenset[str]] = {
         "map type CGRP_STORAGE",
         "map type ARENA",
         "multi-uprobes",
+        "question marks in BTF",
     },
     "6.12": _NO_LIRC,
     "7.2": _NO_LIRC,

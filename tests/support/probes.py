@@ -145,6 +145,13 @@ def _known_to_btf(name: str) -> Callable[[], str]:
             known = f"\0{name}\0".encode() in file.read()
         return "" if known else f"this kernel's BTF has no {name}"
 
+
+def _in_btf(name: str) -> Callable[[], str]:
+    def probe() -> str:
+        with open("/sys/kernel/btf/vmlinux", "rb") as file:
+            known = f"\0{name}\0".encode() in file.read()
+        return "" if known else f"this kernel has no {name}"
+
     return probe
 
 
@@ -295,6 +302,8 @@ PROBES: dict[str, Callable[[], str]] = {
     "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
     "uprobe_session": _uprobe_session,
     "trampolines": _trampolines,
+    "struct_ops": _in_btf("bpf_struct_ops_tcp_congestion_ops"),
+    "struct_ops_links": _in_btf("bpf_struct_ops_link"),
     "bpf_lsm": _bpf_lsm,
     "new_iterators": _kernel_functions("bpf_iter_attach_cgroup"),
     "libbpf": _shared_library("libbpf.so.1"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.elf import read_object
-from purebpf.errors import FormatError, LinkError, NotSupportedError, PurebpfError
+from purebpf.errors import FormatError, LinkError, PurebpfError
 from purebpf.spec import Relocation, RelocationKind
 from tests.support import elf_builder as e
 from tests.support.elf_builder import ElfBuilder
@@ -236,10 +236,10 @@ def test_data_addresses_stay_inside() -> None:
         read_object(built.build())
 
 
-def test_struct_ops_maps_are_refused_by_name() -> None:
+def test_struct_ops_maps_need_btf() -> None:
     built = ElfBuilder()
     built.section(".struct_ops.link", bytes(8))
-    with pytest.raises(NotSupportedError, match="struct_ops"):
+    with pytest.raises(FormatError, match=r"section \.struct_ops\.link: has no BTF"):
         read_object(built.build())
 
 

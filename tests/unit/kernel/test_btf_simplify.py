@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Kind, Linkage, Struct, Union
-from purebpf.kernel.btf_simplify import kinds_of, simplified
+from purebpf.kernel.btf_simplify import has_question_marks, kinds_of, simplified
 from tests.support.btf_builder import BtfBuilder
 
 
@@ -85,3 +85,12 @@ def test_global_functions_become_static_and_others_stay(build):
     two = build.func("two", prototype, Linkage.STATIC)
     btf = simpler(build, global_functions=False)
     assert btf.type(one).linkage is btf.type(two).linkage is Linkage.STATIC
+
+
+def test_a_section_that_is_not_used_by_default_loses_its_question_mark(build):
+    variable = build.var("ops", build.int("int", 4))
+    section = build.datasec("?.struct_ops", [(variable, 0, 4)], 4)
+    assert has_question_marks(build.btf())
+    btf = Btf(simplified(build.btf(), set(), global_functions=True, question_marks=False))
+    assert btf.name(section) == "_.struct_ops"
+    assert not has_question_marks(btf)
