@@ -23,6 +23,9 @@ _TIMES_AND_ID = (
     | perf_event_read_format.PERF_FORMAT_ID
 )
 
+_SPELT = {"cgroup_records": "cgroup"}
+"""Fields whose own name is taken by an option of `PerfEvent.open`."""
+
 
 def packed(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
     """The attr that opens `event` with `fields` set; `lost`: its readings count lost records.
@@ -31,6 +34,7 @@ def packed(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
         TypeError: a field that struct perf_event_attr has not, or that purebpf sets itself.
         ValueError: a value that its field cannot hold.
     """
+    fields = {_SPELT.get(name, name): value for name, value in fields.items()}
     for name in fields:
         if name not in PERF_EVENT_ATTR.fields and name not in PERF_EVENT_ATTR.bits:
             raise TypeError(f"struct perf_event_attr has no field {name!r}")

@@ -67,7 +67,7 @@ class PerfEvent:
     - `inherit=1` (an attr field): also the threads and children that `pid` makes later.
 
     Any field of struct perf_event_attr may be given by its name: `exclude_kernel=1`,
-    `enable_on_exec=1, disabled=1`, `sample_max_stack=32`.
+    `enable_on_exec=1, disabled=1`, `sample_max_stack=32`; the bit `cgroup` as `cgroup_records`.
 
     Attributes:
         event: what is really counted, and why when that is not what was asked for.

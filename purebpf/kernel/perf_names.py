@@ -1,10 +1,11 @@
 """Perf events by name, as perf(1) spells them: `cpu-cycles`, `page-faults`, `sched:sched_switch`.
 
-Names of PMUs found in sysfs (`cpu/event=0x3c/`) are not known: open those by type and config.
+Modifiers and the events of sysfs (`cpu/event=0x3c/u`) are those of `event_choice`.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from purebpf.abi.perf import (
@@ -17,7 +18,7 @@ from purebpf.abi.perf import (
 )
 from purebpf.syscall import tracefs
 
-__all__ = ["Event", "event_named"]
+__all__ = ["Event", "event_named", "known_names"]
 
 
 class Event(NamedTuple):
@@ -93,6 +94,24 @@ def event_named(name: str) -> Event:
     return Event(name, *found)
 
 
+@cache
+def known_names() -> frozenset[str]:
+    """Every name but those of tracepoints and raw events."""
+    generic = [
+        member.split("_", 3)[3].lower().replace("_", "-")
+        for kinds in (perf_sw_ids, perf_hw_id)
+        for member in kinds.__members__
+        if not member.endswith("_MAX")
+    ]
+    caches = [
+        f"{unit}-{operation}{result}"
+        for unit in _CACHES
+        for operation in _OPERATIONS
+        for result in _RESULTS
+    ]
+    return frozenset((*generic, *_ALIASES, *caches))
+
+
 def _generic(name: str) -> tuple[int, int] | None:
     spelling = name.upper().replace("-", "_")
     software = perf_sw_ids.__members__.get(f"PERF_COUNT_SW_{spelling}")
@@ -106,11 +125,11 @@ def _generic(name: str) -> tuple[int, int] | None:
 
 def _cache(name: str) -> tuple[int, int] | None:
     """`L1-dcache-load-misses`, `LLC-stores`, `dTLB-prefetches` (PERF_TYPE_HW_CACHE)."""
-    for cache, cache_id in _CACHES.items():
+    for unit, unit_id in _CACHES.items():
         for operation, operation_id in _OPERATIONS.items():
             for result, result_id in _RESULTS.items():
-                if name == f"{cache}-{operation}{result}":
-                    config = cache_id | operation_id << 8 | result_id << 16
+                if name == f"{unit}-{operation}{result}":
+                    config = unit_id | operation_id << 8 | result_id << 16
                     return perf_type_id.PERF_TYPE_HW_CACHE, config
     return None
 

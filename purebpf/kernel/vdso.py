@@ -11,7 +11,7 @@ from purebpf.symbols.frame import Reason
 from purebpf.symbols.maps import Mapping, parse_maps
 from purebpf.syscall import proc
 
-__all__ = ["VDSO", "vdso_functions"]
+__all__ = ["VDSO", "vdso_build_id", "vdso_functions"]
 
 VDSO = "[vdso]"
 
@@ -22,19 +22,35 @@ def vdso_functions(mapping: Mapping) -> ElfFunctions | Problem:
     All processes of one word size share one image, so it is read from our own memory; a mapping
     of another size is that of a 32-bit process, whose image we do not have.
     """
-    own = next(
-        (each for each in parse_maps(proc.maps("self") or "") if each.file.path == VDSO), None
-    )
+    own = _own()
     if own is None:
         return Problem(Reason.NOT_FOUND, "we have no vDSO ourselves")
     size = own.end - own.start
     if mapping.end - mapping.start != size:
         return Problem(Reason.UNREADABLE, "the vDSO of another kind of process")
     try:
-        with open("/proc/self/mem", "rb", buffering=0) as memory:
-            data = os.pread(memory.fileno(), size, own.start)
-        return functions_of(ElfImage.of_bytes(data, VDSO))
+        return functions_of(_image(own))
     except FormatError as error:
         return Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
     except OSError:
         return Problem(Reason.UNREADABLE, "/proc/self/mem")
+
+
+def vdso_build_id() -> str:
+    """The build id of our vDSO in hex, or "" where it cannot be read."""
+    own = _own()
+    try:
+        return "" if own is None else _image(own).build_id
+    except (FormatError, OSError):
+        return ""
+
+
+def _own() -> Mapping | None:
+    own = parse_maps(proc.maps("self") or "")
+    return next((each for each in own if each.file.path == VDSO), None)
+
+
+def _image(own: Mapping) -> ElfImage:
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        data = os.pread(memory.fileno(), own.end - own.start, own.start)
+    return ElfImage.of_bytes(data, VDSO)

@@ -1,0 +1,62 @@
+"""`python -m purebpf.record`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.record.options import Options, parse, title
+
+if TYPE_CHECKING:
+    from purebpf.record.loss import Recorded
+
+__all__ = ["main"]
+
+NAME = "purebpf.record"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.child import Child
+    from purebpf.cli.stop import Stop
+    from purebpf.record.loss import losses
+    from purebpf.record.session import Recorder
+
+    with ExitStack() as stack:
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(Child(options.command)) if options.command else None
+        recorder = stack.enter_context(Recorder(options, child.pid if child else 0))
+        if options.duration_s is None and child is None:
+            command.say(f"{title(options)}... Hit Ctrl-C to end.")
+        if child is not None:
+            child.start()
+        recorder.wait(*([stop] if child is None else [stop, child]))
+        found = recorder.stop()
+        status = child.end() if child else 0
+        _explain(found)
+    if options.strict and losses(found).any:
+        return command.LOSS
+    return status
+
+
+def _explain(found: Recorded) -> None:
+    from purebpf.record.loss import paragraphs
+
+    for line in paragraphs(found):
+        if line.startswith("loss:"):
+            command.say(line)
+        else:
+            command.note(line, indent="    ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,279 @@
+"""Opening what is to be sampled: each event, in each place, with one ring a CPU."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_hw_id, perf_sw_ids, perf_type_id
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.errors import KernelError
+from purebpf.kernel.event_choice import Choice, chosen
+from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.perf_names import event_named
+from purebpf.kernel.perf_ring import PerfRing
+from purebpf.record.options import DEFAULT_EVENT, FREQUENCY, EventOption, Options
+from purebpf.syscall import perf_event as sys
+from purebpf.wire.perf_data import RecordedEvent
+
+__all__ = ["Place", "Sampled", "open_events", "open_side_band", "rings", "sample_type"]
+
+_ASKED = (
+    ("addresses", bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_DATA_SRC),
+    ("callchains", bit.PERF_SAMPLE_CALLCHAIN),
+    ("weights", bit.PERF_SAMPLE_WEIGHT_STRUCT),
+    ("sample_cpu", bit.PERF_SAMPLE_CPU),
+    ("phys_data", bit.PERF_SAMPLE_PHYS_ADDR),
+    ("data_page_size", bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_DATA_PAGE_SIZE),
+    ("code_page_size", bit.PERF_SAMPLE_CODE_PAGE_SIZE),
+    ("all_cgroups", bit.PERF_SAMPLE_CGROUP),
+)
+_ALWAYS = (
+    bit.PERF_SAMPLE_IDENTIFIER
+    | bit.PERF_SAMPLE_IP
+    | bit.PERF_SAMPLE_TID
+    | bit.PERF_SAMPLE_TIME
+    | bit.PERF_SAMPLE_PERIOD
+)
+_CLOCKS = tuple(
+    (perf_type_id.PERF_TYPE_SOFTWARE, number)
+    for number in (perf_sw_ids.PERF_COUNT_SW_CPU_CLOCK, perf_sw_ids.PERF_COUNT_SW_TASK_CLOCK)
+)
+_EXCLUDED = ("exclude_user", "exclude_kernel", "exclude_idle")
+_SECOND_NS = 1_000_000_000
+_SHORTEST_NS = 10_000  # the clocks sample no more often (perf_swevent_start_hrtimer)
+_FEWEST_PAGES = 8
+_GONE = (errno.ESRCH, errno.ENODEV)
+
+
+class Place(NamedTuple):
+    """Where an event counts: a thread or all (-1), or a cgroup's path, on one CPU."""
+
+    pid: int
+    cpu: int
+    cgroup: str | None = None
+
+
+class Sampled(NamedTuple):
+    """One event of the file: what was asked for, what was opened, once for each place.
+
+    `user_only`: the kernel was left out, since it was not allowed to look there.
+    """
+
+    choice: Choice
+    option: EventOption
+    opened: tuple[PerfEvent, ...]
+    user_only: bool
+
+    def recorded(self, more_ids: Iterable[int] = ()) -> RecordedEvent:
+        """What the file says of it; `more_ids`: of events whose records are to count as its."""
+        ids = (*(sys.event_id(event.fileno()) for event in self.opened), *more_ids)
+        return RecordedEvent(self.name, self.opened[0].attr, ids)
+
+    @property
+    def name(self) -> str:
+        """As it was written, or the name of what stands in for it."""
+        return self.opened[0].event.name
+
+    def due(self, counts: Iterable[int]) -> int | None:
+        """How many samples the counts are worth; None where only the kernel could tell.
+
+        The clocks go on where they are not to be sampled, so a restricted one says nothing.
+        """
+        attr = PERF_EVENT_ATTR.unpack(self.opened[0].attr)
+        is_clock = (attr["type"], attr["config"]) in _CLOCKS
+        if is_clock and any(attr[field] for field in _EXCLUDED):
+            return None
+        period = int(attr["sample_period"])
+        if attr["freq"]:
+            if not is_clock:
+                return None
+            period = _SECOND_NS // period  # as the kernel does (perf_swevent_init_hrtimer)
+        if is_clock:
+            period = max(period, _SHORTEST_NS)
+        return sum(count // period for count in counts) if period else 0
+
+
+def sample_type(options: Options, choice: Choice) -> int:
+    """What the samples of an event say."""
+    found = int(_ALWAYS)
+    for name, bits in _ASKED:
+        if getattr(options, name):
+            found |= bits
+    if options.all_cpus or options.cpus or not (options.has_target or options.command):
+        found |= bit.PERF_SAMPLE_CPU
+    if choice.is_tracepoint:
+        found |= bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_CPU
+    return found
+
+
+def _rate(options: Options, choice: Choice) -> dict[str, int]:
+    """How often to sample: as the event itself says, or the user, or as is usual for it."""
+    if "sample_period" in choice.attr:
+        return {}
+    if options.period is not None:
+        return {"sample_period": options.period}
+    if options.frequency is None and choice.is_tracepoint:
+        return {"sample_period": 1}
+    return {"sample_freq": options.frequency or FREQUENCY, "freq": 1}
+
+
+def _attr(options: Options, choice: Choice) -> dict[str, Any]:
+    follows = options.follows_command
+    inherit = bool(follows or options.pids or options.uid is not None)
+    return {
+        "sample_type": sample_type(options, choice),
+        "sample_id_all": 1,
+        "disabled": 1,
+        "inherit": int(inherit),
+        "enable_on_exec": int(follows),
+        "watermark": 1,
+        "use_clockid": 1,
+        "clockid": time.CLOCK_MONOTONIC,
+        **_rate(options, choice),
+        **choice.attr,
+    }
+
+
+def open_events(options: Options, places: Iterable[Place], stack: ExitStack) -> tuple[Sampled, ...]:
+    """Open every event in every place, disabled; `stack` closes them.
+
+    Raises:
+        EventError: no such event.
+        KernelError: the kernel refused one.
+    """
+    wanted = options.events or (EventOption(DEFAULT_EVENT),)
+    everywhere = tuple(places)
+    return tuple([_Opening(options, each).open(everywhere, stack) for each in wanted])
+
+
+class _Opening:
+    """What is found out at the first place and holds for the others."""
+
+    def __init__(self, options: Options, option: EventOption) -> None:
+        self._option = option
+        self._choice = chosen(option.name)
+        self._attr = _attr(options, self._choice)
+        self._event = self._choice.event
+        self._user_only = False
+
+    def open(self, places: Iterable[Place], stack: ExitStack) -> Sampled:
+        opened: list[PerfEvent] = []
+        gone: KernelError | None = None
+        for place in places:
+            try:
+                opened.append(stack.enter_context(self._open(place)))
+            except KernelError as error:
+                if error.errno not in _GONE:
+                    raise
+                gone = error  # a thread that ended, a CPU that went offline
+        if not opened and gone is not None:
+            raise gone
+        return Sampled(self._choice, self._option, tuple(opened), self._user_only)
+
+    def _open(self, place: Place) -> PerfEvent:
+        while True:
+            try:
+                return PerfEvent.open(
+                    self._event,
+                    pid=place.pid,
+                    cpu=place.cpu,
+                    cgroup=place.cgroup,
+                    **self._attr,
+                )
+            except KernelError as error:
+                if not self._retries(error, place):
+                    raise
+
+    def _retries(self, error: KernelError, place: Place) -> bool:
+        """Whether there is a lesser event to try, as perf(1) does."""
+        event, attr = self._event, self._attr
+        is_cycles = event[1:3] == (
+            perf_type_id.PERF_TYPE_HARDWARE,
+            perf_hw_id.PERF_COUNT_HW_CPU_CYCLES,
+        )
+        if error.errno in (errno.ENOENT, errno.EOPNOTSUPP) and is_cycles:
+            _, _, modifiers = event.name.partition(":")
+            kept = modifiers.replace("p", "")
+            clock = event_named("cpu-clock")
+            name = f"{clock.name}:{kept}" if kept else clock.name
+            self._event = clock._replace(name=name, asked=event.name, why_not=str(error))
+            attr.pop("precise_ip", None)
+            return True
+        if error.errno == errno.EINVAL and attr["sample_type"] & bit.PERF_SAMPLE_WEIGHT_STRUCT:
+            attr["sample_type"] ^= bit.PERF_SAMPLE_WEIGHT_STRUCT | bit.PERF_SAMPLE_WEIGHT
+            return True
+        own = place.pid >= 0 and place.cgroup is None
+        if error.errno in (errno.EACCES, errno.EPERM) and own and not attr.get("exclude_kernel"):
+            attr["exclude_kernel"] = attr["exclude_hv"] = 1
+            self._user_only = True
+            return True
+        return False
+
+
+def open_side_band(
+    options: Options, places: Iterable[Place], like: Sampled, stack: ExitStack
+) -> tuple[PerfEvent, ...]:
+    """Open what tells of new processes and mappings, in the places, in the layout of `like`.
+
+    It is enabled at once, or by execve(2) where the events are.
+    """
+    fields = {
+        name: like.choice.attr.get(name, value)
+        for name, value in _attr(options, like.choice).items()
+        if name not in ("sample_period", "sample_freq", "freq")
+    }
+    own = like.opened[0]
+    fields |= {
+        "sample_type": RecordedEvent("", own.attr).sample_type,
+        "sample_period": 1,
+        "disabled": fields["enable_on_exec"],
+        "exclude_kernel": 1,  # there is nothing of it to see, and everybody may
+        "mmap": 1,
+        "mmap2": 1,
+        "mmap_data": int(options.addresses),
+        "comm": 1,
+        "comm_exec": 1,
+        "task": 1,
+        "ksymbol": int(not like.user_only),
+        "cgroup_records": int(options.all_cgroups),
+    }
+    fields.pop("precise_ip", None)
+    opened = []
+    for place in places:
+        try:
+            opened.append(
+                stack.enter_context(PerfEvent.open("dummy", pid=place.pid, cpu=place.cpu, **fields))
+            )
+        except KernelError as error:
+            if error.errno not in _GONE:
+                raise
+    return tuple(opened)
+
+
+def rings(events: Iterable[PerfEvent], pages: int) -> dict[int, PerfRing]:
+    """One ring for each CPU, which all events there write to.
+
+    A user who may not lock so much memory gets smaller ones.
+
+    Raises:
+        KernelError: mmap(2) refused even those.
+    """
+    found: dict[int, PerfRing] = {}
+    owners: dict[int, PerfEvent] = {}
+    for event in events:
+        owner = owners.setdefault(event.cpu, event)
+        if owner is not event:
+            sys.set_output(event.fileno(), owner.fileno())
+            continue
+        while event.cpu not in found:
+            try:
+                found[event.cpu] = event.map_ring(pages)
+            except KernelError as error:
+                if error.errno != errno.EPERM or pages <= _FEWEST_PAGES:
+                    raise
+                pages //= 2
+    return found

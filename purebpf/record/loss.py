@@ -1,0 +1,98 @@
+"""What a recording lacks, by cause, and what it says at its end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from purebpf.report import Cause, Loss
+
+__all__ = ["Recorded", "losses", "paragraphs"]
+
+
+class Recorded(NamedTuple):
+    """What a recording was.
+
+    Attributes:
+        path: the file.
+        size: its bytes.
+        samples: those in the file.
+        due: how many were due, None where only the kernel could tell.
+        tolerance: how many of them an honest run may lack.
+        lost: samples without room in a ring.
+        side_band_lost: records of new processes and mappings without room.
+        throttled: how often the kernel stopped sampling because it took too long.
+        rejected: by event: each term of the filter, and the samples it rejected first.
+        in_user_space: why the filter did not run in the kernel, "" when it did.
+        notes: what else the user should know: an event that stands in for another.
+    """
+
+    path: str
+    size: int
+    samples: int
+    due: int | None
+    tolerance: int
+    lost: int
+    side_band_lost: int
+    throttled: int
+    rejected: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dropped(self) -> int:
+        """Samples that a filter rejected."""
+        return sum(count for _, terms in self.rejected for _, count in terms)
+
+
+def losses(found: Recorded) -> Loss:
+    """Every way to lose something, zero or not."""
+    causes = (
+        Cause(
+            "ring_lost",
+            found.lost,
+            f"{found.lost} samples found no room in the rings. Lower -F, or give them more: -m",
+        ),
+        Cause(
+            "throttled",
+            found.throttled,
+            f"{found.throttled} times the kernel paused an event, since sampling took too much of "
+            "the CPU (kernel.perf_cpu_time_max_percent). Lower -F",
+        ),
+        Cause(
+            "sideband_lost",
+            found.side_band_lost,
+            f"{found.side_band_lost} records of new processes and mappings found no room: names "
+            "of functions may be missing",
+        ),
+    )
+    return Loss(found.due, found.samples + found.dropped, found.tolerance, causes)
+
+
+def paragraphs(found: Recorded) -> Iterator[str]:
+    """What was recorded, what the filter did, the loss line, and a paragraph for each loss."""
+    yield from found.notes
+    yield f"{found.path}: {found.samples} samples, {_bytes(found.size)}"
+    for event, terms in found.rejected:
+        for term, count in terms:
+            yield f"filter: {event}: {count} rejected by {term}"
+    loss = losses(found)
+    expected = "?" if loss.expected is None else str(loss.expected)
+    words = [f"expected={expected}", f"seen={loss.seen}", f"rejected={found.dropped}"]
+    words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
+    yield "loss: " + " ".join(words)
+    if loss.missed > loss.tolerance:
+        yield (
+            f"  missed: {loss.missed} of {expected} samples never came. A hypervisor had stopped "
+            "the CPU, or it was inside a BPF program or bpf(2) call"
+        )
+    for cause in loss.causes:
+        if cause.lost:
+            yield f"  {cause.name}: {cause.what}"
+
+
+def _bytes(size: int) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 10_000:
+            return f"{size:.0f} {unit}"
+        size /= 1024  # type: ignore[assignment]
+    return f"{size:.0f} GiB"

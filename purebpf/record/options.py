@@ -1,0 +1,266 @@
+"""What the user asks of the recorder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int
+
+__all__ = ["DEFAULT_EVENT", "FREQUENCY", "EventOption", "Options", "parse", "title"]
+
+DEFAULT_EVENT = "cycles"
+FREQUENCY = 999
+RING_PAGES = 512
+"""2 MiB for each CPU: what one CPU writes in a third of a second at 100,000 samples a second."""
+
+_DESCRIPTION = """\
+Record samples into a perf.data file, which perf report, perf script, hotspot
+and Firefox Profiler open; purebpf.report prints it. A filter decides in the
+kernel which samples are kept."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.record -g -p 185 10          stacks of a process, 10 seconds
+  python -m purebpf.record -g -- make test       a command and its children
+  python -m purebpf.record -a -F 99 -g 60        the whole machine
+  python -m purebpf.record -e page-faults -c 1 -d -- ls
+  python -m purebpf.record -a --filter 'comm == mysqld, ip < 0xffffffff00000000' 10
+  python -m purebpf.record -a -e cpu-clock --filter 'cpu == 0' \\
+                              -e sched:sched_switch --filter 'prev_pid > 1000' 5
+
+The loss line at the end, on standard error, says what the file does not have.
+
+exit status: 0; 1 an error; 2 a wrong option, event or filter; 3 something was
+lost, with --strict; that of the command, with --.
+
+Needs CAP_PERFMON, or root; a filter CAP_BPF too. Your own processes can be
+recorded without, where kernel.perf_event_paranoid is 2 or less. docs/record.md"""
+
+
+class EventOption(NamedTuple):
+    """An event as it was written, and the filters behind it."""
+
+    name: str
+    filters: tuple[str, ...] = ()
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples, None and False mean: not asked for.
+
+    Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
+    `cgroup`) the `command` is it, and without that every CPU.
+    """
+
+    events: tuple[EventOption, ...] = ()
+    frequency: int | None = None
+    period: int | None = None
+    callchains: bool = False
+    all_cpus: bool = False
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    uid: int | None = None
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    addresses: bool = False
+    timestamps: bool = False
+    weights: bool = False
+    sample_cpu: bool = False
+    phys_data: bool = False
+    data_page_size: bool = False
+    code_page_size: bool = False
+    all_cgroups: bool = False
+    explain: bool = False
+    ring_pages: int = RING_PAGES
+    output: str = "perf.data"
+    strict: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+    @property
+    def follows_command(self) -> bool:
+        """Whether the command is what is recorded, and not only how long."""
+        return bool(self.command) and not self.has_target
+
+    @property
+    def has_target(self) -> bool:
+        """Whether the user said what to record."""
+        return bool(
+            self.all_cpus
+            or self.pids
+            or self.tids
+            or self.uid is not None
+            or self.cpus
+            or self.cgroup is not None
+        )
+
+
+def title(options: Options) -> str:
+    """What is recorded, in a sentence."""
+    if options.pids:
+        whom = f"process {', '.join(map(str, options.pids))}"
+    elif options.tids:
+        whom = f"thread {', '.join(map(str, options.tids))}"
+    elif options.uid is not None:
+        whom = f"the processes of user {options.uid}"
+    elif options.cgroup is not None:
+        whom = f"cgroup {options.cgroup}"
+    elif options.follows_command:
+        whom = " ".join(options.command)
+    else:
+        whom = "every process"
+    where = f" on CPU {','.join(map(str, options.cpus))}" if options.cpus else ""
+    return f"Recording {whom}{where}"
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    made = _parser()
+    found = parser.parse(made, argv, {})
+    given = [
+        option
+        for option, value in (
+            ("-a", found.all_cpus),
+            ("-p", found.pids),
+            ("-t", found.tids),
+            ("-u", found.uid is not None),
+            ("-G", found.cgroup is not None),
+        )
+        if value
+    ]
+    if len(given) > 1:
+        made.error(f"{given[0]} and {given[1]} do not go together: they are two targets")
+    found.events = _events(found.events)
+    found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
+    return Options(**vars(found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.record", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "record")
+    _add_events(made.add_argument_group("which samples"))
+    _add_targets(made.add_argument_group("whose samples"))
+    _add_fields(made.add_argument_group("what a sample says, besides ip, pid, tid, time, period"))
+    group = made.add_argument_group("output")
+    group.add_argument(
+        *("-o", "--output"), metavar="FILE", default="perf.data",
+        help="write here; appears when it is complete (default: perf.data)",
+    )  # fmt: skip
+    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    group.add_argument(
+        *("--explain",), action="store_true",
+        help="print what the filters mean and became, and end",
+    )  # fmt: skip
+    return made
+
+
+def _add_events(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-e", "--event"), dest="events", metavar="EVENT", action=_AddEvents, default=[],
+        help="cycles (or cpu-clock without a PMU; the default), page-faults, r01c2, "
+        "cpu/event=0x3c/, sched:sched_switch, each with :u :k :p; EVENT[,EVENT...]",
+    )  # fmt: skip
+    group.add_argument(
+        *("--filter",), dest="events", metavar="EXPR", action=_AddFilter,
+        help="keep what this is true of, for the events of the -e before; again: both",
+    )  # fmt: skip
+    rate = group.add_mutually_exclusive_group()
+    rate.add_argument(
+        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
+        help=f"samples a second (default {FREQUENCY}; of tracepoints: each one)",
+    )  # fmt: skip
+    rate.add_argument(
+        *("-c", "--count"), dest="period", metavar="PERIOD", type=positive_int,
+        help="a sample every so many events (of cpu-clock: ns)",
+    )  # fmt: skip
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-a", "--all-cpus"), action="store_true",
+        help="everything (the default without a command)",
+    )  # fmt: skip
+    parser.add_targets(
+        group,
+        processes="these processes, and children that they start meanwhile",
+        threads="these threads alone",
+    )
+    group.add_argument(
+        *("-u", "--uid"), metavar="USER", type=_user,
+        help="processes of this user, and their children: name or number",
+    )  # fmt: skip
+
+
+def _add_fields(group: argparse._ArgumentGroup) -> None:
+    chains = group.add_mutually_exclusive_group()
+    chains.add_argument("-g", dest="callchains", action="store_true", help="the call chain")
+    chains.add_argument(
+        *("--call-graph",), dest="callchains", metavar="fp", type=_frame_pointers,
+        help="the same: by frame pointers",
+    )  # fmt: skip
+    for options, name, text in (
+        (("-d", "--data"), "addresses", "the data address"),
+        (("-T", "--timestamp"), "timestamps", "the time (every sample has it)"),
+        (("-W", "--weight"), "weights", "the weight"),
+        (("--sample-cpu",), "sample_cpu", "the CPU (with -a and -C anyway)"),
+        (("--phys-data",), "phys_data", "the physical data address"),
+        (("--data-page-size",), "data_page_size", "the size of the data's page"),
+        (("--code-page-size",), "code_page_size", "the size of the code's page"),
+        (("--all-cgroups",), "all_cgroups", "the cgroup"),
+    ):
+        group.add_argument(*options, dest=name, action="store_true", help=text)
+    group.add_argument(
+        *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=positive_int,
+        default=RING_PAGES, help="pages of a CPU's ring (default %(default)s)",
+    )  # fmt: skip
+
+
+class _AddEvents(argparse.Action):
+    """Appends a list of events, without filters so far."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _option: str | None = None,
+    ) -> None:
+        namespace.events = [*namespace.events, (values, [])]
+
+
+class _AddFilter(argparse.Action):
+    """Gives the events of the last `-e` one more filter; without `-e`, the default event."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _option: str | None = None,
+    ) -> None:
+        namespace.events = namespace.events or [(DEFAULT_EVENT, [])]
+        namespace.events[-1][1].append(values)
+
+
+def _events(lists: list[tuple[str, list[str]]]) -> tuple[EventOption, ...]:
+    if not lists:
+        return ()
+    from purebpf.kernel.event_choice import split
+
+    return tuple(
+        EventOption(name, tuple(filters)) for text, filters in lists for name in split(text)
+    )
+
+
+def _frame_pointers(text: str) -> bool:
+    if text != "fp":
+        raise argparse.ArgumentTypeError(f"{text!r}: only fp, by frame pointers")
+    return True
+
+
+def _user(text: str) -> int:
+    from purebpf.cli.targets import user_id
+
+    return user_id(text)

@@ -1,0 +1,254 @@
+"""The live part: open, map, copy what comes into the file, and complete it."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from purebpf.abi.perf import perf_event_type as kind
+from purebpf.cli.data_file import DataFile
+from purebpf.cli.limits import raise_open_files
+from purebpf.cli.privileges import needing
+from purebpf.cli.stop import HasFileno
+from purebpf.kernel import existing, machine
+from purebpf.record import events, places
+from purebpf.record.loss import Recorded
+from purebpf.record.options import Options
+from purebpf.syscall import perf_event as perf
+from purebpf.syscall import proc
+from purebpf.wire.perf_count import RecordCounter
+from purebpf.wire.perf_data import Feature
+from purebpf.wire.perf_data_features import pack_numbers
+from purebpf.wire.perf_data_writer import PerfDataWriter
+from purebpf.wire.perf_encode import RecordEncoder
+from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
+
+__all__ = ["Recorder"]
+
+_SIDE_BAND_PAGES = 64
+_ROUND_S = 1.0
+"""The rings are read at least so often: a reader of the file sorts what came in two rounds."""
+
+
+class Recorder:
+    """Records from when its context is entered until `stop()`, which lets the file appear.
+
+    Args:
+        options: what to record, and where to.
+        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). Unless
+            the options have another target, it is recorded from its execve on, with everything
+            that it forks.
+
+    Raises, when it is entered; nothing stays open then:
+        EventError: an event that this machine does not know.
+        FilterError: a filter that says nothing, or asks for what the samples do not have.
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._command_pid = command_pid
+        self._counters: dict[int, RecordCounter] = {}
+        self._build_ids = machine.BuildIds()
+        self._tasks = 1
+        self._owned = ExitStack()
+
+    def __enter__(self) -> Self:
+        with needing("CAP_PERFMON"), ExitStack() as stack:
+            self._open(stack)
+            self._owned = stack.pop_all()
+        return self
+
+    def _open(self, stack: ExitStack) -> None:
+        options = self._options
+        self._file = stack.enter_context(DataFile(options.output))
+        found = places.places(options, self._command_pid)
+        raise_open_files()
+        self._sampled = events.open_events(options, found, stack)
+        first = self._sampled[0]
+        around = places.side_band_places(found)
+        self._side_band = events.open_side_band(options, around, first, stack)
+        opened = [event for each in self._sampled for event in each.opened]
+        self._rings = events.rings(opened, options.ring_pages)
+        self._bands = events.rings(self._side_band, min(_SIDE_BAND_PAGES, options.ring_pages))
+        self._counters = {cpu: RecordCounter() for cpu in self._rings}
+        self._epoll = stack.enter_context(select.epoll())
+        self._watched = {event.fileno() for event in (*opened, *self._side_band)}
+        for fd in self._watched:
+            self._epoll.register(fd, select.EPOLLIN)
+        ids = [perf.event_id(event.fileno()) for event in self._side_band]
+        recorded = [each.recorded() for each in self._sampled]
+        recorded[0] = first.recorded(ids)
+        self._encoder = RecordEncoder(recorded[0].sample_type)
+        self._writer = PerfDataWriter(self._file, recorded)
+        self._write_existing()
+        self._started = time.monotonic()
+        if not options.follows_command:  # else execve enables
+            for event in opened:
+                event.enable()
+
+    def _write_existing(self) -> None:
+        """The kernel's mappings, and what the processes had before anybody looked."""
+        encode, write = self._encoder.encode, self._writer.write
+        kallsyms = _kallsyms()
+        for record in existing.kernel_mappings(kallsyms):
+            self._build_ids.add(record)
+            write(encode(record))
+        for program in existing.programs(kallsyms):
+            write(encode(program))
+        if self._options.all_cgroups:
+            root = next((at for at, kind_ in proc.mounts() if kind_ == "cgroup2"), None)
+            for cgroup in existing.cgroups(root) if root else ():
+                write(encode(cgroup))
+        pids = places.observed(self._options)
+        for about in existing.processes(pids, data=self._options.addresses):
+            if isinstance(about, Mmap2):
+                self._build_ids.add(about)
+            write(encode(about))
+
+    def wait(self, *ends: HasFileno) -> None:
+        """Record until the duration is over, one of `ends` is readable, or all targets ended."""
+        finished = {end.fileno() for end in ends}
+        for fd in finished:
+            self._epoll.register(fd, select.EPOLLIN)
+        duration_s = self._options.duration_s
+        deadline = None if duration_s is None else self._started + duration_s
+        while self._watched:
+            left_s = _ROUND_S
+            if deadline is not None:
+                left_s = min(left_s, deadline - time.monotonic())
+                if left_s <= 0:
+                    return
+            ready = self._epoll.poll(left_s)
+            if any(fd in finished for fd, _ in ready):
+                return
+            for fd, happened in ready:
+                if happened & (select.EPOLLHUP | select.EPOLLERR):  # its task or CPU is gone
+                    self._epoll.unregister(fd)
+                    self._watched.discard(fd)
+            self._drain()
+
+    def _drain(self) -> None:
+        """Copy what is in the rings: one round."""
+        write = self._writer.write
+        for cpu, ring in self._rings.items():
+            count = self._counters[cpu].add
+
+            def keep(piece: memoryview) -> None:
+                write(piece)
+                count(piece)  # noqa: B023 - called before the next one is bound
+
+            ring.move(keep)
+        for ring in self._bands.values():
+            data = ring.consume()
+            if data:
+                write(data)
+                self._take_in(data)
+        self._writer.end_round()
+
+    def _take_in(self, data: bytes) -> None:
+        """Note whose build ids the file needs."""
+        for record in self._side_band[0].format.iter_decode(data):
+            if isinstance(record, Mmap | Mmap2):
+                self._build_ids.add(record)
+            elif isinstance(record, Fork):
+                self._tasks += 1
+
+    def stop(self) -> Recorded:
+        """End the recording, complete the file and close everything else.
+
+        Raises:
+            KernelError: the file could not be written.
+        """
+        with self._owned:
+            for each in self._sampled:
+                for event in each.opened:
+                    event.disable()
+            self._drain()
+            found = self._found()
+            self._write_losses()
+            self._writer.finish(self._features())
+            size = os.stat(self._file.fileno()).st_size
+            self._file.commit()
+        return found._replace(size=size)
+
+    def _found(self) -> Recorded:
+        due: list[int | None] = []
+        lost = 0
+        for each in self._sampled:
+            readings = [event.read() for event in each.opened]
+            due.append(each.due([reading.value for reading in readings]))
+            lost += sum(reading.lost or 0 for reading in readings)
+        types = sum((counter.types for counter in self._counters.values()), start=Counter[int]())
+        known = [number for number in due if number is not None]
+        total = sum(known) if len(known) == len(due) else None
+        begun = self._tasks * sum(len(each.opened) for each in self._sampled)
+        return Recorded(
+            path=self._options.output,
+            size=0,
+            samples=types[kind.PERF_RECORD_SAMPLE],
+            due=total,
+            tolerance=begun + (total or 0) // 100,
+            lost=lost,
+            side_band_lost=sum(event.read().lost or 0 for event in self._side_band),
+            throttled=types[kind.PERF_RECORD_THROTTLE],
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterable[str]:
+        for each in self._sampled:
+            event = each.opened[0].event
+            if event.fell_back:
+                yield f"event: {event.name} (nothing here counts {event.asked})"
+            if each.user_only:
+                level = proc.sysctl("kernel.perf_event_paranoid")
+                yield (
+                    f"event: {event.name}: user space only, since kernel.perf_event_paranoid is "
+                    f"{level}"
+                )
+
+    def _write_losses(self) -> None:
+        """What found no room, as perf(1) notes it at the end of a file."""
+        for each in self._sampled:
+            for event in each.opened:
+                reading = event.read()
+                if reading.lost:
+                    record = LostSamples(reading.lost, id=reading.id)
+                    self._writer.write(self._encoder.encode(record))
+
+    def _features(self) -> dict[Feature, bytes]:
+        found = machine.features([sys.executable, *sys.argv])
+        found[Feature.BUILD_ID] = self._build_ids.pack()
+        found[Feature.CLOCKID] = pack_numbers(1)
+        tracepoints = [
+            ":".join(each.choice.event.name.split(":")[:2])
+            for each in self._sampled
+            if each.choice.is_tracepoint
+        ]
+        if tracepoints:
+            found[Feature.TRACING_DATA] = machine.tracing_data(tracepoints)
+        return found
+
+    def __exit__(
+        self,
+        kind_: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._owned.close()
+
+
+def _kallsyms() -> bytes:
+    try:
+        with open("/proc/kallsyms", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

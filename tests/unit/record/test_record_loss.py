@@ -1,0 +1,44 @@
+"""What the recorder says at its end."""
+
+from __future__ import annotations
+
+from purebpf.record.loss import Recorded, losses, paragraphs
+
+WHOLE = Recorded("perf.data", 1024, 98, 100, 3, 0, 0, 0)
+
+
+def test_without_loss_every_count_is_there() -> None:
+    assert list(paragraphs(WHOLE)) == [
+        "perf.data: 98 samples, 1024 bytes",
+        "loss: expected=100 seen=98 rejected=0 ring_lost=0 throttled=0 sideband_lost=0",
+    ]
+    assert not losses(WHOLE).any
+
+
+def test_what_a_filter_rejects_was_seen() -> None:
+    found = WHOLE._replace(samples=40, rejected=(("cycles", (("pid == 1", 50), ("cpu == 0", 9))),))
+    said = list(paragraphs(found))
+    assert said[1:3] == [
+        "filter: cycles: 50 rejected by pid == 1",
+        "filter: cycles: 9 rejected by cpu == 0",
+    ]
+    assert "expected=100 seen=99 rejected=59" in said[3]
+    assert not losses(found).any
+
+
+def test_each_loss_is_explained() -> None:
+    found = WHOLE._replace(samples=50, lost=7, throttled=1, side_band_lost=2, size=50 << 20)
+    said = "\n".join(paragraphs(found))
+    for words in (
+        "50 samples, 50 MiB",
+        "missed: 50 of 100",
+        "ring_lost: 7",
+        "throttled: 1",
+        "sideband_lost: 2",
+    ):
+        assert words in said
+    assert losses(found).any
+
+
+def test_what_nobody_can_know_is_a_question_mark() -> None:
+    assert any("expected=? seen=98" in line for line in paragraphs(WHOLE._replace(due=None)))

@@ -1,0 +1,74 @@
+"""The command line of the recorder."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.record.options import EventOption, Options, parse, title
+
+
+def test_a_filter_belongs_to_the_events_of_the_option_before_it() -> None:
+    found = parse(
+        ["-e", "cpu-clock,cpu/a=1,b=2/", "--filter", "pid == 1", "--filter", "cpu == 0", "-e", "cs"]
+    )
+    both = ("pid == 1", "cpu == 0")
+    assert found.events == (
+        EventOption("cpu-clock", both),
+        EventOption("cpu/a=1,b=2/", both),
+        EventOption("cs"),
+    )
+
+
+def test_a_filter_without_an_event_is_for_the_usual_one() -> None:
+    assert parse(["--filter", "pid == 1"]).events == (EventOption("cycles", ("pid == 1",)),)
+
+
+@pytest.mark.parametrize("argv", [["-g"], ["--call-graph", "fp"]])
+def test_call_chains(argv: list[str]) -> None:
+    assert parse(argv).callchains
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["-a", "-p", "1"], "-a and -p do not go together"),
+        (["-u", "0", "-G", "/x"], "-u and -G do not go together"),
+        (["-F", "9", "-c", "9"], "not allowed with"),
+        (["-F", "0"], "above zero"),
+        (["--call-graph", "dwarf"], "only fp"),
+        (["--"], "no command"),
+        (["-u", "nobody-is-called-that"], "there is no user"),
+    ],
+)
+def test_mistakes_are_usage_errors(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(argv)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "follows"),
+    [(["--", "ls"], True), (["-a", "--", "ls"], False), (["-p", "1", "--", "ls"], False)],
+)
+def test_a_command_is_the_target_unless_there_is_another(argv: list[str], follows: bool) -> None:
+    assert parse(argv).follows_command == follows
+
+
+def test_a_ring_has_a_power_of_two_of_pages() -> None:
+    assert parse(["-m", "100"]).ring_pages == 128
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (Options(), "Recording every process"),
+        (Options(cpus=(0, 2)), "Recording every process on CPU 0,2"),
+        (Options(pids=(1, 2)), "Recording process 1, 2"),
+        (Options(command=("make", "test")), "Recording make test"),
+    ],
+)
+def test_titles(options: Options, said: str) -> None:
+    assert title(options) == said
