@@ -19,6 +19,7 @@ _LINE_INFO = struct.Struct("=IIII")
 _COLUMN_BITS = 10
 
 _INSTRUCTION = re.compile(r"(\d+): \([0-9a-f]{2}\) ")
+_PLACE = re.compile(r"\bat insn (\d+)\b")
 _COMMENT = re.compile(r"; (?P<text>.*?)(?: @ (?P<file>\S+):(?P<line>\d+))?$")
 _NOISE = re.compile(
     r"""
@@ -64,6 +65,8 @@ def explain(log: str) -> Explanation:
         elif match := _COMMENT.match(line):
             source = _quoted(match)
             break
+    if instruction is None and decided >= 0 and (match := _PLACE.search(lines[decided])):
+        instruction = int(match[1])  # it had only been quoted when it was refused
     return Explanation(lines[decided].strip() if decided >= 0 else "", instruction, source)
 
 

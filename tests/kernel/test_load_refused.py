@@ -86,7 +86,7 @@ def test_a_log_larger_than_the_first_buffer_is_fetched_whole():
     assert error.line == "R1 invalid mem access 'scalar'"
     assert error.source == "load_refused.bpf.c:70: return *(volatile int *)(sum + 1);"
     assert len(error.log) > 1 << 20
-    assert error.log.startswith(("func#0", "0: ", "arg#0"))
+    assert error.log.startswith(("func#0", "0: ", "arg#0", "reg type"))
     sizes = [
         call.field("prog_load", "log_size")
         for call in door.calls

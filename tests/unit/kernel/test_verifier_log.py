@@ -62,6 +62,15 @@ stack depth 8
 processed 12 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0
 """
 
+QUOTED_AND_NOT_REACHED = """\
+3: (63) *(u32 *)(r10 -4) = r1         ; R1_w=P0 R10=fp0 fp-8=0000????
+; for (;;)
+4: (05) goto pc-3
+; turn = turn;
+infinite loop detected at insn 2
+processed 12 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 1
+"""  # Linux 6.1
+
 CUT_AT_THE_START = """\
 egs=r1 stack= before 5: (05) goto pc-4
 3: (04) w1 += 1
@@ -83,6 +92,7 @@ EXPECTED = {
     STATES_AFTER_THE_REASON: Explanation(
         "infinite loop detected at insn 2", 4, "refused.c:23: turn = turn;"
     ),
+    QUOTED_AND_NOT_REACHED: Explanation("infinite loop detected at insn 2", 2, "turn = turn;"),
     CUT_AT_THE_START: Explanation("BPF program is too large. Processed 1000001 insn", 3, ""),
     BEFORE_ANY_INSTRUCTION: Explanation("attach_btf_id 1 is not a typedef", None, ""),
     "": Explanation("", None, ""),
