@@ -235,20 +235,10 @@ def test_inside_a_pid_namespace_its_numbers_count(workloads: Workloads) -> None:
     assert {frame.get("name") for frame in found["frames"]} >= {"spend_seventy", "spend_thirty"}
 
 
-def cgroup2() -> Path | None:
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        _, place, kind, *_ = line.split()
-        if kind == "cgroup2":
-            return Path(place)
-    return None
-
-
 @contextmanager
 def own_cgroup(pid: int) -> Iterator[Path]:
     """A new cgroup v2 with one process in it."""
-    root = cgroup2()
-    if root is None:
-        pytest.skip("no cgroup2 file system is mounted")
+    root = next(Path(place) for place, kind in probes.mounts() if kind == "cgroup2")
     group = root / f"purebpf-test-{os.getpid()}"
     group.mkdir()
     try:
@@ -259,6 +249,7 @@ def own_cgroup(pid: int) -> Iterator[Path]:
         group.rmdir()
 
 
+@pytest.mark.needs("cgroup2")
 def test_a_cgroup_can_be_picked(workloads: Workloads) -> None:
     with workloads.running("split") as inside, workloads.running("calls") as outside:
         with own_cgroup(inside) as group:
@@ -287,6 +278,7 @@ def pinned(place: Path, value_size: int, key: int) -> None:
         made.pin(place)
 
 
+@pytest.mark.needs("cgroup2")
 def test_cgroups_in_a_pinned_map(workloads: Workloads, profile: Run, bpf_mount: Path) -> None:
     place = bpf_mount / "cgroups"
     with (

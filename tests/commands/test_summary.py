@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import select
 import subprocess
 from collections import Counter
@@ -26,7 +25,7 @@ from tests.commands.conftest import Workloads
 pytestmark = pytest.mark.needs("bpf", "gcc")
 
 needs_btf = pytest.mark.needs("vmlinux_btf")
-x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="other ABIs of x86-64")
+x86_only = pytest.mark.needs("x86_64")
 
 HOOKS = (
     pytest.param("tp_btf", marks=needs_btf),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -64,9 +63,8 @@ def test_a_command_is_counted_from_its_execve(workloads: Workloads) -> None:
     assert "open_at_start=0 in_flight=0 exits=1 " in loss[0]
 
 
+@pytest.mark.needs("strace")
 def test_the_table_is_that_of_strace(workloads: Workloads, tmp_path: Path) -> None:
-    if not shutil.which("strace"):
-        pytest.skip("strace is not installed")
     command = [workloads.path("syscalls"), "forks", "5"]
     summary = tmp_path / "strace"
     subprocess.run(["strace", "-f", "-c", "-o", str(summary), *command], check=True)
@@ -83,15 +81,14 @@ def test_the_table_is_that_of_strace(workloads: Workloads, tmp_path: Path) -> No
     }
 
 
-@pytest.mark.needs("perf", "tracefs")
+@pytest.mark.needs("perf_trace")
 def test_the_table_is_that_of_perf(workloads: Workloads) -> None:
     command = [workloads.path("syscalls"), "failures", "7", "11", "0"]
     done = subprocess.run(
         ["perf", "trace", "-s", "--", *command], capture_output=True, text=True, check=False
     )
     theirs = counts(done.stderr or done.stdout)
-    if not theirs:
-        pytest.skip(f"perf trace says {done.stderr[:200]}")
+    assert theirs, done.stderr
     result = run("--", *command)
     assert counts(result.stdout) == theirs
     head = re.compile(r"^   syscall .*\n.*\n.*\n", re.MULTILINE)

@@ -188,7 +188,7 @@ def test_a_perf_event_program_needs_an_event():
     "program",
     [
         pytest.param("on_tracepoint_cookie", marks=tracepoints),
-        "on_raw_cookie",
+        pytest.param("on_raw_cookie", marks=pytest.mark.needs("raw_tracepoint_cookies")),
     ],
 )
 def test_cookies(program):
@@ -368,7 +368,7 @@ def test_a_cookie_for_a_raw_tracepoint_needs_linux_6_10():
 
     with (
         replaced(Interposer(decide)),
-        purebpf.load(mine("on_raw_cookie")) as obj,
+        purebpf.load(mine("on_raw")) as obj,
         pytest.raises(purebpf.NotSupportedError, match=r"Linux 6\.10 has them"),
     ):
-        obj.programs["on_raw_cookie"].attach(cookie=1)
+        obj.programs["on_raw"].attach(cookie=1)

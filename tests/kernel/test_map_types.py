@@ -28,6 +28,7 @@ from purebpf.btf.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel import cpus, map_kinds
 from purebpf.kernel.map import Map
+from purebpf.kernel.perf_event import PerfEvent
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
@@ -275,10 +276,9 @@ def test_a_program_array_takes_programs_and_shows_their_ids():
 
 @pytest.mark.needs("perf_event")
 def test_a_perf_event_array_takes_events_and_shows_nothing():
-    perf = pytest.importorskip("purebpf.kernel.perf_event")
     with (
         Map.create(spec(t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 40, 0)) as m,
-        perf.PerfEvent.sampling(frequency=99, cpu=0) as event,
+        PerfEvent.sampling(frequency=99, cpu=0) as event,
     ):
         assert m.max_entries == cpus.possible()[-1] + 1
         m[0] = event
@@ -371,7 +371,10 @@ def _file() -> Descriptor:
         (t.BPF_MAP_TYPE_TASK_STORAGE, _pidfd),
         (t.BPF_MAP_TYPE_SK_STORAGE, _socket),
         (t.BPF_MAP_TYPE_INODE_STORAGE, _file),
-        (t.BPF_MAP_TYPE_CGRP_STORAGE, cgroup_directory),
+        pytest.param(
+            *(t.BPF_MAP_TYPE_CGRP_STORAGE, cgroup_directory),
+            marks=pytest.mark.needs("cgroup_storage", "cgroup2"),
+        ),
     ],
     ids=lambda value: map_kinds.type_name(value) if isinstance(value, int) else "",
 )
@@ -443,6 +446,7 @@ def test_an_mmapable_array_is_memory():
         assert bytes(memory.view[16:28]) == b"second value"
 
 
+@pytest.mark.needs("arena")
 def test_an_arena_is_memory():
     arena = spec(t.BPF_MAP_TYPE_ARENA, 0, 0, 4, flags=BPF_F_MMAPABLE)
     with Map.create(arena) as m, m.mmap() as memory:

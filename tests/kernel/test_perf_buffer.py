@@ -145,7 +145,7 @@ def test_a_map_that_is_closed_first_is_no_trouble() -> None:
     buffer.close()
 
 
-@pytest.mark.skipif(len(cpus.online()) < 2, reason="needs two CPUs")
+@pytest.mark.needs("two_cpus")
 def test_a_map_with_too_few_entries_is_refused_and_nothing_stays_open() -> None:
     with perf_producer(1) as producer:
         opened = probes.descriptors()
