@@ -7,20 +7,42 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import expected, probes, traces
+from tests.support.usage import Usage
 
 _LIVE = ("tests/kernel/", "tests/commands/")
 _PATIENCE_S = 10
+_USAGE = pytest.StashKey[Usage]()
 _skipped: Counter[str] = Counter()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Refuse to run on a kernel of the matrix that nothing is known of."""
-    if (series := expected.kernel()) and series not in expected.ABSENT:
+    if (series := expected.kernel()) and series not in expected.KNOWN:
         raise pytest.UsageError(f"PUREBPF_KERNEL={series} has no row in tests/support/expected.py")
+    # not for the test runs that tests start
+    if place := os.environ.pop("PUREBPF_FEATURES", ""):
+        config.stash[_USAGE] = Usage(Path(place))
+        config.stash[_USAGE].watch()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave what this kernel has, and what the tests used of it, for tests.vm.support."""
+    if (usage := config.stash.get(_USAGE, None)) is not None:
+        usage.write()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In guests, leave out what proves the same on every kernel; the host has run it."""
+    if expected.kernel() not in expected.GUESTS:
+        return
+    left_out = [item for item in items if item.get_closest_marker("any_kernel")]
+    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -31,6 +53,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 _fail_if_required(feature, reason)
                 _skipped[f"{feature}: {reason}"] += 1
                 pytest.skip(f"needs {feature}: {reason}")
+    if (usage := item.config.stash.get(_USAGE, None)) is not None:
+        usage.names.update(*(marker.args for marker in item.iter_markers("needs")))
 
 
 def _fail_if_required(feature: str, reason: str) -> None:

@@ -1,38 +1,28 @@
 """What the kernels of the matrix are known to offer, so that a probe that fails cannot hide a test.
 
-The matrix names the kernel that it boots in PUREBPF_KERNEL. A test whose need is expected there
-and not met then fails instead of being skipped, and `features` must say of each kernel exactly
-what is written here.
+The matrix names the kernel that it boots in PUREBPF_KERNEL, and `.ci/run` calls the machine that it
+runs on `ci`. A test whose need is expected there and not met then fails instead of being skipped,
+and `features` must say of each guest exactly what is written here.
 """
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["ABSENT", "kernel", "needs_of"]
+__all__ = ["ABSENT", "GUESTS", "KNOWN", "kernel", "needs_of"]
 
-_NEEDS = frozenset(
-    {
-        "bpf",
-        "bpffs",
-        "cgroup2",
-        "guest",
-        "hotplug",
-        "kprobes",
-        "mount_namespace",
-        "perf_event",
-        "pid_namespace",
-        "tracefs",
-        "trampolines",
-        "struct_ops",
-        "vmlinux_btf",
-        # what scripts/test_kernels.sh installs, and Debian's essential packages
-        "bpftool",
-        "gcc",
-        "setpriv",
-        "unshare",
-    }
+_EVERYWHERE = frozenset({"bpf", "bpffs", "cgroup2", "perf_event", "tracefs", "vmlinux_btf"})
+
+_INSTALLED = frozenset(
+    # what scripts/packages.sh brings, and Debian's essential packages
+    {"bpftool", "clang", "g++", "gcc", "nm", "objcopy", "perf", "readelf", "xz"}
+    | {"mount_namespace", "pid_namespace", "setpriv", "strace", "unshare"}
 )
+
+_GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
+
+_CI = frozenset({"new_iterators", "syscall_programs"})
+"""What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
 
 _SINCE = {
     "5.10": frozenset[str](),
@@ -44,13 +34,26 @@ _SINCE = {
             "kernel_variables",
             "modules",
             "new_iterators",
+            "perf_event_links",
             "syscall_programs",
         }
     ),
-    "6.12": frozenset({"kprobe_multi", "kprobe_session", "struct_ops_links", "uprobe_multi"}),
+    "6.12": frozenset(
+        {
+            "arena",
+            "cgroup_storage",
+            "kprobe_multi",
+            "kprobe_session",
+            "raw_tracepoint_cookies",
+            "struct_ops_links",
+            "uprobe_multi",
+        }
+    ),
     "7.2": frozenset({"uprobe_session"}),
 }
 """Needs that this series is the first of the matrix to meet, as Debian configures it."""
+
+_ARM64 = "6.12-arm64"
 
 _NO_LIRC = frozenset({"program type LIRC_MODE2"})
 
@@ -83,8 +86,13 @@ ABSENT: dict[str, frozenset[str]] = {
     },
     "6.12": _NO_LIRC,
     "7.2": _NO_LIRC,
+    _ARM64: _NO_LIRC,
 }
 """The names of `purebpf.kernel.features` that each kernel of the matrix does not have."""
+
+
+GUESTS = frozenset(ABSENT)
+KNOWN = GUESTS | {"ci"}
 
 
 def kernel() -> str:
@@ -98,7 +106,12 @@ def needs_of(series: str) -> frozenset[str]:
     Raises:
         KeyError: a series without a row here, so that a new kernel gets one.
     """
+    if series == "ci":
+        return _EVERYWHERE | _INSTALLED | _CI
+    names = list(_SINCE)  # from the oldest to the newest
+    if series == _ARM64:  # Python and a shell, and nothing else is installed
+        return _EVERYWHERE.union(_GUEST, *(_SINCE[name] for name in names[: names.index("6.12")]))
     if series not in _SINCE:
         raise KeyError(series)
-    names = list(_SINCE)  # from the oldest to the newest
-    return _NEEDS.union(*(_SINCE[name] for name in names[: names.index(series) + 1]))
+    since = (_SINCE[name] for name in names[: names.index(series) + 1])
+    return _EVERYWHERE.union(_GUEST, _INSTALLED, *since)

@@ -16,8 +16,10 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import errno_name
-from tests.support import libbpf_tools, modules
+from purebpf.kernel import features
+from tests.support import expected, libbpf_tools, modules
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALLS = {"x86_64": (321, 298), "aarch64": (280, 241)}
@@ -137,26 +139,19 @@ def _uprobe_session() -> str:
     return "" if known else "this kernel has no BPF_TRACE_UPROBE_SESSION"
 
 
-def _known_to_btf(name: str) -> Callable[[], str]:
-    """Whether the kernel's BTF has a name: an enumerator, a field."""
+def _in_btf(name: str) -> Callable[[], str]:
+    """Whether the kernel's BTF has a name: a type, an enumerator, a field."""
 
     def probe() -> str:
         with open("/sys/kernel/btf/vmlinux", "rb") as file:
             known = f"\0{name}\0".encode() in file.read()
         return "" if known else f"this kernel's BTF has no {name}"
 
-
-def _in_btf(name: str) -> Callable[[], str]:
-    def probe() -> str:
-        with open("/sys/kernel/btf/vmlinux", "rb") as file:
-            known = f"\0{name}\0".encode() in file.read()
-        return "" if known else f"this kernel has no {name}"
-
     return probe
 
 
 def _lsm_cgroup() -> str:
-    return _bpf_lsm() or _known_to_btf("BPF_LSM_CGROUP")()
+    return _bpf_lsm() or _in_btf("BPF_LSM_CGROUP")()
 
 
 def _syscall_programs() -> str:
@@ -216,8 +211,49 @@ def _shared_library(name: str) -> Callable[[], str]:
     return probe
 
 
+def _raw_tracepoint_cookies() -> str:
+    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0x85, 0, 0, 174, 0x95, 0, 0, 0))
+    text = ctypes.create_string_buffer(b"GPL")
+    attr = ctypes.create_string_buffer(120)
+    places = ctypes.addressof(code), ctypes.addressof(text)
+    struct.pack_into("=IIQQ", attr, 0, 17, 2, *places)
+    problem = _syscall(0, 5, attr, 120)
+    return f"bpf_get_attach_cookie in a raw tracepoint program: {problem}" if problem else ""
+
+
+def _map_type(kind: bpf_map_type) -> Callable[[], str]:
+    return _asked(lambda: features.have_map_type(kind))
+
+
+def _asked(have: Callable[[], features.Feature]) -> Callable[[], str]:
+    """By the package's own probe; tests/kernel/test_expected_features.py checks what that says."""
+
+    def probe() -> str:
+        found = have()
+        return "" if found else found.reason
+
+    return probe
+
+
+def _perf_trace() -> str:
+    if reason := _program_on_path("perf")() or _tracefs():
+        return reason
+    command = ["perf", "trace", "-s", "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = done.stdout + done.stderr
+    return "" if "Summary of events:" in told else f"perf trace says {told[:200]}"
+
+
+def _two_cpus() -> str:
+    return "" if (os.cpu_count() or 1) > 1 else "one CPU is online"
+
+
+def _x86_64() -> str:
+    return "" if os.uname().machine == "x86_64" else f"this is {os.uname().machine}"
+
+
 def _guest() -> str:
-    if os.environ.get("PUREBPF_KERNEL"):
+    if expected.kernel() in expected.GUESTS:
         return ""
     return "sysctls and CPUs are only switched in the guests of tests.vm.matrix"
 
@@ -275,7 +311,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "bpffs": _file_system("bpf"),
     "cgroup2": _cgroup2,
     "cgroup_order": _cgroup_order,
-    "cgroup_unix": _known_to_btf("BPF_CGROUP_UNIX_CONNECT"),
+    "cgroup_unix": _in_btf("BPF_CGROUP_UNIX_CONNECT"),
     "guest": _guest,
     "hotplug": _hotplug,
     "mount_namespace": _namespace("--mount"),
@@ -293,7 +329,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "modules": _modules,
     "kprobes": _kprobes,
     "kernel_variable_types": _kernel_variable_types,
-    "sockmap_link": _known_to_btf("BPF_LINK_TYPE_SOCKMAP"),
+    "sockmap_link": _in_btf("BPF_LINK_TYPE_SOCKMAP"),
     "syscall_programs": _syscall_programs,
     "function_cookies": _kernel_functions("bpf_get_attach_cookie_tracing"),
     "no_kprobes": lambda: "" if _kprobes() else "this kernel has kprobes",
@@ -305,6 +341,12 @@ PROBES: dict[str, Callable[[], str]] = {
     "struct_ops": _in_btf("bpf_struct_ops_tcp_congestion_ops"),
     "struct_ops_links": _in_btf("bpf_struct_ops_link"),
     "bpf_lsm": _bpf_lsm,
+    "raw_tracepoint_cookies": _raw_tracepoint_cookies,
+    "perf_event_links": _asked(features.have_perf_event_link),
+    "cgroup_storage": _asked(
+        lambda: features.have_map_type(bpf_map_type.BPF_MAP_TYPE_CGRP_STORAGE)
+    ),
+    "arena": _asked(lambda: features.have_map_type(bpf_map_type.BPF_MAP_TYPE_ARENA)),
     "new_iterators": _kernel_functions("bpf_iter_attach_cgroup"),
     "libbpf": _shared_library("libbpf.so.1"),
     "readelf": _program_on_path("readelf"),
@@ -315,12 +357,25 @@ PROBES: dict[str, Callable[[], str]] = {
     "go": _program_on_path("go"),
     "profiler-cli": _program_on_path("profiler-cli"),
     "g++": _program_on_path("g++"),
+    "perf_trace": _perf_trace,
+    "two_cpus": _two_cpus,
+    "x86_64": _x86_64,
+    "strace": _program_on_path("strace"),
     "perf": _program_on_path("perf"),
     "bpftrace": _program_on_path("bpftrace"),
     "setpriv": _program_on_path("setpriv"),
     "unshare": _program_on_path("unshare"),
     "xz": _program_on_path("xz"),
 }
+
+KERNEL = (
+    *("struct_ops", "struct_ops_links", "cgroup_order", "cgroup_unix", "lsm_cgroup"),
+    *("sockmap_link", "bpf", "bpffs", "cgroup2", "perf_event", "tracefs", "vmlinux_btf"),
+    *("kernel_variables", "kernel_variable_types", "syscall_programs", "new_iterators"),
+    *("kprobes", "kprobe_multi", "kprobe_session", "uprobe_multi", "uprobe_session"),
+    *("trampolines", "bpf_lsm", "function_cookies", "raw_tracepoint_cookies"),
+)
+"""The needs that say something about a kernel, not about its surroundings."""
 
 
 @cache

@@ -1,134 +1,171 @@
 """Run the live tests on the kernels of the matrix and print one table.
 
-    python -m tests.vm.matrix 6.1 6.12 [--tests tests/kernel tests/commands]
+    python -m tests.vm.matrix host 6.1 6.12 [--tests tests/kernel tests/commands]
 
-Two guests run side by side, one core each. A guest that does not boot is tried once more; a second
-failure ends the run with its console. Exit status 1 when a test failed anywhere.
+`host` is the kernel that runs this; it comes first and alone. The others are guests, two side by
+side, one core each. A guest that does not boot is tried once more; a second failure ends the run
+with its console. Exit status 1 when a test failed anywhere.
+
+What came of a kernel is left in --out/NAME: report.xml (JUnit), features.json (what was probed and
+what the tests used), output, and of a guest its console.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import shlex
+import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
-from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
-from tests.vm.guest import run
-from tests.vm.kernels import SERIES, fetch
-from tests.vm.support import Probed
+from tests.vm import guest, results
+from tests.vm.kernels import SERIES, Kernel, fetch
+from tests.vm.results import Result
+
+HOST = "host"
+SIDE_BY_SIDE = 2
+TIMEOUT_S = 2400
+"""For all tests of one guest; on an idle host they take less than half of it."""
 
 DEFAULT_TESTS = ("tests/kernel", "tests/commands")
 
+SMOKE_TESTS = {
+    "arm64": (
+        "tests/kernel/test_load_object.py",
+        "tests/kernel/test_relocation_oracle.py",
+        "tests/kernel/test_globals_live.py",
+        "tests/kernel/test_attach_live.py",
+        "tests/kernel/test_map_handle.py",
+        "tests/kernel/test_ring_buffer.py",
+    ),
+}
+"""What a guest of another architecture runs: load, relocate, attach, read maps and ring buffers."""
 
-class Result(NamedTuple):
-    """One kernel's run: counts per test file, skips by reason, the output when something failed."""
 
-    release: str
-    seconds: float
-    counts: dict[str, Counter[str]]
-    skips: Counter[str]
-    failed: bool
-    output: str
+def run_host(tests: list[str], out: Path) -> Result:
+    """Run `tests` on this kernel."""
+    start = time.monotonic()
+    out.mkdir(parents=True, exist_ok=True)
+    settings = {"PUREBPF_EXCLUSIVE_HOST": "1", "PUREBPF_FEATURES": str(out / "features.json")}
+    done = subprocess.run(
+        [sys.executable, *_pytest(tests, out)],
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    (out / "output").write_text(done.stdout)
+    seconds = time.monotonic() - start
+    return results.read(out, seconds, failed=done.returncode != 0, output=done.stdout)
 
 
-def run_kernel(series: str, tests: list[str], out: Path) -> Result:
-    """Boot `series` and run `tests` in it.
+def run_guest(kernel: Kernel, series: str, tests: list[str], out: Path) -> Result:
+    """Boot a kernel and run `tests` in it.
 
     Raises:
-        RuntimeError: when the guest died twice; carries the end of its console.
+        RuntimeError: the guest did not boot, twice, or did not live to the end of the tests;
+            carries the end of its output and of its console.
     """
-    kernel = fetch(series)
-    report = out / f"{series}.xml"
-    report.unlink(missing_ok=True)
-    command = (
-        f"export PUREBPF_EXCLUSIVE_HOST=1 PUREBPF_SLOW_HOST=1 PUREBPF_KERNEL={series} "
-        f"PYTHONDONTWRITEBYTECODE=1\n"
-        f"{sys.executable} -m tests.vm.support probe /run/out/{series}.json\n"
-        f"exec {sys.executable} -m pytest -q -p no:cacheprovider -m 'not slow' "
-        f"--junitxml=/run/out/{report.name} {' '.join(tests)}"
-    )
     start = time.monotonic()
-    for _ in range(2):
-        outcome = run(kernel, command, out)
-        if outcome.status is not None and report.exists():
-            break
-    else:
-        tail = outcome.console[-4000:] + outcome.output[-4000:]
-        raise RuntimeError(f"{series}: the guest died twice:\n{tail}")
-    counts, skips = read_report(report)
-    record(out / f"{series}.json", counts, skips)
-    failed = outcome.status != 0
-    return Result(kernel.release, time.monotonic() - start, counts, skips, failed, outcome.output)
+    (out / "report.xml").unlink(missing_ok=True)
+    command = _command(kernel, series, tests)
+    outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
+    if not outcome.began:
+        print(f"{series}: the guest did not boot and is tried once more", file=sys.stderr)
+        outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
+    if outcome.status is None or not (out / "report.xml").exists():
+        how = "died" if outcome.began else "did not boot, twice"
+        raise RuntimeError(
+            f"{series}: the guest {how}. The end of its output:\n{outcome.output[-4000:]}\n"
+            f"The end of its console:\n{outcome.console[-6000:]}"
+        )
+    seconds = time.monotonic() - start
+    return results.read(out, seconds, failed=outcome.status != 0, output=outcome.output)
 
 
-def record(path: Path, counts: dict[str, Counter[str]], skips: Counter[str]) -> None:
-    """Add the test counts to what the guest said of its features."""
-    probed = Probed(**json.loads(path.read_text()))
-    total = sum(counts.values(), Counter[str]())
-    path.write_text(json.dumps(probed._replace(tests=total, skips=skips)._asdict()))
+def _pytest(tests: list[str], out: Path) -> list[str]:
+    options = ("-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300")
+    return ["-m", "pytest", *options, f"--junitxml={out}/report.xml", *tests]
 
 
-def read_report(path: Path) -> tuple[dict[str, Counter[str]], Counter[str]]:
-    """Counts per test file and skips by reason, from a JUnit file."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    skips: Counter[str] = Counter()
-    for case in ET.parse(path).iter("testcase"):  # noqa: S314 - pytest wrote it
-        name = case.get("classname", "").removeprefix("tests.")
-        skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            counts[name]["failed"] += 1
-        elif skipped is not None:
-            counts[name]["skipped"] += 1
-            skips[skipped.get("message", "").removeprefix("Skipped: ")] += 1
-        else:
-            counts[name]["passed"] += 1
-    return dict(counts), skips
+def _command(kernel: Kernel, series: str, tests: list[str]) -> str:
+    settings = {
+        "PUREBPF_EXCLUSIVE_HOST": "1",
+        "PUREBPF_SLOW_HOST": "1",
+        "PUREBPF_KERNEL": series,
+        "PUREBPF_FEATURES": "/run/out/features.json",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    python = sys.executable
+    if kernel.root is not None:
+        # Python is not the host's; its packages are, but for those with machine code in them
+        python = "python3.11"
+        settings["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # hypothesis
+        settings["PYTHONPATH"] = os.pathsep.join((str(Path.cwd()), *_packages()))
+        tests = tests or list(SMOKE_TESTS[kernel.architecture])
+    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
+    arguments = _pytest(tests or list(DEFAULT_TESTS), Path("/run/out"))
+    return f"export {exports}\nexec {shlex.join([python, *arguments])}"
 
 
-def table(results: dict[str, Result]) -> str:
-    """Test file by kernel: passed, failed and skipped."""
-    files = sorted({name for result in results.values() for name in result.counts})
-    width = max(map(len, files), default=10)
-    lines = [" ".join([" " * width, *(f"{result.release:>28}" for result in results.values())])]
-    for name in files:
-        cells = []
-        for result in results.values():
-            count = result.counts.get(name, Counter())
-            text = ", ".join(f"{number} {what}" for what, number in sorted(count.items()))
-            cells.append(f"{text or '-':>28}")
-        lines.append(" ".join([f"{name:<{width}}", *cells]))
-    for series, result in results.items():
-        total = sum(result.counts.values(), Counter[str]())
-        summary = ", ".join(f"{number} {what}" for what, number in sorted(total.items()))
-        lines.append(f"{series} ({result.release}): {summary}, in {result.seconds:.0f} s")
-        lines += [f"  {number:4d} skipped: {why}" for why, number in result.skips.most_common()]
-    return "\n".join(lines)
+def _packages() -> list[str]:
+    return [path for path in sys.path if path.endswith("site-packages")]
 
 
 def main() -> int:
     """Run and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("kernels", nargs="*", default=["6.1", "6.12"])
-    parser.add_argument("--tests", nargs="+", default=list(DEFAULT_TESTS))
+    parser.add_argument("--tests", nargs="+", default=[])
     parser.add_argument("--out", type=Path, default=Path("build/vm"))
     options = parser.parse_args()
-    kernels = list(SERIES) if options.kernels == ["all"] else options.kernels
-    if unknown := [name for name in kernels if name not in SERIES]:
-        parser.error(f"no such kernel: {', '.join(unknown)}; there are {', '.join(SERIES)}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(2) as pool:
-        runs = pool.map(lambda name: run_kernel(name, options.tests, options.out), kernels)
-        results = dict(zip(kernels, runs, strict=True))
-    for series, result in results.items():
+    names = [HOST, *SERIES] if options.kernels == ["all"] else options.kernels
+    if unknown := [name for name in names if name not in (HOST, *SERIES)]:
+        parser.error(
+            f"no such kernel: {', '.join(unknown)}; there are {', '.join((HOST, *SERIES))}"
+        )
+    try:
+        found = _run(names, options.tests, options.out)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for name, result in found.items():
         if result.failed:
-            print(f"== {series}\n{result.output}")
-    print(table(results))
-    return 1 if any(result.failed for result in results.values()) else 0
+            print(f"== {name}\n{result.output}")
+    print(results.table(found))
+    return 1 if any(result.failed for result in found.values()) else 0
+
+
+def compile_all(tests: list[str]) -> None:
+    """Leave bytecode beside every module: a guest cannot, and would compile at each start."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    for arguments in (
+        ["-m", "compileall", "-q", "purebpf", "tests"],
+        # pytest rewrites its test files and caches that under another name
+        ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *tests],
+    ):
+        subprocess.run(
+            [sys.executable, *arguments], env=environment, stdout=subprocess.DEVNULL, check=False
+        )
+
+
+def _run(names: list[str], tests: list[str], out: Path) -> dict[str, Result]:
+    kernels = {name: fetch(name) for name in names if name != HOST}
+    if kernels:
+        compile_all(tests or list(DEFAULT_TESTS))
+    found = {}
+    if HOST in names:
+        found[HOST] = run_host(tests or list(DEFAULT_TESTS), out / HOST)
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        runs = {
+            name: pool.submit(run_guest, kernel, name, tests, out / name)
+            for name, kernel in kernels.items()
+        }
+        return found | {name: running.result() for name, running in runs.items()}
 
 
 if __name__ == "__main__":

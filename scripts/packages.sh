@@ -1,0 +1,53 @@
+# Sourced by the other scripts: packages LIST reads lines "program package" or "/a/file package"
+# and installs what is missing, where apt-get can.
+
+packages() {
+    wanted=""
+    while read -r needed package; do
+        case $needed in
+        /*) [ -e "$needed" ] || wanted="$wanted $package" ;;
+        *) command -v "$needed" >/dev/null || wanted="$wanted $package" ;;
+        esac
+    done
+    [ -z "$wanted" ] && return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        echo "not installed, and apt-get is not to be had:$wanted" >&2
+        return 1
+    fi
+    apt-get update -qq
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $wanted >/dev/null && return 0
+    echo "apt-get could not install:$wanted" >&2
+    return 1
+}
+
+# the programs that tests compare with, and what they compile with
+packages_for_tests() {
+    packages <<LIST
+clang-19 clang-19
+llvm-strip-19 llvm-19
+bpftool bpftool
+readelf binutils
+gcc gcc
+go golang-go
+g++ g++
+xz xz-utils
+perf linux-perf
+make make
+strace strace
+unshare util-linux
+/usr/include/bpf/bpf_helpers.h libbpf-dev
+/usr/include/linux/bpf.h linux-libc-dev
+LIST
+}
+
+# what boots other kernels
+packages_for_guests() {
+    packages <<LIST
+qemu-system-x86_64 qemu-system-x86
+/bin/busybox busybox-static
+zstd zstd
+lz4 lz4
+dpkg-deb dpkg
+LIST
+}

@@ -1,0 +1,125 @@
+"""What came of a kernel's run: read from the files that it left, and shown side by side."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["File", "Result", "missing", "read", "table"]
+
+
+class File(NamedTuple):
+    """One test file on one kernel: how many passed, failed and were skipped, and why those."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    reasons: frozenset[str] = frozenset()
+    seconds: float = 0.0
+
+
+class Result(NamedTuple):
+    """One kernel's run.
+
+    Attributes:
+        release: what uname(2) said.
+        features: whether the kernel has each, as probed.
+        used: those that a test made use of.
+        files: by test file, without "tests/" and ".py".
+        skips: how many tests each reason kept from running.
+    """
+
+    release: str
+    seconds: float
+    features: dict[str, bool]
+    used: frozenset[str]
+    files: dict[str, File]
+    skips: Counter[str]
+    failed: bool
+    output: str
+
+    @property
+    def total(self) -> File:
+        """All files together."""
+        return File(*(sum(each[i] for each in self.files.values()) for i in range(3)))
+
+
+def read(folder: Path, seconds: float = 0, *, failed: bool = False, output: str = "") -> Result:
+    """What `report.xml` and `features.json` in `folder` say."""
+    asked = json.loads((folder / "features.json").read_text())
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    reasons: dict[str, set[str]] = defaultdict(set)
+    times: Counter[str] = Counter()
+    skips: Counter[str] = Counter()
+    for case in ET.parse(folder / "report.xml").iter("testcase"):  # noqa: S314 - pytest wrote it
+        name = case.get("classname", "").removeprefix("tests.").replace(".", "/")
+        times[name] += float(case.get("time", 0))
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            counts[name]["failed"] += 1
+        elif skipped is not None:
+            counts[name]["skipped"] += 1
+            why = skipped.get("message", "").removeprefix("Skipped: ")
+            reasons[name].add(missing(why))
+            skips[why] += 1
+        else:
+            counts[name]["passed"] += 1
+    files = {
+        name: File(
+            count["passed"],
+            count["failed"],
+            count["skipped"],
+            frozenset(reasons[name]),
+            times[name],
+        )
+        for name, count in sorted(counts.items())
+    }
+    release, features, used = asked["release"], asked["features"], frozenset(asked["used"])
+    return Result(release, seconds, features, used, files, skips, failed, output)
+
+
+def missing(reason: str) -> str:
+    """The feature that a skip was for: `kprobes` of "needs kprobes: no /sys/..."."""
+    need, _, _ = reason.removeprefix("needs ").partition(":")
+    return need if reason.startswith("needs ") else reason
+
+
+def cell(file: File | None) -> str:
+    """`"12 passed, 1 skipped (kprobes)"`."""
+    if file is None:
+        return "-"
+    told = [
+        f"{count} {what}"
+        for count, what in ((file.failed, "FAILED"), (file.passed, "passed"))
+        if count
+    ]
+    if file.skipped:
+        told.append(f"{file.skipped} skipped ({', '.join(sorted(file.reasons))})")
+    return ", ".join(told)
+
+
+def table(results: dict[str, Result]) -> str:
+    """Test file by kernel; then for each kernel the sum, its slowest files, and the skips."""
+    names = sorted({name for result in results.values() for name in result.files})
+    rows = [["", *(f"{name} ({result.release})" for name, result in results.items())]]
+    rows += [
+        [name, *(cell(result.files.get(name)) for result in results.values())] for name in names
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    for name, result in results.items():
+        passed, failed, skipped, *_ = result.total
+        lines.append(
+            f"{name}: {passed} passed, {failed} failed, {skipped} skipped in {result.seconds:.0f} s"
+        )
+        slowest = sorted(result.files.items(), key=lambda item: -item[1].seconds)[:5]
+        told = ", ".join(f"{file} {found.seconds:.0f} s" for file, found in slowest)
+        lines.append(f"  slowest: {told}")
+        lines += [f"  {count:4d} skipped: {why}" for why, count in result.skips.most_common()]
+    return "\n".join(lines)
