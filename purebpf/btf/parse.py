@@ -267,6 +267,20 @@ class Btf:
             raise FormatError(self.source, f"type {type_id}", "takes 4 GiB or more")
         return size
 
+    def dump_c(self, *types: int | str) -> str:
+        """The C of some types and of all that they need, in an order that compiles.
+
+        Args:
+            types: ids, or names: "struct file", "u64". Without any, every type.
+
+        Raises:
+            KeyError: there is no such type.
+            FormatError: as `type`; types that are not C's.
+        """
+        from purebpf.btf.dump import dump_c  # reading BTF need not pay for it
+
+        return dump_c(self, types)
+
     # By name
 
     def find(self, name: str, *kinds: Kind) -> tuple[int, ...]:

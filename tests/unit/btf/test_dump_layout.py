@@ -1,0 +1,139 @@
+"""Dumped C, compiled by clang, has the layout it was dumped from; bpftool's has it too."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import defaultdict
+from io import BytesIO
+from pathlib import Path
+from random import Random
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from purebpf.btf import types
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import Kind
+
+pytestmark = pytest.mark.needs("clang")
+VMLINUX = Path("/sys/kernel/btf/vmlinux")
+
+
+def compiled(source: str) -> Btf:
+    """The BTF that clang makes of C."""
+    command = ["clang-19", "-target", "bpf", "-g", "-O0", "-c", "-x", "c", "-", "-o", "/dev/stdout"]
+    done = subprocess.run(command, input=source.encode(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    section = ELFFile(BytesIO(done.stdout)).get_section_by_name(".BTF")
+    return Btf(section.data())
+
+
+def anchored(header: str, btf: Btf) -> str:
+    """`header` with a variable of each struct and union, so that clang describes all of them."""
+    found = re.findall(r"^((?:struct|union) \w+) \{", header, re.MULTILINE)
+    assert len(found) <= len(btf)
+    return header + "".join(f"{line} *anchor_{at};\n" for at, line in enumerate(found))
+
+
+def layouts(btf: Btf) -> dict[str, list[object]]:
+    """Size and members of every named struct and union, by name without its number."""
+    found = defaultdict(set)
+    for type_id in range(1, len(btf)):
+        if btf.kind(type_id) in (Kind.STRUCT, Kind.UNION) and (name := btf.name(type_id)):
+            plain = name.split("___")[0]
+            found[plain].add((btf.sizeof(type_id), tuple(fields(btf, type_id, 0))))
+    return found
+
+
+def fields(btf: Btf, type_id: int, base: int):
+    """(name, first bit, bits) of each member, those of anonymous ones included."""
+    found = btf.type(btf.resolve(type_id))
+    for member in found.members:
+        resolved = btf.resolve(member.type_id)
+        inner = btf.type(resolved)
+        offset = base + member.bit_offset
+        if member.name:
+            yield member.name, offset, member.bit_size or 8 * btf.sizeof(resolved)
+        elif isinstance(inner, (types.Struct, types.Union)):
+            yield from fields(btf, resolved, offset)
+
+
+def compare(original: Btf, header: str) -> int:
+    mine, theirs = layouts(original), layouts(compiled(anchored(header, original)))
+    assert mine.keys() == theirs.keys()
+    different = [name for name in mine if mine[name] != theirs[name]]
+    assert not different, (different[:3], [(mine[n], theirs[n]) for n in different[:1]])
+    return len(mine)
+
+
+@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.slow
+def test_this_kernels_types():
+    btf = Btf(VMLINUX.read_bytes(), source="vmlinux")
+    assert compare(btf, btf.dump_c()) > 5000
+
+
+@pytest.mark.needs("vmlinux_btf", "bpftool")
+@pytest.mark.slow
+def test_bpftool_writes_the_same():
+    """Apart from padding, forward declarations and the mode of small enums, to the letter."""
+    btf = Btf(VMLINUX.read_bytes(), source="vmlinux")
+    command = ["bpftool", "btf", "dump", "file", str(VMLINUX), "format", "c"]
+    theirs = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert compare(btf, theirs) > 5000
+    ours, theirs = definitions(btf.dump_c()), definitions(theirs)
+    different = {name for name in theirs if theirs[name] != ours.get(name)}
+    assert len(different) < len(theirs) / 100
+
+
+def definitions(header: str) -> dict[str, str]:
+    """Bodies by their first line, for names that one type has."""
+    found = {}
+    for block in header.split(";\n\n"):
+        first = block.partition("\n")[0]
+        if first.endswith(" {") and "___" not in first:
+            found[first] = block
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_structs(seed):
+    source = random_structs(Random(seed), 120)
+    original = compiled(source)
+    assert compare(original, original.dump_c()) >= 120
+
+
+SCALARS = ("char", "short", "int", "long", "_Bool", "enum e", "void *", "__int128", "double")
+WIDTHS = {"char": 8, "short": 16, "int": 32, "long": 64, "_Bool": 1, "enum e": 32}
+
+
+def random_structs(random: Random, count: int) -> str:
+    """Structs and unions, packed, aligned, with bit fields, arrays and each other."""
+    lines = ["enum e { A, B = 70000 };"]
+    for number in range(count):
+        keyword = random.choice(("struct", "struct", "struct", "union"))
+        members = [member(random, number, at) for at in range(random.randint(1, 7))]
+        attribute = random.choice(("", "", "packed", "aligned(32)", "packed, aligned(2)"))
+        suffix = f" __attribute__(({attribute}))" if attribute else ""
+        lines.append(f"{keyword} s{number} {{ {' '.join(members)} }}{suffix};")
+        lines.append(f"{keyword} s{number} *anchor{number};")
+        lines.append(f"typedef {keyword} s{number} t{number};")
+    return "\n".join(lines)
+
+
+def member(random: Random, number: int, at: int, depth: int = 0) -> str:
+    choice = random.random()
+    name = f"m{depth}_{at}_{random.randrange(1 << 30)}"
+    if choice < 0.35:
+        kind = random.choice(list(WIDTHS))
+        return f"{kind} {name} : {random.randint(1, WIDTHS[kind])};"
+    if choice < 0.5 and number:
+        return f"t{random.randrange(number)} {name};"
+    if choice < 0.6 and depth < 2:
+        keyword = random.choice(("struct", "union"))
+        inside = " ".join(member(random, number, i, depth + 1) for i in range(3))
+        return f"{keyword} {{ {inside} }}{random.choice(('', f' {name}'))};"
+    if choice < 0.7:
+        return f"{random.choice(SCALARS)} {name}[{random.randint(1, 5)}];"
+    return f"{random.choice(SCALARS)} {name};"
