@@ -4,14 +4,13 @@
 // A call opens in the state of its task and closes in statistics that have one writer each: the
 // programs run with preemption off, or are kept from nesting, so a row that names its CPU (or its
 // thread) is written by nobody else. See docs/design/0003-summary-statistics.md.
-#include "purebpf.h"
+#include "histogram.h"
 #include <bpf/bpf_core_read.h>
 
 typedef __u16 u16;
 
 #define SLOTS 512	 // numbers of each ABI that have a place in `totals`
 #define EPOCHS 2	 // one is written while the other one is read
-#define BUCKETS 192	 // four to each power of two, up to 2^49 ns
 #define MAX_CPUS 4096	 // that -C can name
 #define CALL_BITS 576	 // numbers of each ABI that --syscall can name
 #define X32_BIT (1U << 30)
@@ -583,34 +582,6 @@ static __always_inline void add(struct statistics *row, u64 elapsed_ns, bool fai
 	add_square(row, elapsed_ns);
 }
 
-// 0 to 3 have a bucket each; above, the two bits behind the first one choose among four.
-static __always_inline u32 bucket_of(u64 ns)
-{
-	u64 rest = ns;
-	u32 exponent = 0, bucket;
-
-	if (ns < 4)
-		return ns;
-#pragma clang loop unroll(full)
-	for (u32 step = 32; step; step /= 2) {
-		if (rest >> step) {
-			rest >>= step;
-			exponent += step;
-		}
-	}
-	bucket = (exponent - 1) * 4 + (ns >> (exponent - 2) & 3);
-	return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-static __always_inline void add_to_histogram(struct histogram *histogram, u64 elapsed_ns)
-{
-	u32 bucket = bucket_of(elapsed_ns);
-
-	OPAQUE(bucket);
-	if (bucket < BUCKETS)
-		histogram->buckets[bucket]++;
-}
-
 static __noinline void count_error(struct row_key *row, u32 errno_value)
 {
 	struct error_key key = {.row = *row, .errno_value = errno_value};
@@ -631,7 +602,7 @@ static __noinline void count_in_histogram(struct row_key *row, u64 elapsed_ns)
 		found = bpf_map_lookup_elem(&histograms, row);
 	}
 	if (found)
-		add_to_histogram(found, elapsed_ns);
+		add_to_buckets(found->buckets, elapsed_ns);
 	else
 		COUNT(histograms_full);
 }
@@ -666,7 +637,7 @@ static __always_inline void count_in_totals(u32 slot, u64 elapsed_ns, u32 errno_
 		return;
 	histogram = bpf_map_lookup_elem(&total_histograms, &slot);
 	if (histogram)
-		add_to_histogram(histogram, elapsed_ns);
+		add_to_buckets(histogram->buckets, elapsed_ns);
 }
 
 // The row that a call counts in, for the tables that are keyed by it.

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 from purebpf import objects
 from purebpf.abi import syscalls
-from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
-from purebpf.kernel import features
 from purebpf.kernel.link import Link
 from purebpf.kernel.object import Object, load
 from purebpf.kernel.preemption import syscall_programs_are_preempted
+from purebpf.kernel.sched import has_helper, without_task_storage
 from purebpf.spec import ObjectSpec
 from purebpf.summary import compat
 from purebpf.syscall import tracefs
@@ -37,9 +36,6 @@ HOOKS = {
     "tracepoint": (*_FOLLOWERS, "tp_sys_enter", "tp_sys_exit"),
 }
 """The programs of each way to attach, in the order of attaching: the best way first."""
-
-_TASKS = 65536
-"""Tasks that can have a state on kernels without task storage (before Linux 5.12)."""
 
 _HOST = (errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Refusals that have nothing to do with the way to attach."""
@@ -101,41 +97,28 @@ def _ways() -> tuple[str, ...]:
 def _load(way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], why: str) -> Loaded:
     machine = syscalls.machine(os.uname().machine)
     offset = compat.word_offset()
-    spec = _spec(way).set(**settings, **_machine_settings(machine), compat_offset=offset)
+    is_typed = offset != compat.UNKNOWN
+    spec = _spec(way, is_typed=is_typed)
+    spec = spec.set(**settings, **_machine_settings(machine), compat_offset=offset)
     loaded = load(spec.resize(**sizes))
     links: list[Link] = []
     try:
         links += (loaded.programs[name].attach() for name in HOOKS[way])
     except PurebpfError:
-        Loaded(loaded, tuple(links), way, why, offset != compat.UNKNOWN).close()
+        Loaded(loaded, tuple(links), way, why, is_typed).close()
         raise
-    return Loaded(loaded, tuple(links), way, why, offset != compat.UNKNOWN)
+    return Loaded(loaded, tuple(links), way, why, is_typed)
 
 
-def _spec(way: str) -> ObjectSpec:
-    spec = objects.spec("summary")
+def _spec(way: str, *, is_typed: bool) -> ObjectSpec:
+    programs = (*HOOKS[way], ITERATOR) if is_typed else HOOKS[way]
+    spec = objects.spec("summary").only(*programs)
+    spec = spec.set(task_pt_regs=has_helper(bpf_func_id.BPF_FUNC_task_pt_regs))
     if way != "tp_btf":
-        offset = _fork_child_offset()
-        return _without_storage(spec.only(*HOOKS[way])).set(fork_child_offset=offset)
-    spec = spec.only(*HOOKS[way], ITERATOR)
-    spec = spec.set(task_pt_regs=_has(bpf_func_id.BPF_FUNC_task_pt_regs))
-    if not _has(bpf_func_id.BPF_FUNC_task_storage_get):
-        spec = _without_storage(spec)
+        return without_task_storage(spec).set(fork_child_offset=_fork_child_offset())
+    if not has_helper(bpf_func_id.BPF_FUNC_task_storage_get):
+        return without_task_storage(spec)
     return spec
-
-
-def _has(helper: int) -> bool:
-    raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
-    return bool(features.have_helper(raw, helper))
-
-
-def _without_storage(spec: ObjectSpec) -> ObjectSpec:
-    """A hash in its stead. What refers to the storage is dead code then, but wants a map."""
-    unused = spec.maps["tasks"]._replace(
-        type=bpf_map_type.BPF_MAP_TYPE_HASH, flags=0, max_entries=1
-    )
-    changed = spec._replace(maps={**spec.maps, "tasks": unused})
-    return changed.set(task_storage=False).resize(tasks_by_address=_TASKS)
 
 
 def _fork_child_offset() -> int:

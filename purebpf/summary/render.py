@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from purebpf.report import histogram
 from purebpf.summary.calls import errno_name
 from purebpf.summary.options import Options
-from purebpf.summary.statistics import Statistics, octaves
 from purebpf.summary.table import Group, Label, OpenCall, Row, Table, arranged
 
 __all__ = ["csv_header", "render"]
@@ -21,7 +21,6 @@ _PERCENTILES = (50, 95, 99)
 _ROW = (
     "   {name:<15} {calls:8d} {errors:6d} {total:9.3f} {min:9.3f} {avg:9.3f} {max:9.3f} {std:9.2f}%"
 )
-_STARS = 40
 _CSV = (
     *("interval", "mode", "id", "name", "syscall", "nr", "abi", "calls", "errors", "total_ns"),
     *("min_ns", "avg_ns", "max_ns", "stddev_pct", "p50_ns", "p95_ns", "p99_ns", "errno"),
@@ -98,20 +97,9 @@ def _row(row: Row, options: Options) -> Iterator[str]:
         for number, count in found.errnos.most_common():
             yield f"\t\t\t\t{errno_name(number)}: {count}\n"
     if options.histogram:
-        yield from _histogram(found)
-
-
-def _histogram(found: Statistics) -> Iterator[str]:
-    """Powers of two, as bcc prints them."""
-    rows = octaves(found.buckets)
-    if not rows:
-        return
-    most = max(calls for *_, calls in rows)
-    yield f"\n     {'nsecs':<24}: {'count':<8} distribution\n"
-    for low, high, calls in rows:
-        stars = "*" * (_STARS * calls // most)
-        yield f"     {low:>10} -> {high:<10}: {calls:<8} |{stars:<{_STARS}}|\n"
-    yield "\n"
+        yield "\n"
+        yield from histogram.lines(found.buckets, "nsecs")
+        yield "\n"
 
 
 def _open_calls(calls: Iterable[OpenCall]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import statistics
+from purebpf.kernel.sched import bit_words
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
 from purebpf.summary.inflight import Open, open_calls
@@ -122,9 +123,9 @@ class Summary:
             "has_uid": options.uid is not None,
             "uid": options.uid or 0,
             "has_cpus": bool(options.cpus),
-            "cpus": _bits(options.cpus, 64),
+            "cpus": bit_words(options.cpus, 64),
             "has_calls": bool(options.calls),
-            "calls": [_bits(numbers, 9) for numbers in slots(options.calls)],
+            "calls": [bit_words(numbers, 9) for numbers in slots(options.calls)],
             "own_tgid": os.getpid(),
             "command_tgid": self._command_pid,
             "pid_namespace_dev": namespace.dev,
@@ -281,12 +282,3 @@ def _settle() -> None:
     """Wait until no program writes to the epoch that was just left."""
     if not wait_for_all_cpus():
         time.sleep(_SETTLE_S)
-
-
-def _bits(numbers: tuple[int, ...] | list[int], words: int) -> list[int]:
-    """A bit map of 64-bit words."""
-    found = [0] * words
-    for number in numbers:
-        if number < 64 * words:
-            found[number // 64] |= 1 << number % 64
-    return found

@@ -6,10 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-__all__ = ["BUCKETS", "Statistics", "bucket_bounds", "octaves"]
+from purebpf.report.histogram import BUCKETS, percentile
 
-BUCKETS = 192
-"""As in bpf_src/summary.bpf.c: one for each of 0 to 3 ns, then four to each power of two."""
+__all__ = ["Statistics"]
 
 
 class Statistics:
@@ -20,7 +19,7 @@ class Statistics:
         errors: how many of them failed.
         total_ns, min_ns, max_ns: of their durations.
         squares: the sum of the squared durations.
-        buckets: calls by duration (`bucket_bounds`); empty unless they were asked for.
+        buckets: calls by duration (`purebpf.report.histogram`); empty unless they were asked for.
     """
 
     __slots__ = ("_errnos", "buckets", "calls", "errors", "max_ns", "min_ns", "squares", "total_ns")
@@ -105,39 +104,6 @@ class Statistics:
     def percentile_ns(self, percent: float) -> int | None:
         """The duration that `percent` of the calls do not exceed; None without a histogram.
 
-        The bucket is exact, the place in it is interpolated: at most a quarter too high or a
-        fifth too low.
+        At most a quarter too high or a fifth too low.
         """
-        counted = sum(self.buckets)
-        if not counted:
-            return None
-        rank = max(1, math.ceil(counted * percent / 100))
-        below = 0
-        for bucket, count in enumerate(self.buckets):
-            if below + count >= rank:
-                low, high = bucket_bounds(bucket)
-                low, high = max(low, self.min_ns), min(high, self.max_ns + 1)
-                return low + (high - low) * (rank - below) // (count + 1)
-            below += count
-        raise AssertionError("the buckets add up to fewer calls than they add up to")
-
-
-def bucket_bounds(bucket: int) -> tuple[int, int]:
-    """The least duration that a bucket holds, and the least that is too long for it."""
-    if bucket < 4:
-        return bucket, bucket + 1
-    octave, quarter = divmod(bucket, 4)
-    return 4 + quarter << octave - 1, 5 + quarter << octave - 1
-
-
-def octaves(buckets: Sequence[int]) -> list[tuple[int, int, int]]:
-    """A histogram by powers of two: (least, most, calls), from the first to the last with calls."""
-    found: list[tuple[int, int, int]] = [
-        (0, 1, sum(buckets[0:2])),
-        (2, 3, sum(buckets[2:4])),
-    ]
-    for at in range(4, len(buckets), 4):
-        low, _ = bucket_bounds(at)
-        found.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
-    used = [index for index, (_, _, calls) in enumerate(found) if calls]
-    return found[used[0] : used[-1] + 1] if used else []
+        return percentile(self.buckets, percent, self.min_ns, self.max_ns)

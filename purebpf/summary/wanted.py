@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from purebpf.abi.syscalls import X32_BIT
+from purebpf.kernel import cgroups
 from purebpf.summary.calls import slots
 from purebpf.summary.inflight import UNDECIDED, WANTED, Open
-from purebpf.summary.labels import cgroup_root
 from purebpf.summary.options import Options
 from purebpf.syscall import proc
 
@@ -24,7 +24,7 @@ class Wanted:
         self._options = options
         self._follows_command = command_pid != 0
         self._slots = [frozenset(numbers) for numbers in slots(options.calls)]
-        self._root = cgroup_root() if options.cgroup is not None else None
+        self._root = cgroups.root() if options.cgroup is not None else None
 
     def __call__(self, call: Open) -> bool:
         """Whether it is asked for."""

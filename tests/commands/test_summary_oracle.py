@@ -17,13 +17,13 @@ import pytest
 
 import purebpf
 from purebpf.abi import syscalls
-from purebpf.kernel.preemption import syscall_programs_are_preempted
 from purebpf.summary import Options, Summary
 from purebpf.summary.statistics import Statistics
 from tests.commands.conftest import Workloads
-from tests.commands.test_summary import only, rows, waiting
+from tests.commands.test_summary import only, rows
+from tests.commands.waiting import waiting
 
-pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc")
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "exact_raw_tracepoints")
 
 STREAM = Path(__file__).parents[1] / "data" / "stream_calls.bpf.o"
 
@@ -94,8 +94,6 @@ def traced(workloads: Workloads, name: str, *arguments: object) -> tuple[Statist
 def test_every_number_is_between_those_of_a_trace(
     workloads: Workloads, name: str, arguments: tuple[object, ...]
 ) -> None:
-    if syscall_programs_are_preempted():
-        pytest.skip("this kernel preempts the programs that would trace")
     row, bounds = traced(workloads, name, *arguments)
     least = [each.least_ns for each in bounds]
     most = [each.most_ns for each in bounds]

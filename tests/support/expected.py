@@ -21,7 +21,7 @@ _INSTALLED = frozenset(
 
 _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
 
-_CI = frozenset({"new_iterators", "syscall_programs"})
+_CI = frozenset({"exact_raw_tracepoints", "new_iterators", "syscall_programs"})
 """What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
 
 _SINCE = {
@@ -52,6 +52,9 @@ _SINCE = {
     "7.2": frozenset({"uprobe_session"}),
 }
 """Needs that this series is the first of the matrix to meet, as Debian configures it."""
+
+_UNTIL = {"6.12": frozenset({"exact_raw_tracepoints"})}
+"""Needs that this series is the last to meet."""
 
 _ARM64 = "6.12-arm64"
 
@@ -114,4 +117,5 @@ def needs_of(series: str) -> frozenset[str]:
     if series not in _SINCE:
         raise KeyError(series)
     since = (_SINCE[name] for name in names[: names.index(series) + 1])
-    return _EVERYWHERE.union(_GUEST, _INSTALLED, *since)
+    until = (found for last, found in _UNTIL.items() if names.index(series) <= names.index(last))
+    return _EVERYWHERE.union(_GUEST, _INSTALLED, *since, *until)

@@ -118,6 +118,14 @@ def _modules() -> str:
     return _kernel_functions("register_btf_kfunc_id_set", "btf_try_get_module")()
 
 
+def _exact_raw_tracepoints() -> str:
+    from purebpf.kernel.preemption import syscall_programs_are_preempted
+
+    if syscall_programs_are_preempted():
+        return "this kernel preempts programs at raw tracepoints of system calls, and skips others"
+    return ""
+
+
 def _kprobes() -> str:
     path = "/sys/bus/event_source/devices/kprobe"
     return "" if os.path.isdir(path) else f"no {path} (no CONFIG_KPROBE_EVENTS)"
@@ -327,6 +335,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "libbpf-tools": _libbpf_tools,
     "lsm_cgroup": _lsm_cgroup,
     "modules": _modules,
+    "exact_raw_tracepoints": _exact_raw_tracepoints,
     "kprobes": _kprobes,
     "kernel_variable_types": _kernel_variable_types,
     "sockmap_link": _in_btf("BPF_LINK_TYPE_SOCKMAP"),

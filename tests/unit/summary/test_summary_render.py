@@ -9,11 +9,12 @@ import json
 import pytest
 
 from purebpf.report import Loss
+from purebpf.report.histogram import BUCKETS
 from purebpf.summary.calls import Call
 from purebpf.summary.loss import is_incomplete, losses, paragraphs
 from purebpf.summary.options import Options
 from purebpf.summary.render import csv_header, render
-from purebpf.summary.statistics import BUCKETS, Statistics
+from purebpf.summary.statistics import Statistics
 from purebpf.summary.table import Cost, Group, Label, OpenCall, Row, Table, arranged
 
 READ = Call("x86_64", 0, "read")
@@ -121,10 +122,10 @@ def test_a_histogram_stands_below_its_row() -> None:
     assert found.endswith(
         wide
         + """
-     nsecs                   : count    distribution
-         524288 -> 1048575   : 1        |****************************************|
-        1048576 -> 2097151   : 1        |****************************************|
-        2097152 -> 4194303   : 1        |****************************************|
+     nsecs               : count     distribution
+    524288 -> 1048575    : 1        |****************************************|
+   1048576 -> 2097151    : 1        |****************************************|
+   2097152 -> 4194303    : 1        |****************************************|
 
 
 """

@@ -5,19 +5,11 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from itertools import pairwise
 
 import pytest
 
-from purebpf.summary.statistics import BUCKETS, Statistics, bucket_bounds, octaves
-
-
-def bucket_of(ns: int) -> int:
-    """As bpf_src/summary.bpf.c computes it."""
-    if ns < 4:
-        return ns
-    exponent = ns.bit_length() - 1
-    return min((exponent - 1) * 4 + (ns >> (exponent - 2) & 3), BUCKETS - 1)
+from purebpf.summary.statistics import Statistics
+from tests.support.histograms import filled
 
 
 def counted(*writers: list[int]) -> Statistics:
@@ -32,10 +24,7 @@ def counted(*writers: list[int]) -> Statistics:
                 max_ns=max(durations),
                 squares=sum(each * each for each in durations),
             )
-            buckets = [0] * BUCKETS
-            for each in durations:
-                buckets[bucket_of(each)] += 1
-            found.add_buckets(buckets)
+            found.add_buckets(filled(durations))
     return found
 
 
@@ -84,19 +73,6 @@ def test_zero_is_a_minimum() -> None:
     assert counted([5], [0, 9]).min_ns == 0
 
 
-def test_every_duration_is_within_its_bucket() -> None:
-    for ns in [*range(4096), *(2**bit + off for bit in range(12, 49) for off in (-1, 0, 1))]:
-        low, high = bucket_bounds(bucket_of(ns))
-        assert low <= ns < high
-    assert bucket_bounds(BUCKETS - 1)[1] == 1 << 49
-
-
-def test_buckets_leave_no_gap() -> None:
-    bounds = [bucket_bounds(bucket) for bucket in range(BUCKETS)]
-    assert bounds[0][0] == 0
-    assert all(left[1] == right[0] for left, right in pairwise(bounds))
-
-
 @pytest.mark.parametrize("percent", [1, 50, 95, 99, 100])
 def test_percentiles_are_within_a_quarter(percent: int) -> None:
     generator = random.Random(percent)
@@ -121,10 +97,3 @@ def test_percentiles_of_equal_calls_are_that_duration() -> None:
 
 def test_no_histogram_no_percentile() -> None:
     assert Statistics().percentile_ns(50) is None
-
-
-def test_octaves_begin_and_end_with_calls() -> None:
-    found = octaves(counted([2, 3, 3, 20, 31]).buckets)
-    assert found == [(2, 3, 3), (4, 7, 0), (8, 15, 0), (16, 31, 2)]
-    assert octaves([0] * BUCKETS) == []
-    assert octaves(counted([0, 1]).buckets) == [(0, 1, 2)]

@@ -1,0 +1,264 @@
+"""What runqlat and cpudist share: they measure different spans and print them alike."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.cli import command, parser
+from purebpf.cli.arguments import positive_int, seconds
+from purebpf.cli.output import Output
+
+if TYPE_CHECKING:
+    from purebpf.cli.child import Child
+    from purebpf.cli.stop import Stop
+    from purebpf.kernel.spans import Spans
+    from purebpf.report import Loss
+    from purebpf.report.distribution import Distribution
+
+__all__ = ["USAGE", "SpanOptions", "add_options", "losses", "parse", "run"]
+
+USAGE = "[interval [count]] [-- command ...]"
+_SUBJECT = frozenset({"open_at_start", "in_flight"})
+"""Causes that belong to any run: the histograms are complete all the same."""
+
+
+class SpanOptions(NamedTuple):
+    """A frozen request. Empty tuples and None mean: no restriction.
+
+    `by` is what has a histogram of its own: "pid", "tid", "pidns", "cgroup", or "" for all tasks
+    together. `interval_s` None: one result, at Ctrl-C or when `command` ends.
+    """
+
+    by: str = ""
+    milliseconds: bool = False
+    timestamp: bool = False
+    totals: bool = False
+    include_idle: bool = False
+    off_cpu: bool = False
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    groups: int = 1024
+    interval_s: float | None = None
+    times: int | None = None
+    command: tuple[str, ...] = ()
+    format: str = "text"
+    output: str | None = None
+    strict: bool = False
+
+    @property
+    def unit(self) -> tuple[str, int]:
+        """Its name, and how many nanoseconds it has."""
+        return ("msecs", 1_000_000) if self.milliseconds else ("usecs", 1000)
+
+
+def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what both commands know; returns the group of what to measure, for more of it."""
+    made.add_argument(
+        *("interval_s",), metavar="interval", nargs="?", type=seconds,
+        help="seconds between two results (default: one result, at Ctrl-C)",
+    )  # fmt: skip
+    made.add_argument(
+        *("times",), metavar="count", nargs="?", type=positive_int, help="how many results"
+    )
+    whose = made.add_argument_group("whose")
+    parser.add_targets(
+        whose,
+        processes="these processes, and children that they start meanwhile",
+        cpus="what ends on these CPUs",
+    )
+    grouping = made.add_argument_group("a histogram for each").add_mutually_exclusive_group()
+    for flags, by, what in (
+        (("-P", "--pids"), "pid", "process"),
+        (("-L", "--tids"), "tid", "thread"),
+        (("--pidnss",), "pidns", "pid namespace"),
+        (("--cgroups",), "cgroup", "cgroup"),
+    ):
+        grouping.add_argument(*flags, dest="by", action="store_const", const=by, help=what)
+    made.set_defaults(by="")
+    _add_output(made.add_argument_group("output"))
+    return whose
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("-m", "--milliseconds", action="store_true", help="not microseconds")
+    group.add_argument("-T", "--timestamp", action="store_true", help="the time above each result")
+    group.add_argument(
+        *("-e", "--extension"), dest="totals", action="store_true", help="average and total, too"
+    )
+    group.add_argument("--format", choices=("text", "json"), default="text")
+    group.add_argument(
+        *("--groups",), metavar="N", type=positive_int, default=1024,
+        help="histograms that there is room for (default %(default)s)",
+    )  # fmt: skip
+    parser.add_output(group)
+
+
+def parse(made: argparse.ArgumentParser, argv: Sequence[str]) -> SpanOptions:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    return SpanOptions(**vars(found))
+
+
+def run(name: str, measure: str, title: str, options: SpanOptions) -> int:
+    """Measure, print, and return the exit status.
+
+    Args:
+        name: the command's.
+        measure: one of `purebpf.kernel.spans.MEASURES`.
+        title: the line that a terminal shows first.
+        options: whose spans, and how to print them.
+    """
+    return command.run(name, lambda: _run(measure, title, options))
+
+
+def _run(measure: str, title: str, options: SpanOptions) -> int:
+    from purebpf.cli.child import Child
+    from purebpf.cli.privileges import needing
+    from purebpf.cli.stop import Stop
+
+    with ExitStack() as stack:
+        output = stack.enter_context(Output(options.output))
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(Child(options.command)) if options.command else None
+        with needing("CAP_BPF", "CAP_PERFMON"):
+            spans = stack.enter_context(_spans(measure, options, child.pid if child else 0))
+        command.say(title)
+        spans.start()
+        if child is not None:
+            child.start()
+        _watch(spans, options, output, stop, child)
+        status = child.end() if child else 0
+        loss = losses(spans.stats(), groups=options.groups)
+    for line in _paragraphs(loss):
+        command.say(line)
+    if options.strict and any(each.lost for each in loss.causes if each.name not in _SUBJECT):
+        return command.LOSS
+    return status
+
+
+def _spans(measure: str, options: SpanOptions, command_pid: int) -> Spans:
+    from purebpf.cli import targets
+    from purebpf.kernel.spans import SpanFilter, Spans
+
+    targets.check_processes(options.pids, thread_option="-t")
+    targets.check_threads(options.tids)
+    cgroup = None if options.cgroup is None else targets.open_cgroup(options.cgroup)
+    try:
+        return Spans(
+            measure,
+            by=options.by,
+            unit_ns=options.unit[1],
+            groups=options.groups,
+            whose=SpanFilter(
+                options.pids,
+                options.tids,
+                command_pid,
+                cgroup,
+                options.cpus,
+                options.include_idle,
+                targets.PidNamespace.own(),
+            ),
+        )
+    finally:
+        if cgroup is not None:
+            os.close(cgroup)
+
+
+def _watch(
+    spans: Spans, options: SpanOptions, output: Output, stop: Stop, child: Child | None
+) -> None:
+    """Print each result; the last one when the run is over."""
+    from purebpf.kernel.cgroups import paths_by_id
+
+    ends = [stop.fileno()] + ([child.fileno()] if child else [])
+    before: dict[int, tuple[int, list[int]]] = {}
+    started = last = time.monotonic()
+    shown = 0
+    is_over = False
+    while not is_over:
+        shown += 1
+        deadline = None if options.interval_s is None else started + shown * options.interval_s
+        is_over = _wait(ends, deadline) or shown == options.times
+        if is_over:
+            spans.stop()
+        now, then = spans.read(), time.monotonic()
+        cgroups = paths_by_id() if options.by == "cgroup" else {}
+        found = spans.distributions(now, before, cgroups)
+        loss = losses(spans.stats(), groups=options.groups)
+        output.write(_rendered(found, options, then - last, loss))
+        before, last = now, then
+
+
+def _wait(ends: list[int], deadline: float | None) -> bool:
+    """Whether one of `ends` became readable before the deadline."""
+    poll = select.poll()
+    for fd in ends:
+        poll.register(fd, select.POLLIN)
+    while True:
+        left_ms = None if deadline is None else max(0.0, 1000 * (deadline - time.monotonic()))
+        if poll.poll(left_ms):
+            return True
+        if left_ms is not None and time.monotonic() >= (deadline or 0):
+            return False
+
+
+def _rendered(
+    found: Sequence[Distribution], options: SpanOptions, elapsed_s: float, loss: Loss
+) -> Iterable[str]:
+    unit, unit_ns = options.unit
+    if options.format == "json":
+        import json
+
+        from purebpf.report.distribution import json_document
+
+        about = {"elapsed_s": round(elapsed_s, 3)}
+        return [json.dumps(json_document(found, unit_ns, loss, about)) + "\n"]
+    return _text(found, options, unit, unit_ns)
+
+
+def _text(
+    found: Sequence[Distribution], options: SpanOptions, unit: str, unit_ns: int
+) -> Iterator[str]:
+    from purebpf.report.distribution import text
+
+    yield "\n"
+    if options.timestamp:
+        yield time.strftime("%H:%M:%S\n")
+    yield from text(found, unit, unit_ns, totals=options.totals)
+
+
+def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
+    """Every cause, zero or not; `stats` are those of `Spans.stats()`."""
+    from purebpf.report import Cause, Loss
+
+    what = {
+        "open_at_start": "had begun before the run",
+        "in_flight": "had not ended when it did",
+        "rows_full": f"found no histogram of {groups}. Raise --groups",
+        "names_full": "times a name found no place: the group has none. Raise --groups",
+        "switches_missed": "switches to another task were not traced: what they end is missing",
+        "storage_failed": "times the kernel had no memory for the state of a task",
+        "clock_backwards": "seem to end before they begin; they count with 0 ns",
+        "outside_namespace": "times a task had no number in this pid namespace",
+        "recursion_misses": "times a program was not run, as it would have interrupted itself",
+    }
+    return Loss(
+        causes=tuple(
+            Cause(name, stats[name], f"{stats[name]} {text}") for name, text in what.items()
+        )
+    )
+
+
+def _paragraphs(loss: Loss) -> Iterator[str]:
+    yield "loss: " + " ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
+    for cause in loss.causes:
+        if cause.lost and cause.name not in _SUBJECT:
+            yield f"  {cause.name}: {cause.what}"

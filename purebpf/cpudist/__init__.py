@@ -1,0 +1,1 @@
+"""`python -m purebpf.cpudist`: see docs/cpudist.md."""

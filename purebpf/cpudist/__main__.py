@@ -1,0 +1,61 @@
+"""`python -m purebpf.cpudist`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import parser, spans
+
+__all__ = ["main"]
+
+NAME = "purebpf.cpudist"
+
+_DESCRIPTION = """\
+How long tasks stay on a CPU once they have it, or off it (-O). Counted in the
+kernel as a histogram."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.cpudist            turns on the CPU, at Ctrl-C
+  python -m purebpf.cpudist -O 5       times off it, every 5 seconds
+  python -m purebpf.cpudist -mT 1 10   in milliseconds, ten times, with the time
+  python -m purebpf.cpudist -L -p 185  one for each thread of process 185
+  python -m purebpf.cpudist -- make    a command and its children
+
+Percentiles are at most a quarter off. The loss line at the end, on standard
+error, says what the histograms do not include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
+later. docs/cpudist.md"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    measure = "off_cpu" if options.off_cpu else "on_cpu"
+    title = f"Tracing {'off' if options.off_cpu else 'on'}-CPU time... Hit Ctrl-C to end."
+    return spans.run(NAME, measure, title, options)
+
+
+def parse(argv: Sequence[str]) -> spans.SpanOptions:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    return spans.parse(_parser(), argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=spans.USAGE)
+    whose = spans.add_options(made)
+    whose.add_argument(
+        *("-O", "--offcpu"), dest="off_cpu", action="store_true", help="times off the CPU instead"
+    )
+    whose.add_argument("-I", "--include-idle", action="store_true", help="the idle tasks too")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

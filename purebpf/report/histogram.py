@@ -1,0 +1,75 @@
+"""Histograms with four buckets to each power of two, as bpf_src/include/histogram.h fills them.
+
+Pure. 0 to 3 have a bucket each; a bucket above holds a quarter of what is between two powers of
+two, up to 2^49.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+__all__ = ["BUCKETS", "bucket_bounds", "lines", "octaves", "percentile"]
+
+BUCKETS = 192
+_STARS = 40
+
+
+def bucket_bounds(bucket: int) -> tuple[int, int]:
+    """The least value that a bucket holds, and the least that is too great for it."""
+    if bucket < 4:
+        return bucket, bucket + 1
+    octave, quarter = divmod(bucket, 4)
+    return 4 + quarter << octave - 1, 5 + quarter << octave - 1
+
+
+def octaves(buckets: Sequence[int]) -> list[tuple[int, int, int]]:
+    """By powers of two: (least, most, count), from the first to the last that has any."""
+    found: list[tuple[int, int, int]] = [
+        (0, 1, sum(buckets[0:2])),
+        (2, 3, sum(buckets[2:4])),
+    ]
+    for at in range(4, len(buckets), 4):
+        low, _ = bucket_bounds(at)
+        found.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
+    used = [index for index, (_, _, count) in enumerate(found) if count]
+    return found[used[0] : used[-1] + 1] if used else []
+
+
+def percentile(
+    buckets: Sequence[int], percent: float, least: int = 0, most: int = 1 << 64
+) -> int | None:
+    """The value that `percent` of all do not exceed; None of an empty histogram.
+
+    The bucket is exact, the place in it is interpolated: at most a quarter too high or a fifth
+    too low. `least` and `most` are what is known of the values.
+    """
+    counted = sum(buckets)
+    if not counted:
+        return None
+    rank = max(1, math.ceil(counted * percent / 100))
+    below = 0
+    for bucket, count in enumerate(buckets):
+        if below + count >= rank:
+            low, high = bucket_bounds(bucket)
+            low, high = max(low, least), min(high, most + 1)
+            return low + (high - low) * (rank - below) // (count + 1)
+        below += count
+    raise AssertionError("the buckets add up to fewer than they add up to")
+
+
+def lines(buckets: Sequence[int], unit: str) -> Iterator[str]:
+    """A histogram by powers of two, as bcc prints it; nothing of an empty one.
+
+    usecs               : count     distribution
+        0 -> 1          : 233      |***********                             |
+    """
+    rows = octaves(buckets)
+    if not rows:
+        return
+    most = max(count for *_, count in rows)
+    width, head = (10, 19) if rows[-1][1] < 1 << 32 else (20, 29)
+    yield f"     {unit:<{head}} : count     distribution\n"
+    for low, high, count in rows:
+        stars = "*" * (_STARS * count // most)
+        yield f"{low:>{width}} -> {high:<{width}} : {count:<8} |{stars:<{_STARS}}|\n"

@@ -1,0 +1,1 @@
+"""`python -m purebpf.runqlat`: see docs/runqlat.md."""

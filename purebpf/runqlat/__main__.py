@@ -1,0 +1,57 @@
+"""`python -m purebpf.runqlat`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import parser, spans
+
+__all__ = ["main"]
+
+NAME = "purebpf.runqlat"
+
+_DESCRIPTION = """\
+How long tasks wait for a CPU once they could run: from the moment they are
+woken, or lose the CPU to another one, until they have it. Counted in the kernel
+as a histogram."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.runqlat            one histogram, at Ctrl-C
+  python -m purebpf.runqlat 1 10       one for each second, ten times
+  python -m purebpf.runqlat -mT 5      in milliseconds, with the time
+  python -m purebpf.runqlat -P 5       one for each process
+  python -m purebpf.runqlat -p 185     process 185, and what it starts
+  python -m purebpf.runqlat -- make    a command and its children
+
+Percentiles are at most a quarter off. The loss line at the end, on standard
+error, says what the histograms do not include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
+later. docs/runqlat.md"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return spans.run(NAME, "run_queue", "Tracing run queue latency... Hit Ctrl-C to end.", options)
+
+
+def parse(argv: Sequence[str]) -> spans.SpanOptions:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    return spans.parse(_parser(), argv)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=spans.USAGE)
+    spans.add_options(made)
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

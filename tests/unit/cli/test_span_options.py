@@ -1,0 +1,64 @@
+"""The command lines of runqlat and cpudist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from purebpf.cli.spans import SpanOptions
+from purebpf.cpudist.__main__ import parse as cpudist
+from purebpf.runqlat.__main__ import parse as runqlat
+
+Parse = Callable[[list[str]], SpanOptions]
+
+
+@pytest.mark.parametrize("parse", [runqlat, cpudist])
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", SpanOptions()),
+        ("1", SpanOptions(interval_s=1)),
+        ("0.5 10", SpanOptions(interval_s=0.5, times=10)),
+        ("-mTe", SpanOptions(milliseconds=True, timestamp=True, totals=True)),
+        ("-P -p 185,7", SpanOptions(by="pid", pids=(185, 7))),
+        ("-L -t 7", SpanOptions(by="tid", tids=(7,))),
+        ("--pidnss", SpanOptions(by="pidns")),
+        ("--cgroups -G /sys/fs/cgroup/x", SpanOptions(by="cgroup", cgroup="/sys/fs/cgroup/x")),
+        ("-C 0-1 --groups 9", SpanOptions(cpus=(0, 1), groups=9)),
+        ("--format json -o f --strict", SpanOptions(format="json", output="f", strict=True)),
+        ("1 -- make -p", SpanOptions(interval_s=1, command=("make", "-p"))),
+    ],
+)
+def test_accepted(parse: Parse, line: str, expected: SpanOptions) -> None:
+    assert parse(line.split()) == expected
+
+
+def test_what_cpudist_alone_knows() -> None:
+    assert cpudist(["-O", "-I"]) == SpanOptions(off_cpu=True, include_idle=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("-O", "unrecognized arguments: -O"),
+        ("-P -L", "not allowed with argument"),
+        ("-p 1 -t 2", "not allowed with argument"),
+        ("0", "argument interval: '0' must be above zero"),
+        ("1 0", "argument count: '0' must be above zero"),
+        ("-p 1 -- make", "-p and -t do not go with a command"),
+        ("--", "there is no command behind --"),
+    ],
+)
+def test_refused(line: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        runqlat(line.split())
+    assert caught.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("parse", [runqlat, cpudist])
+def test_help_fits_a_terminal(parse: Parse, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
