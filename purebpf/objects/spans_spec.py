@@ -1018,6 +1018,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tasks_by_address': MapSpec(
             name='tasks_by_address',
@@ -1037,6 +1038,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'total': MapSpec(
             name='total',
@@ -1056,6 +1058,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'rows': MapSpec(
             name='rows',
@@ -1075,6 +1078,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'names': MapSpec(
             name='names',
@@ -1094,6 +1098,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'stats': MapSpec(
             name='stats',
@@ -1113,6 +1118,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'running': MapSpec(
             name='running',
@@ -1132,6 +1138,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tgids': MapSpec(
             name='tgids',
@@ -1151,6 +1158,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'tids': MapSpec(
             name='tids',
@@ -1170,6 +1178,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         'cgroup': MapSpec(
             name='cgroup',
@@ -1189,6 +1198,7 @@ SPEC = ObjectSpec(
             contents=b'',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
         '.rodata': MapSpec(
             name='.rodata',
@@ -1238,6 +1248,7 @@ SPEC = ObjectSpec(
                 b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00',
             frozen=True,
             extra=b'',
+            autocreate=True,
         ),
         '.bss': MapSpec(
             name='.bss',
@@ -1257,6 +1268,7 @@ SPEC = ObjectSpec(
             contents=b'\x00',
             frozen=False,
             extra=b'',
+            autocreate=True,
         ),
     },
     variables={

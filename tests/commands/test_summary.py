@@ -39,8 +39,7 @@ def observed(workloads: Workloads, options: Options, *arguments: object, calls: 
         Summary(options._replace(pids=(workload.pid,))) as summary,
     ):
         workload.act()
-        table = summary.stop()
-    return table
+        return summary.stop()
 
 
 def only(table: Table) -> Group:
