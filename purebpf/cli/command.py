@@ -47,13 +47,23 @@ def run(name: str, body: Callable[[], int]) -> int:
 
 
 def note(text: str, *, indent: str = "") -> None:
-    """Print a paragraph on standard error, wrapped."""
+    """Print a paragraph on standard error, wrapped; what it quotes below stays as it is.
+
+    A quotation begins at a line that is indented by four blanks, as in a FilterError.
+    """
     import textwrap  # 2 ms that --help need not pay
 
+    paragraph, quotes, quotation = text.partition("\n    ")
     say(
         textwrap.fill(
-            text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            paragraph,
+            _WIDTH,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
+        + quotes
+        + quotation
     )
 
 

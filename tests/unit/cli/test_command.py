@@ -9,6 +9,7 @@ import pytest
 from purebpf.cli import command
 from purebpf.cli.child import CommandError
 from purebpf.errors import KernelError
+from purebpf.filter import FilterError, parse
 
 
 def failing(error: BaseException) -> int:
@@ -26,6 +27,15 @@ def test_an_error_is_one_wrapped_paragraph(capsys: pytest.CaptureFixture[str]) -
     assert text.startswith("purebpf.x: map 'counts': bpf(BPF_MAP_CREATE) failed with EPERM. why")
     assert text.rstrip().endswith("do this")
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_what_an_error_quotes_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FilterError) as caught:
+        parse("cpu == 1,  perid > 1")
+    assert command.run("purebpf.x", lambda: failing(caught.value)) == 2
+    *_, shown, caret = capsys.readouterr().err.splitlines()
+    assert shown == "    cpu == 1,  perid > 1"
+    assert caret == "               ^^^^^"
 
 
 def test_an_error_may_carry_its_status() -> None:
