@@ -1,48 +1,40 @@
-"""A sample filter at work: a program that the events run, or, where that cannot be, a function.
+"""A sample filter at work, in the best way that this kernel and this user's rights allow.
 
 parsed = filter.parse("comm == mysqld, cpu == 1")
 with SampleFilter(parsed, sample_type) as chosen:
-    for event in events:
-        chosen.attach(event)
-    ...
-    print(chosen.counts())
+for event in events:
+chosen.attach(event)
+...
+print(chosen.counts())
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
-from purebpf.abi.instruction import pack
 from purebpf.errors import KernelError, NotSupportedError, VerifierError
 from purebpf.filter.access import Access, from_registers, from_sample
 from purebpf.filter.check import check
-from purebpf.filter.compile import Code, Counters, compile_terms, missing, stride
+from purebpf.filter.compile import Code, missing
 from purebpf.filter.condition import Names, Term, resolve
 from purebpf.filter.evaluate import predicate
 from purebpf.filter.syntax import Filter
-from purebpf.kernel import cpus
 from purebpf.kernel.btf import kernel_btf
+from purebpf.kernel.compiled_filter import CompiledFilter
 from purebpf.kernel.filter_names import MachineNames
-from purebpf.kernel.link import Event, Link
-from purebpf.kernel.load_call import LoadCall, load
-from purebpf.kernel.map import Map
+from purebpf.kernel.link import Event
+from purebpf.kernel.pinned_filter import BPFFS, PinnedFilter
 from purebpf.kernel.program import Program
-from purebpf.spec import MapSpec
-from purebpf.syscall.descriptor import Descriptor
 from purebpf.wire.perf_records import Sample
 
 __all__ = ["Counts", "SampleFilter", "kernel_access"]
 
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
-_NAME = "sample_filter"
-_NOT_ALLOWED = (errno.EPERM, errno.EACCES)
 
 
 class Counts(NamedTuple):
@@ -83,9 +75,9 @@ def kernel_access() -> Access:
 class SampleFilter:
     """A filter, ready to be attached to events whose samples have `sample_type`.
 
-    The program runs in the kernel when it can; where a field is out of its reach there, or where
-    this process may not load programs, `attach` does nothing, `why_user_space` says so, and the
-    caller asks `accepts` about each sample.
+    It runs as a program of its own; or, where this process may load none, in a program that root
+    has pinned for this user; or, where neither can be or sees a field, in user space: `attach`
+    then does nothing, `why_user_space` says why, and the caller asks `accepts` about each sample.
 
     Args:
         parsed: the filter.
@@ -93,11 +85,11 @@ class SampleFilter:
         event: what to call them in errors.
         names: who knows users, cgroups and functions; by default this machine.
         in_kernel: False keeps the filter in user space whatever the kernel could do.
+        bpffs: where root may have pinned programs.
 
     Attributes:
         parsed: the filter.
         terms: its terms, names looked up.
-        code: the program; None in user space.
         why_user_space: why the filter runs in user space, or "".
 
     Raises:
@@ -116,83 +108,95 @@ class SampleFilter:
         event: str = "this event",
         names: Names | None = None,
         in_kernel: bool = True,
+        bpffs: str = BPFFS,
     ) -> None:
         check(parsed, sample_type, event)
         self.parsed = parsed
         self.terms: tuple[Term, ...] = resolve(parsed, sample_type, names or MachineNames())
-        self.code: Code | None = None
         self.why_user_space = "" if in_kernel else "it was asked for"
-        self._counters: Map | None = None
-        self._program: Program | None = None
-        self._passed = 0
-        self._rejected = [0] * len(self.terms)
+        self._compiled: CompiledFilter | None = None
+        self._pinned: PinnedFilter | None = None
         self._rejecting: Callable[[Sample], int] | None = None
+        self._counts = [0] * (len(self.terms) + 1)
         with ExitStack() as stack:
             if in_kernel:
-                self._load(stack)
-            if self._program is None:
+                self._load(stack, bpffs)
+            if not self.in_kernel:
                 self._rejecting = self._in_user_space()
             self._owned = stack.pop_all()
 
-    def _load(self, stack: ExitStack) -> None:
-        """The program and its counters; or why there is none in `why_user_space`."""
+    def _load(self, stack: ExitStack, bpffs: str) -> None:
+        """A program that filters; or why there is none in `why_user_space`."""
         access = kernel_access()
         if absent := missing(self.terms, access):
             self.why_user_space = f"this kernel shows programs no {', '.join(absent)}"
             return
-        numbers, size = cpus.possible()[-1] + 1, stride(self.terms)
-        spec = MapSpec(_NAME, bpf_map_type.BPF_MAP_TYPE_ARRAY, 4, numbers * size, 1)
         try:
-            counters = stack.enter_context(Map.create(spec))
-            code = compile_terms(self.terms, access, Counters(counters.fileno(), numbers, size))
-            self._program = stack.enter_context(_loaded(code))
+            self._compiled = stack.enter_context(CompiledFilter(self.terms, access))
         except KernelError as error:
-            if error.errno not in _NOT_ALLOWED or isinstance(error, VerifierError):
+            if error.errno not in (errno.EPERM, errno.EACCES) or isinstance(error, VerifierError):
                 raise
-            self.why_user_space = str(error)
+            reason = str(error)
+        else:
             return
-        self._counters = counters
-        self.code = code
+        try:
+            self._pinned = stack.enter_context(PinnedFilter(self.terms, os.geteuid(), bpffs))
+        except (NotSupportedError, KernelError) as error:
+            self.why_user_space = f"{reason}; {error}"
 
     def _in_user_space(self) -> Callable[[Sample], int]:
         try:
             return predicate(self.terms)
         except NotSupportedError as error:
-            reason = f"{self.why_user_space}; and {error.reason}"
+            reason = f"{error.reason}, and no program can filter: {self.why_user_space}"
             raise NotSupportedError(f"the filter {self.parsed}", reason) from None
 
     @property
     def in_kernel(self) -> bool:
         """Whether a program filters, so that rejected samples never reach the ring."""
-        return self._program is not None
+        return self.program is not None
+
+    @property
+    def where(self) -> str:
+        """What runs the filter, in words."""
+        if self._compiled is not None:
+            return f"a program of {len(self._compiled.code.instructions)} instructions"
+        if self._pinned is not None:
+            return f"the program that root has pinned for this user, slot {self._pinned.number}"
+        return f"user space: {self.why_user_space}"
 
     @property
     def program(self) -> Program | None:
         """The program, None in user space."""
-        return self._program
+        found = self._compiled or self._pinned
+        return None if found is None else found.program
 
-    def attach(self, event: Event) -> Link | None:
+    @property
+    def code(self) -> Code | None:
+        """What the filter was compiled to, None where it was not."""
+        return None if self._compiled is None else self._compiled.code
+
+    def attach(self, event: Event) -> None:
         """Filter the samples of `event`, which stays as it is: enabled or not.
 
-        None in user space. The link ends when the filter is closed.
+        A program of this process's own is detached when the filter is closed; a pinned one with
+        the event.
 
         Raises:
             AttachError: EEXIST, the event runs a program already; EINVAL, it takes none.
         """
-        if self._program is None:
-            return None
-        return self._owned.enter_context(self._program.attach(event, enable=False))
+        if self._compiled is not None:
+            self._compiled.attach(event)
+        elif self._pinned is not None:
+            self._pinned.attach(event)
 
     def accepts(self, sample: Sample) -> bool:
         """Whether to keep a sample; counts it. Always True when the kernel filters."""
         if self._rejecting is None:
             return True
-        index = self._rejecting(sample)
-        if index < 0:
-            self._passed += 1
-            return True
-        self._rejected[index] += 1
-        return False
+        index = self._rejecting(sample) + 1
+        self._counts[index] += 1
+        return index == 0
 
     def counts(self) -> Counts:
         """What became of the samples so far.
@@ -200,18 +204,17 @@ class SampleFilter:
         Raises:
             KernelError: the counters could not be read.
         """
-        passed, rejected = self._passed, list(self._rejected)
-        if self._counters is not None:
-            passed, *rejected = _totals(self._counters[0], len(self.terms) + 1)
+        found = self._compiled or self._pinned
+        passed, *rejected = self._counts if found is None else found.counts()
         return Counts(passed, tuple(zip((term.text for term in self.terms), rejected, strict=True)))
 
     def explain(self) -> str:
-        """The filter as it was understood, and the code it became."""
-        lines = [f"filter: {self.parsed}"]
-        if self.code is None:
-            lines.append(f"runs in user space: {self.why_user_space}")
-        else:
-            lines += [f"code: {len(self.code.instructions)} instructions", self.code.listing()]
+        """The filter as it was understood, what runs it, and the code it became."""
+        lines = [f"filter: {self.parsed}", f"runs in {self.where}"]
+        if self.code is not None:
+            lines.append(self.code.listing())
+        elif self._pinned is not None:
+            lines.append(self._pinned.listing())
         return "\n".join(lines)
 
     def close(self) -> None:
@@ -228,32 +231,3 @@ class SampleFilter:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _totals(value: bytes, count: int) -> Sequence[int]:
-    """The counters of all CPUs, added up."""
-    size = -(-8 * count // 64) * 64
-    rows = (struct.unpack_from(f"={count}Q", value, at) for at in range(0, len(value), size))
-    return [sum(column) for column in zip(*rows, strict=True)]
-
-
-def _loaded(code: Code) -> Program:
-    """The program in the kernel.
-
-    Raises:
-        VerifierError: it was refused. KernelError: EPERM, this process may load none.
-    """
-    kind = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
-    call = LoadCall(kind, pack(list(code.instructions)), "GPL", {}, _NAME.encode())
-    result, log = load(call, 0)
-    if isinstance(result, Descriptor):
-        return Program(result, _NAME, kind)
-    if log:
-        from purebpf.kernel.verifier import explain
-
-        raise VerifierError(_NAME, result.errno or 0, log=log, line=explain(log)[0])
-    if result.errno in _NOT_ALLOWED:
-        from purebpf.kernel.privilege import explained
-
-        raise explained(result, "a filter program", "CAP_BPF", "CAP_PERFMON")
-    raise result

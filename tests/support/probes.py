@@ -20,6 +20,7 @@ from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import errno_name
 from purebpf.kernel import features
 from tests.support import expected, libbpf_tools, modules
+from tests.support.users import as_user, public_bpffs
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALLS = {"x86_64": (321, 298), "aarch64": (280, 241)}
@@ -273,6 +274,26 @@ def _hotplug() -> str:
     return "" if os.access(switch, os.W_OK) else f"cannot write {switch}"
 
 
+def _pinned_by_users() -> str:
+    """Linux 6.0: a user may open what is pinned for him; before, a sysctl may forbid it all."""
+    disabled = Path("/proc/sys/kernel/unprivileged_bpf_disabled").read_text().strip()
+    paranoid = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+    if paranoid > 2:
+        return f"kernel.perf_event_paranoid is {paranoid}: users have no perf events"
+    with public_bpffs() as folder:
+        os.chmod(folder, 0o711)
+        attr = ctypes.create_string_buffer(struct.pack("=IIIII", 2, 4, 4, 1, 0), 120)
+        fd = _LIBC.syscall(_SYSCALLS[os.uname().machine][0], 0, attr, 120)
+        path = ctypes.create_string_buffer(f"{folder}/map".encode())
+        pin = ctypes.create_string_buffer(struct.pack("=QI", ctypes.addressof(path), fd), 120)
+        assert _LIBC.syscall(_SYSCALLS[os.uname().machine][0], 6, pin, 120) == 0
+        os.close(fd)
+        os.chown(f"{folder}/map", 65534, -1)
+        get = ctypes.create_string_buffer(struct.pack("=Q", ctypes.addressof(path)), 120)
+        problem = as_user(65534, lambda: _syscall(0, 7, get, 120))
+    return f"unprivileged_bpf_disabled is {disabled}: {problem}" if problem else ""
+
+
 def _file_system(kind: str) -> Callable[[], str]:
     def probe() -> str:
         known = Path("/proc/filesystems").read_text().split()
@@ -326,6 +347,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "net_namespace": _namespace("--net"),
     "pid_namespace": _namespace("--pid", "--fork", "--mount-proc"),
     "perf_event": _perf_event,
+    "pinned_by_users": _pinned_by_users,
     "vmlinux_btf": _vmlinux_btf,
     "tracefs": _tracefs,
     "clang": _program_on_path("clang-19"),
