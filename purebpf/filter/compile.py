@@ -116,6 +116,7 @@ class _Compiler:
         self._functions: dict[int, str] = {}
         self._slots: dict[tuple[int, int], int] = {}
         self._comm = 0
+        self._loaded: Field | None = None  # what R1 holds here, however one came here
 
     def compile(self, terms: Sequence[Term]) -> Code:
         code = self._code
@@ -193,9 +194,11 @@ class _Compiler:
             self._unless(no, following)
         elif isinstance(condition, Under):
             slot = self._slots[bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id, condition.level]
+            self._loaded = None
             self._code.load(R1, R10, slot, 8)
             self._compare("==", condition.cgroup, yes, no, following=following)
         else:
+            self._loaded = None
             self._names(condition, yes)
             self._unless(no, following)
 
@@ -209,6 +212,7 @@ class _Compiler:
                 self._test(part, yes, behind, following=behind)
             self._code.place(behind)
         self._test(last, yes, no, following=following)
+        self._loaded = None  # its parts may have ended early, after other loads
 
     def _compare(
         self, operator: str, value: int, yes: Label, no: Label, *, following: Label
@@ -256,7 +260,10 @@ class _Compiler:
             self._code.go(label)
 
     def _load(self, field: Field) -> None:
-        """R1 = the field."""
+        """R1 = the field, unless it is."""
+        if field == self._loaded:
+            return
+        self._loaded = field
         code, where = self._code, self._where(field)
         if isinstance(where, Helper):
             slot = self._slots[where.number, 0]

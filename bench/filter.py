@@ -1,0 +1,164 @@
+"""What a sample filter costs each sample it rejects: compiled, and interpreted as perf does it.
+
+    python bench/filter.py [--rounds 5] [--seconds 1] [--json FILE]
+
+A busy loop on one CPU is sampled with cpu-clock at 20,000 Hz under a filter that rejects every
+sample with its last term. Printed are nanoseconds of the program for a sample, by the kernel's own
+statistics (run_time_ns / run_cnt). They include what the statistics cost themselves, two looks at
+the clock, which is most of it: so a program that only returns is measured too, and what a filter
+takes beyond that is what is compared. The interpreter is purebpf's pinned one, which does for each
+term what perf 6.12's sample_filter.bpf.c does. The runs are interleaved and the least of each is
+compared: noise only ever adds. Exits with 1 if the compiled filter takes more than the interpreter
+for one term, or more than half for ten. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from purebpf import PerfEvent
+from purebpf.abi.assembler import R0, Assembler
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.abi.instruction import pack
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.filter import parse
+from purebpf.filter.condition import NoNames, resolve
+from purebpf.kernel import pinned_filter
+from purebpf.kernel.compiled_filter import CompiledFilter
+from purebpf.kernel.pinned_filter import PinnedFilter
+from purebpf.kernel.program import Program
+from purebpf.kernel.sample_filter import kernel_access
+from purebpf.kernel.statistics import run_time
+from purebpf.syscall import bpf
+
+FREQUENCY = 20_000
+WHERE = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_CPU | bit.PERF_SAMPLE_PERIOD
+TERMS = (
+    *("pid > 0", "tid > 0", "ip > 0", "period > 0", "cpu < 4096", "pid != 1", "tid != 1"),
+    *("ip != 1", "period != 1"),
+)
+LAST = "pid == 1"
+FILTERS = {
+    "1 term": LAST,
+    "3 terms": ", ".join((*TERMS[:2], LAST)),
+    "10 terms": ", ".join((*TERMS, LAST)),
+    "1 of 10 pids": " || ".join(f"pid == {number}" for number in range(1, 11)),
+}
+LIMITS = {"1 term": 1.0, "10 terms": 0.5, "1 of 10 pids": 0.5}
+"""How much of the interpreter's time the compiled filter may take."""
+
+Costs = dict[str, list[float]]
+Filter = CompiledFilter | PinnedFilter
+
+
+class Returning:
+    """A program that does nothing: what remains is the cost of measuring."""
+
+    def __init__(self) -> None:
+        code = Assembler()
+        code.move(R0, 0)
+        code.exit()
+        packed = pack(code.finish())
+        kind = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
+        self.program = Program(bpf.prog_load(kind, packed, "GPL"), "nothing", kind)
+
+    def attach(self, event: PerfEvent) -> None:
+        event.set_bpf(self.program)
+
+
+@contextmanager
+def private_bpffs() -> Iterator[str]:
+    """A bpf file system that nobody else sees pins in."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with tempfile.TemporaryDirectory() as folder:
+        if libc.mount(b"bpf", folder.encode(), b"bpf", 0, None):
+            raise OSError(ctypes.get_errno(), "mount(bpf)")
+        try:
+            yield folder
+        finally:
+            libc.umount2(folder.encode(), 2)
+
+
+def cost_ns(chosen: Filter | Returning, seconds: float) -> float:
+    """Nanoseconds of the program for a sample."""
+    with PerfEvent.sampling(
+        frequency=FREQUENCY, event="cpu-clock", pid=0, sample_type=WHERE, disabled=1
+    ) as event:
+        event.map_ring(8)
+        chosen.attach(event)
+        before = chosen.program.info
+        event.enable()
+        deadline = time.perf_counter() + seconds
+        while time.perf_counter() < deadline:
+            pass
+        event.disable()
+        after = chosen.program.info
+        kept = len(list(event.records()))
+    count = after.run_cnt - before.run_cnt
+    if kept or not count:
+        raise SystemExit(f"{kept} of {count} samples were kept: not what is to be measured")
+    return (after.run_time_ns - before.run_time_ns) / count
+
+
+def measure(rounds: int, seconds: float) -> dict[str, Costs]:
+    """The costs of each round, by the filter and the kind of program."""
+    found = {name: {"compiled": [], "pinned": []} for name in FILTERS} | {"nothing": {"": []}}
+    nothing = Returning()
+    with nothing.program, private_bpffs() as bpffs, run_time():
+        pinned_filter.pin(os.getuid(), 1, bpffs)
+        for _ in range(rounds):
+            found["nothing"][""].append(cost_ns(nothing, seconds))
+            for name, text in FILTERS.items():
+                terms = resolve(parse(text), WHERE, NoNames())
+                with CompiledFilter(terms, kernel_access()) as compiled:
+                    found[name]["compiled"].append(cost_ns(compiled, seconds))
+                with PinnedFilter(terms, os.getuid(), bpffs) as pinned:
+                    found[name]["pinned"].append(cost_ns(pinned, seconds))
+    return found
+
+
+def show(found: dict[str, Costs]) -> bool:
+    """Print the table; whether a limit is exceeded."""
+    floor = min(found["nothing"][""])
+    failed = False
+    print(f"a program that only returns: {floor:.1f} ns; beyond that, in ns (with it):")
+    print("filter             compiled           pinned   ratio")
+    for name in FILTERS:
+        whole = {kind: min(values) for kind, values in found[name].items()}
+        net = {kind: max(value - floor, 0.1) for kind, value in whole.items()}
+        ratio = net["compiled"] / net["pinned"]
+        limit = LIMITS.get(name)
+        failed |= limit is not None and ratio > limit
+        print(
+            f"{name:13}{net['compiled']:7.1f} ({whole['compiled']:6.1f})"
+            f"{net['pinned']:9.1f} ({whole['pinned']:6.1f}){ratio:8.2f}"
+            + ("" if limit is None else f"  limit {limit}")
+        )
+    return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="What a sample filter costs each sample.")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    found = measure(options.rounds, options.seconds)
+    failed = show(found)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

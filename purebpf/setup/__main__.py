@@ -1,0 +1,40 @@
+"""`python -m purebpf.setup`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.setup.options import Options, parse
+
+__all__ = ["main"]
+
+NAME = "purebpf.setup"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status: 1 also when `status` found something wanting."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.output import Output
+    from purebpf.setup import render, session
+
+    with Output() as output:
+        if options.action == "pin":
+            output.write(render.pinned(session.pin(options)))
+        elif options.action == "unpin":
+            output.write(render.unpinned(session.unpin(options)))
+        else:
+            status = session.status(options)
+            output.write(render.shown(status))
+            return 0 if status.preflight.in_kernel else command.FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

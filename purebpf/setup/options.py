@@ -1,0 +1,96 @@
+"""The command line of `python -m purebpf.setup`."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli.arguments import positive_int
+from purebpf.cli.targets import user_id
+
+__all__ = ["Options", "parse"]
+
+_MOST_SLOTS = 64
+_DEFAULT_SLOTS = 4
+
+_EXAMPLES = """examples:
+  sudo python -m purebpf.setup pin --user ann        ann may filter 4 events at a time
+  sudo python -m purebpf.setup pin --group dev --slots 8   so may each member of dev, 8
+  python -m purebpf.setup status                     what this user can do, and what is in the way
+  sudo python -m purebpf.setup unpin                 take it all back
+"""
+
+
+class Options(NamedTuple):
+    """What to do.
+
+    Attributes:
+        action: "pin", "unpin" or "status".
+        users: for whom; () is everybody who has slots.
+        slots: how many each user is to have.
+        bpffs: where; "" is /sys/fs/bpf.
+    """
+
+    action: str
+    users: tuple[int, ...] = ()
+    slots: int = _DEFAULT_SLOTS
+    bpffs: str = ""
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """The options, or the end of the process with a usage message (status 2)."""
+    parser = argparse.ArgumentParser(
+        prog="purebpf.setup",
+        usage="python -m purebpf.setup pin|unpin|status [options]",
+        description="Let ordinary users filter samples in the kernel: root pins programs for them "
+        "once, which they then fill in with their filters. status says what works, and what not.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "action", choices=("pin", "unpin", "status"), help="pin and unpin need root"
+    )
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--user", metavar="USER", type=user_id, help="this user, name or number")
+    either.add_argument(
+        "--group", metavar="GROUP", type=_members, help="each user who is in this group now"
+    )
+    parser.add_argument(
+        "--slots", metavar="N", type=_slots, default=_DEFAULT_SLOTS,
+        help="events that a user can filter at a time, each with a filter of its own (default: 4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--bpffs", metavar="DIR", default="", help="the bpf file system (default: /sys/fs/bpf)"
+    )
+    found = parser.parse_args(argv)
+    users = found.group or (() if found.user is None else (found.user,))
+    if found.action == "pin" and not users:
+        parser.error("pin for whom? give --user or --group")
+    return Options(found.action, users, found.slots, found.bpffs)
+
+
+def _slots(text: str) -> int:
+    count = positive_int(text)
+    if count > _MOST_SLOTS:
+        raise ArgumentTypeError(f"{count} slots are too many: a user has at most {_MOST_SLOTS}")
+    return count
+
+
+def _members(text: str) -> tuple[int, ...]:
+    """The users whose first group it is, and those it lists."""
+    import grp
+    import pwd
+
+    try:
+        group = grp.getgrgid(int(text)) if text.isdecimal() else grp.getgrnam(text)
+    except (KeyError, OverflowError):
+        raise ArgumentTypeError(f"there is no group {text!r}") from None
+    everyone = pwd.getpwall()
+    members = {each.pw_uid for each in everyone if each.pw_gid == group.gr_gid}
+    members |= {each.pw_uid for each in everyone if each.pw_name in group.gr_mem}
+    if not members:
+        raise ArgumentTypeError(f"group {text!r} has no members")
+    return tuple(sorted(members))

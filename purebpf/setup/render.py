@@ -1,0 +1,57 @@
+"""What `purebpf.setup` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from purebpf.kernel.filter_preflight import Preflight
+from purebpf.setup.session import Done, Status
+
+__all__ = ["pinned", "shown", "unpinned"]
+
+
+def pinned(done: Sequence[Done]) -> Iterator[str]:
+    """A line for each user."""
+    for user, folder, slots in done:
+        yield f"{user} has {_slots(slots)} in {folder}\n"
+
+
+def unpinned(done: Sequence[Done]) -> Iterator[str]:
+    """A line for each user."""
+    for user, folder, slots in done:
+        yield f"{user} had {_slots(slots)} in {folder}\n" if slots else f"{user} had none\n"
+    if not done:
+        yield "nobody had any\n"
+
+
+def shown(status: Status) -> Iterator[str]:
+    """The verdict, each condition, what to do, and the slots."""
+    found = status.preflight
+    yield f"filters of {status.user} (uid {found.uid}) run {_place(found)}\n"
+    for check in found.checks:
+        yield f"  {'ok' if check.holds else 'no':4}{check.name:17}{check.found}\n"
+        if check.fix:
+            yield f"{'':23}{check.fix}\n"
+    if not status.slots:
+        return
+    width = max(4, *(len(user) for user, _ in status.slots))
+    yield f"\n{'USER':{width}}  SLOT  STATE   {'PID':>7}  COMMAND\n"
+    for user, slot in status.slots:
+        state = "broken" if slot.missing else "taken" if slot.taken else "free"
+        pid = str(slot.pid) if slot.taken else ""
+        line = f"{user:{width}}  {slot.number:4}  {state:6}  {pid:>7}  {slot.command}"
+        yield line.rstrip() + "\n"
+
+
+def _place(found: Preflight) -> str:
+    if not found.checks[0].holds:
+        return "nowhere: there are no events to filter"
+    if found.loads:
+        return "in the kernel, each in a program of its own"
+    if found.uses_pins:
+        return "in the kernel, in programs that root has pinned"
+    return "in user space only"
+
+
+def _slots(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count} slots"

@@ -1,0 +1,95 @@
+"""`python -m purebpf.setup`, by root and by users who may nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from purebpf.kernel.pinned_filter import FOLDER
+from tests.support.environment import ROOT
+from tests.support.privilege import USERS, reachable
+from tests.support.users import public_bpffs
+
+pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf", "setpriv")
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def bpffs() -> Iterator[str]:
+    with public_bpffs() as folder:
+        yield folder
+
+
+def setup(*arguments: str, user: str = "") -> subprocess.CompletedProcess[str]:
+    prefix = (*reachable(), *USERS[user]) if user else ()
+    command = [*prefix, sys.executable, "-m", "purebpf.setup", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120
+    )
+
+
+def test_pin_status_unpin(bpffs: str) -> None:
+    where = ("--bpffs", bpffs)
+    folder = f"{bpffs}/{FOLDER}/4711"
+    done = setup("pin", "--user", "4711", "--slots", "2", *where)
+    assert (done.stdout, done.stderr, done.returncode) == (f"4711 has 2 slots in {folder}\n", "", 0)
+    done = setup("status", *where)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "filters of root (uid 0) run in the kernel, each in a program of its own"
+    assert lines[-3:] == [
+        "USER  SLOT  STATE       PID  COMMAND",
+        "4711     0  free",
+        "4711     1  free",
+    ]
+    done = setup("unpin", *where)
+    assert (done.stdout, done.returncode) == (f"4711 had 2 slots in {folder}\n", 0)
+    assert setup("unpin", *where).stdout == "nobody had any\n"
+    assert not os.path.exists(f"{bpffs}/purebpf")
+
+
+@pytest.mark.needs("pinned_by_users")
+def test_a_user_is_told_what_is_in_the_way_and_then_that_nothing_is(bpffs: str) -> None:
+    where = ("--bpffs", bpffs)
+    done = setup("status", *where, user="ordinary")
+    assert done.returncode == 1
+    text = done.stdout
+    assert "run in user space only" in text
+    assert "  no  own programs     this process lacks CAP_BPF" in text
+    assert f"  no  bpf file system  {bpffs} has mode 1700, so this user cannot pass" in text
+    command = f"-m purebpf.setup pin --user {NOBODY}"
+    assert command in text
+
+    assert setup("pin", "--user", "4711", "--slots", "1", *where).returncode == 0
+    text = setup("status", *where, user="ordinary").stdout
+    assert f"  no  pinned slots     none in {bpffs}/{FOLDER}/{NOBODY}" in text
+    assert command in text
+    assert "4711" not in text
+
+    assert setup("pin", "--user", str(NOBODY), "--slots", "1", *where).returncode == 0
+    done = setup("status", *where, user="ordinary")
+    assert done.returncode == 0
+    assert "run in the kernel, in programs that root has pinned" in done.stdout
+    assert "  ok  pinned slots     1 of 1 free" in done.stdout
+    assert done.stdout.splitlines()[-1].split() == ["nobody", "0", "free"]
+    assert "4711" not in done.stdout
+
+
+@pytest.mark.parametrize("action", ["pin", "unpin"])
+def test_only_root_may(bpffs: str, action: str) -> None:
+    assert setup("pin", "--user", "4711", "--slots", "1", "--bpffs", bpffs).returncode == 0
+    done = setup(action, "--user", "4711", "--bpffs", bpffs, user="ordinary")
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr.startswith("purebpf.setup: ")
+    assert os.path.exists(f"{bpffs}/{FOLDER}/4711/0/program")
+
+
+def test_what_is_no_bpf_file_system_is_refused(tmp_path: object) -> None:
+    done = setup("pin", "--user", "4711", "--bpffs", str(tmp_path))
+    assert done.returncode == 1
+    assert "is not a bpf file system" in " ".join(done.stderr.split())

@@ -1,0 +1,69 @@
+"""What purebpf.setup prints, to the letter."""
+
+from purebpf.kernel.filter_preflight import Check, Preflight
+from purebpf.kernel.pinned_filter import Slot
+from purebpf.setup.render import pinned, shown, unpinned
+from purebpf.setup.session import Done, Status
+
+EVENTS = Check("perf events", True, "kernel.perf_event_paranoid is 2: user mode of its own")
+OWN = Check("own programs", False, "this process lacks CAP_BPF and CAP_PERFMON (CapEff 0x0)")
+SYSTEM = Check("bpf file system", True, "/sys/fs/bpf has mode 1711")
+SLOTS = Check("pinned slots", True, "1 of 2 free")
+FOLDER = "/sys/fs/bpf/purebpf/filter/1000"
+
+
+def test_a_user_with_slots():
+    found = Preflight(1000, False, True, (EVENTS, OWN, SYSTEM, SLOTS))
+    slots = (
+        ("ann", Slot(1000, 0, True, 4711, "python", ())),
+        ("ann", Slot(1000, 1, False, 4242, "", ())),
+    )
+    assert "".join(shown(Status("ann", found, slots))) == (
+        "filters of ann (uid 1000) run in the kernel, in programs that root has pinned\n"
+        "  ok  perf events      kernel.perf_event_paranoid is 2: user mode of its own\n"
+        "  no  own programs     this process lacks CAP_BPF and CAP_PERFMON (CapEff 0x0)\n"
+        "  ok  bpf file system  /sys/fs/bpf has mode 1711\n"
+        "  ok  pinned slots     1 of 2 free\n"
+        "\n"
+        "USER  SLOT  STATE       PID  COMMAND\n"
+        "ann      0  taken      4711  python\n"
+        "ann      1  free\n"
+    )
+
+
+def test_a_user_without():
+    missing = Check("pinned slots", False, f"none in {FOLDER}", "sudo python -m purebpf.setup pin")
+    found = Preflight(1000, False, False, (EVENTS, OWN, SYSTEM, missing))
+    lines = "".join(shown(Status("ann", found, ()))).splitlines()
+    assert lines[0] == "filters of ann (uid 1000) run in user space only"
+    assert lines[-2:] == [
+        f"  no  pinned slots     none in {FOLDER}",
+        "                       sudo python -m purebpf.setup pin",
+    ]
+
+
+def test_no_events_at_all():
+    closed = Check("perf events", False, "kernel.perf_event_paranoid is 3", "sudo sysctl x=2")
+    found = Preflight(1000, False, True, (closed, OWN, SYSTEM, SLOTS))
+    first = next(iter(shown(Status("ann", found, ()))))
+    assert first == "filters of ann (uid 1000) run nowhere: there are no events to filter\n"
+
+
+def test_a_slot_that_lost_a_file():
+    found = Preflight(0, True, False, (EVENTS,))
+    slots = (("a-long-name", Slot(1, 0, False, 0, "", ("table",))),)
+    assert "".join(shown(Status("root", found, slots))).splitlines()[-2:] == [
+        "USER         SLOT  STATE       PID  COMMAND",
+        "a-long-name     0  broken",
+    ]
+
+
+def test_pinned_and_unpinned():
+    done = [Done("ann", FOLDER, 4), Done("bob", "/b", 1)]
+    assert list(pinned(done)) == [f"ann has 4 slots in {FOLDER}\n", "bob has 1 slot in /b\n"]
+    assert list(unpinned([*done, Done("cyd", "/c", 0)])) == [
+        f"ann had 4 slots in {FOLDER}\n",
+        "bob had 1 slot in /b\n",
+        "cyd had none\n",
+    ]
+    assert list(unpinned([])) == ["nobody had any\n"]
