@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import stat
-import sys
 from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel import privilege
 from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.pinned_filter import BPFFS, folder_of, slots
+from purebpf.kernel.pinned_filter import BPFFS, folder_of, pin_command, slots
 from purebpf.kernel.program import Program
 from purebpf.syscall import proc
 
-__all__ = ["Check", "Preflight", "pin_command", "preflight"]
+__all__ = ["Check", "Preflight", "preflight"]
 
 
 class Check(NamedTuple):
@@ -61,23 +59,14 @@ def preflight(bpffs: str = BPFFS) -> Preflight:
         OSError: no descriptors left.
     """
     uid = os.geteuid()
-    events = _events()
-    own = _own_programs()
-    system = _file_system(bpffs)
-    pins = _pins(uid, bpffs) if system.holds else None
-    checks = [events, own, system, *filter(None, [pins])]
+    events, own = _events(), _own_programs()
     if own.holds:  # then it does not matter what is pinned
-        checks = [each if each.holds else each._replace(fix="") for each in checks]
-        checks[0] = events
-    return Preflight(uid, own.holds, pins is not None and pins.holds, tuple(checks))
-
-
-def pin_command(uid: int, slots_wanted: int = 0) -> str:
-    """The command that gives a user slots."""
-    count = ["--slots", str(slots_wanted)] if slots_wanted else []
-    return shlex.join(
-        ["sudo", sys.executable, "-m", "purebpf.setup", "pin", "--user", str(uid), *count]
-    )
+        return Preflight(uid, loads=True, uses_pins=False, checks=(events, own))
+    system = _file_system(bpffs)
+    if not system.holds:
+        return Preflight(uid, loads=False, uses_pins=False, checks=(events, own, system))
+    pins = _pins(uid, bpffs)
+    return Preflight(uid, loads=False, uses_pins=pins.holds, checks=(events, own, system, pins))
 
 
 def _events() -> Check:

@@ -18,7 +18,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 import struct
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -35,11 +37,19 @@ from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, perf_event, proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["BPFFS", "FOLDER", "MOST_SLOTS", "PinnedFilter", "Slot", "pin", "slots", "unpin"]
+__all__ = [
+    "BPFFS",
+    "FOLDER",
+    "PinnedFilter",
+    "Slot",
+    "pin",
+    "pin_command",
+    "slots",
+    "unpin",
+]
 
 BPFFS = "/sys/fs/bpf"
 FOLDER = "purebpf/filter"
-MOST_SLOTS = 64
 
 _OBJECT = "filter_pinned"
 _FILES = ("program", "table", "counts", "lease")
@@ -70,6 +80,13 @@ class Slot(NamedTuple):
 def folder_of(uid: int, bpffs: str = BPFFS) -> str:
     """Where the slots of a user are, or would be."""
     return f"{bpffs}/{FOLDER}/{uid}"
+
+
+def pin_command(uid: int, count: int = 0) -> str:
+    """The command by which root gives a user slots."""
+    slots_wanted = ["--slots", str(count)] if count else []
+    command = [sys.executable, "-m", "purebpf.setup", "pin", "--user", str(uid)]
+    return shlex.join(["sudo", *command, *slots_wanted])
 
 
 def pin(uid: int, count: int, bpffs: str = BPFFS) -> str:
@@ -208,7 +225,7 @@ class PinnedFilter:
         self._entries = table(terms)
         self._terms = len(terms)
         with ExitStack() as stack:
-            self.number, path = _claim(folder_of(uid, bpffs), stack)
+            self.number, path = _claim(uid, folder_of(uid, bpffs), stack)
             self._program = stack.enter_context(Program.open(f"{path}/program"))
             self._counts = stack.enter_context(map_pin.open_map(f"{path}/counts"))
             owner = _LEASE.pack(_start_time(os.getpid()), os.getpid(), len(terms))
@@ -271,7 +288,7 @@ class PinnedFilter:
         self.close()
 
 
-def _claim(folder: str, stack: ExitStack) -> tuple[int, str]:
+def _claim(uid: int, folder: str, stack: ExitStack) -> tuple[int, str]:
     """The first slot that is free, kept until `stack` is closed."""
     count = 0
     for number, path in _places(folder):
@@ -280,9 +297,9 @@ def _claim(folder: str, stack: ExitStack) -> tuple[int, str]:
         if _locked(opened):
             return number, path
     if count:
-        reason = f"all {count} slots in {folder} are taken (python -m purebpf.setup status)"
+        reason = f"all {count} slots in {folder} are taken; for more: {pin_command(uid, 2 * count)}"
     else:
-        reason = f"root has pinned none in {folder}"
+        reason = f"root has pinned none in {folder}; for some: {pin_command(uid)}"
     raise NotSupportedError("a pinned filter program", reason)
 
 

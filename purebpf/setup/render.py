@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from purebpf.kernel.filter_preflight import Preflight
+from purebpf.kernel.filter_preflight import Check, Preflight
 from purebpf.setup.session import Done, Status
 
 __all__ = ["pinned", "shown", "unpinned"]
+
+_WIDTH = 80
 
 
 def pinned(done: Sequence[Done]) -> Iterator[str]:
@@ -29,9 +31,7 @@ def shown(status: Status) -> Iterator[str]:
     found = status.preflight
     yield f"filters of {status.user} (uid {found.uid}) run {_place(found)}\n"
     for check in found.checks:
-        yield f"  {'ok' if check.holds else 'no':4}{check.name:17}{check.found}\n"
-        if check.fix:
-            yield f"{'':23}{check.fix}\n"
+        yield from _check(check)
     if not status.slots:
         return
     width = max(4, *(len(user) for user, _ in status.slots))
@@ -41,6 +41,21 @@ def shown(status: Status) -> Iterator[str]:
         pid = str(slot.pid) if slot.taken else ""
         line = f"{user:{width}}  {slot.number:4}  {state:6}  {pid:>7}  {slot.command}"
         yield line.rstrip() + "\n"
+
+
+def _check(check: Check) -> Iterator[str]:
+    """What was found, wrapped, and the command as it is, to be copied."""
+    import textwrap
+
+    head = f"  {'ok' if check.holds else 'no':4}{check.name:17}"
+    blank = " " * len(head)
+    text = textwrap.fill(
+        check.found, _WIDTH, initial_indent=head, subsequent_indent=blank, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    yield f"{text}\n"
+    if check.fix:
+        yield f"{blank}{check.fix}\n"
 
 
 def _place(found: Preflight) -> str:

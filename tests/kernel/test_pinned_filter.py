@@ -26,7 +26,7 @@ from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.pinned_filter import PinnedFilter
 from purebpf.kernel.sample_filter import SampleFilter
-from tests.support.users import as_user, public_bpffs
+from tests.support.users import as_user, public_bpffs, users_sampling
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf", "pinned_by_users")
 
@@ -39,7 +39,7 @@ LIBC = ctypes.CDLL(None)
 @pytest.fixture(scope="module")
 def bpffs() -> Iterator[str]:
     """Two slots for Ann, one for Bob."""
-    with public_bpffs() as folder:
+    with users_sampling(), public_bpffs() as folder:
         pinned_filter.pin(ANN, 2, folder)
         pinned_filter.pin(BOB, 1, folder)
         yield folder

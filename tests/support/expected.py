@@ -34,6 +34,7 @@ _SINCE = {
             "kernel_variables",
             "modules",
             "new_iterators",
+            "pinned_by_users",
             "perf_event_links",
             "syscall_programs",
         }

@@ -9,11 +9,15 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-__all__ = ["as_user", "public_bpffs"]
+import pytest
+
+__all__ = ["as_user", "public_bpffs", "users_sampling"]
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
 def as_user(uid: int, work: Callable[[], Any]) -> Any:
@@ -57,3 +61,21 @@ def public_bpffs() -> Iterator[str]:
     finally:
         _LIBC.umount2(folder.encode(), 2)  # MNT_DETACH
         os.rmdir(folder)
+
+
+@contextmanager
+def users_sampling() -> Iterator[None]:
+    """Users may sample their own processes; Debian's kernels forbid it until they are told.
+
+    Only a guest is told: elsewhere the test is skipped.
+    """
+    before = _PARANOID.read_text()
+    if int(before) > 2:
+        if not os.environ.get("PUREBPF_KERNEL"):
+            pytest.skip(f"kernel.perf_event_paranoid is {before.strip()}: users have no events")
+        _PARANOID.write_text("2")
+    try:
+        yield
+    finally:
+        if int(before) > 2:
+            _PARANOID.write_text(before)
