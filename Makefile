@@ -27,3 +27,4 @@ test-kernels:  ## the live tests in guests: make test-kernels KERNELS="6.1 6.12"
 bench:  ## measure against bpftrace, side by side
 	$(PYTHON) bench/bench.py
 	$(PYTHON) bench/summary.py
+	$(PYTHON) bench/filter.py
