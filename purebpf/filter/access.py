@@ -68,8 +68,8 @@ def from_sample(btf: Btf) -> Access | None:
     if not (functions and contexts and samples):
         return None
     data = _member(btf, contexts[0], "data")
-    if data is None or _member(btf, samples[0], "sample_flags") is None:
-        return None  # without these flags (Linux 6.3) the sample is not prepared in time
+    if data is None or _member(btf, samples[0], "dyn_size") is None:
+        return None  # it came with preparing samples before the program runs; 6.2 has the cast only
     words = {path: _member(btf, samples[0], path) for path in _PATHS}
     found: dict[str, Word | Helper] = {path: word for path, word in words.items() if word}
     return Access(Cast(functions[0], data.offset), found)

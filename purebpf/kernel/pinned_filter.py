@@ -21,6 +21,7 @@ import os
 import shlex
 import struct
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -55,6 +56,8 @@ _OBJECT = "filter_pinned"
 _FILES = ("program", "table", "counts", "lease")
 _LEASE = struct.Struct("=QII")
 _FIRST = struct.pack("=I", 0)
+_ATTEMPTS = 3
+_PAUSE_S = 0.005
 
 
 class Slot(NamedTuple):
@@ -290,14 +293,19 @@ class PinnedFilter:
 
 def _claim(uid: int, folder: str, stack: ExitStack) -> tuple[int, str]:
     """The first slot that is free, kept until `stack` is closed."""
-    count = 0
-    for number, path in _places(folder):
-        count += 1
-        opened = stack.enter_context(_opened(path))
-        if _locked(opened):
-            return number, path
-    if count:
-        reason = f"all {count} slots in {folder} are taken; for more: {pin_command(uid, 2 * count)}"
+    found = list(_places(folder))
+    for attempt in range(_ATTEMPTS if found else 0):
+        if attempt:
+            time.sleep(_PAUSE_S)  # `slots` takes a lock for a moment to see whether it can
+        for number, path in found:
+            with ExitStack() as unless_locked:
+                opened = unless_locked.enter_context(_opened(path))
+                if _locked(opened):
+                    stack.push(unless_locked.pop_all())
+                    return number, path
+    if found:
+        more = pin_command(uid, 2 * len(found))
+        reason = f"all {len(found)} slots in {folder} are taken; for more: {more}"
     else:
         reason = f"root has pinned none in {folder}; for some: {pin_command(uid)}"
     raise NotSupportedError("a pinned filter program", reason)
