@@ -45,7 +45,7 @@ def read_data(types: Repaired | None, elf: ElfObject) -> Data:
         if section.name in names:
             raise elf.error(f"section {section.name}", "is there twice")
         names.add(section.name)
-        type_id, found = _variables(types, section.name)
+        type_id, found = variables_in(types, section.name)
         maps[section.number] = _map(elf, section, type_id, mappable=bool(found))
         for variable in found:
             if variables.setdefault(variable.name, variable) is not variable:
@@ -60,14 +60,14 @@ def _is_data(section: Section) -> bool:
 
 def read_kconfig(types: Repaired | None) -> tuple[MapSpec, list[VariableSpec]] | None:
     """The map of configuration values and what is where in it; None when the object has none."""
-    type_id, found = _variables(types, KCONFIG)
+    type_id, found = variables_in(types, KCONFIG)
     if types is None or not found:
         return None
     size = types.btf.sizeof(type_id)
     return _data_map(KCONFIG, bytes(size), type_id, read_only=True, mappable=True), found
 
 
-def _variables(types: Repaired | None, section: str) -> tuple[int, list[VariableSpec]]:
+def variables_in(types: Repaired | None, section: str) -> tuple[int, list[VariableSpec]]:
     """The id of a section's DATASEC, or 0, and the variables that are not static or hidden."""
     if types is None or section not in types.datasecs:
         return 0, []

@@ -15,6 +15,7 @@ from typing import BinaryIO, Protocol, TypeVar, runtime_checkable
 from purebpf.abi.sections import find_section
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Kind
+from purebpf.elf.arena import read_arena
 from purebpf.elf.btf_ext import EMPTY, BtfExt, read_btf_ext
 from purebpf.elf.btf_repair import Repaired, repair
 from purebpf.elf.container import ElfObject
@@ -80,19 +81,20 @@ def read_object(source: Source) -> ObjectSpec:
     maps_section = elf.find(MAPS)
     maps_index = maps_section.number if maps_section is not None else 0
     old = {(section, offset): spec for section, offset, spec in _legacy_maps(elf, types)}
+    arena = read_arena(types, elf, [each.spec for each in placed])
     targets = Targets(
         functions,
         {
             **{(maps_index, m.offset): m.spec.name for m in placed},
             **{place: spec.name for place, spec in old.items()},
         },
-        {index: spec.name for index, spec in globals_.maps.items()},
+        {index: spec.name for index, spec in globals_.maps.items()} | arena.sections,
         types.externs if types is not None else {},
         {value.name: value.offset for value in values},
     )
     specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
     programs = _programs(functions, specs)
-    maps = with_contents(placed, raw.get(maps_index, []), elf, functions, programs)
+    maps = with_contents(arena.filled(placed), raw.get(maps_index, []), elf, functions, programs)
     operations = read_struct_ops(types, elf, raw, functions, programs)
     others = [*operations, *old.values(), *globals_.maps.values()]
     others += [kconfig] if kconfig is not None else []
@@ -104,7 +106,11 @@ def read_object(source: Source) -> ObjectSpec:
         programs=programs,
         functions=specs,
         maps={**maps, **{spec.name: spec for spec in others}},
-        variables={**globals_.variables, **{value.name: value for value in values}},
+        variables={
+            **globals_.variables,
+            **arena.variables,
+            **{value.name: value for value in values},
+        },
         externs=targets.externs,
         btf=types.btf if types is not None else None,
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from purebpf.abi.bpf import BPF_F_MMAPABLE
+from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_codecs import Bytes, Codec
@@ -22,7 +22,7 @@ _INDEX = bytes(4)
 
 
 class Globals(MutableMapping[str, Any]):
-    """The variables of .data, .bss and .rodata: values typed by BTF, bytes without.
+    """The variables of .data, .bss, .rodata and the arena: values typed by BTF, bytes without.
 
     Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5), reading and writing touch just
     the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the program. Elsewhere a
@@ -121,6 +121,8 @@ class Globals(MutableMapping[str, Any]):
         """The section's memory, mapped when it is first needed; None where it cannot be."""
         if (memory := self._memory.get(section)) is None:
             owner = self._maps[section]
+            if owner.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+                return owner.arena.view
             if not owner.info.flags & BPF_F_MMAPABLE:
                 return None
             memory = self._memory[section] = owner.mmap(writable=not owner.frozen)

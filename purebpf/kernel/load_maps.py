@@ -84,7 +84,10 @@ def _create(spec: ObjectSpec, each: MapSpec, btf_fd: int, pin_path: str) -> Map:
     if each.pinning:
         path = os.path.join(pin_path, each.name)
         return Map.shared(each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
-    return Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
+    made = Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
+    if each.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+        made.arena.view[:0] = b""  # it must be somewhere before programs that use it are verified
+    return made
 
 
 def fill_program_arrays(

@@ -76,6 +76,7 @@ class MapHandle:
         self._reader: Reader | None = None
         self.frozen = False
         self.struct_ops = b""
+        self._arena: Memory | None = None
 
     @classmethod
     def create(
@@ -95,7 +96,9 @@ class MapHandle:
         """
         made = cls._typed(create(spec, btf_fd, object_name), spec, btf)
         try:
-            if spec.contents:
+            if spec.contents and made.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+                made.arena.view[: len(spec.contents)] = spec.contents
+            elif spec.contents:
                 made.fill(spec.contents)
             if spec.frozen:
                 made.freeze()
@@ -292,13 +295,32 @@ class MapHandle:
         info = self.info
         if info.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
             size = info.max_entries * mmap.PAGESIZE
-        elif info.flags & BPF_F_MMAPABLE:
+            return Memory(self.fileno(), size, writable=writable, address=info.map_extra)
+        if info.flags & BPF_F_MMAPABLE:
             size = -(-info.value_size // 8) * 8 * info.max_entries
             size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         else:
             reason = "it was created without BPF_F_MMAPABLE"
             raise NotSupportedError(f"mapping map {self.name!r} ({info})", reason)
         return Memory(self.fileno(), size, writable=writable)
+
+    @property
+    def arena(self) -> Memory:
+        """The pages of an arena (Linux 6.9), mapped writable until the map is closed.
+
+        The address is the same for programs and for every process: `map_extra`, or what the first
+        mapping was given. A page comes to be when it is touched, here or by a program.
+
+        Raises:
+            NotSupportedError: the map is no arena.
+            KernelError: EEXIST, this process has something else at that address; EINVAL, its first
+                mapping is another process's.
+        """
+        if self.type != bpf_map_type.BPF_MAP_TYPE_ARENA:
+            raise NotSupportedError(f"pages of map {self.name!r} ({self.info})", "it is no arena")
+        if self._arena is None:
+            self._arena = self.mmap()
+        return self._arena
 
     def reader(self, *args: Any, **options: Any) -> Reader:
         """A new reader of a ring buffer or perf event array, which the caller closes.
@@ -335,6 +357,9 @@ class MapHandle:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        if self._arena is not None:
+            self._arena.close()
+            self._arena = None
         self._store.close()
 
     def __enter__(self) -> Self:

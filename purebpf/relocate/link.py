@@ -25,6 +25,9 @@ from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 if TYPE_CHECKING:
     from purebpf.btf.core import CoreMatcher, Targets
 
+POISONED_MAP = 2001000000
+"""The helper number that a use of the first map becomes when that is left out, as in libbpf."""
+
 _OF_FUNCTIONS = (RelocationKind.CALL, RelocationKind.FUNCTION)
 
 
@@ -158,6 +161,9 @@ class Linker:
                 else:
                     if not code.is_load64(slot):
                         raise self._error(function, f"{relocation} is not for an ld_imm64")
+                    if why := self._poison_map(code, slot, relocation.target):
+                        poisoned |= dict.fromkeys((slot, slot + 1), why)
+                        continue
                     yield Reference(slot, relocation.kind, relocation.target, relocation.addend)
 
     def _check(self, function: FunctionSpec, relocation: Relocation) -> None:
@@ -172,6 +178,15 @@ class Linker:
         if what:
             problem = f"{function.name} needs this {what}, which is not defined"
             raise LinkError(self._spec.source, relocation.target, problem)
+
+    def _poison_map(self, code: Code, slot: int, name: str) -> str:
+        """Replace a reference to a map that is not created; why, or "" for one that is."""
+        if self._spec.maps[name].autocreate:
+            return ""
+        number = POISONED_MAP + list(self._spec.maps).index(name)
+        for each in (slot, slot + 1):
+            code.replace_by_call(each, number)
+        return f"it uses map {name!r}, which was left out (autocreate is False)"
 
     def _write_extern(
         self, code: Code, slot: int, function: FunctionSpec, relocation: Relocation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from types import TracebackType
 from typing import Self
@@ -9,6 +10,9 @@ from typing import Self
 from purebpf.errors import KernelError
 
 __all__ = ["Memory"]
+
+_MAP_FIXED_NOREPLACE = 0x100000
+_FAILED = ctypes.c_void_p(-1).value
 
 
 class Memory:
@@ -23,20 +27,27 @@ class Memory:
 
     __slots__ = ("_map", "size", "view")
 
-    def __init__(self, fd: int, size: int, *, offset: int = 0, writable: bool = False) -> None:
+    def __init__(
+        self, fd: int, size: int, *, offset: int = 0, writable: bool = False, address: int = 0
+    ) -> None:
         """Map `size` bytes from `offset`, a multiple of the page size, MAP_SHARED.
 
-        The descriptor may be closed afterwards: the mapping has its own.
+        They are put at `address` if that is given and free (Linux 4.17). The descriptor may be
+        closed afterwards: the mapping has its own.
 
         Raises:
-            KernelError: mmap(2) refused.
+            KernelError: mmap(2) refused: EEXIST, something else is at `address`.
         """
         protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        self.size = size
+        if address:
+            self._map: mmap.mmap | _Fixed = _Fixed(fd, size, offset, protection, address)
+            self.view = self._map.view
+            return
         try:
             self._map = mmap.mmap(fd, size, mmap.MAP_SHARED, protection, offset=offset)
         except OSError as error:
             raise KernelError("mmap", error.errno or 0, f"{size} bytes at {offset}") from None
-        self.size = size
         self.view = memoryview(self._map)
 
     def close(self) -> None:
@@ -58,3 +69,32 @@ class Memory:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _Fixed:
+    """A mapping at an address, which Python's mmap does not offer."""
+
+    def __init__(self, fd: int, size: int, offset: int, protection: int, address: int) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        place = self._libc.mmap
+        place.restype = ctypes.c_void_p
+        place.argtypes = [
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
+            ctypes.c_long,
+        ]
+        flags = mmap.MAP_SHARED | _MAP_FIXED_NOREPLACE
+        found = place(address, size, protection, flags, fd, offset)
+        if found == _FAILED:
+            what = f"{size} bytes at address {address:#x}"
+            raise KernelError("mmap", ctypes.get_errno(), what)
+        self._address, self._size = address, size
+        view = memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+        self.view = view if protection & mmap.PROT_WRITE else view.toreadonly()
+
+    def close(self) -> None:
+        """Unmap; again is harmless."""
+        if self._address:
+            unmap = self._libc.munmap
+            unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+            unmap(self._address, self._size)
+            self._address = 0

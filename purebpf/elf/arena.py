@@ -1,0 +1,62 @@
+"""Global variables in the object's arena: the section `.addr_space.1` (`__arena` variables).
+
+The object has one arena at most, and its variables are at the start of it, where libbpf before 1.7
+puts them on every kernel and later on those before 7.0. Linux 6.9.
+Source: libbpf, init_arena_map_data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.elf.btf_repair import Repaired
+from purebpf.elf.container import ElfObject
+from purebpf.elf.data import variables_in
+from purebpf.elf.maps import PlacedMap
+from purebpf.spec import MapSpec, VariableSpec
+
+__all__ = ["Arena", "read_arena"]
+
+ARENA = 33
+_SECTION = ".addr_space.1"
+
+
+class Arena(NamedTuple):
+    """The arena's name by the index of its variables' section, their image, and the variables."""
+
+    sections: dict[int, str]
+    contents: bytes
+    variables: dict[str, VariableSpec]
+
+    def filled(self, maps: tuple[PlacedMap, ...]) -> tuple[PlacedMap, ...]:
+        """The maps, of which the arena has its contents."""
+        names = set(self.sections.values())
+        return tuple(
+            each._replace(spec=each.spec._replace(contents=self.contents))
+            if each.spec.name in names
+            else each
+            for each in maps
+        )
+
+
+def read_arena(types: Repaired | None, elf: ElfObject, maps: Sequence[MapSpec]) -> Arena:
+    """The variables in the arena, which is one of `maps`.
+
+    Raises:
+        FormatError: variables and no arena, or two arenas.
+    """
+    arenas = [each for each in maps if each.type == ARENA]
+    if len(arenas) > 1:
+        names = " and ".join(each.name for each in arenas)
+        raise elf.error("section .maps", f"{names} are arenas; a program can have one")
+    section = elf.find(_SECTION)
+    if section is None or not section.size:
+        return Arena({}, b"", {})
+    where = f"section {_SECTION}"
+    if not arenas:
+        raise elf.error(where, "holds variables of an arena, and no map is an arena")
+    _, found = variables_in(types, _SECTION)
+    name = arenas[0].name
+    variables = {each.name: each._replace(map=name) for each in found}
+    return Arena({section.number: name}, bytes(elf.contents(section)), variables)
