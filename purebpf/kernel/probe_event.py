@@ -1,4 +1,4 @@
-"""kprobes and uprobes as perf events: the PMUs `kprobe` and `uprobe` (Linux 4.17).
+"""kprobes and uprobes as perf events: the PMUs `kprobe` and `uprobe` (Linux 4.17), or tracefs.
 
 A probe lives as long as its event. The place is either a name and an offset (config1 points to
 the name of a kernel function, or to the path of a file; config2 is the offset), as perf_event_open
@@ -8,13 +8,16 @@ the name of a kernel function, or to the path of a file; config2 is the offset),
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.perf_names import Event
 from purebpf.syscall import proc
 from purebpf.syscall.buffer import Buffer
+
+if TYPE_CHECKING:
+    from purebpf.kernel.probe_tracefs import TracedProbe
 
 __all__ = ["Probe", "has_syscall_wrapper", "open_probe", "syscall_function"]
 
@@ -51,8 +54,8 @@ class Probe(NamedTuple):
     semaphore: int = 0
 
 
-def open_probe(probe: Probe) -> PerfEvent:
-    """The probe as a perf event.
+def open_probe(probe: Probe) -> PerfEvent | TracedProbe:
+    """The probe as a perf event; where the kernel has no PMU for it, through tracefs.
 
     Raises:
         NotSupportedError: a kernel without such probes.
@@ -60,10 +63,9 @@ def open_probe(probe: Probe) -> PerfEvent:
     """
     kind = proc.pmu(probe.pmu, "type")
     if kind is None:
-        raise NotSupportedError(
-            f"{probe.pmu}s",
-            f"this kernel has no {proc.pmu_path(probe.pmu)} (CONFIG_{probe.pmu.upper()}_EVENTS)",
-        )
+        from purebpf.kernel.probe_tracefs import open_traced
+
+        return open_traced(probe)
     returns = (proc.pmu(probe.pmu, "format/retprobe") or "config:0").partition(":")[2]
     name = Buffer(probe.name + b"\0")
     config = int(probe.returns) << int(returns) | probe.semaphore << _SEMAPHORE_SHIFT

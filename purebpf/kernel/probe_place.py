@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 from purebpf.errors import AttachError
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.elf_names import functions_named
+from purebpf.symbols.elf_names import function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
 __all__ = ["Place", "find_file", "function_offsets", "opened_image", "parse_place"]
 
 _PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_CACHE = "/etc/ld.so.cache"
 _LIBRARY = re.compile(r"\.so(\.|$)")
 
 
@@ -59,7 +60,8 @@ def find_file(name: str, what: str) -> str:
     if "/" in name:
         folders = [""]
     elif _LIBRARY.search(name):
-        folders = list(_library_folders())
+        cached = os.path.dirname(_cached(name))
+        folders = [*_preferred_folders(), *filter(None, [cached]), *_standard_folders()]
     else:
         folders = os.environ.get("PATH", os.defpath).split(":")
     for folder in folders:
@@ -70,9 +72,25 @@ def find_file(name: str, what: str) -> str:
     raise AttachError("open", errno.ENOENT, what, why=f"there is no file {name}{searched}")
 
 
-def _library_folders() -> Iterator[str]:
-    """Where ld.so(8) looks, but for what /etc/ld.so.conf adds."""
-    yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+def _cached(name: str) -> str:
+    """Where ldconfig(8) has found a library, in the folders of /etc/ld.so.conf too; or ""."""
+    try:
+        with open(_CACHE, "rb") as file:
+            cache = file.read()
+    except OSError:
+        return ""
+    from purebpf.symbols.ld_cache import cached_libraries
+
+    return next(cached_libraries(cache, name, os.uname().machine), "")
+
+
+def _preferred_folders() -> list[str]:
+    """What ld.so(8) searches before anything else."""
+    return [each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each]
+
+
+def _standard_folders() -> Iterator[str]:
+    """What ld.so(8) searches when nothing else has the library."""
     for folder in ("/usr/lib64", "/usr/lib", "/lib64", "/lib"):
         if not folder.endswith("64"):
             yield f"{folder}/{os.uname().machine}-linux-gnu"
@@ -96,11 +114,18 @@ def opened_image(path: str) -> Iterator[ElfImage]:
 def function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:
     """The functions of a file whose names match, and where in the file they start.
 
+    A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the
+    one that programs are linked to today, which a name without a version is.
+
     Raises:
         FormatError: no ELF file, or a damaged one.
         OSError: it cannot be read.
     """
     with opened_image(path) as image:
+        name, _, version = pattern.partition("@")
+        if version:
+            offset = function_of_version(image, name, version)
+            return {} if offset is None else {pattern: offset}
         if not set(pattern) & set("*?"):
             return functions_named(image, lambda name: name == pattern)
         return functions_named(image, lambda name: fnmatchcase(name, pattern))

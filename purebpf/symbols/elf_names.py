@@ -17,9 +17,10 @@ from purebpf.symbols.elf_image import (
     Section,
     Segment,
 )
+from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["function_ranges", "functions_named"]
+__all__ = ["function_of_version", "function_ranges", "functions_named"]
 
 _FUNCTIONS = (2, 10)
 """STT_FUNC, STT_GNU_IFUNC."""
@@ -31,7 +32,7 @@ def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str,
     """The functions whose name (without the version, `@GLIBC_2.2.5`) is `wanted`.
 
     From .symtab, and from .dynsym what that has not. Of several of one name a global one counts,
-    else a weak one, else the first.
+    else a weak one, else the first; of several versions of one, that which programs are linked to.
 
     Raises:
         FormatError: the tables are not what they claim to be.
@@ -42,8 +43,10 @@ def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str,
         if table is None:
             continue
         ranks: dict[str, int] = {}
-        for name, address, binding, _ in _functions(image, table):
-            rank = _RANKS.get(binding, 0)
+        versions = symbol_versions(image)[0] if kind == SHT_DYNSYM else ()
+        for index, name, address, binding, _ in _functions(image, table):
+            is_current = index >= len(versions) or is_default(versions[index])
+            rank = 2 * _RANKS.get(binding, 0) + is_current
             if rank <= ranks.get(name, -1) or (name in found and name not in ranks):
                 continue
             if wanted(name):
@@ -64,26 +67,46 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     tables = filter(None, map(image.typed, (SHT_SYMTAB, SHT_DYNSYM)))
     found = set()
     for table in tables:
-        for each, address, _, size in _functions(image, table):
+        for _, each, address, _, size in _functions(image, table):
             offset = _file_offset(image.segments, address) if each == name and size else None
             if offset is not None:
                 found.add((offset, size))
     return found
 
 
-def _functions(image: ElfImage, table: Section) -> Iterator[tuple[str, int, int, int]]:
-    """The name, address, binding and size of each function that is defined."""
+def function_of_version(image: ElfImage, name: str, version: str) -> FileOffset | None:
+    """The function of that name and version: `"memcpy", "GLIBC_2.2.5"`.
+
+    With a version like `"@GLIBC_2.14"` only if that is what programs are linked to.
+
+    Raises:
+        FormatError: the tables are not what they claim to be.
+    """
+    table = image.typed(SHT_DYNSYM)
+    numbers, names = symbol_versions(image)
+    wanted = version.removeprefix("@")
+    for index, each, address, _, _ in _functions(image, table) if table is not None else ():
+        number = numbers[index] if index < len(numbers) else 0
+        has_version = names.get(number & MASK) == wanted
+        if each == name and has_version and (version == wanted or is_default(number)):
+            return _file_offset(image.segments, address)
+    return None
+
+
+def _functions(image: ElfImage, table: Section) -> Iterator[tuple[int, str, int, int, int]]:
+    """The place in the table, name, address, binding and size of each function that is defined."""
     strings = image.contents(image.linked(table))
     layout = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
     data = image.contents(table)
-    for row in layout.iter_unpack(data[: len(data) // layout.size * layout.size]):
+    rows = layout.iter_unpack(data[: len(data) // layout.size * layout.size])
+    for index, row in enumerate(rows):
         if image.is64:
             name, info, _, section, address, size = row
         else:
             name, address, size, info, _, section = row
         if section and info & 15 in _FUNCTIONS:
             text = strings[name : strings.find(b"\0", name)].partition(b"@")[0]
-            yield text.decode("utf-8", "backslashreplace"), address, info >> 4, size
+            yield index, text.decode("utf-8", "backslashreplace"), address, info >> 4, size
 
 
 def _file_offset(segments: list[Segment], address: int) -> FileOffset | None:

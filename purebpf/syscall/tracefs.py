@@ -17,7 +17,15 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["mount_point", "opened", "read", "tracepoint_format", "tracepoint_id", "tracepoints"]
+__all__ = [
+    "append",
+    "mount_point",
+    "opened",
+    "read",
+    "tracepoint_format",
+    "tracepoint_id",
+    "tracepoints",
+]
 
 # The same numbers on every architecture (Linux commit d8076bdb56af).
 _SYS_FSOPEN = 430
@@ -88,6 +96,29 @@ def read(path: str) -> str:
         if isinstance(error, KernelError):
             raise
         raise KernelError(f"read(tracefs {path})", error.errno or 0) from None
+
+
+def append(path: str, line: str) -> None:
+    """Write one line at the end of a tracefs file, by its path below the mount.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        KernelError: the kernel refused the line (EINVAL, ENOENT, EEXIST), or the file (EACCES).
+        NotSupportedError: no tracefs.
+    """
+    call = f"write(tracefs {path})"
+    with opened() as root:
+        try:
+            file = os.open(f"{root}/{path}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise KernelError(call, error.errno or 0) from None
+        with Descriptor(file):
+            try:
+                os.write(file, f"{line}\n".encode(errors="surrogateescape"))
+            except OSError as error:
+                raise KernelError(call, error.errno or 0) from None
 
 
 def tracepoint_id(category: str, name: str) -> int:

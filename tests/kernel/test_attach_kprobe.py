@@ -182,7 +182,7 @@ def test_a_uprobe_of_one_process():
 def test_a_kernel_without_kprobes_says_so():
     with loaded("on_kprobe") as obj:
         with pytest.raises(
-            purebpf.NotSupportedError, match=r"has no .*/kprobe .CONFIG_KPROBE_EVEN"
+            purebpf.NotSupportedError, match=r"no kprobe PMU, .* no kprobe_events .CONFIG_KPROBE_EV"
         ):
             obj.programs["on_kprobe"].attach()
         assert not probe_event.has_syscall_wrapper()

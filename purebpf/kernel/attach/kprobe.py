@@ -1,4 +1,4 @@
-"""Attach to a function of the kernel, or any instruction of it, through the kprobe PMU."""
+"""Attach to an instruction of the kernel, mostly a function's first (kprobe PMU, or tracefs)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from purebpf.kernel.program import Program
 
 __all__ = ["attach"]
 
-_PLACE = re.compile(r"([A-Za-z_.$][\w.$]*)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
+_PLACE = re.compile(r"((?:[\w-]+:)?[A-Za-z_.$][\w.$]*)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _WHY = {
     errno.ENOENT: "this kernel has no such function, or it may not be probed",
     errno.EINVAL: "nothing can be probed there: the function is on the kernel's list of those that "
@@ -33,8 +33,9 @@ def attach(
 
     Args:
         program: a kprobe program.
-        target: `"vfs_read"`, `"vfs_read+0x10"`; for `SEC("ksyscall")` a system call, `"openat"`,
-            whose function is found. Without it, the one that the program's section names.
+        target: `"vfs_read"`, `"vfs_read+0x10"`, `"nf_conntrack:nf_conntrack_in"` for one of a
+            module; for `SEC("ksyscall")` a system call, `"openat"`, whose function is found.
+            Without it, the one that the program's section names.
         returns: at the function's return; by default as the section says (`kretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
 

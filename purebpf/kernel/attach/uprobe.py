@@ -1,4 +1,4 @@
-"""Attach to a function of a program or library, through the uprobe PMU (Linux 4.17)."""
+"""Attach to a function of a program or library, through the uprobe PMU or tracefs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def attach(
 
     Args:
         program: a uprobe program.
-        target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, or an offset into the file,
-            `"/bin/bash:0x1234"`. A library is searched where the dynamic linker would, another
+        target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
+            or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where the dynamic linker would, another
             file without a `/` in $PATH. Without it, what the program's section says.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
