@@ -37,8 +37,9 @@ def attach(
     Args:
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
-            or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where the dynamic
-            linker would, another file without a `/` in $PATH. Without it, what the section says.
+            or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where the
+            dynamic linker would, another file without a `/` in $PATH. Without it, what the
+            section says.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).

@@ -138,7 +138,7 @@ def _into_debug_section(built: ElfBuilder, main: int) -> None:
 
 
 def _static_map(built: ElfBuilder, main: int) -> None:
-    place = built.symbol("", built.section(".addr_space.1", bytes(32)), kind=e.SECTION, binding=0)
+    place = built.symbol("", built.section(".elsewhere", bytes(32)), kind=e.SECTION, binding=0)
     built.relocate(main, (0, 1, place))
 
 
@@ -152,7 +152,7 @@ def _inside_function(built: ElfBuilder, main: int) -> None:
         (_undefined, "missing", "neither defined here nor declared"),
         (_common, "shared", "common or absolute"),
         (_into_debug_section, "x", "in section .debug_info"),
-        (_static_map, ".addr_space.1", "in section .addr_space.1"),
+        (_static_map, ".elsewhere", "in section .elsewhere"),
         (_inside_function, "label", "not where a function starts"),
     ],
 )

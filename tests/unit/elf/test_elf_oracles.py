@@ -70,7 +70,8 @@ def fits(spec: ObjectSpec, ours: Relocation, name: str, places: dict[str, Place]
         return spec.variables[name].offset == ours.addend
     if ours.kind is RelocationKind.DATA and name in places:
         section, offset, size = places[name]
-        return section == ours.target and 0 <= ours.addend - offset < size
+        holder = {"arena": ".addr_space.1"}.get(ours.target, ours.target)
+        return section == holder and 0 <= ours.addend - offset < size
     return name == ours.target
 
 
