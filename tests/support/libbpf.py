@@ -27,7 +27,7 @@ class _OpenOptions(ctypes.Structure):
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _REFUSAL = b"failed to perform CO-RE relocations"
 _STACK_TRACE = 7
-_TABLES = (1, 2, 5, 6, 7, 9, 10)
+TABLES = (1, 2, 5, 6, 7, 9, 10)
 """Hashes, arrays and stack traces."""
 _said: list[bytes] = []
 
@@ -64,6 +64,14 @@ def _library() -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     library.libbpf_set_print(_note)
     return library
+
+
+def version() -> str:
+    """Of the installed library: "v1.1"."""
+    library = ctypes.CDLL("libbpf.so.1")
+    library.libbpf_version_string.restype = ctypes.c_char_p
+    text: bytes = library.libbpf_version_string()
+    return text.decode()
 
 
 @contextmanager
@@ -110,7 +118,7 @@ def _complete_maps(opened: int) -> None:
         kind = library.bpf_map__type(found)
         if kind == _STACK_TRACE and not library.bpf_map__value_size(found):
             library.bpf_map__set_value_size(found, 8)
-        if kind in _TABLES and not library.bpf_map__max_entries(found):
+        if kind in TABLES and not library.bpf_map__max_entries(found):
             library.bpf_map__set_max_entries(found, 1)
         found = library.bpf_object__next_map(opened, found)
 
@@ -124,6 +132,7 @@ def loaded(path: Path) -> Iterator[Mapping[str, int]]:
     """
     library = _library()
     with _opened(path, None) as opened:
+        _complete_maps(opened)
         status = library.bpf_object__load(opened)
         if status:
             raise OSError(-status, f"libbpf does not load {path.name}")

@@ -7,6 +7,7 @@ them is kept in the tree: tests read what is installed.
 from __future__ import annotations
 
 import struct
+import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,12 @@ def objects() -> Mapping[str, bytes]:
             for image in embedded(path.read_bytes()):
                 found.setdefault(path.name, image)
     return found
+
+
+def version() -> str:
+    """The version of the installed package."""
+    command = ["dpkg-query", "--show", "--showformat=${Version}", "libbpf-tools"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def embedded(program: bytes) -> Iterator[bytes]:
