@@ -121,7 +121,7 @@ def guest(series: str, out: Path) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         command = f"{sys.executable} scripts/compatibility.py measure /run/out/found.json"
-        outcome = vm.run(kernels.fetch(series), command, Path(folder))
+        outcome = vm.run(kernels.fetch(series), command, Path(folder), timeout_s=_TIMEOUT_S)
         if outcome.status != 0:
             print(outcome.output or outcome.console, file=sys.stderr)
             return 1
@@ -160,6 +160,7 @@ def section(kernel: str, rows: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [*lines, ""]
 
 
+_TIMEOUT_S = 1500
 _GOOD = frozenset({"yes", "identical"})
 
 

@@ -196,11 +196,22 @@ class Program:
         repeat: int = 0,
         cpu: int | None = None,
         flags: int = 0,
+        live_frames: bool = False,
+        batch_size: int = 0,
     ) -> TestRun:
         """Run it now (BPF_PROG_TEST_RUN): see `purebpf.kernel.run.run`."""
         from purebpf.kernel.run import run
 
-        return run(self, data, ctx, repeat=repeat, cpu=cpu, flags=flags)
+        return run(
+            self,
+            data,
+            ctx,
+            repeat=repeat,
+            cpu=cpu,
+            flags=flags,
+            live_frames=live_frames,
+            batch_size=batch_size,
+        )
 
     @property
     def info(self) -> ProgramInfo:

@@ -16,6 +16,7 @@ __all__ = ["TestRun", "run"]
 
 _ENOTSUPP = 524
 _ON_CPU = 1  # BPF_F_TEST_RUN_ON_CPU
+_LIVE_FRAMES = 2  # BPF_F_TEST_XDP_LIVE_FRAMES
 _HEADROOM = 512
 """A program may grow its packet (bpf_xdp_adjust_head and the like) by less than this."""
 
@@ -46,12 +47,18 @@ def run(
     repeat: int = 0,
     cpu: int | None = None,
     flags: int = 0,
+    live_frames: bool = False,
+    batch_size: int = 0,
 ) -> TestRun:
     """Run `program` once, or `repeat` times.
 
     `data` is the packet of socket and XDP programs (at least 14 bytes), `ctx` the context: a
     struct __sk_buff or xdp_md for these, the arguments as u64 for raw tracepoints, any struct for
     syscall programs. `cpu` chooses one for raw tracepoints (Linux 5.10).
+
+    With `live_frames`, what an XDP program returns really happens to each of `repeat` packets,
+    which are made in batches of `batch_size`, 64 by default (Linux 5.18): XDP_TX sends them. There
+    is no packet to show afterwards.
 
     Raises:
         NotSupportedError: a type of program that cannot be run this way.
@@ -62,10 +69,13 @@ def run(
     fields = {"flags": flags}
     if cpu is not None:
         fields = {"flags": flags | _ON_CPU, "cpu": cpu}
+    if live_frames or batch_size:
+        fields |= {"flags": fields["flags"] | _LIVE_FRAMES, "batch_size": batch_size}
     # A syscall program's context is written back in place, a packet program's to ctx_out.
     context = bytearray(ctx)
-    data_out = bytearray(len(data) + _HEADROOM) if data else None
-    ctx_out = bytearray(len(ctx)) if data and ctx else None
+    has_result = bool(data) and not fields["flags"] & _LIVE_FRAMES
+    data_out = bytearray(len(data) + _HEADROOM) if has_result else None
+    ctx_out = bytearray(len(ctx)) if has_result and ctx else None
     for attempt in range(_ATTEMPTS):
         try:
             result = bpf.prog_test_run(

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
+from purebpf.btf.types import DeclTag, Kind
 from purebpf.errors import FormatError, LinkError
 from purebpf.relocate.code import Code
 from purebpf.relocate.core import Patched, apply_core
@@ -24,6 +25,8 @@ from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 
 if TYPE_CHECKING:
     from purebpf.btf.core import CoreMatcher, Targets
+
+_EXCEPTION_CALLBACK = "exception_callback:"
 
 POISONED_MAP = 2001000000
 """The helper number that a use of the first map becomes when that is left out, as in libbpf."""
@@ -95,7 +98,7 @@ class Linker:
         """Where each needed function starts, in instructions, in the order of their places."""
         end = self._length(program, entry)
         starts = {entry: 0}
-        unread = [self._called(entry)]
+        unread = [self._exception_callbacks(entry), self._called(entry)]
         while unread:
             caller, callee = next(unread[-1], ("", ""))
             if not callee:
@@ -113,6 +116,24 @@ class Linker:
         ):
             if relocation.kind in _OF_FUNCTIONS:
                 yield caller, relocation.target
+
+    def _exception_callbacks(self, entry: str) -> Iterator[tuple[str, str]]:
+        """(the program, what it wants called when it throws): nothing but a tag refers to it."""
+        btf, type_id = self._spec.btf, self._spec.functions[entry].type_id
+        if btf is None or not type_id:
+            return
+        for tag_id in self._tags:
+            tag = btf.type(tag_id)
+            assert isinstance(tag, DeclTag)
+            if tag.type_id == type_id and tag.name.startswith(_EXCEPTION_CALLBACK):
+                yield entry, tag.name.removeprefix(_EXCEPTION_CALLBACK)
+
+    @cached_property
+    def _tags(self) -> list[int]:
+        """The ids of the object's declaration tags."""
+        btf = self._spec.btf
+        assert btf is not None  # asked for by a function with a type
+        return [each for each in range(1, len(btf)) if btf.kind(each) is Kind.DECL_TAG]
 
     def _length(self, caller: str, callee: str) -> int:
         """The instructions of a function."""

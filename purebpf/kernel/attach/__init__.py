@@ -100,6 +100,8 @@ def _why_not(program: Program) -> str:
     section = find_section(program.section)
     if program.type == _TEST_RUN_ONLY:
         return "syscall programs are not attached: run it with .test_run()"
+    if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS:
+        return "a struct_ops program is registered with its map: obj.maps[name].attach()"
     if section is not None:
         kind = section.definition.prefix
         return f"purebpf does not attach {kind} programs yet; its descriptor is .fileno()"
