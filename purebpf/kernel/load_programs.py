@@ -87,7 +87,7 @@ class ProgramLoader:
         if isinstance(outcome.result, KernelError):
             outcome = self._retried(program, linked, call, outcome)
         assert isinstance(outcome.result, Descriptor)
-        return Program(
+        loaded = Program(
             outcome.result,
             program.name,
             program.type,
@@ -96,6 +96,8 @@ class ProgramLoader:
             target=program.attach_target,
             log=outcome.log,
         )
+        loaded.btf = self._spec.btf
+        return loaded
 
     def _retried(
         self, program: ProgramSpec, linked: LinkedProgram, call: LoadCall, outcome: Outcome

@@ -15,6 +15,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
+    from purebpf.btf.parse import Btf
     from purebpf.kernel.attached import Attached, Target
     from purebpf.kernel.link import Link
     from purebpf.kernel.run import TestRun
@@ -78,6 +79,7 @@ class Program:
         section: its section in the object; "" when it was not loaded from one.
         target: what the section name says to attach to: "sched/sched_switch"; may be "".
         log: the verifier's log, when it was asked for at load.
+        btf: the types of the object it was loaded from, or None.
         usdt: where to describe the probes it runs at, when its object has `bpf/usdt.bpf.h`.
     """
 
@@ -99,6 +101,7 @@ class Program:
         self.section = section
         self.target = target
         self.log = log
+        self.btf: Btf | None = None
         self.usdt: UsdtSpecs | None = None
 
     @classmethod

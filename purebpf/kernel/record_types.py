@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from purebpf.btf.parse import Btf
     from purebpf.wire.perf_ring import Buffer
 
-__all__ = ["RecordCodec", "RecordMap", "RecordType", "decoder"]
+__all__ = ["RecordCodec", "RecordMap", "RecordType", "decoder", "type_named"]
 
 
 class RecordCodec(Protocol):
@@ -77,7 +77,7 @@ def decoder(source: RecordMap, type_: RecordType) -> Callable[[bytes], Any]:
     if type_ is None:
         return _decoding(_codec(source, _declared(source)))
     if isinstance(type_, str):
-        return _decoding(_codec(source, _named(source, type_)))
+        return _decoding(_codec(source, type_named(source.btf, type_, f"map {source.name!r}")))
     assert not isinstance(type_, type)
     return _decoding(type_)
 
@@ -103,13 +103,18 @@ def _codec(source: RecordMap, type_id: int) -> RecordCodec:
 _KEYWORDS = {"struct": Kind.STRUCT, "union": Kind.UNION, "enum": Kind.ENUM}
 
 
-def _named(source: RecordMap, text: str) -> int:
+def type_named(btf: Btf | None, text: str, where: str) -> int:
+    """The id of `"struct event"`, or `"event"`; `where` is for the error.
+
+    Raises:
+        SchemaError: there is no such type, or several.
+    """
     keyword, _, name = text.rpartition(" ")
     kinds = (_KEYWORDS[keyword],) if keyword in _KEYWORDS else (Kind.TYPEDEF, *_KEYWORDS.values())
-    found = source.btf.find(name, *kinds) if source.btf is not None else ()
+    found = btf.find(name, *kinds) if btf is not None else ()
     if len(found) != 1:
         how_many = "no type" if not found else f"{len(found)} types"
-        raise SchemaError(f"map {source.name!r}: the object's BTF has {how_many} {text!r}")
+        raise SchemaError(f"{where}: the object's BTF has {how_many} {text!r}")
     return found[0]
 
 

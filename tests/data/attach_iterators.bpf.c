@@ -41,6 +41,10 @@ struct {
 	__type(value, __u64);
 } squares SEC(".maps");
 
+struct square {
+	__u64 number, result;
+} *squares_record;
+
 SEC("?iter/task")
 int list_tasks(struct bpf_iter__task *context)
 {
@@ -59,13 +63,13 @@ int list_squares(struct bpf_iter__bpf_map_elem *context)
 {
 	__u32 *key = context->key;
 	__u64 *value = context->value;
-	__u64 line[2];
+	struct square line;
 
 	if (!key || !value)
 		return 0;
-	line[0] = *key;
-	line[1] = *value;
-	bpf_seq_write(context->meta->seq, line, sizeof(line));
+	line.number = *key;
+	line.result = *value;
+	bpf_seq_write(context->meta->seq, &line, sizeof(line));
 	return 0;
 }
 

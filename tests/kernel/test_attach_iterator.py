@@ -13,6 +13,8 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type
+from purebpf.errors import SchemaError
+from purebpf.kernel.attach.iterator import IteratorLink
 from purebpf.syscall import proc
 
 DATA = Path(__file__).parents[1] / "data"
@@ -104,3 +106,25 @@ def test_options_that_exclude_each_other():
             obj.programs["list_tasks"].attach(pid=1, tid=1)
         with pytest.raises(TypeError, match="takes one of"):
             obj.programs["list_tasks"].attach("target")
+
+
+def test_records_have_the_types_of_the_object():
+    with purebpf.load(SPEC.only("list_squares")) as obj:
+        obj.maps["squares"].update({number: number**2 for number in range(11)})
+        with obj.programs["list_squares"].attach(map=obj.maps["squares"]) as link:
+            found = sorted(link.records("struct square"))
+            assert [(each.number, each.result) for each in found] == [(n, n**2) for n in range(11)]
+            assert len(list(link.records("square"))) == 11
+            with pytest.raises(SchemaError, match="BTF has no type 'struct nothing'"):
+                next(link.records("struct nothing"))
+
+
+def test_an_iterator_opened_from_a_pin_has_bytes_only(bpffs: Path):
+    with purebpf.load(SPEC.only("list_tasks")) as obj:
+        with obj.programs["list_tasks"].attach() as link:
+            link.pin(bpffs / "tasks")
+        with IteratorLink.open(bpffs / "tasks") as found:
+            assert os.getpid() in numbers(found.read())
+            with pytest.raises(SchemaError, match="its program has no BTF"):
+                next(found.records("struct square"))
+        link.detach()

@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import AttachError, FormatError, KernelError, SchemaError
 from purebpf.kernel.link import Link
 from purebpf.kernel.map import Map
 from purebpf.kernel.perf_attr import directory
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
+from purebpf.syscall.descriptor import Descriptor
+
+if TYPE_CHECKING:
+    from purebpf.btf.parse import Btf
 
 __all__ = ["IteratorLink", "attach"]
 
+_CHUNK = 1 << 16
 _ORDERS = {
     "self": 1,
     "descendants": 2,
@@ -31,7 +37,11 @@ _ORDERS = {
 
 
 class IteratorLink(Link):
-    """An iterator that can be read, as often as wanted: each `open()` starts from the beginning."""
+    """An iterator that can be read as often as wanted, each time from the beginning."""
+
+    def __init__(self, what: str, *, link: Descriptor, btf: Btf | None = None) -> None:
+        super().__init__(what, link=link)
+        self._btf = btf
 
     def open_file(self) -> BinaryIO:
         """What the program writes, as a file; the program runs while it is read.
@@ -51,6 +61,32 @@ class IteratorLink(Link):
         """
         with self.open_file() as file:
             return file.read()
+
+    def records(self, type: str) -> Iterator[Any]:  # noqa: A002 - as in Map.read
+        """What a program writes with bpf_seq_write(), once, as values of a type of its object.
+
+        `type` is `"struct event"` or `"event"`. The program runs while records are asked for.
+
+        Raises:
+            SchemaError: the object's BTF has no such type.
+            FormatError: what was written is no whole number of records.
+            ValueError, KernelError, OSError: as `read`.
+        """
+        if self._btf is None:
+            raise SchemaError(f"{self.what}: its program has no BTF; use read()")
+        from purebpf.btf.codec import codec
+        from purebpf.kernel.record_types import type_named
+
+        record = codec(self._btf, type_named(self._btf, type, self.what))
+        rest = b""
+        with self.open_file() as file:
+            while chunk := os.read(file.fileno(), _CHUNK):
+                rest += chunk
+                whole = len(rest) - len(rest) % record.size
+                yield from record.iter_decode(rest[:whole])
+                rest = rest[whole:]
+        if rest:
+            raise FormatError(self.what, "its end", f"{len(rest)} of {record.size} bytes of {type}")
 
 
 def attach(
@@ -107,4 +143,4 @@ def attach(
             )
         except KernelError as error:
             raise AttachError(error.call, error.errno or 0, what) from None
-    return IteratorLink(what, link=made)
+    return IteratorLink(what, link=made, btf=program.btf)
