@@ -30,6 +30,8 @@ bpftool bpftool
 readelf binutils
 gcc gcc
 go golang-go
+chromium chromium
+chromedriver chromium-driver
 g++ g++
 xz xz-utils
 perf linux-perf

@@ -24,6 +24,7 @@ FORMATS = {
     "text": Format("text:blocks", (".txt",), "a block for each stack"),
     "folded": Format("folded:lines", (".folded", ".collapsed"), "a line for each stack"),
     "json": Format("json:document", (".json",), "everything; the form to save and convert later"),
+    "html": Format("html:page", (".html", ".htm"), "a flame graph to look at, offline"),
     "pprof": Format("pprof:document", (".pb.gz", ".pprof"), "go tool pprof, Pyroscope, Parca"),
     "speedscope": Format("speedscope:document", (".speedscope.json",), "speedscope.app"),
     "firefox": Format("firefox:document", (".firefox.json",), "profiler.firefox.com"),

@@ -7,6 +7,7 @@ the skip prints.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import shutil
 import struct
@@ -332,6 +333,12 @@ def _namespace(*options: str) -> Callable[[], str]:
     return probe
 
 
+def _browser() -> str:
+    if importlib.util.find_spec("selenium") is None:
+        return "selenium is not installed"
+    return _program_on_path("chromium")() or _program_on_path("chromedriver")()
+
+
 PROBES: dict[str, Callable[[], str]] = {
     "bpf": _bpf,
     "bpffs": _file_system("bpf"),
@@ -348,6 +355,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "vmlinux_btf": _vmlinux_btf,
     "tracefs": _tracefs,
     "clang": _program_on_path("clang-19"),
+    "browser": _browser,
     "bpftool": _program_on_path("bpftool"),
     "kernel_config": _kernel_config,
     "kernel_variables": _kernel_variables,
