@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
-__all__ = ["cpu_list", "id_list", "positive_int", "seconds"]
+__all__ = ["address", "cpu_list", "id_list", "positive_int", "seconds"]
 
 _MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
 _MAX_CPU = 1 << 16
@@ -57,6 +57,15 @@ def cpu_list(text: str) -> tuple[int, ...]:
             raise ArgumentTypeError(f"{part!r} is no CPU or range of CPUs such as 0-3")
         cpus.update(range(start, end + 1))
     return tuple(sorted(cpus))
+
+
+def address(text: str) -> tuple[str, int]:
+    """Where to listen: `ADDR:PORT`, `:PORT` or `ADDR:` (port 0: any free); `[::1]:80` for IPv6."""
+    host, colon, port = text.rpartition(":")
+    number = _integer(port, "a port") if port and colon else 0
+    if not colon or not 0 <= number < 1 << 16:
+        raise ArgumentTypeError(f"{text!r} is no ADDR:PORT such as 127.0.0.1:8080")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", number
 
 
 def _integer(text: str, what: str) -> int:

@@ -7,10 +7,10 @@ format.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Destination", "add_destinations", "compressed", "destinations"]
+__all__ = ["Destination", "add_destinations", "destinations", "encoded"]
 
 
 class Destination(NamedTuple):
@@ -64,6 +64,10 @@ def destinations(
     return tuple(map(Destination, formats, outputs))
 
 
-def compressed(destination: Destination) -> bool:
-    """Whether the file's name asks for gzip."""
-    return (destination.path or "").lower().endswith(".gz")
+def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:
+    """The pieces as the file is to hold them: gzipped where its name says so."""
+    if destination.format != "pprof" and (destination.path or "").lower().endswith(".gz"):
+        from purebpf.report.formats import compress
+
+        return [compress(pieces)]
+    return pieces

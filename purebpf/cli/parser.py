@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from purebpf.cli.arguments import cpu_list, id_list, seconds
 
-__all__ = ["add_duration", "add_output", "add_targets", "new", "parse"]
+__all__ = ["add_duration", "add_output", "add_strict", "add_targets", "new", "parse"]
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -104,4 +104,9 @@ def add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
     )
+    add_strict(group)
+
+
+def add_strict(group: argparse._ArgumentGroup) -> None:
+    """Option `strict`."""
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import compressed
+from purebpf.cli.destination import encoded
 from purebpf.cli.output import Output
 from purebpf.convert.options import Options, parse
 
@@ -28,8 +28,8 @@ def _run(options: Options) -> int:
     profile = saved.read(options.path)
     for destination in options.to:
         with Output(destination.path) as output:
-            gzipped = compressed(destination)
-            output.write(formats.write(profile, destination.format, compress=gzipped))
+            pieces = formats.write(profile, destination.format)
+            output.write(encoded(destination, pieces))
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from purebpf.profile.options import Options, parse, title
 
 if TYPE_CHECKING:
     from purebpf.cli.child import Child
+    from purebpf.cli.live import LivePage
+    from purebpf.cli.stop import HasFileno
     from purebpf.profile.session import Profiler
     from purebpf.report import Profile
 
@@ -34,19 +36,23 @@ def _run(options: Options) -> int:
     from purebpf.profile.session import Profiler
 
     with ExitStack() as stack:
-        output = stack.enter_context(Output(options.output))
+        outputs = [stack.enter_context(Output(each.path)) for each in options.to]
         stop = stack.enter_context(Stop())
         child = stack.enter_context(_child(options)) if options.command else None
         raise_open_files()  # not before the child is there, which may count on its limit
         profiler = stack.enter_context(Profiler(options, child.pid if child else 0))
-        _announce(options, output)
-        ends = [stop] if child is None else [stop, child]
+        live = stack.enter_context(_served(options)) if options.serve else None
+        _announce(options, outputs)
+        ends: list[HasFileno] = [stop] if child is None else [stop, child]
         if child is not None:
             child.start()
-        profiler.wait(*ends)
+        if live is None:
+            profiler.wait(*ends)
+        else:
+            _show(profiler, live, ends)
         profile = profiler.stop()
         status = child.end() if child else 0
-        output.write(_rendered(profile, options))
+        _write(profile, options, outputs)
         _explain(profiler, profile)
     if options.strict and profile.loss.any:
         return command.LOSS
@@ -59,19 +65,39 @@ def _child(options: Options) -> Child:
     return Child(options.command)
 
 
-def _rendered(profile: Profile, options: Options) -> Iterable[str]:
+def _served(options: Options) -> LivePage:
+    from purebpf.cli.live import LivePage
+
+    assert options.serve is not None
+    live = LivePage(options.serve, title(options))
+    command.say(f"live flame graph: {live.url}")
+    return live
+
+
+def _show(profiler: Profiler, live: LivePage, ends: Sequence[HasFileno]) -> None:
+    """Show each second, until the end."""
+    while not profiler.wait(*ends, at_most_s=1):
+        profiler.take()
+        live.send(profiler.last)
+        live.answer(profiler.so_far)
+
+
+def _write(profile: Profile, options: Options, outputs: Sequence[Output]) -> None:
     from purebpf.profile.render import render
 
-    return render(profile, options)
+    for output, destination in zip(outputs, options.to, strict=True):
+        output.write(render(profile, options, destination))
 
 
-def _announce(options: Options, output: Output) -> None:
+def _announce(options: Options, outputs: Sequence[Output]) -> None:
     """Say what is going on, where the user looks; bcc's folded output has no such line."""
     line = title(options)
-    if options.format == "text":
-        output.write([f"{line}\n"])
-    if not output.is_stdout:
-        command.say(line)
+    for output, destination in zip(outputs, options.to, strict=True):
+        if output.is_stdout:
+            if destination.format == "text":
+                output.write([f"{line}\n"])
+            return
+    command.say(line)
 
 
 def _explain(profiler: Profiler, profile: Profile) -> None:

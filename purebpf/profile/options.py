@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int
+from purebpf.cli.arguments import address, positive_int
+from purebpf.cli.destination import Destination, add_destinations, destinations
 
 __all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
 
 DEFAULT_FREQUENCY = 49
 """Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
+
+_ANYWHERE = ("127.0.0.1", 0)
 
 _DESCRIPTION = """\
 Show where the CPUs spend their time: sample at regular intervals what runs on
@@ -27,7 +30,9 @@ examples:
   python -m purebpf.profile -L 2040,2041  two threads
   python -m purebpf.profile -U 5          only user stacks (-K: only kernel)
   python -m purebpf.profile -f 5 > out    folded stacks, for flame graphs
-  python -m purebpf.profile --format json -o out.json 5
+  python -m purebpf.profile -o out.html 5   a flame graph; docs/formats.md
+  python -m purebpf.profile -o out.json.gz -o out.pb.gz 5
+  python -m purebpf.profile --serve       a live flame graph in a browser
   python -m purebpf.profile -- make test  a command and its children
 
 The loss line at the end, on standard error, says what the numbers do not
@@ -44,7 +49,8 @@ class Options(NamedTuple):
     """A frozen request. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
-    `duration_s` None: until a signal, or until `command` ends.
+    `duration_s` None: until a signal, or until `command` ends. `serve` is where to listen (host
+    and port) for browsers that look on.
     """
 
     pids: tuple[int, ...] = ()
@@ -62,17 +68,18 @@ class Options(NamedTuple):
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
-    format: str = "text"
+    to: tuple[Destination, ...] = (Destination("text", None),)
     delimited: bool = False
     annotations: bool = False
     addresses: bool = False
-    output: str | None = None
+    serve: tuple[str, int] | None = None
     strict: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    found = parser.parse(_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    made = _parser()
+    found = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     return Options(
         pids=found.pids,
         tids=found.tids,
@@ -89,11 +96,11 @@ def parse(argv: Sequence[str]) -> Options:
         command=found.command,
         hash_storage_size=found.hash_storage_size,
         stack_storage_size=found.stack_storage_size,
-        format="folded" if found.folded else found.format or "text",
+        to=destinations(made, found.formats, found.outputs),
         delimited=found.delimited,
         annotations=found.annotations,
         addresses=found.address,
-        output=found.output,
+        serve=found.serve,
         strict=found.strict,
     )
 
@@ -168,9 +175,11 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    layout = group.add_mutually_exclusive_group()
-    layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
-    layout.add_argument("--format", choices=("text", "folded", "json"), help="default: text")
+    group.add_argument(
+        *("-f", "--folded"), dest="formats", action="append_const", const="folded",
+        default=[], help="same as --format folded",
+    )  # fmt: skip
+    add_destinations(group)
     group.add_argument(
         *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
     )
@@ -180,4 +189,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-A", "--address"), action="store_true", help="raw addresses before names (text)"
     )
-    parser.add_output(group)
+    group.add_argument(
+        "--serve", metavar="ADDR:PORT", nargs="?", const=_ANYWHERE, type=address,
+        help="show a live flame graph in a browser (default: 127.0.0.1, a free port)",
+    )  # fmt: skip
+    parser.add_strict(group)

@@ -1,25 +1,21 @@
-"""A profile as text, in the layout that was asked for. Pure."""
+"""A profile in the layout that was asked for. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from purebpf.cli.destination import Destination, encoded
 from purebpf.profile.options import Options
-from purebpf.report import Profile
+from purebpf.report import Profile, formats
 
 __all__ = ["render"]
 
 
-def render(profile: Profile, options: Options) -> Iterable[str]:
-    """The pieces of the output, without the title."""
-    if options.format == "json":
-        from purebpf.report import json
-
-        return [json.document(profile)]
-    if options.format == "folded":
-        from purebpf.report import folded
-
-        return folded.lines(profile, delimiter=options.delimited, annotations=options.annotations)
-    from purebpf.report import text
-
-    return ["\n", *text.blocks(profile, delimiter=options.delimited, addresses=options.addresses)]
+def render(profile: Profile, options: Options, destination: Destination) -> Iterable[str | bytes]:
+    """The pieces of one output. On standard output, the title of a text is there already."""
+    style = formats.Style(options.delimited, options.annotations, options.addresses)
+    pieces = formats.write(profile, destination.format, style)
+    if destination.format == "text":
+        title = "" if destination.path is None else f"{profile.title}\n"
+        pieces = [f"{title}\n", *pieces]
+    return encoded(destination, pieces)

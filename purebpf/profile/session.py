@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf import objects
 from purebpf.cli import targets
@@ -26,9 +27,11 @@ from purebpf.kernel.perf_events import PerfEvents
 from purebpf.profile.options import Options, title
 
 if TYPE_CHECKING:
-    from purebpf.kernel.perf_event import Event, Reading
+    from purebpf.kernel.perf_event import Event
     from purebpf.profile.loss import Clock
+    from purebpf.profile.taken import Taken
     from purebpf.report import Profile
+    from purebpf.report.stacks import Stacks
     from purebpf.spec import ObjectSpec
 
 __all__ = ["Profiler"]
@@ -53,6 +56,8 @@ class Profiler:
         self._command_pid = command_pid
         self._max_depth = stacks.max_depth()
         self._owned = ExitStack()
+        self._elapsed_s = 0.0
+        self._taken: Taken | None = None
 
     @property
     def event(self) -> Event:
@@ -139,8 +144,12 @@ class Profiler:
             [PerfEvent.sampling(*rate, pid=pid, inherit=1, enable_on_exec=1, disabled=1)]
         )
 
-    def wait(self, *ends: HasFileno) -> None:
-        """Sleep until the duration is over or one of `ends` is readable."""
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until it is over: the duration has passed, or one of `ends` is readable.
+
+        Returns:
+            Whether it is over; False after `at_most_s` seconds when it is not.
+        """
         poll = select.poll()
         for end in ends:
             poll.register(end.fileno(), select.POLLIN)
@@ -148,17 +157,48 @@ class Profiler:
         for fd in followed:
             poll.register(fd, select.POLLIN)
         duration_s = self._options.duration_s
-        deadline = None if duration_s is None else self._started + duration_s
+        over = None if duration_s is None else self._started + duration_s
+        pause = None if at_most_s is None else time.monotonic() + at_most_s
+        deadline = min((each for each in (over, pause) if each is not None), default=None)
         while deadline is None or time.monotonic() < deadline:
             left_ms = None if deadline is None else 1000 * (deadline - time.monotonic())
             ready = poll.poll(left_ms)
             if any(fd not in followed for fd, _ in ready):
-                return
+                return True
             for fd, happened in ready:
                 if happened & (select.POLLHUP | select.POLLERR):  # its CPU went offline
                     poll.unregister(fd)
             if ready:
                 self._followed.drain()
+        return deadline == over
+
+    def take(self) -> None:
+        """Take the counts so far out of the kernel, for `last()` and `so_far()`.
+
+        Each time costs what was counted since the last one. A sample that hits a counter in the
+        moment in which it is taken out is not in the result, but in `about["counted"]`.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._followed.drain()
+        self._elapsed_s = time.monotonic() - self._started
+        if self._taken is None:
+            from purebpf.profile.taken import Taken
+
+            maps = self._object.maps
+            self._taken = Taken(maps["counts"], maps["stacks"], self._options.hash_storage_size)
+        self._taken.take()
+
+    def last(self) -> Profile:
+        """What the last `take` took."""
+        assert self._taken is not None
+        return self._profile(self._taken.last)
+
+    def so_far(self) -> Profile:
+        """What all of them took."""
+        assert self._taken is not None
+        return self._profile(self._taken.all.items())
 
     def stop(self) -> Profile:
         """End the sampling, name everything, and close.
@@ -168,10 +208,12 @@ class Profiler:
         """
         with self._owned:
             self._events.disable()
-            elapsed_s = time.monotonic() - self._started
-            readings = self._events.read()
+            self._elapsed_s = time.monotonic() - self._started
+            if self._taken is not None:
+                self.take()
+                return self.so_far()
             self._followed.drain()
-            return self._profile(elapsed_s, readings)
+            return self._profile(self._object.maps["counts"].items())
 
     def __exit__(
         self,
@@ -181,18 +223,18 @@ class Profiler:
     ) -> None:
         self._owned.close()
 
-    def _profile(self, elapsed_s: float, readings: tuple[Reading, ...]) -> Profile:
-        from purebpf.kernel.symbolizer import Symbolizer
+    def _profile(self, counts: Iterable[tuple[Any, int]]) -> Profile:
         from purebpf.profile.loss import Clock, expected_samples, losses
         from purebpf.profile.stacks import fill
         from purebpf.report import Profile
-        from purebpf.report.stacks import Stacks
 
         options, maps = self._options, self._object.maps
         stats = stacks.summed(maps["stats"]) | stacks.summed(maps["stack_stats"])
+        if self._taken is not None:
+            stats["counts_full"] += self._taken.dropped
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
-        expected = expected_samples(clock, readings)
-        profile = Profile(title(options), about=self._about(elapsed_s, stats))
+        expected = expected_samples(clock, self._events.read())
+        profile = Profile(title(options), about=self._about(stats))
         profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
         profile.loss = losses(
             stats,
@@ -202,9 +244,20 @@ class Profiler:
             max_depth=self._max_depth,
             side_band_lost=self._followed.lost,
         )
-        names = Symbolizer(self._followed.spaces)
-        fill(profile, maps["counts"].items(), Stacks(stacks.addresses(maps["stacks"]), names))
+        fill(profile, counts, self._stacks)
         return profile
+
+    @cached_property
+    def _stacks(self) -> Stacks:
+        """Stacks by number, named when they are asked for."""
+        from purebpf.kernel.symbolizer import Symbolizer
+        from purebpf.report.stacks import Stacks
+
+        if self._taken is None:
+            addresses = stacks.addresses(self._object.maps["stacks"])
+        else:
+            addresses = self._taken.addresses
+        return Stacks(addresses, Symbolizer(self._followed.spaces))
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
         """How many samples an honest run may lack: one in a hundred, and those not yet due.
@@ -217,7 +270,9 @@ class Profiler:
         begun = self._followed.tasks if self._command_pid else len(self._events)
         return begun + expected // 100
 
-    def _about(self, elapsed_s: float, stats: Mapping[str, int]) -> dict[str, object]:
+    def _about(self, stats: Mapping[str, int]) -> dict[str, object]:
+        from purebpf.cli.header import origin
+
         options, event = self._options, self.event
         about: dict[str, object] = {"event": event.name}
         if event.fell_back:
@@ -230,7 +285,7 @@ class Profiler:
             about["command"] = list(options.command)
         else:
             about["cpus"] = [each.cpu for each in self._events]
-        about["elapsed_s"] = round(elapsed_s, 3)
+        about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
             about[name] = stats[name]
         return about

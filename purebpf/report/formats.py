@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.report.profile import Profile
 
-__all__ = ["FORMATS", "Format", "Style", "of_path", "write"]
+__all__ = ["FORMATS", "Format", "Style", "compress", "of_path", "write"]
 
 
 class Format(NamedTuple):
@@ -56,28 +56,23 @@ def of_path(path: str) -> str | None:
     return max(found)[1] if found else None
 
 
-def write(
-    profile: Profile, format_name: str, style: Style = _PLAIN, *, compress: bool = False
-) -> Iterable[str | bytes]:
+def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable[str | bytes]:
     """The pieces of the file, in order.
 
     Args:
         profile: what to write.
         format_name: a key of `FORMATS`.
         style: how text and folded lines look.
-        compress: gzip it; pprof is compressed anyway.
     """
     module, _, function = FORMATS[format_name].writer.partition(":")
     writer = getattr(import_module(f"purebpf.report.{module}"), function)
     wanted = {name: getattr(style, name) for name in _STYLES.get(format_name, ())}
     written: str | bytes | Iterable[str] = writer(profile, **wanted)
-    pieces = (written,) if isinstance(written, str | bytes) else written
-    if compress and format_name != "pprof":
-        return (_compressed(pieces),)
-    return pieces
+    return (written,) if isinstance(written, str | bytes) else written
 
 
-def _compressed(pieces: Iterable[str | bytes]) -> bytes:
+def compress(pieces: Iterable[str | bytes]) -> bytes:
+    """The pieces as one gzip member, the same for the same pieces."""
     whole = b"".join(
         piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
         for piece in pieces

@@ -290,3 +290,75 @@ def test_the_page_connects_to_nothing(page: Page) -> None:
     (complaint, *_) = page.complaints()
     assert "Content Security Policy" in complaint
     page.complaints()
+
+
+def difference(open_page: Open) -> Page:
+    from purebpf.report import Labels
+
+    before, after = Profile("before"), Profile("after")
+    for profile, rows in (
+        (before, ((profiles.WORK, 60), (profiles.HELP, 40))),
+        (after, ((profiles.WORK, 150), (profiles.START, 50))),
+    ):
+        for leaf, weight in rows:
+            profile.add((leaf, profiles.MAIN), (), weight, Labels("app", 1))
+    return open_page(html.comparison(before, after, "before -> after"))
+
+
+def test_a_difference_is_red_and_blue(open_page: Open) -> None:
+    page = difference(open_page)
+    hues = page.run(
+        "return Object.fromEntries(app.flame.rows.at(-1).map(({ branch }) => "
+        "[app.nameOf(branch.frame), app.flame.colour(branch).split(' ')[0]]))"
+    )
+    assert hues == {
+        "work": "hsl(4",
+        "help": "hsl(214",
+        "__libc_start_call_main": "hsl(4",
+    }
+    page.click_box("work")
+    assert "before 60.00%, after 75.00%: +15.00%" in page.text("selected")
+
+
+def test_a_difference_shows_what_vanished(open_page: Open) -> None:
+    page = difference(open_page)
+    page.click("tab-vanished")
+    assert page.text("vanished-body") == "4040.00%help/srv/app"
+    page.click("tab-graph")
+    page.choose("widths", "weight")
+    assert "help" not in [name for name, *_ in page.boxes()[-1]]
+    page.choose("widths", "before")
+    assert [(name, round(width / 14)) for name, _, width in page.boxes()[-1]] == [
+        *(("help", 40), ("work", 60)),
+    ]
+
+
+def test_the_live_page_follows(driver: Any) -> None:
+    from purebpf.cli.live import LivePage
+
+    with LivePage(("127.0.0.1", 0), "live") as live:
+        page = Page(driver, live.url)
+
+        def seconds() -> int:
+            return int(page.run("return document.documentElement.dataset.seconds") or 0)
+
+        def sent(until_second: int) -> bool:
+            live.send(profiles.example)
+            return seconds() >= until_second
+
+        until(lambda: sent(1))
+        first = page.boxes()[0][0][1]
+        assert first % TOTAL == 0
+        until(lambda: sent(3))
+        assert page.boxes()[0][0][1] > first
+        assert page.search("^vfs_") == "35.00% matched"
+        assert len(page.run("return [...app.timeline.totals]")) == 60
+        page.click("pause")
+        shown = page.boxes()[0][0][1]
+        live.send(profiles.example)
+        page.choose("by", "function")
+        assert page.boxes()[0][0][1] == shown
+        page.click("pause")
+        until(lambda: page.boxes()[0][0][1] > shown)
+        assert page.complaints() == []
+    until(lambda: page.text("live-status") == "the command has ended")

@@ -17,6 +17,7 @@ HELP = {
     "purebpf.cli",
     "purebpf.cli.arguments",
     "purebpf.cli.command",
+    "purebpf.cli.destination",
     "purebpf.cli.output",
     "purebpf.cli.parser",
     "purebpf.errors",
@@ -32,7 +33,14 @@ SLOW = {
 
 NOT_BEFORE_ATTACH = {
     *("purebpf.abi.helpers", "purebpf.btf.core", "purebpf.elf"),
-    *("purebpf.cli.child", "purebpf.cli.loss", "purebpf.profile.loss", "purebpf.profile.render"),
+    *(
+        "purebpf.cli.child",
+        "purebpf.cli.live",
+        "purebpf.cli.loss",
+        "purebpf.cli.header",
+        "purebpf.profile.loss",
+        "purebpf.profile.render",
+    ),
     *("purebpf.profile.stacks", "purebpf.report", "purebpf.symbols"),
     *("purebpf.kernel.features", "purebpf.kernel.probes", "purebpf.kernel.symbolizer"),
     *("purebpf.kernel.load_refusal", "purebpf.kernel.map_errors", "purebpf.kernel.privilege"),

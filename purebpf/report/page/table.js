@@ -39,7 +39,7 @@ function functionLines(model, by) {
     if (!total[key] || (single && functions[key].kind === "process")) continue;
     lines.push({
       name: list[key],
-      module: single ? functions[key].why || functions[key].module : "",
+      module: single ? [functions[key].module, functions[key].why].filter(Boolean).join(": ") : "",
       own: own[key],
       total: total[key],
       frame: single ? key : -1,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 
 import pytest
 
-from purebpf.cli.destination import Destination, add_destinations, compressed, destinations
+from purebpf.cli.destination import Destination, add_destinations, destinations, encoded
 
 
 def parsed(*arguments: str) -> tuple[Destination, ...]:
@@ -55,6 +56,10 @@ def test_what_does_not_fit_is_a_usage_error(
 
 
 def test_a_name_asks_for_gzip() -> None:
-    assert compressed(Destination("json", "a.json.GZ"))
-    assert not compressed(Destination("json", "a.json"))
-    assert not compressed(Destination("json", None))
+    pieces = ["a", b"b"]
+    (packed,) = encoded(Destination("json", "a.json.GZ"), pieces)
+    assert isinstance(packed, bytes)
+    assert gzip.decompress(packed) == b"ab"
+    assert encoded(Destination("json", "a.json"), pieces) is pieces
+    assert encoded(Destination("json", None), pieces) is pieces
+    assert encoded(Destination("pprof", "a.pb.gz"), pieces) is pieces, "it is compressed already"

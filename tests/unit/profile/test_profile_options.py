@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from purebpf.cli.destination import Destination
 from purebpf.profile.options import Options, parse, title
+
+FOLDED = Destination("folded", None)
 
 
 def test_defaults() -> None:
@@ -24,16 +27,23 @@ def test_defaults() -> None:
         ("-K", Options(user_stacks=False)),
         ("-I", Options(include_idle=True)),
         ("-C 0-1,3", Options(cpus=(0, 1, 3))),
-        ("-f", Options(format="folded")),
-        ("-f -a -d", Options(format="folded", annotations=True, delimited=True)),
-        ("--format json", Options(format="json")),
+        ("-f", Options(to=(FOLDED,))),
+        ("-f -a -d", Options(to=(FOLDED,), annotations=True, delimited=True)),
+        ("--format json", Options(to=(Destination("json", None),))),
         ("-A", Options(addresses=True)),
         ("-G /sys/fs/cgroup/x", Options(cgroup="/sys/fs/cgroup/x")),
         ("--cgroupmap /sys/fs/bpf/c", Options(cgroup_map="/sys/fs/bpf/c")),
         ("--mntnsmap /sys/fs/bpf/m", Options(mount_namespace_map="/sys/fs/bpf/m")),
         ("--hash-storage-size 1", Options(hash_storage_size=1)),
         ("--stack-storage-size 2", Options(stack_storage_size=2)),
-        ("-o out", Options(output="out")),
+        ("-o out", Options(to=(Destination("text", "out"),))),
+        (
+            "-o a.html -o b.pb.gz",
+            Options(to=(Destination("html", "a.html"), Destination("pprof", "b.pb.gz"))),
+        ),
+        ("--serve", Options(serve=("127.0.0.1", 0))),
+        ("--serve :80", Options(serve=("127.0.0.1", 80))),
+        ("--serve [::1]:8080 5", Options(serve=("::1", 8080), duration_s=5)),
         ("--strict", Options(strict=True)),
         ("-- make -p -f x", Options(command=("make", "-p", "-f", "x"))),
         ("2 -F 99 -- a -- b", Options(duration_s=2, frequency=99, command=("a", "--", "b"))),
@@ -49,15 +59,17 @@ def test_accepted(line: str, expected: Options) -> None:
         ("-p 1 -L 2", "not allowed with argument"),
         ("-U -K", "not allowed with argument"),
         ("-F 1 -c 1", "not allowed with argument"),
-        ("-f --format json", "not allowed with argument"),
+        ("-f --format json", "several formats need a -o each"),
         ("-F 0", "argument -F/--frequency: '0' must be above zero"),
         ("-c -5", "argument -c/--count"),
         ("-p x", "argument -p/--pid: 'x' is not a process id"),
         ("-C 1-", "argument -C/--cpu: '' is not a CPU number"),
         ("0", "argument duration: '0' must be above zero"),
         ("five", "argument duration: 'five' is no number of seconds"),
-        ("--format svg", "invalid choice: 'svg'"),
+        ("--format svg", "'svg' is no format; choose from text"),
         ("--hash-storage-size 0", "argument --hash-storage-size"),
+        ("--serve 5", "argument --serve: '5' is no ADDR:PORT"),
+        ("--serve :99999", "':99999' is no ADDR:PORT"),
         ("--", "there is no command behind --"),
         ("-p 1 -- true", "do not go with a command"),
         ("-C 1 -- true", "do not go with a command"),

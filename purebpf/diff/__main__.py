@@ -1,0 +1,67 @@
+"""`python -m purebpf.diff`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.diff.options import Options, parse
+
+if TYPE_CHECKING:
+    from purebpf.report import Profile
+    from purebpf.report.diff import Difference
+
+__all__ = ["main"]
+
+NAME = "purebpf.diff"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    from purebpf.cli import saved
+    from purebpf.report import diff
+
+    before, after = saved.read(options.before), saved.read(options.after)
+    title = f"{options.before} -> {options.after}"
+    found = diff.compare(before, after, title)
+    with Output(options.output) as output:
+        output.write(_rendered(options, found, before, after))
+    return _judged(options, found)
+
+
+def _rendered(
+    options: Options, found: Difference, before: Profile, after: Profile
+) -> Iterable[str]:
+    from purebpf.report import diff
+
+    if options.format == "json":
+        return [diff.document(found)]
+    if options.format == "html":
+        from purebpf.report import html
+
+        return [html.comparison(before, after, found.title)]
+    return diff.text(found)
+
+
+def _judged(options: Options, found: Difference) -> int:
+    """The exit status, and why."""
+    if options.fail_over is None or found.worst <= options.fail_over:
+        return 0
+    grown = max(found.changes, key=lambda change: change.own)
+    command.note(
+        f"{NAME}: {grown.function.name} grew by {grown.own:.2f} percentage points "
+        f"({grown.own_before:.2f} to {grown.own_after:.2f}), more than {options.fail_over:g}"
+    )
+    return command.LOSS
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""Differences are parts of the whole, and say what is new and what is gone."""
+
+from __future__ import annotations
+
+import json as reader
+
+import pytest
+
+from purebpf.errors import FormatError
+from purebpf.report import Labels, Profile, diff
+from tests.support.profiles import HELP, MAIN, READ, WORK, example
+
+TEXT = """\
+a -> b
+100 samples before, 400 after; percent of each
+
+  before    after   change  function
+   80.00    45.00   -35.00  work [app]
+    0.00    35.00   +35.00  vfs_read [kernel]
+
+vanished (1), with callees:
+   20.00     0.00           help [app]
+
+new (1), with callees:
+    0.00    35.00           vfs_read [kernel]
+"""
+
+
+def profile(*rows: tuple[tuple[object, ...], int]) -> Profile:
+    found = Profile()
+    for stack, weight in rows:
+        found.add(stack, (), weight, Labels("app", 1))  # type: ignore[arg-type]
+    return found
+
+
+BEFORE = profile(((WORK, MAIN), 60), ((WORK, HELP, MAIN), 20), ((MAIN,), 20))
+AFTER = profile(((WORK, MAIN), 180), ((READ, WORK, MAIN), 140), ((MAIN,), 80))
+
+
+def test_weights_are_parts_of_the_whole() -> None:
+    found = {change.function.name: change for change in diff.compare(BEFORE, AFTER, "").changes}
+    assert found["main"].own == 0
+    assert found["work"][1:] == (80, 45, 80, 80)
+    assert (found["help"].state, found["vfs_read"].state, found["work"].state) == (
+        *("vanished", "new", ""),
+    )
+
+
+def test_the_worst_is_what_grew_most() -> None:
+    assert diff.compare(BEFORE, AFTER, "").worst == 35
+    assert diff.compare(AFTER, BEFORE, "").worst == 35
+    assert diff.compare(BEFORE, BEFORE, "").worst == 0
+
+
+def test_text() -> None:
+    assert "".join(diff.text(diff.compare(BEFORE, AFTER, "a -> b"))) == TEXT
+
+
+def test_text_without_change() -> None:
+    told = "".join(diff.text(diff.compare(BEFORE, BEFORE, "a -> a")))
+    assert told.endswith("\n\nno function changed\n")
+
+
+def test_text_stops_at_the_top() -> None:
+    told = "".join(diff.text(diff.compare(BEFORE, AFTER, "a -> b"), top=1))
+    assert "  and 1 more\n" in told
+    assert "vfs_read [kernel]\n\nvanished" not in told
+
+
+def test_json() -> None:
+    tree = reader.loads(diff.document(diff.compare(BEFORE, AFTER, "a -> b")))
+    assert (tree["schema"], tree["before"], tree["after"], tree["worst"]) == (
+        *(diff.SCHEMA, 100, 400, 35.0),
+    )
+    assert tree["functions"][0] == {
+        "name": "work",
+        "module": "/srv/app",
+        "kind": "user",
+        "state": "",
+        "own_before": 80.0,
+        "own_after": 45.0,
+        "total_before": 80.0,
+        "total_after": 80.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (Profile(), AFTER, "before: an empty profile"),
+        (BEFORE, Profile(), "after: an empty profile"),
+        (BEFORE, Profile(unit="ns"), "one profile counts samples, one ns"),
+    ],
+)
+def test_what_cannot_be_compared(before: Profile, after: Profile, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        diff.compare(before, after, "a -> b")
+
+
+def test_every_function_is_in_it() -> None:
+    found = diff.compare(example(), example(), "").changes
+    assert {change.function.name for change in found} >= {"work", "[unknown]", "vfs_read"}
