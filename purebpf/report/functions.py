@@ -65,6 +65,10 @@ class Functions:
         """The number of the frame that stands for a process."""
         return self._numbers.number(Function(comm, "", "process"))
 
+    def __len__(self) -> int:
+        """How many functions there are so far."""
+        return len(self._numbers.table)
+
     @property
     def table(self) -> list[Function]:
         """Every function so far, by number."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.report.functions import Function, Functions
 from purebpf.report.profile import Profile
 
-__all__ = ["Line", "csv", "lines"]
+__all__ = ["Line", "csv", "lines", "modules"]
 
 
 class Line(NamedTuple):
@@ -37,6 +37,23 @@ def lines(profile: Profile) -> list[Line]:
     table = functions.table
     found = [Line(table[number], own[number], total[number]) for number in total]
     return sorted(found, key=lambda line: (-line.own, -line.total, line.function))
+
+
+def modules(profile: Profile) -> list[tuple[str, int, int]]:
+    """The same by module: its name, own and total weight; the greatest own weight first."""
+    functions = Functions()
+    own: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    known: list[str] = []
+    for row in profile.rows():
+        path = functions.path(row)
+        if len(known) < len(functions):
+            known = [each.module for each in functions.table]
+        if path:
+            own[known[path[-1]]] += row.weight
+            for name in {known[number] for number in path}:
+                total[name] += row.weight
+    return [(name, own[name], total[name]) for name in sorted(total, key=lambda each: -own[each])]
 
 
 def csv(profile: Profile) -> Iterator[str]:

@@ -1,0 +1,95 @@
+"""`python -m purebpf.top`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.top.options import Options, parse
+
+if TYPE_CHECKING:
+    from purebpf.cli.stop import HasFileno
+    from purebpf.profile.options import Options as Sampling
+    from purebpf.profile.session import Profiler
+    from purebpf.report import Profile
+
+__all__ = ["main"]
+
+NAME = "purebpf.top"
+_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    from purebpf.cli.child import Child
+    from purebpf.cli.limits import raise_open_files
+    from purebpf.cli.loss import paragraphs
+    from purebpf.cli.stop import Stop
+    from purebpf.profile.session import Profiler
+
+    with ExitStack() as stack:
+        output = stack.enter_context(Output())
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(Child(options.command)) if options.command else None
+        raise_open_files()
+        profiler = stack.enter_context(Profiler(_sampling(options), child.pid if child else 0))
+        ends: list[HasFileno] = [stop]
+        if child is not None:
+            child.start()
+            ends.append(child)
+        _show(profiler, options, output, ends)
+        profile = profiler.stop()
+        status = child.end() if child else 0
+        output.write(_table(profile, options, "in all"))
+        for paragraph in paragraphs(profile):
+            command.note(paragraph, indent="    ")
+    if options.strict and profile.loss.any:
+        return command.LOSS
+    return status
+
+
+def _sampling(options: Options) -> Sampling:
+    from purebpf.profile.options import Options as Sampling
+
+    return Sampling(
+        pids=options.pids,
+        tids=options.tids,
+        cpus=options.cpus,
+        cgroup=options.cgroup,
+        frequency=options.frequency,
+        duration_s=options.duration_s,
+        command=options.command,
+    )
+
+
+def _show(profiler: Profiler, options: Options, output: Output, ends: Sequence[HasFileno]) -> None:
+    """A table each interval, until the end."""
+    is_live = sys.stdout.isatty()
+    while not profiler.wait(*ends, at_most_s=options.interval_s):
+        profiler.take()
+        lines = list(_table(profiler.last(), options, time.strftime("%H:%M:%S")))
+        if is_live:
+            height = os.get_terminal_size(sys.stdout.fileno()).lines
+            lines = [_HOME_AND_CLEAR, *lines[: height - 1]]
+        output.write([*lines, "" if is_live else "\n"])
+
+
+def _table(profile: Profile, options: Options, heading: str) -> Iterable[str]:
+    from purebpf.top.render import render
+
+    return render(profile, by=options.by, lines=options.lines, heading=heading)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""What to show, and how often."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int, seconds
+
+__all__ = ["Options", "parse"]
+
+_DESCRIPTION = """\
+Show which functions the CPUs are in, anew every two seconds: samples at regular
+intervals, counted in the kernel. A table on a terminal covers the last one; into
+a file or a pipe they are written below each other. At the end comes a table of
+the whole run."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.top                   the whole machine, until Ctrl-C
+  python -m purebpf.top -p 185            process 185
+  python -m purebpf.top -i 1 -F 199 10    every second, finer, for 10 seconds
+  python -m purebpf.top --by module -- make test
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/top.md"""
+
+BY = ("function", "module", "comm", "process")
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples and None mean: no restriction."""
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    frequency: int = 99
+    interval_s: float = 2.0
+    lines: int = 20
+    by: str = "function"
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    strict: bool = False
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    found = parser.parse(_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    return Options(**{name: getattr(found, name) for name in Options._fields})
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.top", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "sample")
+    parser.add_targets(made.add_argument_group("what to sample"), thread="-L")
+    how = made.add_argument_group("how")
+    how.add_argument(
+        *("-F", "--frequency"), metavar="HZ", type=positive_int, default=99,
+        help="samples a second on each CPU (default %(default)s)",
+    )  # fmt: skip
+    how.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="S", type=seconds, default=2.0,
+        help="seconds between tables (default 2)",
+    )  # fmt: skip
+    how.add_argument(
+        *("-n", "--lines"), metavar="N", type=positive_int, default=20,
+        help="lines of a table (default %(default)s)",
+    )  # fmt: skip
+    how.add_argument("--by", choices=BY, default="function", help="default: function")
+    parser.add_strict(how)
+    return made

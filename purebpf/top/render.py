@@ -1,0 +1,61 @@
+"""A profile as a table of a few lines. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from purebpf.report import Labels, Profile, table
+from purebpf.report.names import printable
+
+__all__ = ["render"]
+
+_WIDTH = 80
+
+
+def render(profile: Profile, *, by: str, lines: int, heading: str) -> Iterator[str]:
+    """The heading, the names of the columns, and the heaviest `lines`.
+
+    Args:
+        profile: what to show.
+        by: what a line stands for: "function", "module", "comm" or "process".
+        lines: how many of them.
+        heading: says what it is of; the weight of everything is put behind it.
+    """
+    whole = profile.total
+    yield f"{heading}: {whole} {profile.unit}\n"
+    yield f"{'self':>7} {'total':>7} {'samples':>8}  {by}\n"
+    found = sorted(_weights(profile, by), key=lambda each: (-each[1], -each[2], each[0]))
+    for name, own, total in found[:lines]:
+        line = f"{_percent(own, whole)} {_percent(total, whole)} {own:8}  {printable(name)}"
+        yield f"{line[:_WIDTH]}\n"
+    if len(found) > lines:
+        yield f"{'':24}  and {len(found) - lines} more\n"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:6.2f}%"
+
+
+def _weights(profile: Profile, by: str) -> Iterable[tuple[str, int, int]]:
+    """Name, own and total weight of each line."""
+    if by in {"function", "module"}:
+        return _of_functions(profile, by)
+    weights: Counter[str] = Counter()
+    for row in profile.rows():
+        weights[_owner(row.labels, by)] += row.weight
+    return [(name, weight, weight) for name, weight in weights.items()]
+
+
+def _of_functions(profile: Profile, by: str) -> Iterator[tuple[str, int, int]]:
+    if by == "module":
+        for module, own, total in table.modules(profile):
+            yield module or "[no module]", own, total
+        return
+    for (name, module, *_), own, total in table.lines(profile):
+        file = (module.rpartition("/")[2] or module).strip("[]")
+        yield f"{name} [{file}]" if file else name, own, total
+
+
+def _owner(labels: Labels, by: str) -> str:
+    return labels.comm if by == "comm" else f"{labels.comm} ({labels.pid})"

@@ -1,0 +1,72 @@
+"""`purebpf.top`: tables of the known workloads, each second and in the end."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from purebpf.report import Profile
+from purebpf.top.options import Options, parse
+from purebpf.top.render import render
+from tests.commands.conftest import ROOT, Workloads
+from tests.support.profiles import example
+
+TABLE = """\
+now: 100 samples
+   self   total  samples  function
+ 40.00%  70.00%       40  work [app]
+ 35.00%  35.00%       35  vfs_read [kernel]
+ 10.00%  40.00%       10  help [app]
+                          and 6 more
+"""
+
+
+def test_table() -> None:
+    assert "".join(render(example(), by="function", lines=3, heading="now")) == TABLE
+
+
+@pytest.mark.parametrize(
+    ("by", "line"),
+    [
+        ("module", " 50.00%  84.00%       50  /srv/app\n"),
+        ("comm", " 80.00%  80.00%       80  app\n"),
+        ("process", " 80.00%  80.00%       80  app (185)\n"),
+    ],
+)
+def test_other_tables(by: str, line: str) -> None:
+    assert line in render(example(), by=by, lines=1, heading="now")
+
+
+def test_nothing_sampled_is_a_table_too() -> None:
+    first, *_ = render(Profile(), by="function", lines=3, heading="now")
+    assert first == "now: 0 samples\n"
+
+
+def test_every_command_line_of_its_page_parses() -> None:
+    page = (ROOT / "docs/top.md").read_text()
+    lines = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.top(.*)$", page, re.MULTILINE)
+    assert lines
+    for line in lines:
+        assert isinstance(parse(shlex.split(line)), Options)
+
+
+@pytest.mark.needs("bpf", "perf_event", "gcc")
+def test_tables_follow_each_other(workloads: Workloads) -> None:
+    with workloads.running("split") as pid:
+        done = subprocess.run(
+            [sys.executable, "-m", "purebpf.top", "-p", str(pid), "-i", "0.5", "-F", "199", "2"],
+            capture_output=True, text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    *tables, whole = done.stdout.split("\n\n")
+    assert len(tables) >= 2
+    sums = [int(re.match(r"\d\d:\d\d:\d\d: (\d+) samples\n", table)[1]) for table in tables]  # type: ignore[index]
+    total = re.match(r"in all: (\d+) samples\n", whole)
+    assert total
+    assert sum(sums) <= int(total[1])
+    assert "spend_seventy [split]" in whole
+    assert done.stderr.startswith("loss: expected=")
