@@ -21,6 +21,9 @@ def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+pytestmark = pytest.mark.any_kernel
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> str:
     """The example, saved."""

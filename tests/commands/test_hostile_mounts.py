@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, ROOT, mounted, run, said
+from tests.support.environment import COMMANDS, ROOT, commands_with, mounted, run, said
 from tests.support.privilege import USERS, reachable, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
@@ -56,8 +56,7 @@ GETPRIORITY = {"x86_64": 140, "aarch64": 141}[os.uname().machine]
 
 
 @pytest.mark.needs("tracefs")
-@pytest.mark.parametrize("place", PLACES)
-@commands
+@pytest.mark.parametrize(("name", "place"), commands_with(PLACES))
 def test_tracefs(name: str, place: str) -> None:
     assert worked(run(name, prefix=mounted(*PLACES[place])))
 
@@ -87,6 +86,7 @@ def test_no_bpf_file_system(name: str) -> None:
     assert worked(run(name, prefix=mounted(*NO_BPFFS)))
 
 
+@pytest.mark.any_kernel
 @commands
 def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
     read_only = mounted(f"mount -t tmpfs -o ro tmpfs '{tmp_path}'")
@@ -95,12 +95,14 @@ def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (1, "")
 
 
+@pytest.mark.any_kernel
 @commands
 def test_every_file_system_is_read_only(name: str) -> None:
     frozen = "mount -o remount,bind,ro /", "! mountpoint -q /tmp || mount -o remount,bind,ro /tmp"
     assert worked(run(name, prefix=mounted(*frozen)))
 
 
+@pytest.mark.any_kernel
 @commands
 def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
     full = mounted(
@@ -113,6 +115,7 @@ def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
     assert result.returncode == 1
 
 
+@pytest.mark.any_kernel
 @commands
 def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Path) -> None:
     result = run(name, "-o", f"{tmp_path}/out", *COMMANDS[name], prefix=("prlimit", "--fsize=0"))

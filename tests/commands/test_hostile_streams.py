@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.environment import COMMANDS, ROOT, environment
 
-pytestmark = pytest.mark.needs("bpf", "perf_event")
+pytestmark = [pytest.mark.needs("bpf", "perf_event"), pytest.mark.any_kernel]
 
 commands = pytest.mark.parametrize("name", COMMANDS)
 

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, run, said, sysctl
+from tests.support.environment import commands_with, run, said, sysctl
 from tests.support.privilege import USERS, reachable, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "guest", "setpriv", "mount_namespace")
-
-commands = pytest.mark.parametrize("name", COMMANDS)
 
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 
@@ -37,7 +35,7 @@ HOSTS = {
         "kernel.unprivileged_bpf_disabled": 0,
     },
 }
-hosts = pytest.mark.parametrize("host", HOSTS)
+hosts = pytest.mark.parametrize(("name", "host"), commands_with(HOSTS))
 
 
 @contextmanager
@@ -55,7 +53,6 @@ def as_user(name: str, user: str) -> subprocess.CompletedProcess[str]:
 
 
 @hosts
-@commands
 def test_root_is_not_hindered(name: str, host: str) -> None:
     with configured(host):
         result = run(name)
@@ -64,14 +61,12 @@ def test_root_is_not_hindered(name: str, host: str) -> None:
 
 
 @hosts
-@commands
 def test_two_capabilities_are_enough(name: str, host: str) -> None:
     with configured(host):
         assert worked(as_user(name, "bpf and perfmon"))
 
 
 @hosts
-@commands
 def test_an_ordinary_user_is_told_the_values(name: str, host: str) -> None:
     with configured(host):
         result = as_user(name, "ordinary")

@@ -24,6 +24,7 @@ def inspect(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+@pytest.mark.any_kernel
 def test_the_page_shows_what_the_command_prints():
     (shown,) = re.findall(
         r"^\$ python -m purebpf\.inspect tests.*\n((?:.*\n)*?)```", PAGE, re.MULTILINE
@@ -33,6 +34,7 @@ def test_the_page_shows_what_the_command_prints():
     assert result.stdout == shown
 
 
+@pytest.mark.any_kernel
 def test_the_python_example_of_the_page_runs():
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     command = [sys.executable, "-W", "error", "-c", code]
@@ -40,6 +42,7 @@ def test_the_python_example_of_the_page_runs():
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.any_kernel
 def test_json_has_every_part_and_the_documented_names():
     result = inspect(CORE, "--btf", TARGET, "--json")
     report = json.loads(result.stdout)
@@ -60,6 +63,7 @@ def test_this_kernel_is_asked_without_a_file():
     assert externs["CONFIG_HZ"]["weak"] is True
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("vmlinux_btf", "setpriv", "mount_namespace")
 def test_anybody_may_use_it():
     result = inspect(
@@ -77,6 +81,7 @@ def test_anybody_may_use_it():
     assert "struct task_struct.pid: field_byte_offset" in result.stdout
 
 
+@pytest.mark.any_kernel
 def test_a_file_that_is_not_there_or_no_object(tmp_path: Path):
     missing = inspect(str(tmp_path / "nothing.bpf.o"))
     assert (missing.returncode, missing.stdout) == (1, "")
@@ -88,6 +93,7 @@ def test_a_file_that_is_not_there_or_no_object(tmp_path: Path):
     assert inspect().returncode == 2
 
 
+@pytest.mark.any_kernel
 def test_bare_btf_is_types_too(tmp_path: Path):
     elf = inspect(CORE, "--btf", TARGET).stdout
     bare = tmp_path / "kernel.btf"
@@ -96,6 +102,7 @@ def test_bare_btf_is_types_too(tmp_path: Path):
     assert inspect(CORE, "--btf", str(bare)).stdout == elf.replace(TARGET, str(bare))
 
 
+@pytest.mark.any_kernel
 def test_the_result_goes_where_it_should(tmp_path: Path):
     target = tmp_path / "report.json"
     assert inspect(CORE, "--btf", TARGET, "--json", "-o", str(target)).stdout == ""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.syscall import bpf
-from tests.support.environment import COMMANDS, ROOT, start
+from tests.support.environment import COMMANDS, ROOT, commands_with, start
 from tests.support.faults import alive
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
@@ -63,7 +63,7 @@ STAGES: dict[str, Callable[[int], bool]] = {
     "attaching": is_attached,
     "waiting": is_waiting,
 }
-stages = pytest.mark.parametrize("stage", STAGES)
+ENDINGS = [(stage, number) for stage in STAGES for number in (signal.SIGINT, signal.SIGTERM)]
 commands = pytest.mark.parametrize("name", COMMANDS)
 
 
@@ -99,14 +99,11 @@ def running(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@stages
-@commands
+@pytest.mark.parametrize(("name", "stage"), commands_with(STAGES))
 def test_killed(name: str, stage: str) -> None:
     with running(name) as process:
         reach(stage, process)
-        process.send_signal(signal.SIGSTOP)  # so that what it holds can be noted
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        made = held(process.pid)
+        made = stopped(process)
         process.kill()
         process.communicate()
     assert {kind for kind, _ in made} >= {"map"}
@@ -114,10 +111,66 @@ def test_killed(name: str, stage: str) -> None:
     assert not alive(made)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@stages
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(number) for number in text.split()]
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def stopped(process: subprocess.Popen[str]) -> set[tuple[str, int]]:
+    """What it holds, now that it can do nothing more."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    return held(process.pid)
+
+
 @commands
-def test_asked_to_end(name: str, stage: str, number: signal.Signals) -> None:
+def test_killed_before_its_command_begins(name: str, tmp_path: Path) -> None:
+    """The child that waits to execute the command ends, and does not execute it."""
+    witness = tmp_path / "ran"
+    for _ in range(10):  # until it is stopped in time
+        with start(name, "--", "touch", str(witness)) as process:
+            reach("loading", process)
+            made = stopped(process)
+            begun = witness.exists()
+            waiting = children(process.pid)
+            process.kill()
+            process.communicate(timeout=PATIENCE_S)  # the child has the same streams
+        assert not alive(made)
+        if not begun:
+            break
+        witness.unlink()
+    assert not begun
+    assert not witness.exists()
+    assert all(map(has_ended, waiting))
+
+
+@commands
+def test_killed_while_its_command_runs(name: str) -> None:
+    """The command goes on; nothing stays attached to it."""
+    with start(name, "--", "sh", "-c", "echo $$; exec cat") as process:
+        assert process.stdout is not None
+        pid = next(int(line) for line in process.stdout if line.strip().isdecimal())
+        reach("attaching", process)
+        made = stopped(process)
+        process.kill()
+        process.wait()
+        assert not has_ended(pid)
+        assert not alive(made)
+        os.kill(pid, signal.SIGKILL)
+        process.communicate()
+    assert {kind for kind, _ in made} >= {"map", "program"}
+
+
+@pytest.mark.parametrize(("name", "how"), commands_with(ENDINGS))
+def test_asked_to_end(name: str, how: tuple[str, signal.Signals]) -> None:
+    stage, number = how
     with running(name) as process:
         reach(stage, process)
         process.send_signal(number)

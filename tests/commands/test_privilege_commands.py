@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, OFFLINE, installed, run, said
+from tests.support.environment import (
+    BY_THEMSELVES,
+    COMMANDS,
+    OFFLINE,
+    ROOT,
+    installed,
+    run,
+    said,
+)
 from tests.support.privilege import USERS, reachable, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
@@ -48,7 +56,8 @@ def paragraph(name: str, failed: str, missing: tuple[str, ...], capabilities: st
 
 
 def test_every_command_is_tried() -> None:
-    assert installed() == COMMANDS.keys() | OFFLINE.keys()
+    assert installed() == COMMANDS.keys() | OFFLINE.keys() | BY_THEMSELVES.keys()
+    assert all((ROOT / file).exists() for file in BY_THEMSELVES.values())
 
 
 @pytest.mark.parametrize("name", OFFLINE)

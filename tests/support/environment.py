@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
+
+from tests.support.faults import slow_host
 
 __all__ = [
     "COMMANDS",
     "ROOT",
+    "commands_with",
     "environment",
     "installed",
     "mounted",
@@ -30,16 +34,37 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
 
 OFFLINE: dict[str, tuple[str, ...]] = {
+    "convert": ("tests/data/stacks.folded",),
     "inspect": ("tests/data/load_counter.bpf.o",),
 }
-"""Every other command: these need no privilege."""
+"""Commands that only read files: these need no privilege."""
+
+BY_THEMSELVES = {"record": "tests/commands/test_record_surroundings.py"}
+"""Commands that load no BPF or print no result, and the tests that they have of their own."""
 
 _TIMEOUT_S = 240
+
+_T = TypeVar("_T")
 
 
 def installed() -> set[str]:
     """The commands that there are: packages that `python -m` runs."""
     return {path.parent.name for path in ROOT.glob("purebpf/*/__main__.py")}
+
+
+def commands_with(variants: Iterable[_T]) -> list[tuple[str, _T]]:
+    """Every command with every variant; on a slow host each with one after the other in turn.
+
+    What the variants try is shared by the commands, so that no pair is lost when both come often.
+    """
+    several = list(variants)
+    if not slow_host():
+        return [(name, each) for name in COMMANDS for each in several]
+    names = list(COMMANDS)
+    return [
+        (names[turn % len(names)], several[turn % len(several)])
+        for turn in range(max(len(names), len(several)))
+    ]
 
 
 def environment() -> dict[str, str]:
@@ -68,10 +93,17 @@ def run(
 
 
 def start(name: str, *arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    """Start a command, to be ended by a signal."""
-    line = _line(name, arguments, prefix)
+    """Start a command, to be ended by a signal; its standard input never ends."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, env=environment())
+    return subprocess.Popen(
+        _line(name, arguments, prefix),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+    )
 
 
 def said(result: subprocess.CompletedProcess[str]) -> str:

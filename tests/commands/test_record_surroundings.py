@@ -1,0 +1,67 @@
+"""The recorder without privileges, killed, and in the surroundings that matter to perf events."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.environment import run, said, start
+from tests.support.privilege import USERS, reachable
+
+pytestmark = pytest.mark.needs("perf_event")
+
+PATIENCE_S = 120
+
+
+@contextmanager
+def recording(target: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A recorder that says that it records."""
+    with start("record", "-o", str(target), *arguments) as process:
+        assert process.stderr is not None
+        try:
+            while "Ctrl-C" not in process.stderr.readline():
+                assert process.poll() is None
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.needs("setpriv", "mount_namespace")
+def test_an_ordinary_user_is_told_what_is_missing() -> None:
+    prefix = (*reachable(), *USERS["ordinary"])
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        result = run("record", "-a", "-o", f"{folder}/perf.data", "0.3", prefix=prefix)
+        assert os.listdir(folder) == []
+    assert (result.returncode, result.stdout) == (1, "")
+    assert said(result).startswith("purebpf.record: event ")
+    assert "CAP_PERFMON" in said(result)
+    assert "Traceback" not in result.stderr
+
+
+def test_killed_while_it_records(tmp_path: Path) -> None:
+    """The old file survives, whole."""
+    target = tmp_path / "perf.data"
+    target.write_text("old")
+    with recording(target) as process:
+        process.kill()
+        process.communicate()
+    assert target.read_text() == "old"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_end(number: signal.Signals, tmp_path: Path) -> None:
+    target = tmp_path / "perf.data"
+    with recording(target, "-p", str(os.getpid())) as process:
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    assert "loss: " in errors
+    assert target.read_bytes()[:8] == b"PERFILE2"
