@@ -193,7 +193,8 @@ def _takes(program_type: int, attach_type: int, function: str) -> str:
 
 
 def _trampolines() -> str:
-    return _takes(26, 24, "__x64_sys_getpriority")  # TRACING, BPF_TRACE_FENTRY
+    prefix = {"x86_64": "x64", "aarch64": "arm64"}[os.uname().machine]
+    return _takes(26, 24, f"__{prefix}_sys_getpriority")  # TRACING, BPF_TRACE_FENTRY
 
 
 def _bpf_lsm() -> str:
@@ -243,6 +244,14 @@ def _asked(have: Callable[[], features.Feature]) -> Callable[[], str]:
         return "" if found else found.reason
 
     return probe
+
+
+def _setpriv() -> str:
+    if reason := _program_on_path("setpriv")():
+        return reason
+    command = ["setpriv", "--reuid=0", "--clear-groups", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "setpriv is busybox's, which has no --reuid" if done.returncode else ""
 
 
 def _perf_trace() -> str:
@@ -401,7 +410,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "strace": _program_on_path("strace"),
     "perf": _program_on_path("perf"),
     "bpftrace": _program_on_path("bpftrace"),
-    "setpriv": _program_on_path("setpriv"),
+    "setpriv": _setpriv,
     "unshare": _program_on_path("unshare"),
     "xz": _program_on_path("xz"),
 }

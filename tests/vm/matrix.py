@@ -71,14 +71,16 @@ def run_guest(kernel: Kernel, series: str, tests: list[str], out: Path) -> Resul
             carries the end of its output and of its console.
     """
     start = time.monotonic()
-    (out / "report.xml").unlink(missing_ok=True)
+    for name in ("report.xml", "features.json"):
+        (out / name).unlink(missing_ok=True)
     command = _command(kernel, series, tests)
     outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
     if not outcome.began:
         print(f"{series}: the guest did not boot and is tried once more", file=sys.stderr)
         outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
-    if outcome.status is None or not (out / "report.xml").exists():
-        how = "died" if outcome.began else "did not boot, twice"
+    left = (out / "report.xml").exists() and (out / "features.json").exists()
+    if outcome.status is None or not left:
+        how = "died, or left no report" if outcome.began else "did not boot, twice"
         raise RuntimeError(
             f"{series}: the guest {how}. The end of its output:\n{outcome.output[-4000:]}\n"
             f"The end of its console:\n{outcome.console[-6000:]}"
@@ -129,15 +131,18 @@ def main() -> int:
             f"no such kernel: {', '.join(unknown)}; there are {', '.join((HOST, *SERIES))}"
         )
     try:
-        found = _run(names, options.tests, options.out)
-    except RuntimeError as error:
+        found, died = _run(names, options.tests, options.out)
+    except RuntimeError as error:  # no kernel to boot
         print(error, file=sys.stderr)
         return 1
     for name, result in found.items():
         if result.failed:
             print(f"== {name}\n{result.output}")
-    print(results.table(found))
-    return 1 if any(result.failed for result in found.values()) else 0
+    if found:
+        print(results.table(found))
+    for error in died:
+        print(error, file=sys.stderr)
+    return 1 if died or any(result.failed for result in found.values()) else 0
 
 
 def compile_all(tests: list[str]) -> None:
@@ -153,7 +158,10 @@ def compile_all(tests: list[str]) -> None:
         )
 
 
-def _run(names: list[str], tests: list[str], out: Path) -> dict[str, Result]:
+def _run(
+    names: list[str], tests: list[str], out: Path
+) -> tuple[dict[str, Result], list[RuntimeError]]:
+    """What came of each kernel, and of those that nothing came of, why."""
     kernels = {name: fetch(name) for name in names if name != HOST}
     if kernels:
         compile_all(tests or list(DEFAULT_TESTS))
@@ -165,7 +173,13 @@ def _run(names: list[str], tests: list[str], out: Path) -> dict[str, Result]:
             name: pool.submit(run_guest, kernel, name, tests, out / name)
             for name, kernel in kernels.items()
         }
-        return found | {name: running.result() for name, running in runs.items()}
+        died = []
+        for name, running in runs.items():
+            try:
+                found[name] = running.result()
+            except RuntimeError as error:
+                died.append(error)
+    return found, died
 
 
 if __name__ == "__main__":
