@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS: dict[str, tuple[str, ...]] = {
     "profile": ("0.3",),
     "summary": ("0.3",),
+    "runqlat": ("0.3", "1"),
+    "cpudist": ("0.3", "1"),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
 
