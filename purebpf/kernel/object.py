@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -46,6 +46,7 @@ def load(
     log_level: int = 0,
     pin_path: str | os.PathLike[str] = _PINS,
     maps: Mapping[str, Map] | None = None,
+    token: str | os.PathLike[str] | int | None = None,
 ) -> Object:
     """Put an object into the kernel: its maps, then its BTF, then its programs.
 
@@ -58,6 +59,8 @@ def load(
         log_level: keep the verifier's log of accepted programs too, in `Program.log`: 1 for the
             path that it followed last, 2 for every instruction, 4 for statistics.
         pin_path: where maps that ask to be pinned by name are, or go.
+        token: where a bpf file system is mounted that delegates what the object needs, for a
+            process without privileges outside of its user namespace; or a token's descriptor.
         maps: maps to use instead of making those of these names; they stay the caller's.
 
     Programs in a section `SEC("?...")` are not loaded: `spec.only("name")` asks for them.
@@ -89,7 +92,7 @@ def load(
 
         spec = configured(spec, kconfig)
     with ExitStack() as stack:
-        with _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
+        with _rights(token), _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
             plan, tables, targets = _struct_ops(spec, types) or (spec, {}, {})
             created = create_maps(
@@ -105,6 +108,24 @@ def load(
             }
         _complete(plan, created, programs, tables)
         return Object(spec, created, programs, stack.pop_all(), btf_problem=uploaded.problem)
+
+
+@contextmanager
+def _rights(token: str | os.PathLike[str] | int | None) -> Iterator[None]:
+    """The rights that are delegated to this process, inside the block."""
+    if token is None:
+        yield
+        return
+    from purebpf.syscall.token import using
+
+    if isinstance(token, int):
+        with using(token):
+            yield
+        return
+    from purebpf.kernel.token import open_token
+
+    with open_token(token) as opened, using(opened.fileno()):
+        yield
 
 
 def _struct_ops(spec: ObjectSpec, types: KernelTypes) -> StructOps | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
+from purebpf.syscall import token
 from purebpf.syscall.command import (
     BatchResult,
     Field,
@@ -38,6 +39,7 @@ def map_create(
     **fields: int,
 ) -> Descriptor:
     """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15, at most 15 of [A-Za-z0-9_.]."""
+    fields |= token.fields("map", fields.get("map_flags", 0))
     return Descriptor(
         command(
             bpf_cmd.BPF_MAP_CREATE,
@@ -163,6 +165,8 @@ def prog_load(
 
     `func_info`, `line_info` and `fd_array` are bytes; their counts and record sizes are fields.
     """
+    flags = fields.get("prog_flags", 0)
+    assert isinstance(flags, int)
     result, attr = issue(
         bpf_cmd.BPF_PROG_LOAD,
         "prog_load",
@@ -176,6 +180,7 @@ def prog_load(
             "log_size": len(log.buffer) if log else 0,
             "log_buf": log.buffer if log else None,
             **fields,
+            **token.fields("prog", flags),
         },
     )
     if log:
@@ -195,6 +200,7 @@ def btf_load(btf: bytes, *, log: Log | None = None, **fields: int) -> Descriptor
             "btf_log_size": len(log.buffer) if log else 0,
             "btf_log_buf": log.buffer if log else None,
             **fields,
+            **token.fields("btf", fields.get("btf_flags", 0)),
         },
     )
     if log:
@@ -236,6 +242,12 @@ def prog_test_run(
     checked(bpf_cmd.BPF_PROG_TEST_RUN, result)
     names = ("retval", "duration", "data_size_out", "ctx_size_out")
     return TestRun(*(number("test", attr, name) for name in names))
+
+
+def token_create(bpffs_fd: int, flags: int = 0) -> Descriptor:
+    """BPF_TOKEN_CREATE (Linux 6.9): a token of the bpf file system whose root is `bpffs_fd`."""
+    cmd = bpf_cmd.BPF_TOKEN_CREATE
+    return Descriptor(command(cmd, "token_create", bpffs_fd=bpffs_fd, flags=flags))
 
 
 def prog_bind_map(prog_fd: int, map_fd: int) -> None:

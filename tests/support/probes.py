@@ -386,6 +386,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "struct_ops": _in_btf("bpf_struct_ops_tcp_congestion_ops"),
     "exceptions": _in_btf("bpf_throw"),
     "live_frames": _in_btf("bpf_test_run_xdp_live"),
+    "tokens": _in_btf("BPF_TOKEN_CREATE"),
     "struct_ops_links": _in_btf("bpf_struct_ops_link"),
     "bpf_lsm": _bpf_lsm,
     "raw_tracepoint_cookies": _raw_tracepoint_cookies,

@@ -1,0 +1,35 @@
+"""The BPF token that the calls of this context are made with (Linux 6.9).
+
+A token stands for rights that a bpf file system was mounted with, for processes of its user
+namespace. BPF_MAP_CREATE, BPF_PROG_LOAD and BPF_BTF_LOAD take its descriptor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from purebpf.abi.bpf import BPF_F_TOKEN_FD
+
+__all__ = ["fields", "using"]
+
+_current: ContextVar[int] = ContextVar("token", default=-1)
+
+
+@contextmanager
+def using(token_fd: int) -> Iterator[None]:
+    """Make the calls inside the block with a token."""
+    before = _current.set(token_fd)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def fields(kind: str, flags: int) -> dict[str, int]:
+    """What a call of that kind ("map", "prog", "btf") adds to its fields; `flags` are its own."""
+    token = _current.get()
+    if token < 0:
+        return {}
+    return {f"{kind}_token_fd": token, f"{kind}_flags": flags | BPF_F_TOKEN_FD}
