@@ -188,9 +188,16 @@ def _places(folder: str) -> Iterator[tuple[int, str]]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise KernelError(f"opendir({folder})", error.errno or 0) from None
+        raise KernelError(f"opendir({folder})", error.errno or 0, why=_closed(folder)) from None
     for number in sorted(int(name) for name in names if name.isdecimal()):
         yield number, f"{folder}/{number}"
+
+
+def _closed(folder: str) -> str:
+    """What keeps this user from a folder of his own, if something does."""
+    if os.path.basename(folder) != str(os.geteuid()):
+        return "it is another user's"
+    return f"the way to it is closed until root has run: {pin_command(os.geteuid())}"
 
 
 def _slot(uid: int, number: int, path: str) -> Slot:

@@ -136,7 +136,7 @@ class SampleFilter:
         except KernelError as error:
             if error.errno not in (errno.EPERM, errno.EACCES) or isinstance(error, VerifierError):
                 raise
-            reason = str(error)
+            reason = error.why or str(error)
         else:
             return
         try:

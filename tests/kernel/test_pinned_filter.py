@@ -262,6 +262,11 @@ def test_without_either_it_filters_in_user_space_and_says_so(bpffs: str) -> None
     assert not in_kernel
     assert "this process lacks CAP_BPF" in why
     assert f"root has pinned none in {bpffs}/purebpf/filter/4713" in why
+    assert "-m purebpf.setup pin --user 4713" in why
+    with public_bpffs() as closed:
+        bpffs = closed
+        _, why = as_user(4713, work)
+    assert "-m purebpf.setup pin --user 4713" in why
     assert as_user(4713, lambda: SampleFilter(parse("comm == a"), WHERE, bpffs=bpffs))[0] == (
         "NotSupportedError"
     )
