@@ -6,6 +6,17 @@ The writers are modules of this package, imported when needed: `text`, `folded`,
 from __future__ import annotations
 
 from purebpf.report.loss import Cause, Loss
-from purebpf.report.profile import Labels, Profile, Row, Slots, Stack, Unnamed
+from purebpf.report.profile import Labels, Marks, Profile, Row, Slots, Stack, Unnamed, Waker
 
-__all__ = ["Cause", "Labels", "Loss", "Profile", "Row", "Slots", "Stack", "Unnamed"]
+__all__ = [
+    "Cause",
+    "Labels",
+    "Loss",
+    "Marks",
+    "Profile",
+    "Row",
+    "Slots",
+    "Stack",
+    "Unnamed",
+    "Waker",
+]

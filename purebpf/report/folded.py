@@ -6,16 +6,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from purebpf.errors import FormatError
-from purebpf.report.names import MISSED_KERNEL, MISSED_USER, UNKNOWN, printable
-from purebpf.report.profile import Labels, Profile, Row, Stack
+from purebpf.report.names import MISSED_KERNEL, MISSED_USER, NO_STACK, UNKNOWN, printable
+from purebpf.report.profile import Labels, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
 __all__ = ["lines", "parse"]
 
 _KERNEL_MARK = "_[k]"
 
+_KINDS = {"": "", "on-CPU": "_[on]", "off-CPU": "_[off]", "run-queue": "_[rq]"}
 
-def lines(profile: Profile, *, delimiter: bool = False, annotations: bool = False) -> Iterator[str]:
+
+def lines(
+    profile: Profile,
+    *,
+    delimiter: bool = False,
+    annotations: bool = False,
+    scale: int = 1,
+    by_thread: bool = False,
+) -> Iterator[str]:
     """One line a distinct path, the heaviest last.
 
     User frames come first, root to leaf, then kernel frames. Rows that fold to the same line
@@ -26,22 +35,38 @@ def lines(profile: Profile, *, delimiter: bool = False, annotations: bool = Fals
         profile: what to fold; weights are added as they are.
         delimiter: put a `-` between a user and a kernel stack.
         annotations: mark kernel frames with `_[k]`.
+        scale: divide the weights by this, once they are added up.
+        by_thread: begin with `comm/tid` instead of the comm.
+
+    Where time has a kind, each frame is marked with it: `_[on]`, `_[off]`, `_[rq]`. A waker's
+    stack stands upon the one it woke, behind `--`, from leaf to root, as bcc's offwaketime has it.
     """
     names = _Names(annotations=annotations)
     folded: Counter[str] = Counter()
     for row in profile.rows():
-        folded[_path(row, names, delimiter=delimiter)] += row.weight
+        path = _path(row, names, delimiter=delimiter, by_thread=by_thread)
+        folded[path] += row.weight
     for path, weight in sorted(folded.items(), key=lambda item: (item[1], item[0])):
-        yield f"{path} {weight}\n"
+        yield f"{path} {weight // scale}\n"
 
 
-def _path(row: Row, names: _Names, *, delimiter: bool) -> str:
-    path = [_name(row.labels.comm)]
-    path += names.of(row.user, MISSED_USER)
+def _path(row: Row, names: _Names, *, delimiter: bool, by_thread: bool) -> str:
+    mark = _KINDS.get(row.marks.kind, "")
+    frames = names.of(row.user, MISSED_USER)
     if delimiter and row.user and row.kernel:
-        path.append("-")
-    path += names.of(row.kernel, MISSED_KERNEL)
+        frames.append("-")
+    frames += names.of(row.kernel, MISSED_KERNEL)
+    owner = _name(row.labels.comm)
+    path = [f"{owner}/{row.labels.tid}" if by_thread else owner]
+    path += [frame + mark for frame in frames] or ([NO_STACK + mark] if mark else [])
+    if row.marks.waker:
+        path += _waker(row.marks.waker, names)
     return ";".join(path)
+
+
+def _waker(waker: Waker, names: _Names) -> list[str]:
+    stack = names.of(waker.user, MISSED_USER) + names.of(waker.kernel, MISSED_KERNEL)
+    return ["--", *reversed(stack), _name(waker.comm)]
 
 
 def _name(text: str) -> str:

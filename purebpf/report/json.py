@@ -10,7 +10,9 @@ frames    each distinct address once: kind, address (hex: JSON numbers end at 2^
           reason) and detail
 stacks    weight, comm, pid, and where they are told apart tid, cpu, cgroup and state; user and
           kernel: indices into frames, leaf first; [] no such stack, null it was lost; slots:
-          [slot, weight] pairs, where there is a time line
+          [slot, weight] pairs, where there is a time line. Of waits also: kind, inflight (true:
+          not over), times, runnable (part of the weight), and waker: comm, pid, tid, user, kernel
+samples   where there are single waits: the same, in the order of time, each with its end, time_ns
 slot_ns   how long a slot is, where there is a time line
 cost      run_time_ns and run_cnt: the time spent in the BPF programs, and how often they ran
 loss      expected (null: unknown), seen, missed, one number per cause, and unknown: percent
@@ -30,7 +32,7 @@ from typing import Any
 from purebpf.errors import FormatError
 from purebpf.report.loss import Cause, Loss
 from purebpf.report.numbering import Numbering
-from purebpf.report.profile import Labels, Profile, Row, Stack
+from purebpf.report.profile import Labels, Marks, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 __all__ = ["SCHEMA", "document", "parse"]
@@ -38,14 +40,17 @@ __all__ = ["SCHEMA", "document", "parse"]
 SCHEMA = "purebpf.report/1"
 
 
-def document(profile: Profile) -> str:
-    """The whole object on one line, a newline at its end."""
-    return JSONEncoder(separators=(",", ":")).encode(_tree(profile)) + "\n"
+def document(profile: Profile, **more: object) -> str:
+    """The whole object on one line, a newline at its end; `more` keys come last."""
+    return JSONEncoder(separators=(",", ":")).encode(_tree(profile) | more) + "\n"
 
 
 def _tree(profile: Profile) -> dict[str, Any]:
     frames = Numbering(_itself)
-    stacks = [_stack(row, frames) for row in profile.rows()]
+    rows = profile.rows()
+    stacks = [_stack(row, frames) for row in rows if not row.marks.ended_ns]
+    single = sorted((row for row in rows if row.marks.ended_ns), key=_ended_ns)
+    samples = [_stack(row, frames) for row in single]
     return {
         "schema": SCHEMA,
         "title": profile.title,
@@ -55,11 +60,16 @@ def _tree(profile: Profile) -> dict[str, Any]:
         "frames": [_frame(entry) for entry in frames],
         **({"slot_ns": profile.slot_ns} if profile.slot_ns else {}),
         "stacks": stacks,
+        **({"samples": samples} if samples else {}),
         "cost": profile.cost,
         "loss": _loss(profile),
         "tolerance": profile.loss.tolerance,
         "advice": {cause.name: cause.what for cause in profile.loss.causes if cause.lost},
     }
+
+
+def _ended_ns(row: Row) -> int:
+    return row.marks.ended_ns
 
 
 def _itself(entry: Frame | Unknown) -> Frame | Unknown:
@@ -81,7 +91,31 @@ def _stack(row: Row, frames: Numbering[Frame | Unknown]) -> dict[str, Any]:
     stack["kernel"] = None if row.kernel is None else frames.of(row.kernel)
     if row.slots:
         stack["slots"] = row.slots
-    return stack
+    return stack | _marks(row.marks, frames)
+
+
+def _marks(marks: Marks, frames: Numbering[Frame | Unknown]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if marks.kind:
+        found["kind"] = marks.kind
+    if marks.is_open:
+        found["inflight"] = True
+    if marks.times:
+        found["times"] = marks.times
+    if marks.runnable >= 0:
+        found["runnable"] = marks.runnable
+    if marks.ended_ns:
+        found["time_ns"] = marks.ended_ns
+    if marks.waker:
+        comm, pid, tid, user, kernel = marks.waker
+        found["waker"] = {
+            "comm": comm,
+            "pid": pid,
+            "tid": tid,
+            "user": None if user is None else frames.of(user),
+            "kernel": None if kernel is None else frames.of(kernel),
+        }
+    return found
 
 
 def _frame(entry: Frame | Unknown) -> dict[str, Any]:
@@ -151,7 +185,7 @@ def _profile(tree: Mapping[str, Any]) -> Profile:
     profile.slot_ns = int(tree.get("slot_ns", 0))
     profile.loss = _parsed_loss(tree)
     frames = [_parsed_frame(frame) for frame in tree["frames"]]
-    for stack in tree["stacks"]:
+    for stack in (*tree["stacks"], *tree.get("samples", ())):
         labels = Labels(
             str(stack["comm"]),
             int(stack["pid"]),
@@ -162,8 +196,24 @@ def _profile(tree: Mapping[str, Any]) -> Profile:
         )
         user, kernel = (_parsed_stack(stack[side], frames) for side in ("user", "kernel"))
         slots = tuple((int(slot), int(weight)) for slot, weight in stack.get("slots", ()))
-        profile.add(user, kernel, int(stack["weight"]), labels, slots)
+        marks = _parsed_marks(stack, frames)
+        profile.add(user, kernel, int(stack["weight"]), labels, slots, marks=marks)
     return profile
+
+
+def _parsed_marks(stack: Mapping[str, Any], frames: Sequence[Frame | Unknown]) -> Marks:
+    waker = None
+    if found := stack.get("waker"):
+        user, kernel = (_parsed_stack(found[side], frames) for side in ("user", "kernel"))
+        waker = Waker(str(found["comm"]), int(found["pid"]), int(found["tid"]), user, kernel)
+    return Marks(
+        str(stack.get("kind", "")),
+        bool(stack.get("inflight", False)),
+        waker,
+        int(stack.get("times", 0)),
+        int(stack.get("runnable", -1)),
+        int(stack.get("time_ns", 0)),
+    )
 
 
 def _parsed_stack(numbers: Sequence[int] | None, frames: Sequence[Frame | Unknown]) -> Stack | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["MISSED_KERNEL", "MISSED_USER", "UNKNOWN", "located", "printable"]
+__all__ = ["MISSED_KERNEL", "MISSED_USER", "NO_STACK", "UNKNOWN", "located", "printable"]
 
 UNKNOWN = "[unknown]"
 MISSED_USER = "[Missed User Stack]"
 MISSED_KERNEL = "[Missed Kernel Stack]"
+NO_STACK = "[no stack]"
 
 
-def located(entry: Frame | Unknown) -> str:
+def located(entry: Frame | Unknown, *, offset: bool = True) -> str:
     """Name, offset and module, as bcc prints them: `clone+0x2d [libc.so.6]`."""
     module = entry.module.rpartition("/")[2] or entry.module
     if module and not module.startswith("["):  # "[vdso]" has its brackets
@@ -19,7 +20,7 @@ def located(entry: Frame | Unknown) -> str:
     where = f" {module}" if module else ""
     if isinstance(entry, Unknown):
         return UNKNOWN + printable(where)
-    return printable(f"{entry.name}+{entry.offset:#x}{where}")
+    return printable(f"{entry.name}+{entry.offset:#x}{where}" if offset else entry.name + where)
 
 
 def printable(text: str) -> str:

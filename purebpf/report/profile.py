@@ -12,7 +12,7 @@ from typing import NamedTuple
 from purebpf.report.loss import Loss
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["Labels", "Profile", "Row", "Slots", "Stack", "Unnamed"]
+__all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
 
 Stack = tuple[Frame | Unknown, ...]
 """Leaf first. Empty where there was no such stack; None in a row: there was one, and it is lost."""
@@ -35,6 +35,36 @@ class Labels(NamedTuple):
     state: str = ""
 
 
+class Waker(NamedTuple):
+    """Who ended a wait, and where it was."""
+
+    comm: str
+    pid: int
+    tid: int
+    user: Stack | None
+    kernel: Stack | None
+
+
+class Marks(NamedTuple):
+    """What else is known of time that a thread spent.
+
+    `kind` is "on-CPU", "off-CPU" or "run-queue" where one profile has them all. `is_open`: it had
+    not ended when the run did. `times` is how many waits were added up, `runnable` which part of
+    the weight passed after the wake-up, -1 where that is not known. `ended_ns` dates a single wait,
+    on CLOCK_MONOTONIC; 0 for a sum.
+    """
+
+    kind: str = ""
+    is_open: bool = False
+    waker: Waker | None = None
+    times: int = 0
+    runnable: int = -1
+    ended_ns: int = 0
+
+
+NO_MARKS = Marks()
+
+
 class Row(NamedTuple):
     """One stack and its weight, in the profile's unit.
 
@@ -47,6 +77,7 @@ class Row(NamedTuple):
     weight: int
     labels: Labels
     slots: Slots = ()
+    marks: Marks = NO_MARKS
 
 
 class Unnamed(NamedTuple):
@@ -100,9 +131,15 @@ class Profile:
         weight: int,
         labels: Labels,
         slots: Slots = (),
+        *,
+        marks: Marks = NO_MARKS,
     ) -> None:
         """Add a stack. Equal stacks may be added again; writers that merge lines add them up."""
-        self._rows.append(Row(user, kernel, weight, labels, slots))
+        self._rows.append(Row(user, kernel, weight, labels, slots, marks))
+
+    def add_row(self, row: Row) -> None:
+        """Add one that is made already."""
+        self._rows.append(row)
 
     def rows(self) -> list[Row]:
         """Every stack, the heaviest last; equal weights in the order of their labels."""

@@ -6,6 +6,9 @@ user frames, leaf first
 -                comm (pid)
     count
                           (an empty line ends the block)
+
+Of time: behind (pid), of which kind it is and in which state it was spent; `~` before the count
+when it was not over. A waker comes between: `woken by comm (pid)`, and its stack.
 """
 
 from __future__ import annotations
@@ -13,40 +16,68 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER, located, printable
-from purebpf.report.profile import Profile, Row, Stack
+from purebpf.report.profile import Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["blocks"]
 
 
-def blocks(profile: Profile, *, delimiter: bool = False, addresses: bool = False) -> Iterator[str]:
+def blocks(
+    profile: Profile,
+    *,
+    delimiter: bool = False,
+    addresses: bool = False,
+    offsets: bool = True,
+    scale: int = 1,
+) -> Iterator[str]:
     """One string a row, the empty line behind it included.
 
     Args:
         profile: what to print; its title is not part of the layout.
         delimiter: print `--` between a kernel and a user stack.
         addresses: print the address before each name.
+        offsets: print the offset behind it.
+        scale: divide the weights by this.
     """
-    lines = _Lines(addresses=addresses)
+    lines = _Lines(addresses=addresses, offsets=offsets)
     for row in profile.rows():
-        yield _block(row, lines, delimiter=delimiter)
+        yield _block(row, lines, delimiter=delimiter, scale=scale)
 
 
-def _block(row: Row, lines: _Lines, *, delimiter: bool) -> str:
+def _block(row: Row, lines: _Lines, *, delimiter: bool, scale: int) -> str:
     kernel = lines.of(row.kernel, MISSED_KERNEL)
     user = lines.of(row.user, MISSED_USER)
     between = "    --\n" if delimiter and row.kernel and row.user else ""
     comm, pid, tid, *_ = row.labels
-    who = f"{pid}/{tid}" if tid else str(pid)
-    owner = f"    {'-':<16s} {printable(comm)} ({who})\n"
-    return f"{kernel}{between}{user}{owner}        {row.weight}\n\n"
+    marks = row.marks
+    how = "".join(f" {word}" for word in (marks.kind, row.labels.state) if word)
+    owner = f"    {'-':<16s} {printable(comm)} ({_who(pid, tid)}){how}\n"
+    waker = _waker(marks.waker, lines) if marks.waker else ""
+    still = "~" if marks.is_open else ""
+    split = ""
+    if marks.runnable >= 0:
+        blocked = (row.weight - marks.runnable) // scale
+        split = f"  ({blocked} blocked, {marks.runnable // scale} run queue)"
+    return f"{kernel}{between}{user}{owner}{waker}        {still}{row.weight // scale}{split}\n\n"
+
+
+def _who(pid: int, tid: int) -> str:
+    return f"{pid}/{tid}" if tid else str(pid)
+
+
+def _waker(waker: Waker, lines: _Lines) -> str:
+    kernel = lines.of(waker.kernel, MISSED_KERNEL)
+    user = lines.of(waker.user, MISSED_USER)
+    name = printable(waker.comm)
+    return f"    {'woken by':<16s} {name} ({_who(waker.pid, waker.tid)})\n{kernel}{user}"
 
 
 class _Lines:
     """The lines of a stack, remembered by entry: most addresses occur in many stacks."""
 
-    def __init__(self, *, addresses: bool) -> None:
+    def __init__(self, *, addresses: bool, offsets: bool) -> None:
         self._addresses = addresses
+        self._offsets = offsets
         self._known: dict[Frame | Unknown, str] = {}
 
     def of(self, stack: Stack | None, missed: str) -> str:
@@ -62,6 +93,7 @@ class _Lines:
         return "".join(text)
 
     def _line(self, entry: Frame | Unknown) -> str:
+        name = located(entry, offset=self._offsets)
         if self._addresses:
-            return f"    0x{entry.address:016x} {located(entry)}\n"
-        return f"    {located(entry)}\n"
+            return f"    0x{entry.address:016x} {name}\n"
+        return f"    {name}\n"

@@ -19,6 +19,7 @@ __all__ = [
     "lockdown",
     "maps",
     "mounts",
+    "open_memory",
     "pmu",
     "pmu_path",
     "status",
@@ -71,6 +72,23 @@ def comm(pid: int | str) -> str | None:
     """The thread's name, at most 15 bytes."""
     text = _read(f"{PROC}/{pid}/comm")
     return None if text is None else text.removesuffix("\n")
+
+
+def open_memory(pid: int | str) -> int | None:
+    """A descriptor of /proc/PID/mem, whose offsets are addresses of the process; None: no process.
+
+    The caller closes it.
+
+    Raises:
+        KernelError: EACCES, the process is another user's.
+    """
+    path = f"{PROC}/{pid}/mem"
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise KernelError(f"open({path})", error.errno or 0) from None
 
 
 def descriptor(fd: int) -> str:

@@ -1,0 +1,61 @@
+"""The user stack of a thread that sleeps, walked from here: the kernel walks only one's own."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from purebpf.errors import KernelError
+from purebpf.syscall import proc
+
+__all__ = ["user_stack"]
+
+_CHUNK = 16384
+_FRAME = struct.Struct("=QQ")
+
+
+def user_stack(pid: int, ip: int, sp: int, bp: int, max_depth: int) -> tuple[int, ...]:
+    """Its addresses, leaf first, by frame pointers as the kernel's perf_callchain_user() does.
+
+    The thread must not run meanwhile: whoever asks has to make sure, before and after.
+
+    Args:
+        pid: its process.
+        ip: where it is.
+        sp: its stack pointer.
+        bp: its frame pointer.
+        max_depth: where to stop.
+    """
+    found = [ip]
+    try:
+        memory = proc.open_memory(pid)
+    except KernelError:  # it has ended, or is not ours to read
+        return tuple(found)
+    if memory is None:
+        return tuple(found)
+    try:
+        # most stacks are read at once, since they are not deep in bytes
+        chunk = _read(memory, sp, _CHUNK)
+        while len(found) < max_depth and bp:
+            at = bp - sp
+            frame = chunk[at : at + _FRAME.size] if at >= 0 else b""
+            if len(frame) < _FRAME.size:
+                frame = _read(memory, bp, _FRAME.size)
+            if len(frame) < _FRAME.size:
+                break
+            following, address = _FRAME.unpack(frame)
+            found.append(address)
+            if following <= bp:
+                break
+            bp = following
+    finally:
+        os.close(memory)
+    return tuple(found)
+
+
+def _read(memory: int, address: int, size: int) -> bytes:
+    """What is mapped there, up to `size` bytes."""
+    try:
+        return os.pread(memory, size, address)
+    except (OSError, OverflowError):  # nothing is
+        return b""

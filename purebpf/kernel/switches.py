@@ -1,0 +1,270 @@
+"""`Switches`: the programs of bpf_src/offcpu.bpf.c, which cut threads' time at each switch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from purebpf import objects
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.kernel import features, stacks
+from purebpf.kernel.attach import iterator
+from purebpf.kernel.btf import kernel_btf
+from purebpf.kernel.object import load
+from purebpf.report.spans import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
+from purebpf.syscall.membarrier import wait_for_all_cpus
+
+if TYPE_CHECKING:
+    from purebpf.kernel.perf_events import PerfEvents
+    from purebpf.spec import ObjectSpec
+
+__all__ = ["ADOPTED", "UNDECIDED", "WANTED", "Listed", "Switches"]
+
+UNDECIDED, ADOPTED, WANTED = range(3)
+"""enum verdict of bpf_src/offcpu.bpf.c."""
+
+_UNSEEN, _ON_CPU, _OFF_CPU = range(3)  # enum place
+_TASKS = 65536
+"""Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
+
+_SETTLE_S = 0.01
+_PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context before them
+
+
+class Listed(NamedTuple):
+    """A task that the iterator came by. Times are nanoseconds of CLOCK_MONOTONIC.
+
+    Attributes:
+        place: where it was, as far as the programs know.
+        verdict: what they made of it; UNDECIDED if it did not leave a CPU since they began.
+        since_ns: when it came to where it is; 0: before the run began.
+        waking_ns: when it was last woken; 0: not since it last ran.
+        pending: how it was off the CPU before the verdict: (duration_ns, state, waking_ns).
+        is_away: whether it was off the CPU, and its time there is asked for.
+        is_on_cpu: whether it ran.
+        is_seen: whether the programs know of it, and not only the iterator.
+        registers: instruction, stack and frame pointer in user space, zeros where unknown.
+    """
+
+    place: Place
+    verdict: int
+    since_ns: int
+    waking_ns: int
+    pending: tuple[int, str, int]
+    is_away: bool
+    is_on_cpu: bool
+    is_seen: bool
+    is_kernel_thread: bool
+    cpu: int
+    registers: tuple[int, int, int]
+
+
+class Switches:
+    """Traces from `start()` to `stop()`.
+
+    Args:
+        settings: constants of bpf_src/offcpu.bpf.c.
+        sizes: max_entries of its maps.
+        samples: whether `sample()` will be called.
+
+    Raises:
+        KernelError, NotSupportedError: the kernel refused; nothing stays open.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], sizes: Mapping[str, int], *, samples: bool = False
+    ) -> None:
+        self._with_wakers = bool(settings.get("wakers"))
+        self.started_ns = self.ended_ns = 0
+        with ExitStack() as stack:
+            spec = _spec(settings, samples=samples).resize(**sizes)
+            self._object = stack.enter_context(load(spec))
+            self.maps = self._object.maps
+            for name, program in self._object.programs.items():
+                if name == "list_tasks":
+                    self._list = stack.enter_context(iterator.attach(program))
+                elif name != "on_sample":
+                    stack.enter_context(program.attach())
+            self._ring = stack.enter_context(self.maps["direct_samples"].reader())
+            self._owned = stack.pop_all()
+
+    def sample(self, events: PerfEvents) -> None:
+        """Sample what runs, too, at each overflow of these, from `start()` on."""
+        for event in events:
+            self._owned.enter_context(
+                self._object.programs["on_sample"].attach(event, enable=False)
+            )
+
+    def fileno(self) -> int:
+        """Readable when there are direct samples to `drain()`."""
+        return self._ring.fileno()
+
+    def start(self) -> None:
+        """Begin."""
+        self.started_ns = time.monotonic_ns()
+        self._object.globals["started_ns"] = self.started_ns
+        self._object.globals["phase"] = True
+
+    def stop(self) -> None:
+        """End; what was counted stays to be read."""
+        self._object.globals["phase"] = False
+        if not wait_for_all_cpus():
+            time.sleep(_SETTLE_S)
+        self.ended_ns = time.monotonic_ns()
+
+    def drain(self) -> Iterator[tuple[Place, Span]]:
+        """The times at or above the threshold that ended since the last call."""
+        for sample in self._ring.drain():
+            yield (
+                self._place(sample.key),
+                Span(1, sample.blocked_ns, sample.runnable_ns, sample.ended_ns, sample.cpu),
+            )
+
+    def sums(self) -> Iterator[tuple[Place, Span]]:
+        """The times below the threshold, and those that found the ring full, by place.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        for key, value in self.maps["sums"].items():
+            yield self._place(key), Span(value.count, value.blocked_ns, value.runnable_ns)
+
+    def samples(self) -> Iterator[tuple[Place, int]]:
+        """How often each place was sampled.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        for key, count in self.maps["samples"].items():
+            place = Place(key.comm, key.tgid, key.tid, ON_CPU, key.user_stack, key.kernel_stack)
+            yield place, count
+
+    def list_tasks(self) -> list[Listed]:
+        """Every task of the machine.
+
+        Raises:
+            KernelError, OSError: the iterator could not be read.
+        """
+        from purebpf.btf.codec import codec
+
+        btf = self.maps["sums"].btf
+        assert btf is not None
+        (type_id,) = btf.find("listed_task")
+        decoder = codec(btf, type_id)
+        data = self._list.read()
+        return [
+            self._listed(decoder.decode(data, offset))
+            for offset in range(0, len(data), decoder.size)
+        ]
+
+    def stats(self) -> dict[str, int]:
+        """`struct stats` and `struct stack_stats` by field, and `recursion_misses`."""
+        misses = sum(
+            program.info.recursion_misses
+            for name, program in self._object.programs.items()
+            if name != "list_tasks"
+        )
+        return (
+            stacks.summed(self.maps["stats"])
+            | stacks.summed(self.maps["stack_stats"])
+            | {"recursion_misses": misses}
+        )
+
+    def addresses(self) -> dict[int, Sequence[int]]:
+        """The stacks by number, leaf first."""
+        return stacks.addresses(self.maps["stacks"])
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _place(self, key: Any) -> Place:
+        waker = None
+        if self._with_wakers:
+            waker = SpanWaker(
+                key.waker_comm,
+                key.waker_tgid,
+                key.waker_tid,
+                key.waker_user_stack,
+                key.waker_kernel_stack,
+            )
+        return Place(
+            key.comm, key.tgid, key.tid, STATES[key.state], key.user_stack, key.kernel_stack, waker
+        )
+
+    def _listed(self, task: Any) -> Listed:
+        known = task.known
+        place = self._place(known.key)
+        is_seen = known.place != _UNSEEN
+        if not is_seen:
+            place = place._replace(state=STATES[task.state] if task.state < len(STATES) else BEFORE)
+        return Listed(
+            place,
+            known.verdict,
+            known.since_ns,
+            known.waking_ns,
+            (known.pending_ns, STATES[known.pending_state], known.pending_waking_ns),
+            known.place == _OFF_CPU if is_seen else not task.on_cpu,
+            known.place == _ON_CPU if is_seen else bool(task.on_cpu),
+            is_seen,
+            bool(task.is_kernel_thread),
+            known.cpu,
+            (task.ip, task.sp, task.bp),
+        )
+
+
+def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:
+    programs = ["on_switch", "on_newtask", "on_exec", "list_tasks"]
+    if settings.get("split"):
+        programs.append("on_waking")
+    if samples:
+        programs.append("on_sample")
+    spec = (
+        objects.spec("offcpu")
+        .only(*programs)
+        .set(
+            **settings,
+            max_depth=stacks.max_depth(),
+            has_prev_state=_has_prev_state(),
+            task_pt_regs=_has(bpf_func_id.BPF_FUNC_task_pt_regs),
+        )
+    )
+    return spec if _has(bpf_func_id.BPF_FUNC_task_storage_get) else _without_storage(spec)
+
+
+def _has(helper: int) -> bool:
+    raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
+    return bool(features.have_helper(raw, helper))
+
+
+def _has_prev_state() -> bool:
+    """Whether sched_switch passes the state of the task that leaves (Linux 5.18)."""
+    btf = kernel_btf()
+    (typedef,) = btf.find("btf_trace_sched_switch")
+    pointer: Any = btf.type(btf.resolve(typedef))
+    prototype: Any = btf.type(pointer.type_id)
+    return len(prototype.params) >= _PREV_STATE_PARAMS
+
+
+def _without_storage(spec: ObjectSpec) -> ObjectSpec:
+    """A hash in its stead. What refers to the storage is dead code then, but wants a map."""
+    unused = spec.maps["tasks"]._replace(
+        type=bpf_map_type.BPF_MAP_TYPE_HASH, flags=0, max_entries=1
+    )
+    changed = spec._replace(maps={**spec.maps, "tasks": unused})
+    return changed.set(task_storage=False).resize(tasks_by_address=_TASKS)
