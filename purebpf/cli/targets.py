@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from purebpf.errors import NotSupportedError, PurebpfError
+from purebpf.kernel import cgroups
 from purebpf.syscall import proc
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "PidNamespace",
     "check_processes",
     "check_threads",
+    "is_below",
     "open_cgroup",
     "user_id",
 ]
@@ -94,6 +96,18 @@ def open_cgroup(path: str) -> int:
             "it is no directory of a cgroup2 file system; `findmnt -t cgroup2` shows where that is",
         )
     return descriptor
+
+
+def is_below(tid: int, cgroup: str) -> bool:
+    """Whether a thread is in a cgroup v2 directory, or below it, at this moment."""
+    root = cgroups.root()
+    for line in (proc.cgroup(tid) or "").splitlines():
+        number, _, path = line.split(":", 2)
+        if number == "0":
+            own = os.path.realpath(f"{root}{path}")
+            wanted = os.path.realpath(cgroup)
+            return own == wanted or own.startswith(f"{wanted}/")
+    return False
 
 
 def user_id(text: str) -> int:

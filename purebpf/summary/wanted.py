@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from purebpf.abi.syscalls import X32_BIT
-from purebpf.kernel import cgroups
+from purebpf.cli.targets import is_below
 from purebpf.summary.calls import slots
 from purebpf.summary.inflight import UNDECIDED, WANTED, Open
 from purebpf.summary.options import Options
@@ -24,7 +24,6 @@ class Wanted:
         self._options = options
         self._follows_command = command_pid != 0
         self._slots = [frozenset(numbers) for numbers in slots(options.calls)]
-        self._root = cgroups.root() if options.cgroup is not None else None
 
     def __call__(self, call: Open) -> bool:
         """Whether it is asked for."""
@@ -35,7 +34,7 @@ class Wanted:
             return False
         if options.uid is not None and _uid(call.tid) != options.uid:
             return False
-        return options.cgroup is None or self._below(call.tid, options.cgroup)
+        return options.cgroup is None or is_below(call.tid, options.cgroup)
 
     def _chosen(self, call: Open) -> bool:
         """What the programs did not decide, as the task did nothing during the run."""
@@ -49,15 +48,6 @@ class Wanted:
         if call.nr & X32_BIT:
             return call.nr & ~X32_BIT in self._slots[2]
         return call.nr in self._slots[call.abi]
-
-    def _below(self, tid: int, cgroup: str) -> bool:
-        for line in (proc.cgroup(tid) or "").splitlines():
-            number, _, path = line.split(":", 2)
-            if number == "0":
-                own = os.path.realpath(f"{self._root}{path}")
-                wanted = os.path.realpath(cgroup)
-                return own == wanted or own.startswith(f"{wanted}/")
-        return False
 
 
 def _uid(tid: int) -> int | None:

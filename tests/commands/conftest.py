@@ -31,9 +31,9 @@ class Workloads:
         return str(self.directory / name)
 
     @contextmanager
-    def running(self, name: str) -> Iterator[int]:
+    def running(self, name: str, *arguments: str) -> Iterator[int]:
         """Run one that never ends by itself; its pid, once it is in its loop."""
-        process = subprocess.Popen([self.path(name)], stdout=subprocess.PIPE)
+        process = subprocess.Popen([self.path(name), *arguments], stdout=subprocess.PIPE)
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == b"ready\n"
@@ -42,6 +42,15 @@ class Workloads:
             process.kill()
             process.wait()
             process.stdout.close()
+
+
+def thread_ids(pid: int, name: str) -> list[int]:
+    """The threads of a process that have a name."""
+    return [
+        int(task.name)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        if (task / "comm").read_text() == f"{name}\n"
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -28,10 +28,12 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 
 COMMANDS: dict[str, tuple[str, ...]] = {
+    "offcpu": ("0.3",),
     "profile": ("0.3",),
     "summary": ("0.3",),
     "runqlat": ("0.3", "1"),
     "cpudist": ("0.3", "1"),
+    "wall": ("0.3",),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
 

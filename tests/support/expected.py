@@ -37,6 +37,7 @@ _SINCE = {
             "pinned_by_users",
             "perf_event_links",
             "syscall_programs",
+            "task_pt_regs",
         }
     ),
     "6.12": frozenset(

@@ -382,6 +382,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "kprobe_session": _kernel_functions("kprobe_multi_link_handler", "bpf_session_is_return"),
     "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
     "uprobe_session": _uprobe_session,
+    "task_pt_regs": _kernel_functions("bpf_task_pt_regs"),
     "trampolines": _trampolines,
     "struct_ops": _in_btf("bpf_struct_ops_tcp_congestion_ops"),
     "exceptions": _in_btf("bpf_throw"),

@@ -1,0 +1,239 @@
+"""What the user asks about time off the CPU."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int
+
+__all__ = ["DEFAULT_THRESHOLD_MS", "FORMATS", "Options", "parse", "title"]
+
+DEFAULT_THRESHOLD_MS = 500.0
+"""perf's: a sleep of half a second is worth a record of its own."""
+
+FORMATS = ("text", "folded", "json")
+
+_LETTERS = "SDITtPW"
+_BITS = {1: "S", 2: "D", 4: "T", 8: "t", 64: "P", 0x402: "I"}
+
+_DESCRIPTION = """\
+Show where threads wait: how long each was off the CPU, by stack, added up in
+the kernel. Long sleeps are recorded one by one; those that were not over when
+the run ended are shown too, with `~`."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.offcpu 5                the whole machine, for 5 seconds
+  python -m purebpf.offcpu -p 185 5         process 185 and its new children
+  python -m purebpf.offcpu --waker -p 185 5   and who woke it up
+  python -m purebpf.offcpu --state D 5      disk and other waits that no signal ends
+  python -m purebpf.offcpu --preempt 5      waiting for a CPU as well
+  python -m purebpf.offcpu -m 1000 5        at least a millisecond each
+  python -m purebpf.offcpu -f 5 > out       folded stacks, for flame graphs
+  python -m purebpf.offcpu --format json --thresh 0 -o out.json 5
+  python -m purebpf.offcpu -- make test     a command and its children
+
+States: S sleeping, D uninterruptible, I idle, T stopped, t traced, P parked,
+R preempted.
+
+The loss line at the end, on standard error, says what the numbers do not
+include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
+docs/offcpu.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples and None mean: no restriction.
+
+    `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    user_threads_only: bool = False
+    kernel_threads_only: bool = False
+    user_stacks_only: bool = False
+    kernel_stacks_only: bool = False
+    states: str | None = None
+    preempt: bool = False
+    threshold_ms: float = DEFAULT_THRESHOLD_MS
+    min_us: int = 0
+    max_us: int | None = None
+    waker: bool = False
+    inflight: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+    format: str = "text"
+    delimited: bool = False
+    offsets: bool = False
+    output: str | None = None
+    strict: bool = False
+
+    @property
+    def wanted_states(self) -> str:
+        """The letters of the states to account."""
+        states = _LETTERS if self.states is None else self.states
+        return states + "R" if self.preempt and "R" not in states else states
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    made = _parser()
+    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    if found.max_us is not None and found.max_us < found.min_us:
+        made.error("-M is below -m: nothing would be left")
+    found.format = "folded" if found.folded else found.format or "text"
+    del found.folded
+    return Options(**vars(found))
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output, in the words of bcc's offcputime."""
+    stacks = " + ".join(
+        name
+        for name, unwanted in (
+            ("user", options.kernel_stacks_only),
+            ("kernel", options.user_stacks_only),
+        )
+        if not unwanted
+    )
+    if options.duration_s is not None:
+        until = f" for {options.duration_s:g} secs."
+    elif options.command:
+        until = " until it ends."
+    else:
+        until = "... Hit Ctrl-C to end."
+    return f"Tracing off-CPU time (us) of {_target(options)} by {stacks} stack{until}"
+
+
+def _target(options: Options) -> str:
+    if options.command:
+        target = f"command {options.command[0]!r}"
+    elif options.pids:
+        target = f"PID {list(options.pids)}"
+    elif options.tids:
+        target = f"TID {list(options.tids)}"
+    elif options.user_threads_only:
+        target = "user threads"
+    elif options.kernel_threads_only:
+        target = "kernel threads"
+    else:
+        target = "all threads"
+    return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.offcpu", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "trace")
+    _add_targets(made.add_argument_group("whose time"))
+    _add_times(made.add_argument_group("which time"))
+    _add_output(made.add_argument_group("output"))
+    return made
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    parser.add_targets(
+        group,
+        processes="these processes, and children that they start meanwhile",
+        cpus="what leaves these CPUs",
+    )
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument(*("-u", "--user-threads-only"), action="store_true", help="no kernel threads")
+    kind.add_argument(
+        *("-k", "--kernel-threads-only"), action="store_true", help="kernel threads only"
+    )
+
+
+def _add_times(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("--state",), dest="states", metavar="S,D,..", type=_states,
+        help="in these states; or bcc's number (1: S, 2: D; default: all but R)",
+    )  # fmt: skip
+    group.add_argument(
+        "--preempt", action="store_true", help="R too: preempted, or waiting for the first run"
+    )
+    group.add_argument(
+        *("-m", "--min-block-time"), dest="min_us", metavar="USEC", type=_microseconds, default=0,
+        help="at least so long",
+    )  # fmt: skip
+    group.add_argument(
+        *("-M", "--max-block-time"), dest="max_us", metavar="USEC", type=_microseconds,
+        help="at most so long",
+    )  # fmt: skip
+    group.add_argument(
+        *("--thresh",), dest="threshold_ms", metavar="MS", type=_milliseconds,
+        default=DEFAULT_THRESHOLD_MS,
+        help="from here on, each has a record of its own (default %(default)g; 0: all)",
+    )  # fmt: skip
+    group.add_argument(
+        "--waker", action="store_true", help="who ended it, and how long the CPU was waited for"
+    )
+    group.add_argument("--inflight", action="store_true", help="only what was not over at the end")
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    stacks = group.add_mutually_exclusive_group()
+    stacks.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
+    stacks.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
+    layout = group.add_mutually_exclusive_group()
+    layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
+    layout.add_argument("--format", choices=FORMATS, help="default: text")
+    group.add_argument(
+        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
+    )
+    group.add_argument(
+        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
+    )
+    group.add_argument(
+        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
+        help="different (thread, stacks, state) that can be added up (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
+        help="different stacks that can be kept (default %(default)s)",
+    )  # fmt: skip
+    parser.add_output(group)
+
+
+def _states(text: str) -> str:
+    if text.isascii() and text.isdigit():
+        bits = int(text)
+        letters = (
+            "R"
+            if not bits
+            else "".join(letter for bit, letter in _BITS.items() if bits & bit == bit)
+        )
+    else:
+        letters = text.replace(",", "")
+    wrong = letters.strip("R" + _LETTERS)
+    if wrong or not letters:
+        raise ArgumentTypeError(f"{text!r}: states are S, D, I, T, t, P and R")
+    return "".join(dict.fromkeys(letters))
+
+
+def _microseconds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 53:
+        raise ArgumentTypeError(f"{text!r} is no whole number of microseconds")
+    return int(text)
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no number of milliseconds") from None
+    if not 0 <= value <= 1e12:
+        raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds")
+    return value

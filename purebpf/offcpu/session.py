@@ -1,0 +1,99 @@
+"""The live part: what to trace, and a profile of what was found."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from types import TracebackType
+from typing import Self
+
+from purebpf.cli.stop import HasFileno
+from purebpf.cli.thread_time import Request, ThreadTime, Times
+from purebpf.cli.time_loss import about, cost, losses
+from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.offcpu.options import Options, title
+from purebpf.report import Profile
+from purebpf.report.spans import fill, merged, row
+from purebpf.report.stacks import Stacks
+
+__all__ = ["OffCpu"]
+
+
+class OffCpu:
+    """Traces from when its context is entered until `stop()`.
+
+    Args:
+        options: whose time and which; how to print it does not matter here, but for "json",
+            which has the long sleeps one by one.
+        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._run = ThreadTime(_request(options), command_pid)
+
+    def __enter__(self) -> Self:
+        self._run.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._run.close()
+
+    def wait(self, *ends: HasFileno) -> None:
+        """Sleep until the duration is over or one of `ends` is readable."""
+        self._run.wait(*ends)
+
+    def stop(self) -> Profile:
+        """End the tracing, name everything, and close.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with closing(self._run):
+            return self._profile(self._run.stop())
+
+    def _profile(self, times: Times) -> Profile:
+        options = self._options
+        stacks = Stacks(times.addresses, Symbolizer(self._run.spaces))
+        profile = Profile(title(options), unit="ns", about=about(times))
+        profile.loss = losses(times, self._run.request)
+        profile.cost = cost(times)
+        spans, singles = times.spans, times.singles
+        if options.inflight:
+            spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
+        if options.format == "json":
+            for place, span in singles:
+                profile.add_row(row(place, span, stacks, is_split=options.waker))
+        else:
+            spans = merged([*spans.items(), *singles])
+        fill(profile, spans, stacks, is_split=options.waker)
+        return profile
+
+
+def _request(options: Options) -> Request:
+    return Request(
+        pids=options.pids,
+        tids=options.tids,
+        cpus=options.cpus,
+        cgroup=options.cgroup,
+        user_threads=not options.kernel_threads_only,
+        kernel_threads=not options.user_threads_only,
+        user_stacks=not options.kernel_stacks_only,
+        kernel_stacks=not options.user_stacks_only,
+        states=options.wanted_states,
+        threshold_ns=round(options.threshold_ms * 1e6),
+        min_ns=1000 * options.min_us,
+        max_ns=None if options.max_us is None else 1000 * options.max_us + 999,
+        split=options.waker,
+        wakers=options.waker,
+        duration_s=options.duration_s,
+        hash_storage_size=options.hash_storage_size,
+        stack_storage_size=options.stack_storage_size,
+    )

@@ -1,0 +1,152 @@
+"""What the user asks about the wall clock of threads."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int
+
+__all__ = ["DEFAULT_FREQUENCY", "FORMATS", "Options", "parse", "title"]
+
+DEFAULT_FREQUENCY = 99
+"""Hertz: odd, so that it does not run in step with what happens 100 times a second."""
+
+FORMATS = ("text", "folded", "json")
+
+_DESCRIPTION = """\
+Show where threads spend the wall clock: on a CPU, off it, or waiting for one.
+What they wait for is measured at every switch; where they run is sampled, and
+scaled to the time that they were seen to run: a thread's parts add up."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.wall -p 185 5           process 185 and its new children
+  python -m purebpf.wall -t 2040,2041 5     two threads
+  python -m purebpf.wall -f -p 185 5 > out  folded stacks, for flame graphs
+  python -m purebpf.wall -- make test       a command and its children
+
+The loss line at the end, on standard error, says what the numbers do not
+include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
+docs/wall.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples and None mean: no restriction.
+
+    `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    user_threads_only: bool = False
+    kernel_threads_only: bool = False
+    user_stacks_only: bool = False
+    kernel_stacks_only: bool = False
+    frequency: int = DEFAULT_FREQUENCY
+    top: int | None = None
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+    format: str = "text"
+    delimited: bool = False
+    offsets: bool = False
+    output: str | None = None
+    strict: bool = False
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    found = parser.parse(_parser(), argv, {"-p": "pids", "-t": "tids"})
+    found.format = "folded" if found.folded else found.format or "text"
+    del found.folded
+    return Options(**vars(found))
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output."""
+    if options.duration_s is not None:
+        until = f" for {options.duration_s:g} secs."
+    elif options.command:
+        until = " until it ends."
+    else:
+        until = "... Hit Ctrl-C to end."
+    return (
+        f"Tracing the wall clock (us) of {_target(options)}, "
+        f"sampling at {options.frequency} Hertz{until}"
+    )
+
+
+def _target(options: Options) -> str:
+    if options.command:
+        target = f"command {options.command[0]!r}"
+    elif options.pids:
+        target = f"PID {list(options.pids)}"
+    elif options.tids:
+        target = f"TID {list(options.tids)}"
+    else:
+        target = "all threads"
+    return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.wall", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "trace")
+    _add_targets(made.add_argument_group("whose time"))
+    _add_output(made.add_argument_group("output"))
+    return made
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    parser.add_targets(
+        group,
+        processes="these processes, and children that they start meanwhile",
+        cpus="what runs on, or leaves, these CPUs",
+    )
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument(*("-u", "--user-threads-only"), action="store_true", help="no kernel threads")
+    kind.add_argument(
+        *("-k", "--kernel-threads-only"), action="store_true", help="kernel threads only"
+    )
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-F", "--frequency"), metavar="HZ", type=positive_int, default=DEFAULT_FREQUENCY,
+        help="samples a second on each CPU (default %(default)s)",
+    )  # fmt: skip
+    stacks = group.add_mutually_exclusive_group()
+    stacks.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
+    stacks.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
+    group.add_argument(
+        *("-T", "--top"), metavar="N", type=positive_int,
+        help="only the N threads that ran longest in the table of threads",
+    )  # fmt: skip
+    layout = group.add_mutually_exclusive_group()
+    layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
+    layout.add_argument("--format", choices=FORMATS, help="default: text")
+    group.add_argument(
+        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
+    )
+    group.add_argument(
+        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
+    )
+    group.add_argument(
+        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
+        help="different (thread, stacks, state) that can be added up (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
+        help="different stacks that can be kept (default %(default)s)",
+    )  # fmt: skip
+    parser.add_output(group)

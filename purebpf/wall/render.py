@@ -1,0 +1,55 @@
+"""The wall clock as text, in the layout that was asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from purebpf.report import Profile
+from purebpf.report.names import printable
+from purebpf.wall.options import Options
+from purebpf.wall.threads import Thread
+
+__all__ = ["render"]
+
+_US = 1000
+
+
+def render(profile: Profile, threads: Sequence[Thread], options: Options) -> Iterable[str]:
+    """The pieces of the output, without the title."""
+    if options.format == "json":
+        from purebpf.report import json
+
+        return [json.document(profile, threads=[_as_dict(each) for each in threads])]
+    if options.format == "folded":
+        from purebpf.report import folded
+
+        return folded.lines(profile, delimiter=options.delimited, scale=_US, by_thread=True)
+    from purebpf.report import text
+
+    blocks = text.blocks(profile, delimiter=options.delimited, offsets=options.offsets, scale=_US)
+    return ["\n", *_table(threads[: options.top]), "\n", *blocks]
+
+
+def _table(threads: Sequence[Thread]) -> Iterator[str]:
+    yield f"{'wall us':>12} {'on-CPU':>8} {'off-CPU':>8} {'run-queue':>9}  thread\n"
+    for each in threads:
+        comm, pid, tid, *_ = each.labels
+        wall = each.wall_ns or 1
+        on, off, queued = (100 * part / wall for part in (each.on_ns, each.off_ns, each.queued_ns))
+        yield (
+            f"{each.wall_ns // _US:12} {on:7.1f}% {off:7.1f}% {queued:8.1f}%  "
+            f"{printable(comm)} ({pid}/{tid})\n"
+        )
+
+
+def _as_dict(thread: Thread) -> dict[str, object]:
+    comm, pid, tid, *_ = thread.labels
+    return {
+        "comm": comm,
+        "pid": pid,
+        "tid": tid,
+        "wall_ns": thread.wall_ns,
+        "on_ns": thread.on_ns,
+        "off_ns": thread.off_ns,
+        "queued_ns": thread.queued_ns,
+    }

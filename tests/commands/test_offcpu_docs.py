@@ -1,0 +1,58 @@
+"""What docs/offcpu.md and docs/wall.md show works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from purebpf.cli.thread_time import Request, Times
+from purebpf.cli.time_loss import losses
+from purebpf.offcpu import options as offcpu
+from purebpf.wall import options as wall
+from tests.commands.conftest import ROOT
+
+PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in ("offcpu", "wall")}
+PARSERS = {"offcpu": offcpu.parse, "wall": wall.parse}
+COMMANDS = [
+    (name, line)
+    for name, page in PAGES.items()
+    for line in re.findall(
+        rf"^\$ sudo \.venv/bin/python -m purebpf\.{name}(.*)$", page, re.MULTILINE
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "line"), COMMANDS)
+def test_every_command_line_parses(name: str, line: str) -> None:
+    assert PARSERS[name](shlex.split(line, comments=True))
+
+
+@pytest.mark.needs("bpf", "perf_event")
+@pytest.mark.parametrize("name", PAGES)
+def test_the_python_example_runs(name: str) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGES[name], re.DOTALL)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_word_of_the_loss_line_is_explained() -> None:
+    nothing: dict[str, int] = defaultdict(int)
+    times = Times({}, [], {}, {}, nothing, 0, 1, 0, 0, 127)
+    cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]*\|$", PAGES["offcpu"], re.MULTILINE)
+    words = [word.strip("`") for cell in cells for word in cell.split(", ")]
+    causes = [cause.name for cause in losses(times, Request()).causes]
+    assert words == ["expected", "seen", *causes, "unknown"]
+    more = [cause.name for cause in losses(times, Request(on_cpu=True)).causes]
+    assert more == [*causes, "samples_full"]
+    assert "`samples_full`" in PAGES["wall"]

@@ -1,0 +1,155 @@
+"""The wall clock of a thread adds up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from purebpf import offcpu, profile
+from purebpf.wall import Options, Wall
+from purebpf.wall.session import Found
+from tests.commands.conftest import ROOT, Workloads, thread_ids
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+
+SECONDS = 1.0
+
+
+def run(options: Options, seconds: float = SECONDS) -> Found:
+    """Trace for a while, as a library user would."""
+    with Wall(options) as clock:
+        time.sleep(seconds)
+        return clock.stop()
+
+
+def elapsed_ns(found: Found) -> int:
+    about = found.profile.about
+    return about["ended_ns"] - about["started_ns"]  # type: ignore[operator, no-any-return]
+
+
+def test_every_threads_time_is_explained(workloads: Workloads) -> None:
+    with workloads.running("wait", "three") as pid:
+        found = run(Options(pids=(pid,)))
+    threads = {each.labels.comm: each for each in found.threads}
+    assert threads.keys() == {"spinner", "reader", "wait"}
+    for each in threads.values():
+        assert each.wall_ns == pytest.approx(elapsed_ns(found), rel=0.01)
+    assert threads["spinner"].off_ns < 0.05 * threads["spinner"].wall_ns
+    for name in ("reader", "wait"):
+        assert threads[name].off_ns == pytest.approx(elapsed_ns(found), rel=0.01)
+        assert threads[name].on_ns == 0
+
+
+def test_the_rows_of_a_thread_add_up_to_its_wall_clock(workloads: Workloads) -> None:
+    with workloads.running("wait", "three") as pid:
+        found = run(Options(pids=(pid,)))
+    weights: Counter[tuple[int, str]] = Counter()
+    for row in found.profile.rows():
+        weights[row.labels.tid, row.marks.kind] += row.weight
+    for each in found.threads:
+        tid = each.labels.tid
+        assert weights[tid, "on-CPU"] == each.on_ns
+        assert weights[tid, "off-CPU"] == each.off_ns
+        assert weights[tid, "run-queue"] == each.queued_ns
+
+
+def test_time_on_the_cpu_is_the_kernels_own(workloads: Workloads) -> None:
+    def on_cpu() -> tuple[int, int]:
+        return time.monotonic_ns(), int(schedstat.read_text().split()[0])
+
+    with workloads.running("wait", "three") as pid:
+        (tid,) = thread_ids(pid, "spinner")
+        schedstat = Path(f"/proc/{pid}/task/{tid}/schedstat")
+        with Wall(Options(tids=(tid,))) as clock:
+            began, before = on_cpu()
+            time.sleep(SECONDS)
+            ended, after = on_cpu()
+            found = clock.stop()
+    (thread,) = found.threads
+    # the kernel adds up at ticks and switches; a turn that it has not added yet may be missing
+    share = (after - before) / (ended - began)
+    assert thread.on_ns / thread.wall_ns == pytest.approx(share, abs=0.2)
+
+
+def test_profile_and_offcpu_add_up_as_well(workloads: Workloads) -> None:
+    frequency = 999
+    with workloads.running("wait", "three") as pid:
+        sampled = profile.Options(pids=(pid,), frequency=frequency)
+        waited = offcpu.Options(pids=(pid,), preempt=True)
+        with profile.Profiler(sampled) as profiler, offcpu.OffCpu(waited) as waiting:
+            time.sleep(SECONDS)
+            off, on = waiting.stop(), profiler.stop()
+    wall_ns = off.about["ended_ns"] - off.about["started_ns"]  # type: ignore[operator]
+    shares: defaultdict[str, float] = defaultdict(float)
+    for row in off.rows():
+        shares[row.labels.comm] += row.weight / wall_ns
+    for row in on.rows():
+        shares[row.labels.comm] += row.weight / frequency / on.about["elapsed_s"]  # type: ignore[operator]
+    assert shares["reader"] == pytest.approx(1, abs=0.01)
+    assert shares["wait"] == pytest.approx(1, abs=0.01)
+    # samples are what they are: a hypervisor that takes the CPU away takes its timer, too, and
+    # the two do not begin and end together
+    assert shares["spinner"] == pytest.approx(1, abs=0.25)
+
+
+def test_text_has_a_table_and_marks(workloads: Workloads) -> None:
+    command = [sys.executable, "-m", "purebpf.wall", "-p"]
+    with workloads.running("wait", "three") as pid:
+        done = subprocess.run(
+            [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
+        )
+    title, _, heads, *rest = done.stdout.splitlines()
+    assert (
+        title == f"Tracing the wall clock (us) of PID [{pid}], sampling at 99 Hertz for 0.3 secs."
+    )
+    assert heads.split() == ["wall", "us", "on-CPU", "off-CPU", "run-queue", "thread"]
+    assert rest[0].endswith(f"spinner ({pid}/{rest[0].rpartition('/')[2]}")
+    assert any(" on-CPU" in line or " run-queue R" in line for line in rest[4:])
+    assert any(" off-CPU S" in line for line in rest[4:])
+    assert "\nloss: expected=? seen=" in done.stderr
+
+
+def test_folded_frames_are_marked(workloads: Workloads) -> None:
+    command = [sys.executable, "-m", "purebpf.wall", "-f", "-p"]
+    with workloads.running("wait", "three") as pid:
+        done = subprocess.run(
+            [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
+        )
+    for line in done.stdout.splitlines():
+        thread, *frames = line.rpartition(" ")[0].split(";")
+        assert thread.partition("/")[0] in ("spinner", "reader", "wait")
+        assert {frame.rpartition("_[")[2] for frame in frames} in ({"on]"}, {"off]"}, {"rq]"})
+
+
+def test_json_has_the_threads(workloads: Workloads) -> None:
+    command = [sys.executable, "-m", "purebpf.wall", "--format", "json", "-p"]
+    with workloads.running("wait", "three") as pid:
+        done = subprocess.run(
+            [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
+        )
+    found = json.loads(done.stdout)
+    assert found["total"] == sum(each["wall_ns"] for each in found["threads"])
+    kinds = {row["kind"] for row in found["stacks"]}
+    assert "off-CPU" in kinds
+    assert kinds & {"on-CPU", "run-queue"}
+    assert any(row.get("inflight") for row in found["stacks"])
+
+
+def test_a_command_and_its_children(workloads: Workloads) -> None:
+    command = [sys.executable, "-m", "purebpf.wall", "--format", "json", "--"]
+    done = subprocess.run(
+        [*command, workloads.path("wait"), "forks", "5", "100"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    threads = json.loads(done.stdout)["threads"]
+    assert len(threads) == 6
+    assert all(each["wall_ns"] > 100_000_000 for each in threads)
