@@ -43,6 +43,8 @@ DIFFERENT = {
     "elf_externs": "init_task, which only kernels with CONFIG_KALLSYMS_ALL show",
     "elf_functions": "libbpf wants subprograms in .text",
     "elf_maps": "libbpf 1.1 does not know all of these maps",
+    "load_arena": "libbpf 1.1 knows no arenas",
+    "load_tags": "libbpf 1.1 does not link what only a tag refers to",
     "load_kfunc_flavours": "libbpf 1.1 takes ___ for a part of a function's name",
 }
 """Objects that one of the two refuses, and why."""
