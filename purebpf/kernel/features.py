@@ -1,6 +1,7 @@
 """What this kernel can do, found by doing it (bpf(2) lies about versions, and so do distributions).
 
-Every probe makes the smallest thing that needs the feature, throws it away, and is remembered.
+Every probe makes the smallest thing that needs the feature, throws it away, and is remembered,
+unless it failed for want of memory or descriptors.
 A `Feature` is true or false and says what the kernel said:
 
     if not (feature := features.have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)):
@@ -14,8 +15,6 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import NamedTuple
 
 from purebpf.abi.bpf import (
     BPF_F_MMAPABLE,
@@ -28,6 +27,8 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types import Kind
 from purebpf.errors import KernelError, NotSupportedError, errno_name
 from purebpf.kernel import probes
+from purebpf.kernel.attach_features import have_attach
+from purebpf.kernel.feature import Feature, forget, refused, remembered
 from purebpf.kernel.privilege import raise_memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
@@ -37,6 +38,7 @@ __all__ = [
     "Feature",
     "all_features",
     "forget",
+    "have_attach",
     "have_attach_cookie",
     "have_batch_operations",
     "have_btf_kind",
@@ -61,26 +63,12 @@ _CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper
 """How verifiers have put it (kernel/bpf/verifier.c, check_helper_call): unchanged since 4.9."""
 
 
-class Feature(NamedTuple):
-    """An answer. Its truth is `supported`; `reason` is what the kernel said."""
-
-    name: str
-    supported: bool
-    reason: str
-
-    def __bool__(self) -> bool:
-        return self.supported
-
-    def __str__(self) -> str:
-        return f"{self.name}: {'yes' if self.supported else 'no'}: {self.reason}"
-
-
 def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
     """Whether making it works."""
     try:
         made = _made(make)
     except KernelError as error:
-        return Feature(name, supported=False, reason=str(error))
+        return refused(name, error)
     if made is not None:
         made.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
@@ -99,7 +87,7 @@ def _made(make: Callable[[], Descriptor | None]) -> Descriptor | None:
     return make()
 
 
-@cache
+@remembered
 def have_program_type(program_type: int) -> Feature:
     """Whether programs of enum bpf_prog_type `program_type` can be loaded."""
     name = f"program type {_enum_name(bpf_prog_type, program_type)}"
@@ -110,7 +98,7 @@ def have_program_type(program_type: int) -> Feature:
     return feature
 
 
-@cache
+@remembered
 def have_map_type(map_type: int) -> Feature:
     """Whether maps of enum bpf_map_type `map_type` can be created."""
     name = f"map type {_enum_name(bpf_map_type, map_type)}"
@@ -119,13 +107,13 @@ def have_map_type(map_type: int) -> Feature:
     except KernelError as error:
         if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == _ENOTSUPP:
             return Feature(name, supported=True, reason="the kernel knows it")
-        return Feature(name, supported=False, reason=str(error))
+        return refused(name, error)
     assert made is not None
     made.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 
-@cache
+@remembered
 def have_helper(program_type: int, helper: int) -> Feature:
     """Whether GPL programs of a type may call helper `helper` (enum bpf_func_id).
 
@@ -140,7 +128,7 @@ def have_helper(program_type: int, helper: int) -> Feature:
     if program_type in probes.NEEDS_BTF_TARGET:
         raise NotSupportedError(name, "such a program cannot be loaded without a target to ask")
     if not (loads := have_program_type(program_type)):
-        return Feature(name, supported=False, reason=loads.reason)
+        return loads._replace(name=name)
     log = Log(_LOG_SIZE)
     feature = _try(name, lambda: probes.load_program(program_type, probes.calling(helper), log))
     if feature:
@@ -153,19 +141,19 @@ def have_helper(program_type: int, helper: int) -> Feature:
     return Feature(name, supported=True, reason="the verifier knows it")
 
 
-@cache
+@remembered
 def have_btf_kind(kind: Kind) -> Feature:
     """Whether BPF_BTF_LOAD takes types of this kind."""
     return _try(f"BTF kind {kind.name}", lambda: bpf.btf_load(probes.kind_blob(kind)))
 
 
-@cache
+@remembered
 def have_global_functions() -> Feature:
     """Whether BTF functions may be global, to be verified on their own (Linux 5.6)."""
     return _try("global functions", lambda: bpf.btf_load(probes.global_function_blob()))
 
 
-@cache
+@remembered
 def have_question_marks() -> Feature:
     """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9)."""
     name = "question marks in BTF"
@@ -177,14 +165,14 @@ def have_ring_buffer() -> Feature:
     return have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)
 
 
-@cache
+@remembered
 def have_mmapable_arrays() -> Feature:
     """BPF_F_MMAPABLE arrays (Linux 5.5): global variables as memory."""
     array = bpf_map_type.BPF_MAP_TYPE_ARRAY
     return _try("mmapable arrays", lambda: probes.make_map(array, BPF_F_MMAPABLE))
 
 
-@cache
+@remembered
 def have_frozen_maps() -> Feature:
     """BPF_MAP_FREEZE (Linux 5.2): constants that the verifier can rely on."""
 
@@ -195,7 +183,7 @@ def have_frozen_maps() -> Feature:
     return _try("frozen maps", freeze)
 
 
-@cache
+@remembered
 def have_batch_operations() -> Feature:
     """BPF_MAP_LOOKUP_BATCH and its kin on hash maps (Linux 5.6)."""
 
@@ -215,7 +203,7 @@ def have_batch_operations() -> Feature:
     return _try("batch operations", look_up)
 
 
-@cache
+@remembered
 def have_program_names() -> Feature:
     """Named programs (Linux 4.15)."""
 
@@ -226,7 +214,7 @@ def have_program_names() -> Feature:
     return _try("program names", load)
 
 
-@cache
+@remembered
 def have_function_info() -> Feature:
     """Programs with BTF function info (Linux 5.0)."""
 
@@ -249,7 +237,7 @@ _FUNCTION_3_AT_0 = (0).to_bytes(4, "little") + (3).to_bytes(4, "little")
 """struct bpf_func_info: instruction 0 begins the function of type 3, as in `kind_blob(FUNC)`."""
 
 
-@cache
+@remembered
 def have_perf_event_link() -> Feature:
     """bpf_link for perf events (Linux 5.15): attach with a cookie, detach by closing.
 
@@ -265,11 +253,13 @@ def have_perf_event_link() -> Feature:
             ).close()
     except KernelError as error:
         known = error.errno == errno.EBADF and "LINK_CREATE" in error.call
-        return Feature(name, known, "the kernel knows them" if known else str(error))
+        if not known:
+            return refused(name, error)
+        return Feature(name, known, "the kernel knows them")
     raise AssertionError("the kernel linked a program to descriptor -1")
 
 
-@cache
+@remembered
 def have_uprobe_multi() -> Feature:
     """Links of many uprobes that tell processes apart (Linux 6.9, commit 46ba0e49b642).
 
@@ -294,7 +284,7 @@ def have_uprobe_multi() -> Feature:
                 except KernelError as error:
                     said.append(error.errno)
     except KernelError as error:
-        return Feature(name, supported=False, reason=str(error))
+        return refused(name, error)
     if said == [errno.EBADF, errno.EINVAL]:
         return Feature(name, supported=True, reason="the kernel knows them")
     answers = " and ".join(errno_name(each or 0) for each in said)
@@ -307,7 +297,7 @@ def have_attach_cookie() -> Feature:
     return have_helper(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, helper)
 
 
-@cache
+@remembered
 def have_run_time_statistics() -> Feature:
     """BPF_ENABLE_STATS (Linux 5.8): run time and count of programs."""
     run_time = bpf_stats_type.BPF_STATS_RUN_TIME
@@ -333,27 +323,6 @@ def all_features() -> Iterator[Feature]:
         have_run_time_statistics,
     ):
         yield probe()
-
-
-def forget() -> None:
-    """Forget every answer: for a process that has gained or dropped privileges."""
-    for probe in (
-        have_program_type,
-        have_map_type,
-        have_helper,
-        have_btf_kind,
-        have_global_functions,
-        have_question_marks,
-        have_mmapable_arrays,
-        have_frozen_maps,
-        have_batch_operations,
-        have_program_names,
-        have_function_info,
-        have_perf_event_link,
-        have_uprobe_multi,
-        have_run_time_statistics,
-    ):
-        probe.cache_clear()
 
 
 def _real(value: bpf_prog_type | bpf_map_type) -> bool:

@@ -13,6 +13,7 @@ from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types import Kind
 from purebpf.kernel import features
+from purebpf.kernel.attach_features import KINDS
 from purebpf.syscall.door import replaced
 from tests.support.doors import Interposer
 
@@ -109,3 +110,30 @@ def test_bpftool_finds_the_same_types():
     common = ours.keys() & theirs.keys()
     assert len(common) > 25
     assert {name for name in common if ours[name] != theirs[name]} == set()
+
+
+@pytest.mark.usefixtures("_ask_anew")
+@pytest.mark.parametrize("passing", [errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN])
+def test_passing_trouble_is_not_remembered(passing):
+    queue = bpf_map_type.BPF_MAP_TYPE_QUEUE
+    socket_filter = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
+    helper = bpf_func_id.BPF_FUNC_ktime_get_ns
+    with replaced(Interposer(lambda _call: passing)):
+        assert not features.have_map_type(queue)
+        assert errno.errorcode[passing] in features.have_helper(socket_filter, helper).reason
+        assert not features.have_attach("perf_event")
+    assert features.have_map_type(queue)
+    assert features.have_helper(socket_filter, helper)
+
+
+def test_every_kind_of_attachment_has_an_answer():
+    for kind in KINDS:
+        assert features.have_attach(kind).reason
+    with pytest.raises(KeyError):
+        features.have_attach("telepathy")
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_attachments_are_as_the_probes_of_the_tests_found_them():
+    for kind in ("perf_event", "tp_btf", "raw_tracepoint", "iter", "cgroup_skb"):
+        assert features.have_attach(kind), features.have_attach(kind)

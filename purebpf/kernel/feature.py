@@ -1,0 +1,70 @@
+"""An answer about the kernel, and how answers are remembered.
+
+What failed because the machine was out of memory or descriptors says nothing about the kernel:
+that answer is given, and asked for again the next time.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple, ParamSpec
+
+from purebpf.errors import KernelError
+
+__all__ = ["Feature", "forget", "refused", "remembered"]
+
+_PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
+_P = ParamSpec("_P")
+_known: list[dict[object, Feature]] = []
+
+
+class Feature(NamedTuple):
+    """An answer. Its truth is `supported`; `reason` is what the kernel said."""
+
+    name: str
+    supported: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.supported
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'yes' if self.supported else 'no'}: {self.reason}"
+
+
+class _Passing(Feature):
+    """One that may be different the next time."""
+
+    __slots__ = ()
+
+
+def refused(name: str, error: KernelError) -> Feature:
+    """The answer that a failed call gives."""
+    kind = _Passing if error.errno in _PASSING else Feature
+    return kind(name, supported=False, reason=str(error))
+
+
+def remembered(probe: Callable[_P, Feature]) -> Callable[_P, Feature]:
+    """`probe`, asked once for each set of arguments unless the answer was a passing trouble's."""
+    answers: dict[object, Feature] = {}
+    _known.append(answers)
+
+    @wraps(probe)
+    def ask(*args: _P.args, **kwargs: _P.kwargs) -> Feature:
+        question = (args, tuple(kwargs.items()))
+        found = answers.get(question)
+        if found is None:
+            found = probe(*args, **kwargs)
+            if not isinstance(found, _Passing):
+                answers[question] = found
+        return found
+
+    return ask
+
+
+def forget() -> None:
+    """Forget every answer: for a process that has gained or dropped privileges."""
+    for answers in _known:
+        answers.clear()
