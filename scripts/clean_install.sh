@@ -21,4 +21,6 @@ cd /
 PATH="$work/venv/bin" python -m purebpf.profile -f -F 999 -- \
     /bin/sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done' >"$work/wheel.txt"
 grep -q '^sh;' "$work/wheel.txt"
+PATH="$work/venv/bin" python -m purebpf.doctor --json >"$work/doctor.json"
+grep -q '"commands"' "$work/doctor.json"
 echo "clean clone and wheel: profiled twice"

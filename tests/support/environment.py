@@ -14,6 +14,7 @@ from tests.support.faults import slow_host
 
 __all__ = [
     "COMMANDS",
+    "OFFLINE",
     "ROOT",
     "commands_with",
     "environment",
@@ -43,7 +44,10 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 }
 """Commands that only read files: these need no privilege."""
 
-BY_THEMSELVES = {"record": "tests/commands/test_record_surroundings.py"}
+BY_THEMSELVES = {
+    "doctor": "tests/commands/test_doctor_command.py",
+    "record": "tests/commands/test_record_surroundings.py",
+}
 """Commands that load no BPF or print no result, and the tests that they have of their own."""
 
 _TIMEOUT_S = 240

@@ -1,0 +1,35 @@
+"""`python -m purebpf.doctor`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.doctor.options import Options, parse
+
+__all__ = ["main"]
+
+NAME = "purebpf.doctor"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status: 1 if a command of purebpf would not run."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.output import Output
+    from purebpf.doctor.render import document, lines
+    from purebpf.doctor.session import examine
+
+    with Output(options.output) as output:
+        report = examine()
+        output.write([document(report)] if options.json else lines(report, everything=options.all))
+    return command.FAILED if any(each.obstacles for each in report.commands) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Which commands of purebpf would run here.
+
+What a command needs is read off the object that it loads: the types of its maps, and for each of
+its programs the type and the way to attach. Objects hold alternatives, of which a command picks
+what the kernel has: a program type that is missing blocks only when none of its kind is left.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+
+import purebpf
+from purebpf import objects
+from purebpf.abi.sections import find_section
+from purebpf.kernel import features
+from purebpf.kernel.attach_features import KINDS
+from purebpf.kernel.privilege import advice, read_host
+from purebpf.spec import ObjectSpec, ProgramSpec
+
+__all__ = ["installed", "obstacles"]
+
+
+def installed() -> list[str]:
+    """The names of the commands: packages with a `__main__`."""
+    return [
+        module.name
+        for module in pkgutil.iter_modules(purebpf.__path__)
+        if module.ispkg
+        and any(each.name == "__main__" for each in pkgutil.iter_modules(_path(module.name)))
+    ]
+
+
+def _path(name: str) -> list[str]:
+    return [f"{folder}/{name}" for folder in purebpf.__path__]
+
+
+def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each command, and what is in its way."""
+    for name in installed():
+        try:
+            spec = objects.spec(name)
+        except ModuleNotFoundError:  # it loads nothing
+            yield name, ()
+            continue
+        found = tuple(_of(spec))
+        yield name, _without_privilege() if any("EPERM" in each for each in found) else found
+
+
+def _without_privilege() -> tuple[str, ...]:
+    """The reason behind all the refusals, once."""
+    why, _ = advice(read_host(), "CAP_BPF", "CAP_PERFMON")
+    return (why, "run it as root")
+
+
+def _of(spec: ObjectSpec) -> Iterator[str]:
+    for map_type in sorted({each.type for each in spec.maps.values()}):
+        if not (feature := features.have_map_type(map_type)):
+            yield str(feature)
+    answers = [
+        answer for program in spec.programs.values() if (answer := _answer(program)) is not None
+    ]
+    if answers and not any(answers):
+        yield from dict.fromkeys(map(str, answers))
+
+
+def _answer(program: ProgramSpec) -> features.Feature | None:
+    """Whether a program could be loaded and attached; None for one that is never attached."""
+    section = find_section(program.section)
+    if section is None:
+        return None
+    loads = features.have_program_type(program.type)
+    kind = section.definition.prefix.removesuffix(".s")
+    return features.have_attach(kind) if loads and kind in KINDS else loads

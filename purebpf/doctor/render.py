@@ -1,0 +1,63 @@
+"""A report as text, or as JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from purebpf.doctor.model import Answer, Fact, Report
+
+__all__ = ["document", "lines"]
+
+
+def document(report: Report) -> str:
+    """The report as JSON: an object with the names of `Report`, lists of objects inside."""
+    import json
+
+    return json.dumps(_named(report), indent=1) + "\n"
+
+
+def _named(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {name: _named(each) for name, each in value._asdict().items()}
+    return [_named(each) for each in value] if isinstance(value, tuple) else value
+
+
+def lines(report: Report, *, everything: bool = False) -> Iterator[str]:
+    """The report as text, line by line; features that work only when `everything` is asked for."""
+    yield f"{report.kernel}\n"
+    yield from _facts("THIS PROCESS", report.user)
+    yield from _facts("SETTINGS", report.settings)
+    yield from _facts("THIS MACHINE", report.machine)
+    yield "\nFEATURES\n"
+    if not report.asked:
+        yield "  the kernel does not let this process ask: see above, or run it as root\n"
+    else:
+        yield from _features(report.features, everything=everything)
+    yield "\nCOMMANDS\n"
+    width = max((len(each.name) for each in report.commands), default=0)
+    for command in report.commands:
+        first, *rest = command.obstacles or ("would run",)
+        yield f"  {command.name.ljust(width)}  {first}\n"
+        yield from (f"  {' ' * width}  {each}\n" for each in rest)
+
+
+def _facts(title: str, facts: Sequence[Fact]) -> Iterator[str]:
+    yield f"\n{title}\n"
+    width = max((len(fact.name) for fact in facts), default=0)
+    for fact in facts:
+        meaning = f" ({fact.meaning})" if fact.meaning else ""
+        yield f"  {fact.name.ljust(width)}  {fact.value}{meaning}\n"
+
+
+def _features(answers: Sequence[Answer], *, everything: bool) -> Iterator[str]:
+    groups: dict[str, list[Answer]] = {}
+    for answer in answers:
+        groups.setdefault(answer.group, []).append(answer)
+    for group, found in groups.items():
+        there = sum(answer.supported for answer in found)
+        yield f"  {group}: {there} of {len(found)}\n"
+        for answer in found:
+            if everything or not answer.supported:
+                mark = "yes" if answer.supported else "no "
+                yield f"    {mark} {answer.name}: {answer.reason}\n"

@@ -1,0 +1,44 @@
+"""`python -m purebpf.doctor`: what it says of this machine is so, whoever asks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from purebpf.kernel.attach_features import KINDS
+from tests.support.environment import installed, run
+from tests.support.privilege import USERS, reachable
+
+
+def test_as_root_it_agrees_with_the_machine() -> None:
+    result = run("doctor", "--json")
+    report = json.loads(result.stdout)
+    assert {each["name"] for each in report["commands"]} == installed()
+    blocked = [each for each in report["commands"] if each["obstacles"]]
+    assert result.returncode == bool(blocked)
+    settings = {each["name"]: each["value"] for each in report["settings"]}
+    stack = Path("/proc/sys/kernel/perf_event_max_stack").read_text().strip()
+    assert settings["kernel.perf_event_max_stack"] == stack
+    attachments = {each["name"] for each in report["features"] if each["group"] == "attachments"}
+    assert attachments == {f"attaching by {kind}" for kind in KINDS}
+    machine = {each["name"]: each["value"] for each in report["machine"]}
+    online = Path("/sys/devices/system/cpu/online").read_text().strip()
+    assert machine["CPUs online"] == online
+
+
+@pytest.mark.needs("bpf", "perf_event")
+def test_what_it_says_would_run_runs() -> None:
+    result = run("doctor", "--all")
+    assert "  profile  would run\n" in result.stdout.replace("   would", "  would")
+    assert run("profile", "0.1").returncode == 0
+
+
+@pytest.mark.needs("setpriv", "mount_namespace")
+def test_an_ordinary_user_gets_an_answer_too() -> None:
+    result = run("doctor", "--all", prefix=(*reachable(), *USERS["ordinary"]))
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "CAP_BPF           no" in result.stdout
+    assert "this process lacks CAP_BPF and CAP_PERFMON" in result.stdout
+    assert "inspect  would run" in result.stdout
