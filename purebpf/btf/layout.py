@@ -7,10 +7,19 @@ union. What lies between parts is padding: skipped when decoding, zero when enco
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from purebpf.btf.values import INTEGER_CODES, Codec, Misfit, check_int, int_range
+
+
+class FieldPlace(NamedTuple):
+    """A field of a record: its codec, and where it is, in bits; `width` of a bit field, else 0."""
+
+    name: str
+    codec: Codec
+    bit_offset: int
+    width: int
 
 
 class Part:
@@ -24,6 +33,10 @@ class Part:
         self.size = size
         self.code = code
         self.weight = weight
+
+    def places(self) -> Iterator[FieldPlace]:
+        """Each field, in the order of `names`."""
+        raise NotImplementedError
 
     def read(self, slot: Any, values: list[Any]) -> None:
         """Append the fields' values."""
@@ -41,6 +54,10 @@ class Field(Part):
         super().__init__((name,), offset, codec.size, codec.code, codec.weight)
         self.codec = codec
         self.convert = codec.convert
+
+    def places(self) -> Iterator[FieldPlace]:
+        """The one."""
+        yield FieldPlace(self.names[0], self.codec, 8 * self.offset, 0)
 
     def read(self, slot: Any, values: list[Any]) -> None:
         """Append the value."""
@@ -99,6 +116,11 @@ class BitGroup(Part):
         self._byteorder: Any = "little" if order == "<" else "big"
         self._fields = [(field, self._shift(field)) for field in fields]
 
+    def places(self) -> Iterator[FieldPlace]:
+        """Each bit field."""
+        for field, _ in self._fields:
+            yield FieldPlace(field.name, field.codec, field.bit_offset, field.bit_size)
+
     def _shift(self, field: Bits) -> int:
         start = field.bit_offset - 8 * self.offset
         return start if self._byteorder == "little" else 8 * self.size - start - field.bit_size
@@ -131,6 +153,13 @@ class Overlay(Part):
         names = (name for view in views for name in view.names)
         super().__init__(names, offset, size, f"{size}s", sum(view.weight for view in views))
         self._views = views
+
+    def places(self) -> Iterator[FieldPlace]:
+        """The fields of every view."""
+        for view in self._views:
+            for part in view.parts:
+                for place in part.places():
+                    yield place._replace(bit_offset=place.bit_offset + 8 * self.offset)
 
     def read(self, slot: Any, values: list[Any]) -> None:
         """Append the fields of every view."""

@@ -22,6 +22,14 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.output import Output
+
+    if options.stubs:
+        from purebpf.inspect.session import read
+        from purebpf.inspect.stubs import stubs
+
+        with Output(options.output) as output:
+            output.write([stubs(read(options.path))])
+        return 0
     from purebpf.inspect.render import document, lines
     from purebpf.inspect.session import inspect
 

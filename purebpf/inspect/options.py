@@ -12,6 +12,7 @@ _EXAMPLES = """examples:
   python -m purebpf.inspect tool.bpf.o                     on this kernel
   python -m purebpf.inspect --btf 5.4.0-90.btf tool.bpf.o  on another one (BTFHub)
   python -m purebpf.inspect --json tool.bpf.o              for a program to read
+  python -m purebpf.inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
 """
 
 
@@ -23,12 +24,14 @@ class Options(NamedTuple):
         btf: a file with the types of another kernel; None is the running one and its modules.
         json: JSON instead of text.
         output: a file for the result; None is standard output.
+        stubs: write a typed Python module for the object instead.
     """
 
     path: str
     btf: str | None = None
     json: bool = False
     output: str | None = None
+    stubs: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -46,6 +49,12 @@ def parse(argv: Sequence[str]) -> Options:
         metavar="FILE",
         help="the types of another kernel: BTF alone, or an ELF file that has it",
     )
-    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="JSON instead of text")
+    form.add_argument(
+        "--stubs",
+        action="store_true",
+        help="a Python module whose load() gives this object's maps, globals and records types",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to the screen")
     return Options(**vars(parser.parse_args(argv)))

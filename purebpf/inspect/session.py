@@ -16,7 +16,7 @@ from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc
 
-__all__ = ["inspect"]
+__all__ = ["inspect", "read"]
 
 _KALLSYMS = "/proc/kallsyms"
 
@@ -30,7 +30,7 @@ def inspect(options: Options) -> Report:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
-        spec = _read(options.path)
+        spec = read(options.path)
     notes = [str(each.message) for each in caught]
     btf = _types(options.btf) if options.btf is not None else None
     with KernelTypes(spec, btf) as types:
@@ -43,7 +43,13 @@ def inspect(options: Options) -> Report:
     return describe(spec, targets, externs=externs, notes=notes)
 
 
-def _read(path: str) -> ObjectSpec:
+def read(path: str) -> ObjectSpec:
+    """The object.
+
+    Raises:
+        KernelError: it cannot be read.
+        FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
+    """
     try:
         return read_object(path)
     except OSError as error:
