@@ -12,7 +12,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.parse import Btf
@@ -201,6 +201,20 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         """The values, read in bulk. What vanishes meanwhile is left out."""
         return _Values(self, self._store)
 
+    def to_numpy(self) -> tuple[Any, Any]:
+        """Every key and every value as two numpy arrays, row by row: no Python object for each.
+
+        Structs become structured arrays: `values["total_ns"].sum()`, see `purebpf.btf.columns`;
+        what has no type, raw bytes (dtype V). The values of a per-CPU map have a column for each
+        possible CPU. Needs numpy: `pip install purebpf[numpy]`.
+
+        Raises:
+            NotSupportedError: numpy is not installed.
+        """
+        from purebpf.kernel.map_numpy import map_arrays
+
+        return map_arrays(self._store, self.btf, self.key_type_id, self.value_type_id)
+
     def update(  # type: ignore[override]
         self,
         other: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
@@ -225,6 +239,23 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         map_bulk.clear(self._store)
 
     # Records
+
+    def bind(self, *, key: type | None = None, value: type | None = None) -> Self:
+        """Have keys or values be instances of a NamedTuple or dataclass that mirrors the C struct.
+
+        See `purebpf.btf.record_class`; the map itself, to write `counts = obj.maps[...].bind(...)`.
+
+        Raises:
+            SchemaError: the class differs from the struct; shows both side by side.
+        """
+        from purebpf.kernel.map_codecs import bound
+
+        store = self._store
+        if key is not None:
+            store.key = bound(store.key, key)
+        if value is not None:
+            store.value = bound(store.value, value)
+        return self
 
     def read(
         self,

@@ -22,6 +22,7 @@ from purebpf.syscall.element import Element
 __all__ = [
     "Read",
     "clear",
+    "columns",
     "count",
     "delete",
     "drain",
@@ -93,6 +94,20 @@ def values(store: Store) -> Iterator[Any]:
     except Unsupported:
         for _, data in _one_by_one(store, Element.lookup):
             yield store.value.decode(data)
+
+
+def columns(store: Store) -> tuple[bytearray, bytearray]:
+    """The bytes of every key, and of every value, one after the other."""
+    keys, theirs = bytearray(), bytearray()
+    try:
+        for some, more in _chunks(store):
+            keys += some
+            theirs += more
+    except Unsupported:
+        for raw, data in _one_by_one(store, Element.lookup):
+            keys += raw
+            theirs += data
+    return keys, theirs
 
 
 def drain(store: Store) -> list[tuple[Any, Any]]:

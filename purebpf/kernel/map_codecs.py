@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec import codec
@@ -22,6 +22,7 @@ __all__ = [
     "Index",
     "PerCpu",
     "Prefix",
+    "bound",
     "key_codec",
     "value_codec",
 ]
@@ -181,6 +182,10 @@ class PerCpu:
         self._padding = bytes(self._stride - inner.size)
         self.size = self._stride * cpus
 
+    def bound(self, cls: type) -> PerCpu:
+        """The same with instances of a class."""
+        return PerCpu(bound(self._inner, cls), self._cpus)
+
     def decode(self, buffer: Readable, offset: int = 0, /) -> tuple[Any, ...]:
         """The values."""
         decode, stride = self._inner.decode, self._stride
@@ -205,6 +210,21 @@ class PerCpu:
             flat = self._inner.iter_decode(buffer)
             return zip(*[flat] * self._cpus, strict=True)
         return (self.decode(buffer, start) for start in range(0, len(buffer), self.size))
+
+
+def bound(codec: Codec, cls: type) -> Codec:
+    """The codec with a struct's records as instances of `cls`; of a per-CPU map, each CPU's.
+
+    Raises:
+        SchemaError: there is no struct, or the class does not mirror it.
+    """
+    from purebpf.btf.record_class import bind
+
+    if isinstance(codec, PerCpu):
+        return codec.bound(cls)
+    if isinstance(codec, Bytes | Index | Handle | Prefix):
+        raise SchemaError(f"class {cls.__name__}: the map has no struct in BTF there")
+    return bind(cast("Any", codec), cls)
 
 
 def _typed(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Codec | None:

@@ -26,6 +26,7 @@ class Reader(ABC):
 
     def __init__(self, source: RecordMap, type_: RecordType) -> None:
         self._source = source
+        self._type = type_
         self._decode = decoder(source, type_)
         self._taken: Iterator[bytes] = iter(())
         self._closed = False
@@ -57,6 +58,7 @@ class Reader(ABC):
             SchemaError: the type is not known, or is not in the object's BTF.
         """
         self._decode = decoder(self._source, type)
+        self._type = type
 
     def drain(self) -> Iterator[Any]:
         """The records that are there when this starts, without waiting.

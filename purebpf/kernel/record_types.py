@@ -3,7 +3,8 @@
 BTF gives such a map no value type that the kernel would accept, so purebpf looks, in this order:
 
 1. `type=`, where the records are read: `"struct event"` (or `"event"`) by its name in the
-   object's BTF, a codec, or `bytes` for the bytes as they are;
+   object's BTF, a codec, or `bytes` for the bytes as they are; a NamedTuple or dataclass mirrors
+   what 2 and 3 find, or the struct of its own name (`purebpf.btf.record_class`);
 2. the map's declaration, `__type(value, struct event)`: the type stays in `MapSpec.value_type_id`
    and is not sent to the kernel (libbpf would send it, and the kernel refuse it);
 3. a global variable, `struct event *events_record;`, named after the map `events`: what it is,
@@ -15,6 +16,7 @@ Nothing of this is a SchemaError that says so, never a guess. A record may be lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,10 +24,11 @@ from purebpf.btf.types import Kind, Ptr, Var
 from purebpf.errors import FormatError, SchemaError
 
 if TYPE_CHECKING:
+    from purebpf.btf.codec import Codec
     from purebpf.btf.parse import Btf
     from purebpf.wire.perf_ring import Buffer
 
-__all__ = ["RecordCodec", "RecordMap", "RecordType", "decoder", "type_named"]
+__all__ = ["RecordCodec", "RecordMap", "RecordType", "decoder", "record_type_id", "type_named"]
 
 
 class RecordCodec(Protocol):
@@ -39,8 +42,8 @@ class RecordCodec(Protocol):
         """The value at `offset`."""
 
 
-RecordType = str | RecordCodec | type[bytes] | None
-"""A type's name in BTF, a codec, `bytes`, or None for what the object says."""
+RecordType = str | RecordCodec | type | None
+"""A type's name in BTF, a codec, `bytes`, a record class, or None for what the object says."""
 
 
 class RecordMap(Protocol):
@@ -77,23 +80,55 @@ def decoder(source: RecordMap, type_: RecordType) -> Callable[[bytes], Any]:
     if type_ is None:
         return _decoding(_codec(source, _declared(source)))
     if isinstance(type_, str):
-        return _decoding(_codec(source, type_named(source.btf, type_, f"map {source.name!r}")))
-    assert not isinstance(type_, type)
+        return _decoding(_codec(source, _named(source, type_)))
+    if isinstance(type_, type):
+        from purebpf.btf.record_class import bind
+
+        return _decoding(bind(_codec(source, _mirrored(source, type_)), type_))
     return _decoding(type_)
 
 
+def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:
+    """The type of the records in BTF.
+
+    Raises:
+        SchemaError: as `decoder`; or they were asked for as bytes, or by a codec.
+    """
+    if isinstance(type_, type) and type_ is not bytes:
+        type_id = _mirrored(source, type_)
+    elif type_ is not None and not isinstance(type_, str):
+        raise SchemaError(f"map {source.name!r}: {type_!r} is no type of its BTF")
+    else:
+        type_id = _declared(source) if type_ is None else _named(source, type_)
+    assert source.btf is not None
+    return source.btf, type_id
+
+
+def _mirrored(source: RecordMap, cls: type) -> int:
+    """The struct that a class mirrors: the map's, or else the one of the class's name."""
+    try:
+        return _declared(source)
+    except SchemaError:
+        names = {cls.__name__, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()}
+        for name in sorted(names):
+            if source.btf is not None and source.btf.find(name, Kind.STRUCT):
+                return _named(source, f"struct {name}")
+        raise
+
+
 def _decoding(codec: RecordCodec) -> Callable[[bytes], Any]:
-    size, decode = codec.size, codec.decode
+    size = codec.size
+    from_start = getattr(codec, "from_start", None) or codec.decode
 
     def one(record: bytes) -> Any:
         if len(record) < size:
             raise FormatError("record", f"{len(record)} bytes", f"its type has {size}")
-        return decode(record)
+        return from_start(record)
 
     return one
 
 
-def _codec(source: RecordMap, type_id: int) -> RecordCodec:
+def _codec(source: RecordMap, type_id: int) -> Codec:
     from purebpf.btf.codec import codec
 
     assert source.btf is not None
@@ -116,6 +151,10 @@ def type_named(btf: Btf | None, text: str, where: str) -> int:
         how_many = "no type" if not found else f"{len(found)} types"
         raise SchemaError(f"{where}: the object's BTF has {how_many} {text!r}")
     return found[0]
+
+
+def _named(source: RecordMap, text: str) -> int:
+    return type_named(source.btf, text, f"map {source.name!r}")
 
 
 def _declared(source: RecordMap) -> int:

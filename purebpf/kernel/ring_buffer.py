@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from purebpf.kernel.readers import Reader
-from purebpf.kernel.record_types import RecordMap, RecordType
+from purebpf.kernel.record_types import RecordMap, RecordType, record_type_id
 from purebpf.syscall.memory import Memory
 from purebpf.wire.ring_buffer import committed
 
@@ -97,6 +98,31 @@ class RingBuffer(Reader):
             finally:
                 if not self._closed and self._consumer[0] == position:
                     self._consumer[0] = following
+
+    def drain_numpy(self) -> Any:
+        """The records that are there when this starts, as one structured numpy array.
+
+        For millions of records a second: no Python object is made for any of them. The type must
+        be one of BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`.
+
+        Raises:
+            NotSupportedError: numpy is not installed.
+            SchemaError: the records have no type in BTF.
+            FormatError, ValueError: as `drain`.
+        """
+        from purebpf.kernel.map_numpy import dtype, numpy
+        from purebpf.kernel.ring_numpy import next_run
+
+        self._check()
+        btf, type_id = record_type_id(self._source, self._type)
+        row = dtype(btf, type_id, btf.sizeof(type_id))
+        taken = b"".join(record[: row.itemsize] for record in self._taken)
+        runs = [numpy().frombuffer(taken, row)]
+        target = self._producer[0]
+        while run := next_run(self._data, self._consumer[0], target, row):
+            self._consumer[0] = run.position
+            runs.append(run.records)
+        return numpy().concatenate(runs)
 
     def close(self) -> None:
         """Unmap; again is harmless. The map stays open.

@@ -19,6 +19,23 @@ DISCARD = 1 << 30
 HEADER_SIZE = 8
 
 
+def _alike(words: memoryview, consumer: int, producer: int, limit: int) -> list[tuple[int, int]]:
+    """What `committed` finds when all records in question are finished and of one length.
+
+    That is what most programs send, and takes a tenth of the time. Where one differs, nothing.
+    """
+    start = (consumer & (words.nbytes // 2 - 1)) >> 2
+    length = words[start] if consumer < producer else BUSY
+    step = (length + HEADER_SIZE + 7) & ~7
+    count = min((producer - consumer) // step, limit)
+    if length & (BUSY | DISCARD) or (count < limit and (producer - consumer) % step):
+        return []
+    headers = words[start : start + (count * step >> 2) : step >> 2].tolist()
+    if headers.count(length) != count:
+        return []
+    return [(offset, length) for offset in range(HEADER_SIZE, count * step + 1, step)]
+
+
 def committed(
     words: memoryview, consumer: int, producer: int, limit: int
 ) -> tuple[list[tuple[int, int]], int]:
@@ -44,7 +61,9 @@ def committed(
         )
     mask = size - 1
     position = consumer
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = _alike(words, consumer, producer, limit)
+    if found:
+        return found, consumer + found[-1][0] + (found[-1][1] + 7 & ~7)
     while position < producer and len(found) < limit:
         word = words[(position & mask) >> 2]
         if word & BUSY:

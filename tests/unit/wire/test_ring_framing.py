@@ -110,3 +110,27 @@ def test_random_headers_give_spans_within_the_unread_bytes_or_an_error(
         return
     assert consumer <= following <= consumer + unread
     assert all(offset >= 8 and offset + length <= unread for offset, length in spans)
+
+
+@given(
+    consumer=positions,
+    length=st.integers(0, 100),
+    count=st.integers(1, 30),
+    limit=st.integers(1, 40),
+    other=st.none() | st.tuples(st.integers(0, 29), st.sampled_from([DISCARD, BUSY, 1])),
+)
+def test_records_of_one_length(
+    consumer: int, length: int, count: int, limit: int, other: tuple[int, int] | None
+) -> None:
+    """Alike or all but one: what comes back does not depend on how fast it was found."""
+    records = [(bytes([number]) * length, 0) for number in range(count)]
+    if other and other[0] < count:
+        payload, flag = records[other[0]][0], other[1]
+        records[other[0]] = (payload + b"!", 0) if flag == 1 else (payload, flag)
+    made = ring(consumer, records)
+    spans, following = committed(made.words, consumer, made.producer, limit)
+    finished = records[: next((i for i, (_, flag) in enumerate(records) if flag == BUSY), count)]
+    expected = [data for data, flag in finished if not flag][:limit]
+    assert [made.payload(*span) for span in spans] == expected
+    if len(expected) < limit and len(finished) == count:
+        assert following == made.producer

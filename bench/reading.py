@@ -1,0 +1,238 @@
+"""Reading maps and ring buffers: against bcc's Python, and bpftool, on the same map in one run.
+
+    sudo python bench/reading.py [--entries 1000000] [--events 2000000] [--rounds 3]
+
+bcc's own classes (Debian's python3-bpfcc) read the map and the ring that purebpf made, so that its
+compiler is not needed. Rounds are interleaved, medians compared. Figures are CPU seconds of the
+reader, kernel included: the machines that run this are busy with other things.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import resource
+import shutil
+import statistics
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append("/usr/lib/python3/dist-packages")
+
+from purebpf.abi.bpf import bpf_map_type
+from purebpf.btf.parse import Btf
+from purebpf.kernel.map import Map
+from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.spec import MapSpec
+from tests.kernel.producers import Producer, ring_producer
+from tests.support.btf_builder import BtfBuilder
+
+try:
+    from bcc import libbcc, table
+except ImportError:
+    table = libbcc = None
+
+
+class Types:
+    """A key, a value and an event, for both sides."""
+
+    def __init__(self) -> None:
+        b = BtfBuilder()
+        u32, u64 = b.int("unsigned int", 4), b.int("unsigned long", 8)
+        self.key = b.struct("key", [("pid", u32), ("cpu", u32)])
+        self.value = b.struct(
+            "value",
+            [("count", u64), ("total_ns", u64), ("last_ns", u64), ("flags", u32), ("cpu", u32)],
+        )
+        self.event = b.struct("event", [("number", u64)])
+        self.btf: Btf = b.btf()
+
+
+class Key(ctypes.Structure):
+    _fields_ = (("pid", ctypes.c_uint32), ("cpu", ctypes.c_uint32))
+
+
+class Value(ctypes.Structure):
+    _fields_ = (
+        ("count", ctypes.c_uint64),
+        ("total_ns", ctypes.c_uint64),
+        ("last_ns", ctypes.c_uint64),
+        ("flags", ctypes.c_uint32),
+        ("cpu", ctypes.c_uint32),
+    )
+
+
+class Event(ctypes.Structure):
+    _fields_ = (("number", ctypes.c_uint64),)
+
+
+def cpu_s(work: Callable[[], object], who: int = resource.RUSAGE_SELF) -> float:
+    """CPU seconds of this process, or of its children."""
+    before = resource.getrusage(who)
+    work()
+    after = resource.getrusage(who)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def bench_map(types: Types, entries: int, rounds: int) -> None:
+    """Every entry of a hash with struct values, as the sum of one field."""
+    kind = bpf_map_type.BPF_MAP_TYPE_HASH
+    spec = MapSpec("bench", kind, 8, 32, entries, 0, types.key, types.value)
+    with Map.create(spec, btf=types.btf) as m:
+        m.update(
+            (struct.pack("=II", i, i & 7), struct.pack("=QQQII", i, 2 * i, 3 * i, 1, i & 7))
+            for i in range(entries)
+        )
+        expected = entries * (entries - 1)
+
+        def items() -> None:
+            assert sum(value.total_ns for _, value in m.items()) == expected
+
+        def plain() -> None:
+            assert sum(1 for _ in m.items()) == entries
+
+        def arrays() -> None:
+            assert m.to_numpy()[1]["total_ns"].sum() == expected
+
+        sides: dict[str, tuple[Callable[[], None], int]] = {
+            "purebpf items()": (plain, resource.RUSAGE_SELF),
+            "purebpf items(), summing a field": (items, resource.RUSAGE_SELF),
+            "purebpf to_numpy(), summing a column": (arrays, resource.RUSAGE_SELF),
+        }
+        if shutil.which("bpftool"):
+            command = ["bpftool", "-j", "map", "dump", "id", str(m.info.id)]
+            sides["bpftool -j map dump"] = (
+                lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True) and None,
+                resource.RUSAGE_CHILDREN,
+            )
+        if table is not None:
+            theirs = bcc_hash(m.fileno(), entries)
+            sides["bcc items()"] = (
+                lambda: check(sum(1 for _ in theirs.items()), entries),
+                resource.RUSAGE_SELF,
+            )
+        report(f"{entries:,} entries", sides, rounds, entries)
+
+
+def check(found: int, expected: int) -> None:
+    assert found == expected, (found, expected)
+
+
+def bcc_hash(fd: int, entries: int) -> object:
+    """bcc's HashTable over a map that bcc did not make."""
+    made = table.HashTable.__new__(table.HashTable)
+    made.__dict__.update(
+        map_fd=fd, Key=Key, Leaf=Value, max_entries=entries, flags=0, ttype=1, _cbs={}, _name="b"
+    )
+    return made
+
+
+def bench_ring(types: Types, events: int, rounds: int) -> None:
+    """Typed events through a ring of 64 MiB, filled before each reading."""
+    with ring_producer(1 << 26) as producer:
+        producer.source.btf, producer.source.value_type_id = types.btf, types.event
+        with RingBuffer(producer.source) as ring:
+            one_by_one = {
+                "purebpf drain()": lambda: sum(1 for _ in ring.drain()),
+                "purebpf drain(), reading a field": lambda: last_number(ring),
+                "purebpf drain_numpy()": lambda: len(ring.drain_numpy()["number"]),
+            }
+            if table is not None:
+                one_by_one["bcc ring_buffer_consume()"] = bcc_ring(producer.source.fileno())
+            sides = {
+                name: (reading(events, read), resource.RUSAGE_SELF)
+                for name, read in one_by_one.items()
+            }
+            report(f"{events:,} events", sides, rounds, events, prepare=producer.send)
+            loss(producer, ring)
+
+
+def last_number(ring: RingBuffer) -> int:
+    return sum(1 for event in ring.drain() if event.number >= 0)
+
+
+def reading(events: int, read: Callable[[], int]) -> Callable[[], None]:
+    return lambda: check(read(), events)
+
+
+def bcc_ring(fd: int) -> Callable[[], int]:
+    """bcc's RingBuf over a ring that bcc did not make: its callback, cast and consume."""
+    seen = [0]
+    ring = table.RingBuf.__new__(table.RingBuf)
+
+    def open_ring(map_fd: int, function: object, ctx: object) -> None:
+        ring.manager = libbcc.lib.bpf_new_ringbuf(map_fd, function, ctx)
+
+    ring.__dict__.update(
+        bpf=SimpleNamespace(_open_ring_buffer=open_ring), map_fd=fd, _cbs={}, _event_class=Event
+    )
+
+    def callback(_ctx: object, data: object, _size: int) -> None:
+        if ring.event(data).number >= 0:
+            seen[0] += 1
+
+    ring.open_ring_buffer(callback)
+
+    def consume() -> int:
+        seen[0] = 0
+        libbcc.lib.bpf_consume_ringbuf(ring.manager)
+        return seen[0]
+
+    return consume
+
+
+def loss(producer: Producer, ring: RingBuffer) -> None:
+    """A producer that is faster than its reader: what is lost is what was refused."""
+    sent, refused, received = producer.sent, producer.refused, 0
+    for _ in range(5):
+        producer.send(6_000_000)  # the ring has room for 4,194,304
+        received += len(ring.drain_numpy())
+    sent, refused = producer.sent - sent, producer.refused - refused
+    print(f"\n{sent:,} sent to a full ring, {received:,} received, {refused:,} refused")
+    assert sent == received + refused
+
+
+def report(
+    what: str,
+    sides: dict[str, tuple[Callable[[], None], int]],
+    rounds: int,
+    count: int,
+    prepare: Callable[[int], None] | None = None,
+) -> None:
+    """Run each side in turn, `rounds` times, and print the medians."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, (work, who) in sides.items():
+            if prepare is not None:
+                prepare(count)
+            taken[name].append(cpu_s(work, who))
+    print(f"\n| {what} | CPU seconds | million a second |\n|---|---|---|")
+    for name, each in taken.items():
+        median = statistics.median(each)
+        print(f"| {name} | {median:.3f} | {count / median / 1e6:.2f} |", flush=True)
+
+
+def main() -> int:
+    """Run both benches."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    if table is None:
+        print("bcc: left out, python3-bpfcc is not installed", file=sys.stderr)
+    types = Types()
+    bench_map(types, options.entries, options.rounds)
+    bench_ring(types, options.events, options.rounds)
+    print(f"\n{os.cpu_count()} CPUs; load average {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

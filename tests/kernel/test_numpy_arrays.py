@@ -1,0 +1,144 @@
+"""Maps and rings as numpy arrays: the same values as the readers that make Python objects."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from purebpf.abi.bpf import bpf_map_type
+from purebpf.btf.columns import dtype_of
+from purebpf.btf.parse import Btf
+from purebpf.errors import FormatError, NotSupportedError, SchemaError
+from purebpf.kernel.map import Map
+from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.spec import MapSpec
+from tests.kernel.producers import Source, ring_producer
+from tests.support.btf_builder import BtfBuilder
+
+np = pytest.importorskip("numpy")
+pytestmark = pytest.mark.needs("bpf")
+
+HASH = bpf_map_type.BPF_MAP_TYPE_HASH
+PERCPU = bpf_map_type.BPF_MAP_TYPE_PERCPU_HASH
+ARRAY = bpf_map_type.BPF_MAP_TYPE_ARRAY
+
+
+class Types:
+    def __init__(self):
+        b = BtfBuilder()
+        u32, u64 = b.int("unsigned int", 4), b.int("unsigned long", 8)
+        char = b.int("char", 1, signed=True)
+        self.number = u32
+        self.key = b.struct("key", [("pid", u32), ("cpu", u32)])
+        self.value = b.struct(
+            "value",
+            [
+                ("count", u64),
+                ("name", b.array(char, 6)),
+                ("pair", b.array(u32, 2)),
+                ("x", self.key),
+            ],
+        )
+        self.odd = b.struct("odd", [("a", u32), ("b", u32), ("c", u32)])
+        self.event = b.struct("event", [("number", u64)])
+        self.btf = b.btf()
+
+
+@pytest.fixture(scope="module")
+def t() -> Types:
+    return Types()
+
+
+def test_a_hash_of_structs(t):
+    spec = MapSpec("m", HASH, 8, t.btf.sizeof(t.value), 5000, 0, t.key, t.value)
+    with Map.create(spec, btf=t.btf) as m:
+        m.update(((i, 7), (i * i, f"n{i}", (i, 1), (i, 2))) for i in range(4099))
+        keys, values = m.to_numpy()
+        rows = {
+            (int(key["pid"]), int(key["cpu"])): (
+                int(value["count"]),
+                value["name"].decode(),
+                tuple(map(int, value["pair"])),
+                tuple(map(int, value["x"].tolist())),
+            )
+            for key, value in zip(keys, values, strict=True)
+        }
+        assert rows == {tuple(key): tuple(value) for key, value in m.items()}
+        assert len(rows) == 4099
+
+
+def test_values_of_each_cpu_are_columns(t):
+    spec = MapSpec("m", PERCPU, 8, t.btf.sizeof(t.odd), 50, 0, t.key, t.odd)
+    with Map.create(spec, btf=t.btf) as m:
+        cpus = len(m._store.value.decode(bytes(m._store.shape.value_size)))
+        m[1, 2] = [(cpu, 2, 3) for cpu in range(cpus)]
+        keys, values = m.to_numpy()
+        assert keys.tolist() == [(1, 2)]
+        assert values.shape == (1, cpus)
+        assert values["a"].tolist() == [list(range(cpus))]
+        assert values["c"].tolist() == [[3] * cpus]
+
+
+def test_a_map_without_types(t):
+    with Map.create(MapSpec("m", ARRAY, 4, 3, 5)) as m:
+        m[2] = b"abc"
+        keys, values = m.to_numpy()
+        assert keys.tolist() == [0, 1, 2, 3, 4]
+        assert values[2].tobytes() == b"abc"
+
+
+def test_without_numpy(t, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "numpy", None)
+    missing = pytest.raises(NotSupportedError, match="numpy is not installed")
+    with Map.create(MapSpec("m", ARRAY, 4, 4, 5)) as m, missing:
+        m.to_numpy()
+
+
+def typed(producer, btf: Btf | None, type_id: int) -> Source:
+    producer.source.btf, producer.source.value_type_id = btf, type_id
+    return producer.source
+
+
+def test_a_ring_as_an_array(t):
+    with ring_producer(1 << 16) as producer:
+        source = typed(producer, t.btf, t.event)
+        with RingBuffer(source) as ring:
+            assert len(ring.drain_numpy()) == 0
+            producer.send(101)
+            first = next(ring.drain()).number
+            events = ring.drain_numpy()
+            assert events["number"].tolist() == list(range(first + 1, first + 101))
+            producer.send(100_003)  # far more than fit
+            events = ring.drain_numpy()
+            assert len(events) == 101 + 100_003 - producer.refused - 101
+            assert len(ring.drain_numpy()) == 0
+
+
+def test_records_of_unknown_or_wrong_type(t):
+    with ring_producer(1 << 14) as producer:
+        source = typed(producer, t.btf, t.event)
+        untyped = pytest.raises(SchemaError, match="no type of its BTF")
+        with RingBuffer(source, bytes) as ring, untyped:
+            ring.drain_numpy()
+        with RingBuffer(typed(producer, t.btf, t.value)) as ring:
+            producer.send(1)
+            with pytest.raises(FormatError, match="its type has"):
+                ring.drain_numpy()
+
+
+def test_bit_fields_and_unions_have_columns():
+    b = BtfBuilder()
+    u32, u8 = b.int("unsigned int", 4), b.int("unsigned char", 1)
+    either = b.union("", [("word", u32), ("bytes", b.array(u8, 4))])
+    sample = b.struct(
+        "sample", [("low", u32, 0, 3), ("high", u32, 3, 29), ("", either, 32)], size=8
+    )
+    kind = np.dtype(dtype_of(b.btf(), sample))
+    assert kind.names == ("word", "bytes", "low_high")
+    row = np.frombuffer(struct.pack("<II", 5 | 77 << 3, 0x04030201), kind)[0]
+    assert (row["low_high"], row["word"], row["bytes"].tolist()) == (
+        5 | 77 << 3,
+        0x04030201,
+        [1, 2, 3, 4],
+    )
