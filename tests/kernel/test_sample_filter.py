@@ -26,6 +26,7 @@ from purebpf.filter.evaluate import predicate
 from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.symbols.kallsyms import Kallsyms
 from purebpf.wire.perf_records import Sample
 from tests.support import expected
 
@@ -494,20 +495,19 @@ def test_explain_shows_the_filter_and_its_code() -> None:
     assert lines[-1].endswith("exit")
 
 
-def test_symbols_of_the_kernel_and_of_a_process() -> None:
-    from purebpf.kernel.filter_names import MachineNames
+def test_a_function_of_the_kernel() -> None:
+    every, _ = filtered("ip > 0", OLD)
+    with open("/proc/kallsyms", "rb") as file:
+        known = Kallsyms(file.read())
+    names = Counter(symbol_of(known, each) for each in every)
+    name, _ = max((pair for pair in names.items() if pair[0]), key=lambda pair: pair[1])
+    for text, wanted in ((f"symbol == {name}", True), (f"symbol != {name}", False)):
+        every, kept = filtered(text, OLD)
+        assert {symbol_of(known, each) == name for each in kept} == {wanted}
+        count = sum((symbol_of(known, each) == name) == wanted for each in every)
+        assert len(kept) == count
 
-    where = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_TID
-    names = MachineNames([ME])
-    with (
-        region(PAGES) as memory,
-        events(where) as event,
-        SampleFilter(parse("!symbol in {PyObject_Malloc, _PyEval_EvalFrameDefault}"), where,
-                     names=names) as chosen,
-    ):  # fmt: skip
-        event.map_ring(64)
-        chosen.attach(event)
-        event.enable()
-        touch(memory)
-        event.disable()
-        assert chosen.counts().passed >= PAGES
+
+def symbol_of(known: Kallsyms, sample: Sample) -> str:
+    found = known.find(sample.ip)
+    return found.name if found else ""
