@@ -14,6 +14,7 @@ import pytest
 from purebpf.report import folded, json, table
 from tests.commands.conftest import ROOT
 from tests.support import profiles
+from tests.support.browser import until
 
 
 def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -82,13 +83,20 @@ def test_firefox_profiler_counts_the_same(saved: str, tmp_path: Path) -> None:
     assert convert(saved, "-o", path).returncode == 0
     environment = {**os.environ, "HOME": str(tmp_path)}
 
+    def loads(path: str) -> bool:
+        """Whether its daemon was ready in time; on a busy machine it often is not."""
+        command = ["profiler-cli", "load", path]
+        return not subprocess.run(
+            command, capture_output=True, check=False, env=environment
+        ).returncode
+
     def told(*arguments: str) -> str:
         return subprocess.run(
             ["profiler-cli", *arguments],
             capture_output=True, text=True, check=True, env=environment,
         ).stdout  # fmt: skip
 
-    told("load", path)
+    until(lambda: loads(path))
     try:
         threads = reader.loads(told("thread", "list", "--json"))["threads"]
         samples = reader.loads(told("thread", "samples", "--thread", "t-0", "--json"))

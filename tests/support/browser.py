@@ -14,15 +14,16 @@ PATIENCE_S = 30
 
 
 @contextmanager
-def chromium(downloads: Path) -> Iterator[Any]:
-    """A driver; files that a page saves go to `downloads`."""
+def chromium(downloads: Path, *more: str) -> Iterator[Any]:
+    """A driver; files that a page saves go to `downloads`. `more` are options of Chromium."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
     for argument in (
-        *("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"),
+        *(more or ("--disable-gpu",)),
+        *("--headless=new", "--disable-dev-shm-usage"),
         *("--window-size=1400,900", "--force-device-scale-factor=1"),
         *(("--no-sandbox",) if os.getuid() == 0 else ()),
     ):

@@ -404,6 +404,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "llvm-objdump": _program_on_path("llvm-objdump-19"),
     "gcc": _program_on_path("gcc"),
     "go": _program_on_path("go"),
+    "speedscope": _program_on_path("speedscope"),
     "profiler-cli": _program_on_path("profiler-cli"),
     "g++": _program_on_path("g++"),
     "perf_trace": _perf_trace,
