@@ -23,11 +23,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     from purebpf.cli import saved
+    from purebpf.cli.progress import doing
     from purebpf.report import formats
 
-    profile = saved.read(options.path)
+    with doing(f"reading {options.path}"):
+        profile = saved.read(options.path)
     for destination in options.to:
-        with Output(destination.path) as output:
+        with Output(destination.path) as output, doing(f"writing {destination.format}"):
             pieces = formats.write(profile, destination.format)
             output.write(encoded(destination, pieces))
     return 0

@@ -27,9 +27,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     from purebpf.cli import saved
+    from purebpf.cli.progress import doing
     from purebpf.report import diff
 
-    before, after = saved.read(options.before), saved.read(options.after)
+    with doing("reading the profiles"):
+        before, after = saved.read(options.before), saved.read(options.after)
     title = f"{options.before} -> {options.after}"
     found = diff.compare(before, after, title)
     with Output(options.output) as output:

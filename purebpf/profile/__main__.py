@@ -50,7 +50,7 @@ def _run(options: Options) -> int:
             profiler.wait(*ends)
         else:
             _show(profiler, live, ends)
-        profile = profiler.stop()
+        profile = _stopped(profiler)
         status = child.end() if child else 0
         _write(profile, options, outputs)
         _explain(profiler, profile)
@@ -80,6 +80,13 @@ def _show(profiler: Profiler, live: LivePage, ends: Sequence[HasFileno]) -> None
         profiler.take()
         live.send(profiler.last)
         live.answer(profiler.so_far)
+
+
+def _stopped(profiler: Profiler) -> Profile:
+    from purebpf.cli.progress import doing
+
+    with doing("looking up names"):
+        return profiler.stop()
 
 
 def _write(profile: Profile, options: Options, outputs: Sequence[Output]) -> None:

@@ -1,0 +1,46 @@
+"""A word on the terminal about what takes longer than a second; nothing where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+__all__ = ["doing"]
+
+_PATIENCE_S = 1.0
+_CLEAR_LINE = "\r\x1b[K"
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say `what` on standard error if it takes long, and take the word back when it is done.
+
+    Only where standard error is a terminal: a log has no use for it.
+    """
+    stream: TextIO | None = sys.stderr  # None where the descriptor is closed
+    if stream is None or not stream.isatty():
+        yield
+        return
+    import threading
+
+    over, said = threading.Event(), False
+
+    def say() -> None:
+        nonlocal said
+        if not over.wait(_PATIENCE_S):
+            said = True
+            stream.write(f"{what} ...")
+            stream.flush()
+
+    speaker = threading.Thread(target=say)
+    speaker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        speaker.join()
+        if said:
+            stream.write(_CLEAR_LINE)
+            stream.flush()
