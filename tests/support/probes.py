@@ -388,6 +388,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "exceptions": _in_btf("bpf_throw"),
     "live_frames": _in_btf("bpf_test_run_xdp_live"),
     "tokens": _in_btf("BPF_TOKEN_CREATE"),
+    "snprintf": _in_btf("bpf_snprintf"),
     "struct_ops_links": _in_btf("bpf_struct_ops_link"),
     "bpf_lsm": _bpf_lsm,
     "raw_tracepoint_cookies": _raw_tracepoint_cookies,
