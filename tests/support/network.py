@@ -12,11 +12,11 @@ from contextlib import contextmanager
 
 from purebpf.errors import errno_name
 
-__all__ = ["namespace", "pair", "raised"]
+__all__ = ["make", "namespace", "netkit_pair", "pair", "raised", "set_mtu"]
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNET = 0x40000000
-_SIOCSIFFLAGS, _UP = 0x8914, 1
+_SIOCSIFFLAGS, _SIOCSIFMTU, _UP = 0x8914, 0x8922, 1
 
 
 def _check(result: int, call: str) -> None:
@@ -40,22 +40,60 @@ def namespace() -> Iterator[None]:
 
 def raised(interface: str) -> None:
     """Set an interface up."""
+    _ioctl(_SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), _UP))
+
+
+def set_mtu(interface: str, mtu: int) -> None:
+    """Set the length of its longest packets."""
+    _ioctl(_SIOCSIFMTU, struct.pack("16si20x", interface.encode(), mtu))
+
+
+def _ioctl(request: int, argument: bytes) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        request = struct.pack("16sH22x", interface.encode(), _UP)
-        fcntl.ioctl(sock, _SIOCSIFFLAGS, request)
+        fcntl.ioctl(sock, request, argument)
 
 
-@contextmanager
-def pair(one: str, other: str, kind: str = "veth") -> Iterator[None]:
-    """Two interfaces that are each other's other end, up; they go with the namespace, or here."""
+def make(kind: str) -> None:
+    """An interface of a kind, which lives as long as the namespace.
+
+    Raises:
+        NetlinkError: this kernel has no such kind.
+    """
     from pyroute2 import IPRoute
 
     with IPRoute() as route:
-        route.link("add", ifname=one, kind=kind, peer=other)
+        route.link("add", ifname=f"a{kind}", kind=kind)
+
+
+@contextmanager
+def pair(one: str, other: str) -> Iterator[None]:
+    """Two veth interfaces, each the other's other end, that are up."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        route.link("add", ifname=one, kind="veth", peer=other)
         raised(one)
         raised(other)
         try:
             yield
         finally:
             for index in route.link_lookup(ifname=one):
+                route.link("del", index=index)
+
+
+@contextmanager
+def netkit_pair() -> Iterator[tuple[str, str]]:
+    """A primary netkit device and its peer, which the kernel names, both up."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        before = set(socket.if_nameindex())
+        route.link("add", ifname="primary", kind="netkit")
+        (peer,) = {name for _, name in set(socket.if_nameindex()) - before} - {"primary"}
+        raised("primary")
+        raised(peer)
+        try:
+            yield "primary", peer
+        finally:
+            for index in route.link_lookup(ifname="primary"):
                 route.link("del", index=index)

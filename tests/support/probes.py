@@ -7,9 +7,11 @@ the skip prints.
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib.util
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -330,6 +332,43 @@ def _cgroup_order() -> str:
     return "" if revision else "this kernel counts no revisions of a cgroup's hooks"
 
 
+def _link_kind(kind: str) -> Callable[[], str]:
+    """Whether interfaces of a kind can be made; modules are loaded if they are there."""
+
+    def probe() -> str:
+        if reason := _namespace("--net")():
+            return reason
+        from pyroute2.netlink.exceptions import NetlinkError
+
+        from tests.support import network
+
+        with network.namespace():
+            try:
+                network.make(kind)
+            except NetlinkError as error:
+                return f"{kind} interfaces: {errno_name(error.code)}"
+        return ""
+
+    return probe
+
+
+def _clsact() -> str:
+    if reason := _namespace("--net")():
+        return reason
+    from purebpf.errors import KernelError
+    from purebpf.syscall.netlink import EGRESS, Filter, Route
+    from tests.support import network
+
+    with network.namespace(), Route() as route:
+        loopback = socket.if_nametoindex("lo")
+        try:
+            route.add_clsact(loopback)
+            route.add_filter(loopback, Filter(EGRESS, 1, 1), 0x7FFFFFFF, "none")
+        except KernelError as error:  # EBADF: that is no program, and cls_bpf is there
+            return "" if error.errno == errno.EBADF else str(error)
+    return "a filter without a program was taken"
+
+
 def _namespace(*options: str) -> Callable[[], str]:
     def probe() -> str:
         command = ["unshare", *options, "true"]
@@ -363,6 +402,12 @@ PROBES: dict[str, Callable[[], str]] = {
     "pinned_by_users": _pinned_by_users,
     "vmlinux_btf": _vmlinux_btf,
     "tracefs": _tracefs,
+    "clsact": _clsact,
+    "netfilter_link": _in_btf("BPF_LINK_TYPE_NETFILTER"),
+    "netkit": _link_kind("netkit"),
+    "tc": _program_on_path("tc"),
+    "tcx": _in_btf("BPF_LINK_TYPE_TCX"),
+    "veth": _link_kind("veth"),
     "clang": _program_on_path("clang-19"),
     "browser": _browser,
     "bpftool": _program_on_path("bpftool"),

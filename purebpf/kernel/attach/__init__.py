@@ -38,11 +38,16 @@ _MODULES: dict[int, str] = {
     bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR: "netns",
     bpf_prog_type.BPF_PROG_TYPE_SK_MSG: "sockmap",
     bpf_prog_type.BPF_PROG_TYPE_SK_SKB: "sockmap",
+    bpf_prog_type.BPF_PROG_TYPE_XDP: "xdp",
+    bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS: "tc",
+    bpf_prog_type.BPF_PROG_TYPE_SCHED_ACT: "tc",
+    bpf_prog_type.BPF_PROG_TYPE_NETFILTER: "netfilter",
 }
 _BY_SECTION = {
     "uprobe": "uprobe",
     "usdt": "usdt",
     "cgroup": "cgroup",
+    "netkit": "netkit",
 }
 """The modules of those whose section says more than their type: there are kprobe programs of many
 kinds, and LSM programs of cgroups."""

@@ -1,0 +1,74 @@
+"""Attach to a netfilter hook (Linux 6.4): packets on their way through the IP stack."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.abi.bpf import bpf_attach_type
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf
+
+__all__ = ["attach"]
+
+_FAMILIES = {"ipv4": 2, "ipv6": 10}
+_HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
+_DEFRAGMENT = 1  # BPF_F_NETFILTER_IP_DEFRAG
+_WHY = {
+    errno.EAFNOSUPPORT: "this kernel does not filter that family (CONFIG_NETFILTER)",
+    errno.EBUSY: "the hook has a BPF program of this priority already: choose another",
+    errno.ERANGE: "the priority is taken by the kernel: the lowest and the highest are",
+    errno.EINVAL: "this kernel has no netfilter links (Linux 6.4, CONFIG_NETFILTER_BPF_LINK)",
+    errno.EOPNOTSUPP: "this kernel cannot put packets together again here "
+    "(CONFIG_NF_DEFRAG_IPV4, _IPV6)",
+}
+
+
+def attach(
+    program: Program,
+    target: str | None = None,
+    *,
+    hook: str = "",
+    priority: int = 0,
+    defragment: bool = False,
+) -> Link:
+    """Run `program` for the packets that pass a hook of this network namespace.
+
+    Args:
+        program: a `netfilter` program: it returns 1 to accept a packet, 0 to drop it.
+        target: "ipv4" or "ipv6".
+        hook: "prerouting", "input", "forward", "output" or "postrouting".
+        priority: programs and tables of lower numbers see the packet first.
+        defragment: whole packets only; needs a priority above -400 (Linux 6.6).
+
+    Raises:
+        TypeError: no family, or no hook.
+        ValueError: an unknown family or hook; the program is closed.
+        AttachError: EBUSY, the priority is taken; EPERM, no CAP_NET_ADMIN; EINVAL, no such links.
+    """
+    if not target or not hook:
+        raise TypeError(f'program {program.name!r}: give a family and a hook: "ipv4", hook="input"')
+    if target not in _FAMILIES:
+        raise ValueError(f"there is no family {target!r}; there are {', '.join(_FAMILIES)}")
+    if hook not in _HOOKS:
+        raise ValueError(f"there is no hook {hook!r}; there are {', '.join(_HOOKS)}")
+    what = f"program {program.name!r} on {target} {hook}, priority {priority}"
+    try:
+        link = bpf.link_create(
+            bpf_attach_type.BPF_NETFILTER,
+            prog_fd=program.fileno(),
+            netfilter_pf=_FAMILIES[target],
+            netfilter_hooknum=_HOOKS.index(hook),
+            netfilter_priority=priority,
+            netfilter_flags=_DEFRAGMENT if defragment else 0,
+        )
+    except KernelError as error:
+        number = error.errno or 0
+        why, fix = _WHY.get(number, ""), ""
+        if number == errno.EPERM:
+            from purebpf.kernel.privilege import advice, read_host
+
+            why, fix = advice(read_host(), "CAP_NET_ADMIN")
+        raise AttachError(error.call, number, what, why=why, fix=fix) from None
+    return Link(what, link=link)

@@ -1,0 +1,77 @@
+"""Attach to a netkit device (Linux 6.7): what its two ends send, before it leaves them."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.abi.bpf import bpf_attach_type
+from purebpf.abi.sections import find_section
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.attach.device import Hook, linked, not_attached, replacing
+from purebpf.kernel.attach.order import Neighbour, order
+from purebpf.kernel.interfaces import find_interface
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+
+__all__ = ["attach"]
+
+_ENDS = {
+    "primary": bpf_attach_type.BPF_NETKIT_PRIMARY,
+    "peer": bpf_attach_type.BPF_NETKIT_PEER,
+}
+
+
+def attach(
+    program: Program,
+    target: str | int | None = None,
+    *,
+    end: str = "",
+    before: Neighbour = None,
+    after: Neighbour = None,
+    revision: int = 0,
+    replace: Program | None = None,
+) -> Link:
+    """Run `program` for the packets that one end of a netkit pair sends.
+
+    Args:
+        program: a `netkit/primary` or `netkit/peer` program, or any `tc` program.
+        target: the primary device, by name or index, also for programs of its peer.
+        end: "primary" or "peer"; by default as the section says.
+        before: run it before this program or link, or before `"all"`.
+        after: likewise. Without either, it runs last.
+        revision: only if the hook is at this revision (`Program.query`).
+        replace: a program that was attached without a bpf_link, to take its place.
+
+    Raises:
+        TypeError: no interface; no end.
+        ValueError: no such interface, lists similar ones; the program is closed.
+        AttachError: EINVAL, ENXIO: it is no netkit device, or no primary one; EPERM; those of the
+            order.
+    """
+    interface = find_interface(target)
+    attach_type = _attach_type(program, end)
+    hook = Hook(interface, attach_type, "netkit")
+    place = order(before, after, revision)
+    sender = "primary" if attach_type == _ENDS["primary"] else "peer"
+    what = f"program {program.name!r} on {sender} of {interface}"
+    if replace is not None:
+        return replacing(program, replace, hook, place, what)
+    try:
+        return linked(program, hook, place, what)
+    except KernelError as error:
+        number = error.errno or 0
+        if number in (errno.ENXIO, errno.EACCES) or (number == errno.EINVAL and not place.asked):
+            why = f"{interface} is no primary netkit device, or this kernel has none (Linux 6.7)"
+            raise AttachError(error.call, number, what, why=why) from None
+        raise not_attached(error, what, place) from None
+
+
+def _attach_type(program: Program, end: str) -> bpf_attach_type:
+    if end:
+        if end not in _ENDS:
+            raise ValueError(f'end is "primary" or "peer", not {end!r}')
+        return _ENDS[end]
+    section = find_section(program.section)
+    if section is not None and section.definition.attach_type in _ENDS.values():
+        return bpf_attach_type(section.definition.attach_type)
+    raise TypeError(f'program {program.name!r}: end="primary" or "peer"?')

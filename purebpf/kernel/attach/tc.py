@@ -1,0 +1,208 @@
+"""Attach to the packets that enter or leave an interface: tcx (Linux 6.6), else a clsact filter.
+
+A tcx program is a bpf_link: it ends with its process. A filter outlives the process that dies
+without removing it. Of clsact only what was made here is removed: the filter, and the qdisc when
+it was made here and holds no filter of anybody any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack
+
+from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
+from purebpf.abi.sections import find_section
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.device import Hook, linked, not_attached, replacing
+from purebpf.kernel.attach.order import Neighbour, order
+from purebpf.kernel.interfaces import Interface, find_interface
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall import netlink
+
+__all__ = ["attach"]
+
+_INGRESS, _EGRESS = bpf_attach_type.BPF_TCX_INGRESS, bpf_attach_type.BPF_TCX_EGRESS
+_SIDES = {"ingress": _INGRESS, "egress": _EGRESS}
+_PARENTS = {_INGRESS: netlink.INGRESS, _EGRESS: netlink.EGRESS}
+
+_PRIORITY = 0xC000
+"""Of filters for which nobody asks for one: behind those of low numbers, as tc(8) chooses, too."""
+
+_HANDLES = 1 << 10
+"""Filters of one priority to look for a free place among."""
+
+_GONE = (errno.ENOENT, errno.EINVAL, errno.ENODEV)
+_made: set[tuple[int, int]] = set()
+"""The clsact qdiscs that this process made: network namespace (inode) and interface."""
+
+
+def attach(
+    program: Program,
+    target: str | int | None = None,
+    *,
+    direction: str = "",
+    before: Neighbour = None,
+    after: Neighbour = None,
+    revision: int = 0,
+    replace: Program | None = None,
+    clsact: bool = False,
+    priority: int = 0,
+) -> Link:
+    """Run `program` for the packets that enter or leave the interface `target`.
+
+    Args:
+        program: a `tc`, `tcx` or `classifier` program.
+        target: the interface, by name or index.
+        direction: "ingress" or "egress"; by default as the section says: `SEC("tc/ingress")`.
+        before: run it before this program or link, or before `"all"`.
+        after: likewise. Without either, it runs last.
+        revision: only if the hook is at this revision (`Program.query`).
+        replace: a tcx program that was attached without a bpf_link, to take its place.
+        clsact: a filter, though the kernel has tcx.
+        priority: of a filter: those of lower numbers run first. A kernel without tcx (before 6.6)
+            gets a filter, and what `Link.what` says then tells so.
+
+    Raises:
+        TypeError: no interface; no direction; a priority, and tcx, which has an order instead.
+        ValueError: no such interface, lists similar ones; the program is closed.
+        AttachError: EPERM, no CAP_NET_ADMIN; ENOENT, ESTALE, of the order.
+        NotSupportedError: an order, and a kernel without tcx.
+    """
+    if program.type != bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS:
+        raise NotSupportedError(f"program {program.name!r}", "a tc action belongs to a filter")
+    interface = find_interface(target)
+    attach_type = _attach_type(program, direction)
+    side = "ingress" if attach_type == _INGRESS else "egress"
+    what = f"program {program.name!r} on {side} of {interface}"
+    hook = Hook(interface, attach_type, "tcx")
+    place = order(before, after, revision)
+    if clsact:
+        if place.asked or replace is not None:
+            raise TypeError("filters are ordered by priority=, not by before= and after=")
+        return _filter(program, interface, attach_type, priority, f"{what} (clsact filter)")
+    if replace is not None:
+        return replacing(program, replace, hook, place, what)
+    try:
+        link = linked(program, hook, place, what)
+    except KernelError as error:
+        if error.errno not in (errno.EINVAL, errno.E2BIG) or _has_tcx(interface, attach_type):
+            raise not_attached(error, what, place) from None
+        if place.asked:
+            raise NotSupportedError(
+                f"an order for {what}", f"this kernel has no tcx: {error}"
+            ) from None
+        instead = f"{what} (clsact filter, as this kernel has no tcx)"
+        return _filter(program, interface, attach_type, priority, instead)
+    if priority:
+        link.close()
+        raise TypeError("tcx has no priorities: use before= and after=, or clsact=True")
+    return link
+
+
+def _attach_type(program: Program, direction: str) -> bpf_attach_type:
+    if direction:
+        if direction not in _SIDES:
+            raise ValueError(f'direction is "ingress" or "egress", not {direction!r}')
+        return _SIDES[direction]
+    section = find_section(program.section)
+    if section is not None and section.definition.attach_type in _PARENTS:
+        return bpf_attach_type(section.definition.attach_type)
+    raise TypeError(f'program {program.name!r}: direction="ingress" or "egress"?')
+
+
+def _has_tcx(interface: Interface, attach_type: int) -> bool:
+    from purebpf.kernel.attached import query
+
+    try:
+        query(interface.ifindex, attach_type)
+    except (KernelError, NotSupportedError):
+        return False
+    return True
+
+
+def _filter(
+    program: Program, interface: Interface, attach_type: bpf_attach_type, priority: int, what: str
+) -> Link:
+    namespace = os.stat("/proc/thread-self/ns/net").st_ino
+    qdisc = (namespace, interface.ifindex)
+    side = _PARENTS[attach_type]
+    with ExitStack() as stack:
+        route = stack.enter_context(netlink.Route())
+        try:
+            if _qdisc_was_missing(route, interface):
+                _made.add(qdisc)
+            stack.callback(_remove_qdisc, route, qdisc)
+            place = _added(route, interface, side, priority or _PRIORITY, program)
+        except KernelError as error:
+            raise _explained(error, what) from None
+        stack.callback(_remove_filter, route, interface, place)
+        return Link(what, undo=stack.pop_all().close)
+
+
+def _qdisc_was_missing(route: netlink.Route, interface: Interface) -> bool:
+    try:
+        route.add_clsact(interface.ifindex)
+    except KernelError as error:
+        if error.errno != errno.EEXIST:
+            raise
+        return False
+    return True
+
+
+def _added(
+    route: netlink.Route, interface: Interface, side: int, priority: int, program: Program
+) -> netlink.Filter:
+    """Where the filter is: the first free handle of its priority."""
+    for handle in range(1, _HANDLES):
+        place = netlink.Filter(side, priority, handle)
+        try:
+            route.add_filter(interface.ifindex, place, program.fileno(), program.name)
+        except KernelError as error:
+            if error.errno != errno.EEXIST:
+                raise
+        else:
+            return place
+    raise KernelError("rtnetlink(RTM_NEWTFILTER)", errno.EEXIST)
+
+
+def _remove_filter(route: netlink.Route, interface: Interface, place: netlink.Filter) -> None:
+    try:
+        route.delete_filter(interface.ifindex, place)
+    except KernelError as error:
+        if error.errno not in _GONE:
+            raise
+
+
+def _remove_qdisc(route: netlink.Route, qdisc: tuple[int, int]) -> None:
+    """Remove a qdisc that was made here, once nobody has a filter in it."""
+    ifindex = qdisc[1]
+    if qdisc not in _made:
+        return
+    try:
+        if any(route.filters(ifindex, side) for side in _PARENTS.values()):
+            return
+        route.delete_clsact(ifindex)
+    except KernelError as error:
+        if error.errno not in _GONE:
+            raise
+    _made.discard(qdisc)
+
+
+def _explained(error: KernelError, what: str) -> AttachError:
+    number = error.errno or 0
+    why = fix = ""
+    if number == errno.EPERM:
+        from purebpf.kernel.privilege import advice, read_host
+
+        why, fix = advice(read_host(), "CAP_NET_ADMIN")
+    elif number == errno.EEXIST:
+        why = "the priority has no free place"
+    elif number == errno.EINVAL:
+        why = "the priority holds filters of another kind or protocol, or the interface has an "
+        why += "ingress qdisc instead of clsact"
+        fix = "choose another priority="
+    elif number in (errno.ENOENT, errno.EOPNOTSUPP):
+        why = "this kernel has no clsact qdisc or no BPF filters (modules sch_ingress, cls_bpf)"
+    return AttachError(error.call, number, what, why=why, fix=fix)
