@@ -16,15 +16,16 @@ from purebpf.spec import ProgramSpec
 
 if TYPE_CHECKING:
     from purebpf.kernel.btf_modules import Modules
+    from purebpf.kernel.program import Program
 
-__all__ = ["AttachTarget", "attach_target"]
+__all__ = ["AttachTarget", "attach_target", "function_of", "function_target"]
 
 _TRACEPOINT = "btf_trace_"
 _VMLINUX = "vmlinux"
 
 
 class AttachTarget(NamedTuple):
-    """A type's id, and a descriptor of its module's BTF: 0 is vmlinux."""
+    """A type's id, and a descriptor of what it is in: a module's BTF (0 is vmlinux), a program."""
 
     type_id: int
     btf_fd: int
@@ -39,7 +40,8 @@ def attach_target(program: ProgramSpec, section: SecDef, modules: Modules) -> At
     """
     what = f"program {program.name!r}"
     if section.attach == "freplace":
-        raise NotSupportedError(what, "purebpf does not replace functions of programs yet")
+        reason = f"whose function does it replace? load(..., targets={{{program.name!r}: program}})"
+        raise NotSupportedError(what, reason)
     if not program.attach_target:
         reason = f"{program.section!r} says no target, and the verifier needs one to check it"
         raise NotSupportedError(what, reason)
@@ -59,4 +61,37 @@ def attach_target(program: ProgramSpec, section: SecDef, modules: Modules) -> At
         raise NotSupportedError(what, reason)
     place = f"module {module!r}" if module else "this kernel"
     reason = f"{place} has no {word} {function!r} ({name} is not in its BTF)"
+    raise NotSupportedError(what, reason)
+
+
+def function_target(program: ProgramSpec, target: Program) -> AttachTarget:
+    """The function of a loaded program that `program` replaces or watches (Linux 5.5, 5.6).
+
+    Raises:
+        NotSupportedError: `program` says no function, or `target` has none of that name or no BTF.
+        KernelError: EPERM, its BTF may not be read (CAP_SYS_ADMIN).
+        ValueError: `target` is closed.
+    """
+    what = f"program {program.name!r}"
+    function = program.attach_target
+    if not function:
+        raise NotSupportedError(what, f"{program.section!r} says no function of {target.name!r}")
+    return AttachTarget(function_of(target, function, what), target.fileno())
+
+
+def function_of(target: Program, function: str, what: str) -> int:
+    """The id of a function in the BTF of a loaded program; raises as `function_target`."""
+    from purebpf.kernel.map_btf import read_btf
+
+    number = target.info.btf_id
+    if not number:
+        raise NotSupportedError(what, f"program {target.name!r} has no BTF: compile it with -g")
+    btf = read_btf(number)
+    if found := btf.find(function, Kind.FUNC):
+        return found[0]
+    from difflib import get_close_matches
+
+    names = sorted({btf.name(each) for each in range(1, len(btf)) if btf.kind(each) is Kind.FUNC})
+    similar = ", ".join(get_close_matches(function, names) or names)
+    reason = f"program {target.name!r} has no function {function!r}; there is {similar}"
     raise NotSupportedError(what, reason)

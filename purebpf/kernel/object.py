@@ -27,6 +27,7 @@ from purebpf.spec import ObjectSpec
 
 if TYPE_CHECKING:
     from purebpf.elf.reader import Source
+    from purebpf.kernel.attach_target import AttachTarget
     from purebpf.kernel.struct_ops import StructOps, StructOpsMap
 
 __all__ = ["Object", "load"]
@@ -47,6 +48,7 @@ def load(
     pin_path: str | os.PathLike[str] = _PINS,
     maps: Mapping[str, Map] | None = None,
     token: str | os.PathLike[str] | int | None = None,
+    targets: Mapping[str, Program] | None = None,
 ) -> Object:
     """Put an object into the kernel: its maps, then its BTF, then its programs.
 
@@ -62,6 +64,8 @@ def load(
         token: where a bpf file system is mounted that delegates what the object needs, for a
             process without privileges outside of its user namespace; or a token's descriptor.
         maps: maps to use instead of making those of these names; they stay the caller's.
+        targets: for programs of these names, the loaded program whose function they replace
+            (`SEC("freplace/function")`) or watch (`fentry`, `fexit`).
 
     Programs in a section `SEC("?...")` are not loaded: `spec.only("name")` asks for them.
 
@@ -71,6 +75,7 @@ def load(
         FormatError, LinkError, CoreRelocationError, NotSupportedError, OSError: as `read_object`;
             or a program that refers to what this kernel, or purebpf, does not have.
         SchemaError: a configuration value that its extern's type does not take.
+        KeyError: a map or target that is given for nothing in the object.
 
     Whatever it raises, nothing stays open.
     """
@@ -94,13 +99,14 @@ def load(
     with ExitStack() as stack:
         with _rights(token), _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
-            plan, tables, targets = _struct_ops(spec, types) or (spec, {}, {})
+            plan, tables, members = _struct_ops(spec, types) or (spec, {}, {})
             created = create_maps(
                 plan, btf_fd, os.fspath(pin_path), stack, given=maps or {}, struct_ops=tables
             )
             fds = {name: each.fileno() for name, each in created.items()}
             linker = Linker(plan, types.core_targets, types.extern)
-            loader = ProgramLoader(plan, uploaded, fds, types, log_level=log_level, targets=targets)
+            places = {**members, **_functions(plan, targets or {})}
+            loader = ProgramLoader(plan, uploaded, fds, types, log_level=log_level, targets=places)
             programs = {
                 name: stack.enter_context(loader.load(each, linker.link(name)))
                 for name, each in plan.programs.items()
@@ -135,6 +141,17 @@ def _struct_ops(spec: ObjectSpec, types: KernelTypes) -> StructOps | None:
     from purebpf.kernel.struct_ops import resolve
 
     return resolve(spec, types)
+
+
+def _functions(spec: ObjectSpec, targets: Mapping[str, Program]) -> dict[str, AttachTarget]:
+    """The functions of other programs that programs of the object are for."""
+    if not targets:
+        return {}
+    if unknown := targets.keys() - spec.programs.keys():
+        raise KeyError(f"{spec.source}: no program {', '.join(sorted(unknown))}")
+    from purebpf.kernel.attach_target import function_target
+
+    return {name: function_target(spec.programs[name], target) for name, target in targets.items()}
 
 
 def _complete(

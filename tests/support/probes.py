@@ -199,6 +199,13 @@ def _trampolines() -> str:
     return _takes(26, 24, f"__{prefix}_sys_getpriority")  # TRACING, BPF_TRACE_FENTRY
 
 
+def _freplace() -> str:
+    from purebpf.kernel.features import have_program_type
+
+    feature = have_program_type(28)  # BPF_PROG_TYPE_EXT
+    return "" if feature else str(feature)
+
+
 def _bpf_lsm() -> str:
     path = "/sys/kernel/security/lsm"
     if not os.path.exists(path):
@@ -428,6 +435,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
     "uprobe_session": _uprobe_session,
     "task_pt_regs": _kernel_functions("bpf_task_pt_regs"),
+    "freplace": _freplace,
     "trampolines": _trampolines,
     "struct_ops": _in_btf("bpf_struct_ops_tcp_congestion_ops"),
     "exceptions": _in_btf("bpf_throw"),

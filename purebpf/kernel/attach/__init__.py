@@ -42,6 +42,7 @@ _MODULES: dict[int, str] = {
     bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS: "tc",
     bpf_prog_type.BPF_PROG_TYPE_SCHED_ACT: "tc",
     bpf_prog_type.BPF_PROG_TYPE_NETFILTER: "netfilter",
+    bpf_prog_type.BPF_PROG_TYPE_EXT: "freplace",
 }
 _BY_SECTION = {
     "uprobe": "uprobe",
