@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec import codec
@@ -22,6 +22,8 @@ __all__ = [
     "Index",
     "PerCpu",
     "Prefix",
+    "Redirect",
+    "Redirects",
     "bound",
     "key_codec",
     "value_codec",
@@ -143,8 +145,50 @@ class Handle:
         return (number for (number,) in self._format.iter_unpack(buffer))
 
 
+class Redirect(NamedTuple):
+    """Where a map sends XDP frames: an interface's index or a CPU's queue, and a program there.
+
+    `program` goes in as a program or its descriptor, and comes out as its id; 0: there is none.
+    """
+
+    target: int
+    program: Any = 0
+
+
+class Redirects:
+    """`struct bpf_devmap_val` and `struct bpf_cpumap_val`: a `Redirect`, or its number alone."""
+
+    size = 8
+    _FORMAT = struct.Struct("=Ii")
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> Redirect:
+        """The redirection; its program is an id."""
+        return Redirect._make(self._FORMAT.unpack_from(buffer, offset))
+
+    def encode(self, value: Any, /) -> bytes:
+        """The bytes of a number, or of a pair of a number and a program.
+
+        Raises:
+            SchemaError: anything else.
+        """
+        if isinstance(value, bytes | bytearray | memoryview):
+            return _exactly(self.size, value)
+        target, *rest = value if isinstance(value, tuple) and value else (value,)
+        program = rest.pop(0) if rest else 0
+        fileno: Callable[[], int] | None = getattr(program, "fileno", None)
+        try:
+            return self._FORMAT.pack(target, program if fileno is None else fileno(), *rest)
+        except struct.error:
+            reason = f"a number is needed, or a number and a program, not {value!r}"
+            raise SchemaError(reason) from None
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[Redirect]:
+        """The redirections."""
+        return map(Redirect._make, self._FORMAT.iter_unpack(buffer))
+
+
 class Prefix:
-    """The key of an LPM trie, which may also be given as an `ipaddress` network.
+    """The key of an LPM trie, which may also be given as an `ipaddress` network or address.
 
     `struct bpf_lpm_trie_key`: the prefix length in the host's byte order, then the data, most
     significant byte first.
@@ -157,15 +201,17 @@ class Prefix:
         self.iter_decode = inner.iter_decode
 
     def encode(self, value: Any, /) -> bytes:
-        """The bytes of a network, or of what the inner codec takes.
+        """The bytes of a network, of an address (all its bits), or of what the inner codec takes.
 
         Raises:
-            SchemaError: a network of another size, or as the inner codec.
+            SchemaError: an address of another size, or as the inner codec.
         """
-        address = getattr(value, "network_address", None)
-        if address is None:
+        address = getattr(value, "network_address", value)
+        packed = getattr(address, "packed", None)
+        if packed is None:
             return self._inner.encode(value)
-        return _exactly(self.size, struct.pack("=I", value.prefixlen) + address.packed)
+        length = value.max_prefixlen if address is value else value.prefixlen
+        return _exactly(self.size, struct.pack("=I", length) + packed)
 
 
 class PerCpu:
@@ -252,5 +298,7 @@ def value_codec(map_type: int, size: int, btf: Btf | None, type_id: int, cpus: i
         return Handle(size)
     if map_type in map_kinds.REDIRECTS and size == Index.size:
         return Index()
+    if map_type in map_kinds.REDIRECTS and size == Redirects.size:
+        return Redirects()
     one = _typed(btf, type_id, size) or Bytes(size)
     return PerCpu(one, cpus) if map_type in map_kinds.PER_CPU else one

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.link import Link
     from purebpf.kernel.readers import Reader
     from purebpf.kernel.record_types import RecordType
+    from purebpf.kernel.user_ring_buffer import UserRingBuffer
 
 __all__ = ["MapHandle"]
 
@@ -340,6 +341,21 @@ class MapHandle:
             return PerfBuffer(self, *args, **options)
         kind = map_kinds.type_name(self.type)
         raise NotSupportedError(f"records of map {self.name!r}", f"a {kind} has elements")
+
+    def writer(self, *args: Any) -> UserRingBuffer:
+        """A new writer of a user ring buffer, which the caller closes.
+
+        Takes the arguments of `UserRingBuffer` after the map, and raises as it does.
+
+        Raises:
+            NotSupportedError: the map is no user ring buffer.
+        """
+        if self.type != bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF:
+            kind = map_kinds.type_name(self.type)
+            raise NotSupportedError(f"writing to map {self.name!r}", f"a {kind} is no user ring")
+        from purebpf.kernel.user_ring_buffer import UserRingBuffer
+
+        return UserRingBuffer(self, *args)
 
     def _own_reader(self, records: RecordType) -> Reader:
         """The reader that is closed with the map."""

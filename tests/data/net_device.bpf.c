@@ -13,12 +13,17 @@ volatile __u32 answer = 0;
 volatile __u32 order[8]; // the numbers of the ordered programs, as they ran
 volatile __u32 ran = 0;
 
-static __always_inline int on_frame(struct xdp_md *ctx)
+static __always_inline int is_wanted(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct ethhdr *frame = data;
 
-	if ((void *)(frame + 1) > end || frame->h_proto != bpf_htons(wanted))
+	return (void *)(frame + 1) <= end && frame->h_proto == bpf_htons(wanted);
+}
+
+static __always_inline int on_frame(struct xdp_md *ctx)
+{
+	if (!is_wanted(ctx))
 		return XDP_PASS;
 	__sync_fetch_and_add(&hits, 1);
 	return answer;
@@ -100,5 +105,5 @@ SEC("?xdp") int to_cpu(struct xdp_md *ctx)
 
 SEC("?xdp") int to_socket(struct xdp_md *ctx)
 {
-	return bpf_redirect_map(&sockets, 0, XDP_PASS);
+	return is_wanted(ctx) ? bpf_redirect_map(&sockets, 0, XDP_PASS) : XDP_PASS;
 }

@@ -180,6 +180,8 @@ def test_an_lpm_trie_takes_networks_and_finds_the_longest():
         m[ipaddress.ip_network("10.1.0.0/16")] = b"near"
         assert m[ipaddress.ip_network("10.1.2.3/32")] == b"near"
         assert m[ipaddress.ip_network("10.200.0.1/32")] == b"wide"
+        assert m[ipaddress.ip_address("10.1.2.3")] == b"near"
+        assert ipaddress.ip_address("11.0.0.1") not in m
         assert ipaddress.ip_network("11.0.0.1/32") not in m
         assert {key[:4]: value for key, value in m.items()} == {
             struct.pack("=I", 8): b"wide",
