@@ -410,11 +410,11 @@ def test_tc_is_told_what_it_needs():
 def test_netkit_sees_what_either_end_sends():
     with network.netkit_pair() as (primary, peer), load("from_primary", "from_peer") as obj:
         obj.globals["answer"] = UNSPEC
-        index = socket.if_nametoindex(primary)
         for name, end in (("from_primary", primary), ("from_peer", peer)):
             with obj.programs[name].attach(primary) as link:
                 assert link.info.type == bpf_link_type.BPF_LINK_TYPE_NETKIT
-                assert link.info.details == DeviceLink(index, obj.programs[name].attach_type)
+                there = socket.if_nametoindex(end)
+                assert link.info.details == DeviceLink(there, obj.programs[name].attach_type)
                 obj.globals["hits"] = 0
                 send_datagrams(end, PRIME)
                 assert obj.globals["hits"] == PRIME

@@ -42,8 +42,18 @@ def test_a_function_is_replaced_while_the_link_lives(original):
             if link.info.details.target_object_id:  # Linux 5.13
                 assert link.info.details.target_object_id == ask.info.id
         assert answers(original) == PASS
-        (link,) = obj.attach()
+        with pytest.raises(purebpf.AttachError, match="say where again"):
+            obj.programs["refuse"].attach()
+        with obj.programs["refuse"].attach(ask):
+            assert answers(original) == DROP
+
+
+@replaces
+def test_an_object_attaches_its_replacements_itself(original):
+    with purebpf.load(SPEC.only("refuse"), targets={"refuse": original.programs["ask"]}) as obj:
+        obj.attach()
         assert answers(original) == DROP
+    assert answers(original) == PASS
 
 
 @replaces

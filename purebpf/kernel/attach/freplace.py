@@ -18,7 +18,6 @@ __all__ = ["attach"]
 _WHY = {
     errno.EBUSY: "the function is replaced already, or its program is in a PROG_ARRAY",
     errno.EINVAL: "the function takes or returns something else than the one it was loaded for",
-    errno.ENOENT: "the program is attached already, and then has to be told where else",
 }
 
 
@@ -29,8 +28,9 @@ def attach(
 
     Args:
         program: a `freplace` program.
-        target: the program that has the function; without it, the one it was loaded for. Another
-            one's function must have the same signature (Linux 5.10).
+        target: the program that has the function; without it, the one it was loaded for, which
+            the kernel accepts once. Another one's function must have the same signature (Linux
+            5.10).
         function: its name in `target`; by default that of the program's section.
         cookie: what bpf_get_attach_cookie() returns (Linux 5.19).
 
@@ -55,4 +55,9 @@ def attach(
         return Link(what, link=bpf.link_create(0, prog_fd=program.fileno(), **fields))
     except KernelError as error:
         number = error.errno or 0
-        raise AttachError(error.call, number, what, why=_WHY.get(number, "")) from None
+        why = _WHY.get(number, "")
+        if number == errno.EINVAL and target is None:
+            why = "it was attached before, and the kernel has forgotten where it was loaded for"
+            fix = "say where again: .attach(target)"
+            raise AttachError(error.call, number, what, why=why, fix=fix) from None
+        raise AttachError(error.call, number, what, why=why) from None
