@@ -87,7 +87,7 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
 
 
 def fitted(spec: MapSpec) -> MapSpec:
-    """The spec with the sizes that its type prescribes.
+    """The spec with the sizes that its type prescribes, and the flag that goes with a NUMA node.
 
     Rings and perf event arrays may declare what their records are as their value type.
     """
@@ -96,7 +96,10 @@ def fitted(spec: MapSpec) -> MapSpec:
         key_size = value_size = 0
     elif spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
         key_size = value_size = map_kinds.FD_SIZE
-    return spec._replace(key_size=key_size, value_size=value_size, max_entries=entries(spec))
+    flags = spec.flags if spec.numa_node is None else spec.flags | BPF_F_NUMA_NODE
+    return spec._replace(
+        key_size=key_size, value_size=value_size, max_entries=entries(spec), flags=flags
+    )
 
 
 def _create_inner(spec: MapSpec, btf_fd: int) -> Descriptor:
@@ -138,7 +141,7 @@ def _attempts(spec: MapSpec, btf_fd: int, name: bytes) -> Iterator[dict[str, int
         "map_extra": spec.map_extra,
     }
     if spec.numa_node is not None:
-        fields |= {"map_flags": spec.flags | BPF_F_NUMA_NODE, "numa_node": spec.numa_node}
+        fields["numa_node"] = spec.numa_node
     if btf_fd and spec.type not in map_kinds.UNTYPED and (spec.key_type_id or spec.value_type_id):
         yield fields | {
             "btf_fd": btf_fd,

@@ -19,7 +19,7 @@ from purebpf.kernel.link_info import CgroupLink
 from purebpf.kernel.program import Program
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.door import replaced
-from tests.support import cgroups
+from tests.support import capabilities, cgroups
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "cgroup2")
@@ -422,3 +422,27 @@ def test_a_kernel_that_tells_less_is_asked_for_less(cgroup):
         with replaced(Interposer(decide)):
             (found,) = Program.query(cgroup, "cgroup/sock_create").programs
         assert found == (obj.programs["first"].info.id, 0, 0)
+
+
+def test_packets_of_a_cgroup_want_net_admin(cgroup):
+    with load("egress") as obj:
+        with (
+            capabilities.without("net_admin", "sys_admin"),
+            pytest.raises(purebpf.AttachError, match=r"EPERM.*lacks .*CAP_NET_ADMIN"),
+        ):
+            obj.programs["egress"].attach(cgroup)
+        with obj.programs["egress"].attach(cgroup):
+            pass
+
+
+def test_a_cgroup_that_lets_none_below_attach(cgroup):
+    from purebpf.kernel.attach.plain import attach_plainly
+
+    with load("first", "second") as obj, cgroups.made(cgroup) as below:
+        fd = Descriptor(os.open(cgroup, os.O_RDONLY))
+        hook = at.BPF_CGROUP_INET_SOCK_CREATE
+        with (
+            attach_plainly(obj.programs["first"], fd, hook, "alone, as attach_flags 0 says"),
+            pytest.raises(purebpf.AttachError, match=r"EPERM.*without BPF_F_ALLOW_MULTI"),
+        ):
+            obj.programs["second"].attach(below)

@@ -19,7 +19,7 @@ from purebpf.abi.bpf import bpf_link_type
 from purebpf.kernel.link_info import DeviceLink, NetfilterLink
 from purebpf.kernel.program import Program
 from purebpf.syscall.door import replaced
-from tests.support import network
+from tests.support import capabilities, network
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "net_namespace")
@@ -401,6 +401,15 @@ def test_tc_is_told_what_it_needs():
             packet.attach("lo", direction="ingress", replace=packet, before="all")
     with load("action") as obj, pytest.raises(purebpf.NotSupportedError, match="belongs to a filt"):
         obj.programs["action"].attach("lo")
+
+
+@clsact
+def test_what_only_net_admin_may_do_over_netlink():
+    with load("frame", "packet") as obj, capabilities.without("net_admin"):
+        with pytest.raises(purebpf.AttachError, match=r"EPERM.*lacks CAP_NET_ADMIN"):
+            obj.programs["frame"].attach("lo", mode="generic", netlink=True)
+        with pytest.raises(purebpf.AttachError, match=r"EPERM.*lacks CAP_NET_ADMIN"):
+            obj.programs["packet"].attach("lo", direction="ingress", clsact=True)
 
 
 # netkit

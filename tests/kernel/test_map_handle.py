@@ -260,6 +260,44 @@ def test_a_shared_map_is_made_once_and_compared_afterwards(bpffs: Path):
         Map.shared(other, bpffs / "counts")
 
 
+SHARED = MapSpec("counts", t.BPF_MAP_TYPE_HASH, 4, 8, 8, flags=1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"type": t.BPF_MAP_TYPE_LRU_HASH, "flags": 0}, "type HASH, not LRU_HASH"),
+        ({"key_size": 8}, "key_size 4, not 8"),
+        ({"value_size": 16}, "value_size 8, not 16"),
+        ({"max_entries": 9}, "max_entries 8, not 9"),
+        ({"flags": 0}, "map_flags 0x1, not 0x0"),
+        ({"map_extra": 1}, "map_extra 0, not 1"),
+    ],
+    ids=str,
+)
+def test_what_differs_from_a_shared_map_is_named(changed, words, bpffs: Path):
+    with (
+        Map.shared(SHARED, bpffs / "counts"),
+        pytest.raises(NotSupportedError, match=f"sharing the map pinned at .*{words}"),
+    ):
+        Map.shared(SHARED._replace(**changed), bpffs / "counts")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SHARED._replace(numa_node=0),
+        MapSpec("ring", t.BPF_MAP_TYPE_RINGBUF, 0, 0, 5000),
+        MapSpec("cpus", t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 0),
+        MapSpec("devices", t.BPF_MAP_TYPE_DEVMAP, 4, 4, 8),
+    ],
+    ids=lambda spec: spec.name,
+)
+def test_what_the_kernel_or_purebpf_adds_is_no_difference(spec, bpffs: Path):
+    with Map.shared(spec, bpffs / "map") as one, Map.shared(spec, bpffs / "map") as other:
+        assert one.info.id == other.info.id
+
+
 def test_everybody_who_shares_at_once_gets_the_same_map(bpffs: Path):
     start = threading.Barrier(4)
     ids = []
