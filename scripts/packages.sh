@@ -27,6 +27,7 @@ packages_for_tests() {
 clang-19 clang-19
 llvm-strip-19 llvm-19
 bpftool bpftool
+tc iproute2
 readelf binutils
 gcc gcc
 go golang-go

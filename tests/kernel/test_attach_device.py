@@ -362,6 +362,7 @@ def test_filters_run_by_priority_and_share_one(box):
 
 
 @clsact
+@pytest.mark.needs("tc")
 def test_a_filter_that_somebody_else_removed():
     with load("first") as obj:
         link = obj.programs["first"].attach("lo", direction="ingress", clsact=True)

@@ -11,47 +11,59 @@ import os
 
 __all__ = ["ABSENT", "GUESTS", "KNOWN", "kernel", "needs_of"]
 
-_EVERYWHERE = frozenset({"bpf", "bpffs", "cgroup2", "perf_event", "tracefs", "vmlinux_btf"})
+_EVERYWHERE = frozenset(
+    {"bpf", "bpffs", "cgroup2", "net_namespace", "perf_event", "tracefs", "vmlinux_btf"}
+)
 
 _INSTALLED = frozenset(
     # what scripts/packages.sh brings, and Debian's essential packages
     {"bpftool", "clang", "g++", "gcc", "nm", "objcopy", "perf", "readelf", "xz"}
-    | {"mount_namespace", "pid_namespace", "setpriv", "strace", "unshare"}
+    | {"mount_namespace", "pid_namespace", "setpriv", "strace", "tc", "unshare"}
 )
 
 _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
 
-_CI = frozenset({"exact_raw_tracepoints", "new_iterators", "syscall_programs"})
+_CI = frozenset(
+    {"cgroup_order", "cgroup_unix", "clsact", "exact_raw_tracepoints", "netfilter_link"}
+    | {"new_iterators", "sockmap_link", "syscall_programs", "tcx", "user_ring_buffer", "veth"}
+)
 """What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
 
 _SINCE = {
-    "5.10": frozenset[str](),
+    "5.10": frozenset({"freplace"}),
     "6.1": frozenset(
         {
             "bpf_lsm",
             "function_cookies",
             "kernel_variable_types",
             "kernel_variables",
+            "lsm_cgroup",
             "modules",
             "new_iterators",
             "pinned_by_users",
             "perf_event_links",
             "syscall_programs",
             "task_pt_regs",
+            "user_ring_buffer",
         }
     ),
     "6.12": frozenset(
         {
             "arena",
             "cgroup_storage",
+            "cgroup_unix",
             "kprobe_multi",
             "kprobe_session",
+            "netfilter_link",
+            "netkit",
             "raw_tracepoint_cookies",
+            "sockmap_link",
             "struct_ops_links",
+            "tcx",
             "uprobe_multi",
         }
     ),
-    "7.2": frozenset({"uprobe_session"}),
+    "7.2": frozenset({"cgroup_order", "uprobe_session"}),
 }
 """Needs that this series is the first of the matrix to meet, as Debian configures it."""
 

@@ -415,6 +415,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "tc": _program_on_path("tc"),
     "tcx": _in_btf("BPF_LINK_TYPE_TCX"),
     "veth": _link_kind("veth"),
+    "user_ring_buffer": _kernel_functions("bpf_user_ringbuf_drain"),
     "clang": _program_on_path("clang-19"),
     "browser": _browser,
     "bpftool": _program_on_path("bpftool"),
@@ -478,6 +479,7 @@ KERNEL = (
     *("kernel_variables", "kernel_variable_types", "syscall_programs", "new_iterators"),
     *("kprobes", "kprobe_multi", "kprobe_session", "uprobe_multi", "uprobe_session"),
     *("trampolines", "bpf_lsm", "function_cookies", "raw_tracepoint_cookies"),
+    *("freplace", "netfilter_link", "netkit", "tcx", "user_ring_buffer"),
 )
 """The needs that say something about a kernel, not about its surroundings."""
 
