@@ -75,6 +75,7 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
         effective: of a cgroup, also those of the cgroups above, which run for it too.
 
     Raises:
+        TypeError: a target that does not go with the kind.
         ValueError: an unknown kind, or no such interface; lists similar ones.
         NotSupportedError: this kernel cannot list such programs.
         KernelError: EPERM, no CAP_NET_ADMIN; EBADF, the target is not of that kind.
@@ -105,21 +106,23 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
     if attach_type in _DEVICES:
         from purebpf.kernel.interfaces import find_interface
 
-        assert target is None or isinstance(target, str | int)
+        if target is not None and not isinstance(target, str | int):
+            raise TypeError(f"the name or index of an interface is needed, not {target!r}")
         return find_interface(target).ifindex
+    if isinstance(target, int):
+        raise TypeError(f"a number is no such place: {target!r}; give what it is a number of")
     if attach_type in _NAMESPACES:
         from purebpf.kernel.attach.netns import open_namespace
 
-        assert not isinstance(target, int)
         return stack.enter_context(open_namespace(target)).fileno()
+    if target is None:
+        raise TypeError("which cgroup, or map of sockets?")
     if attach_type in _SOCKMAPS:
-        assert target is not None
-        assert not isinstance(target, int | str | os.PathLike)
+        if isinstance(target, str | os.PathLike):
+            raise TypeError(f"a map of sockets is needed, not {target!r}")
         return target.fileno()
     from purebpf.kernel.attach.cgroup import open_cgroup
 
-    assert target is not None
-    assert not isinstance(target, int)
     return stack.enter_context(open_cgroup(target)).fileno()
 
 

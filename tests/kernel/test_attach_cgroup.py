@@ -352,8 +352,9 @@ def open_directory(path: Path) -> Iterator[Descriptor]:
 def test_what_is_no_cgroup(cgroup, tmp_path):
     with load("first") as obj:
         program = obj.programs["first"]
-        with pytest.raises(TypeError, match="which cgroup"):
-            program.attach()
+        for target in (None, 3):
+            with pytest.raises(TypeError, match="which cgroup"):
+                program.attach(target)
         with pytest.raises(purebpf.KernelError, match=r"ENOENT.*cgroup2 file system is mounted at"):
             program.attach(cgroup / "no-such-cgroup")
         with pytest.raises(purebpf.AttachError, match=r"EBADF.*no cgroup2 cgroup; .*mounted at"):
@@ -364,6 +365,21 @@ def test_what_is_no_cgroup(cgroup, tmp_path):
             program.attach(cgroup, before=3)
         with pytest.raises(TypeError, match="runs where that one did"):
             program.attach(cgroup, before="all", replace=program)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "words"),
+    [
+        (None, "cgroup/connect4", "which cgroup"),
+        (3, "cgroup/connect4", "a number is no such place"),
+        ("sockets", "sk_msg", "a map of sockets is needed"),
+        (Path("/"), "tcx/ingress", "name or index of an interface"),
+        (None, "tcx/ingress", "which network interface"),
+    ],
+)
+def test_a_query_of_the_wrong_place(target, kind, words):
+    with pytest.raises(TypeError, match=words):
+        Program.query(target, kind)
 
 
 def test_a_link_may_be_ended_though_others_hold_it(cgroup, bpffs):

@@ -194,6 +194,8 @@ def test_a_namespace_may_be_a_file():
             assert "/proc/self/ns/net" in link.what
         with open("/proc/thread-self/ns/net", "rb") as file, obj.programs["pass"].attach(file):
             assert len(Program.query(file, "sk_lookup").programs) == 1
+        with pytest.raises(TypeError, match="the file of a network namespace"):
+            obj.programs["pass"].attach(1)
         with pytest.raises(purebpf.KernelError, match=r"the network namespace: open\(/proc/no"):
             obj.programs["pass"].attach("/proc/no/ns/net")
         with open(os.devnull) as file, pytest.raises(purebpf.AttachError, match="no network names"):

@@ -59,8 +59,9 @@ def attach(
             cgroup above allows no others; ESTALE, another revision.
         NotSupportedError: an order, and a kernel that has none.
     """
-    if target is None:
+    if not isinstance(target, str | os.PathLike) and not hasattr(target, "fileno"):
         raise TypeError(f"program {program.name!r}: which cgroup? give its directory")
+    assert target is not None
     attach_type = _attach_type(program, kind)
     place = order(before, after, revision, preorder=preorder)
     what = f"program {program.name!r} on cgroup {_name(target)}"

@@ -39,6 +39,7 @@ def attach(program: Program, target: Namespace = None) -> Link:
             thread.
 
     Raises:
+        TypeError: a target that is no file.
         ValueError: the program is closed.
         KernelError: ENOENT, there is no such file.
         AttachError: E2BIG or EEXIST, there is a flow dissector; EINVAL, the file is no network
@@ -61,9 +62,12 @@ def open_namespace(target: Namespace) -> Descriptor:
     """A descriptor of the namespace, the caller's to close.
 
     Raises:
+        TypeError: no file.
         KernelError: ENOENT, EACCES: it cannot be opened.
     """
     if target is not None and not isinstance(target, str | os.PathLike):
+        if not hasattr(target, "fileno"):
+            raise TypeError(f"the file of a network namespace is needed, not {target!r}")
         return Descriptor(os.dup(target.fileno()))
     path = _OURS if target is None else os.fspath(target)
     try:
