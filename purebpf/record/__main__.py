@@ -16,12 +16,35 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 NAME = "purebpf.record"
+_USAGE = 2
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
     options = parse(argv)
-    return command.run(NAME, lambda: _run(options))
+    return command.run(NAME, lambda: _filtered(options))
+
+
+def _filtered(options: Options) -> int:
+    """Run; a mistake in a filter is shown where it is, in lines of its own."""
+    if not any(event.filters for event in options.events):
+        return _run(options)
+    from purebpf.filter import FilterError
+
+    try:
+        return _explain_filters(options) if options.explain else _run(options)
+    except FilterError as error:
+        command.say(f"{NAME}: {error}")
+        return _USAGE
+
+
+def _explain_filters(options: Options) -> int:
+    from purebpf.cli.output import Output
+    from purebpf.record.filters import explained
+
+    with Output() as output:
+        output.write(explained(options))
+    return 0
 
 
 def _run(options: Options) -> int:

@@ -133,6 +133,8 @@ def parse(argv: Sequence[str]) -> Options:
     if len(given) > 1:
         made.error(f"{given[0]} and {given[1]} do not go together: they are two targets")
     found.events = _events(found.events)
+    if found.explain and not any(event.filters for event in found.events):
+        made.error("--explain explains filters, and there is none: add --filter EXPR")
     found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
     return Options(**vars(found))
 

@@ -19,6 +19,7 @@ from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.kernel import existing, machine
 from purebpf.record import events, places
+from purebpf.record.filters import Filters
 from purebpf.record.loss import Recorded
 from purebpf.record.options import Options
 from purebpf.syscall import perf_event as perf
@@ -77,6 +78,7 @@ class Recorder:
         around = places.side_band_places(found)
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for each in self._sampled for event in each.opened]
+        self._filters = Filters(self._sampled, stack)
         self._rings = events.rings(opened, options.ring_pages)
         self._bands = events.rings(self._side_band, min(_SIDE_BAND_PAGES, options.ring_pages))
         self._counters = {cpu: RecordCounter() for cpu in self._rings}
@@ -142,11 +144,14 @@ class Recorder:
         for cpu, ring in self._rings.items():
             count = self._counters[cpu].add
 
-            def keep(piece: memoryview) -> None:
+            def keep(piece: bytes | memoryview) -> None:
                 write(piece)
                 count(piece)  # noqa: B023 - called before the next one is bound
 
-            ring.move(keep)
+            if self._filters.need_sieve:
+                keep(self._filters.sieve(ring.consume()))
+            else:
+                ring.move(keep)
         for ring in self._bands.values():
             data = ring.consume()
             if data:
@@ -200,7 +205,8 @@ class Recorder:
             lost=lost,
             side_band_lost=sum(event.read().lost or 0 for event in self._side_band),
             throttled=types[kind.PERF_RECORD_THROTTLE],
-            notes=tuple(self._notes()),
+            rejected=self._filters.rejected(),
+            notes=(*self._notes(), *self._filters.notes()),
         )
 
     def _notes(self) -> Iterable[str]:
@@ -223,6 +229,8 @@ class Recorder:
                 if reading.lost:
                     record = LostSamples(reading.lost, id=reading.id)
                     self._writer.write(self._encoder.encode(record))
+        for dropped in self._filters.losses():
+            self._writer.write(self._encoder.encode(dropped))
 
     def _features(self) -> dict[Feature, bytes]:
         found = machine.features([sys.executable, *sys.argv])

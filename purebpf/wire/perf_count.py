@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from purebpf.errors import FormatError
-from purebpf.wire.perf_ring import HEADER
+from purebpf.wire.perf_ring import HEADER, Buffer
 
 __all__ = ["RecordCounter"]
 
@@ -21,7 +21,7 @@ class RecordCounter:
         self.types: Counter[int] = Counter()
         self._skip = 0  # bytes of a record that began in the last piece
 
-    def add(self, piece: memoryview) -> None:
+    def add(self, piece: Buffer) -> None:
         """Count the records that begin in these bytes, which continue those of the last call.
 
         A ring is a multiple of 8 bytes, as records are, so no header is ever cut in two.

@@ -1,0 +1,140 @@
+"""Each event's filter: in the kernel where it can be, else while the rings are emptied."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+from purebpf.abi.perf import perf_event_type as kind
+from purebpf.errors import KernelError
+from purebpf.filter import parse
+from purebpf.kernel.event_choice import EventError, chosen
+from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.record.events import Sampled, sample_type
+from purebpf.record.options import Options
+from purebpf.syscall import perf_event as perf
+from purebpf.wire.perf_data import RecordedEvent
+from purebpf.wire.perf_format import RecordFormat
+from purebpf.wire.perf_records import LostSamples, Sample
+from purebpf.wire.perf_ring import frames
+
+__all__ = ["Filters", "explained"]
+
+_HEADER = 8
+
+
+class Filters:
+    """The filters of the events that have one, attached; `stack` detaches them.
+
+    A tracepoint's is the kernel's own (Documentation/trace/events.rst, "Event filtering").
+
+    Raises:
+        FilterError: a filter that says nothing, or asks for what the samples do not have.
+        EventError: a tracepoint does not take its filter.
+        KernelError: the kernel refused a filter for another reason.
+    """
+
+    def __init__(self, sampled: Sequence[Sampled], stack: ExitStack) -> None:
+        self._of: dict[int, SampleFilter] = {}  # by the event's place among `sampled`
+        self._sampled = sampled
+        self._in_user_space: dict[int, SampleFilter] = {}  # by the ids of the events' records
+        for number, each in enumerate(sampled):
+            if not each.option.filters:
+                continue
+            if each.choice.is_tracepoint:
+                _filter_tracepoint(each)
+                continue
+            bits = RecordedEvent("", each.opened[0].attr).sample_type
+            found = SampleFilter(parse(*each.option.filters), bits, event=each.name)
+            self._of[number] = stack.enter_context(found)
+            for event in each.opened:
+                found.attach(event)
+                if not found.in_kernel:
+                    self._in_user_space[perf.event_id(event.fileno())] = found
+        self._formats = {
+            perf.event_id(event.fileno()): RecordFormat.of_attr(event.attr)
+            for number in self._of
+            for event in sampled[number].opened
+        }
+
+    @property
+    def need_sieve(self) -> bool:
+        """Whether there are samples in the rings that do not belong into the file."""
+        return bool(self._in_user_space)
+
+    def sieve(self, data: bytes) -> bytes:
+        """The records of a ring without the samples that a filter rejects in user space."""
+        kept = []
+        for type_, misc, start, end in frames(data):
+            if type_ == kind.PERF_RECORD_SAMPLE:
+                number = int.from_bytes(data[start : start + 8], "little")  # PERF_SAMPLE_IDENTIFIER
+                filter_ = self._in_user_space.get(number)
+                if filter_ is not None:
+                    sample = self._formats[number].decode(type_, misc, data, start, end)
+                    if isinstance(sample, Sample) and not filter_.accepts(sample):
+                        continue
+            kept.append(data[start - _HEADER : end])
+        return b"".join(kept)
+
+    def rejected(self) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+        """By event: each term, and the samples that it was the first to reject."""
+        return tuple(
+            (self._sampled[number].name, each.counts().rejected)
+            for number, each in self._of.items()
+        )
+
+    def losses(self) -> Iterator[LostSamples]:
+        """The rejected samples as perf(1) notes them in a file."""
+        for number, each in self._of.items():
+            dropped = each.counts().dropped
+            if dropped:
+                first = self._sampled[number].opened[0]
+                yield LostSamples(dropped, id=perf.event_id(first.fileno()), by_bpf=True)
+
+    def notes(self) -> Iterator[str]:
+        """Which filters run in user space, and why."""
+        for number, each in self._of.items():
+            if not each.in_kernel:
+                name = self._sampled[number].name
+                yield f"filter: {name}: in user space, since {each.why_user_space}"
+
+
+def explained(options: Options) -> Iterator[str]:
+    """What the filters mean, and the code they become; nothing is recorded.
+
+    Raises:
+        FilterError, EventError, KernelError: as `Filters`.
+    """
+    for option in options.events:
+        choice = chosen(option.name)
+        if not option.filters:
+            yield f"{option.name}: no filter\n"
+        elif choice.is_tracepoint:
+            yield f"{option.name}: the kernel's tracepoint filter: {_joined(option.filters)}\n"
+        else:
+            bits = sample_type(options, choice)
+            with SampleFilter(parse(*option.filters), bits, event=option.name) as found:
+                yield f"{option.name}:\n{found.explain()}\n"
+
+
+def _joined(filters: Sequence[str]) -> str:
+    if len(filters) == 1:
+        return filters[0]
+    return " && ".join(f"({each})" for each in filters)
+
+
+def _filter_tracepoint(each: Sampled) -> None:
+    text = _joined(each.option.filters)
+    for event in each.opened:
+        try:
+            perf.set_filter(event.fileno(), text.encode())
+        except KernelError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            category, name = each.choice.event.name.split(":")[:2]
+            raise EventError(
+                f"tracepoint {category}:{name} does not take the filter {text!r}. Its fields are "
+                f"in events/{category}/{name}/format of tracefs, and compared as in "
+                '`prev_pid > 1000 && prev_comm == "bash"`'
+            ) from None
