@@ -49,9 +49,12 @@ class Symbolizer:
 
     Args:
         spaces: the mappings of processes; what they lack is read from /proc and added to them.
+        read_processes: False for what was recorded earlier or elsewhere: a process of the same
+            number that runs here now is another one.
     """
 
-    def __init__(self, spaces: AddressSpaces | None = None) -> None:
+    def __init__(self, spaces: AddressSpaces | None = None, *, read_processes: bool = True) -> None:
+        self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._files = ElfFiles()
         self._jit = JitMaps()
@@ -141,7 +144,8 @@ class Symbolizer:
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""
         found = self.spaces.find(pid, address, comm)
-        if found is None and not self.spaces.has_exited(pid) and self._retries.due(pid):
+        may_read = self._read_processes and not self.spaces.has_exited(pid)
+        if found is None and may_read and self._retries.due(pid):
             version = self.spaces.version(pid)
             self._read_maps(pid)
             if self.spaces.version(pid) != version:

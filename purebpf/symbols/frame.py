@@ -47,6 +47,7 @@ class Reason(StrEnum):
     NOT_ELF = "file is no readable ELF file"
     KERNEL_HIDDEN = "kernel addresses are hidden: no CAP_SYSLOG, or kernel.kptr_restrict is 2"
     KERNEL_UNREADABLE = "/proc/kallsyms cannot be read"
+    OTHER_KERNEL = "recorded under another kernel than the one that runs here"
     NO_KERNEL_FUNCTION = "in no function of /proc/kallsyms"
 
 

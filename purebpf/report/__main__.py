@@ -1,0 +1,10 @@
+"""`python -m purebpf.report`: the door of the command, which is `purebpf.reporter`."""
+
+from __future__ import annotations
+
+import sys
+
+from purebpf.reporter.__main__ import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""`python -m purebpf.report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.cli.destination import compressed
+from purebpf.cli.output import Output
+from purebpf.reporter.options import Options, parse
+
+__all__ = ["main"]
+
+NAME = "purebpf.report"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    from purebpf.cli.loss import paragraphs
+    from purebpf.report import formats
+    from purebpf.reporter.session import read
+
+    found = read(options)
+    for destination in options.to:
+        with Output(destination.path) as output:
+            gzipped = compressed(destination)
+            output.write(formats.write(found.profile, destination.format, compress=gzipped))
+    command.say(found.profile.title)
+    for name, samples in found.others:
+        command.say(f"also in the file: {samples} samples of {name} (-e {name})")
+    if found.profile.about["rejected"]:
+        command.say(f"rejected by filters: {found.profile.about['rejected']} samples")
+    line, *details = paragraphs(found.profile)
+    command.say(line)
+    for detail in details:
+        command.note(detail, indent="    ")
+    return command.LOSS if options.strict and found.profile.loss.any else 0

@@ -1,0 +1,70 @@
+"""Which file to read, and what to write."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.destination import Destination, add_destinations, destinations
+
+__all__ = ["Options", "parse"]
+
+_DESCRIPTION = """\
+Read a perf.data file, of purebpf.record or of perf record, and print its
+stacks with the names of their functions."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.report                                 perf.data here, as text
+  python -m purebpf.report -i perf.data --format folded
+  python -m purebpf.report -o out.pb.gz -o out.json        two formats at once
+  python -m purebpf.report -e page-faults --weight period
+
+The loss line at the end, on standard error, says what the file does not have
+and how many addresses have no name.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict.
+
+Needs no privileges to read a file; CAP_SYSLOG to name the kernel's functions.
+docs/report.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request. `event` None: the first that has samples."""
+
+    path: str = "perf.data"
+    to: tuple[Destination, ...] = (Destination("text", None),)
+    event: str | None = None
+    weight: str = "samples"
+    strict: bool = False
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    made = _parser()
+    found = made.parse_args(argv)
+    to = destinations(made, found.formats, found.outputs)
+    return Options(found.path, to, found.event, found.weight, found.strict)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
+    made.add_argument(
+        "-i", "--input", dest="path", metavar="FILE", default="perf.data",
+        help="the file to read (default: perf.data)",
+    )  # fmt: skip
+    made.add_argument(
+        "-e", "--event", metavar="EVENT",
+        help="of a file with several: this one (default: the first that has samples)",
+    )  # fmt: skip
+    made.add_argument(
+        *("--weight",), choices=("samples", "period"), default="samples",
+        help="count samples, or add up their periods: ns of a clock (default: samples)",
+    )  # fmt: skip
+    group = made.add_argument_group("output")
+    add_destinations(group)
+    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    return made

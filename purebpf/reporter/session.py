@@ -1,0 +1,178 @@
+"""The live part: the file, and the files and the kernel that know the names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.errors import KernelError, PurebpfError
+from purebpf.kernel.machine import kernel_build_id
+from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.report import Cause, Labels, Loss, Profile
+from purebpf.reporter.options import Options
+from purebpf.reporter.samples import KERNEL, Counted, Owner, count
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
+from purebpf.symbols.kallsyms import addresses
+from purebpf.wire.perf_data import Feature
+from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
+from purebpf.wire.perf_data_reader import PerfData
+
+__all__ = ["Read", "read"]
+
+Answers = Sequence[Frame | Unknown]
+
+
+class NoSuchEventError(PurebpfError):
+    """The file has no samples of such an event."""
+
+    exit_status = 2
+
+
+class Read(NamedTuple):
+    """A profile, and the events of the file that it is not of, with how many samples they have."""
+
+    profile: Profile
+    others: tuple[tuple[str, int], ...]
+
+
+def read(options: Options) -> Read:
+    """Read the file and name its stacks.
+
+    Raises:
+        KernelError: it cannot be opened.
+        FormatError, NotSupportedError: it is no perf.data that purebpf can read.
+        NoSuchEventError: there is no event of that name in it.
+    """
+    try:
+        fd = os.open(options.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or 0, f"input {options.path}") from None
+    try:
+        size = os.fstat(fd).st_size
+        file = PerfData(lambda at, length: os.pread(fd, length, at), size, options.path)
+        build_ids = _build_ids(file)
+        counted = count(file, build_ids, periods=options.weight == "period")
+        return _named(options, file, counted, build_ids.get(KERNEL, b""))
+    except OSError as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError("read(2)", error.errno or 0, f"input {options.path}") from None
+    finally:
+        os.close(fd)
+
+
+def _build_ids(file: PerfData) -> dict[str, bytes]:
+    packed = file.feature(Feature.BUILD_ID)
+    if packed is None:
+        return {}
+    return {each.filename: each.build_id for each in unpack_build_ids(packed)}
+
+
+def _named(options: Options, file: PerfData, counted: Counted, kernel: bytes) -> Read:
+    number = _event(options, file, counted)
+    names = _Names(counted, kernel)
+    event = file.events[number].name
+    profile = Profile(
+        f"{counted.samples[number]} samples of {event} in {options.path}",
+        unit="samples" if options.weight == "samples" else "events",
+        about={"event": event, **_about(file), "rejected": counted.rejected},
+        loss=_loss(counted, number),
+    )
+    for (owner, stacks), weight in counted.found[number].items():
+        user = names.user(owner, stacks.user)
+        kernel_side = names.kernel(stacks.kernel)
+        profile.add(user, kernel_side, weight, Labels(owner.comm, owner.pid))
+    others = tuple(
+        (each.name, counted.samples[n])
+        for n, each in enumerate(file.events)
+        if n != number and counted.samples[n]
+    )
+    return Read(profile, others)
+
+
+def _event(options: Options, file: PerfData, counted: Counted) -> int:
+    names = [event.name for event in file.events]
+    if options.event is None:
+        return next((n for n in range(len(names)) if counted.samples[n]), 0)
+    if options.event not in names:
+        raise NoSuchEventError(
+            f"{options.path} has no event {options.event!r}; it has {', '.join(names)}"
+        )
+    return names.index(options.event)
+
+
+def _about(file: PerfData) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, feature in (
+        ("hostname", Feature.HOSTNAME),
+        ("os_release", Feature.OSRELEASE),
+        ("arch", Feature.ARCH),
+        ("recorded_by", Feature.VERSION),
+    ):
+        packed = file.feature(feature)
+        if packed is not None:
+            found[name] = string(packed)
+    packed = file.feature(Feature.CMDLINE)
+    if packed is not None:
+        found["command_line"] = list(unpack_strings(packed))
+    return found
+
+
+def _loss(counted: Counted, number: int) -> Loss:
+    lost = counted.lost
+    what = f"{lost} samples found no room in the rings when the file was recorded"
+    return Loss(None, counted.samples[number], 0, (Cause("ring_lost", lost, what),))
+
+
+class _Names:
+    """Names of the addresses of a file.
+
+    The kernel's are those of the kernel that runs, if it is the one of the file: the same build,
+    and perhaps at another place, since every boot chooses one (KASLR).
+    """
+
+    def __init__(self, counted: Counted, build_id: bytes) -> None:
+        self._symbolizer = Symbolizer(counted.spaces, read_processes=False)
+        self._mapping = counted.kernel
+        self._why_not = ""
+        self._moved = 0
+        if build_id and build_id != kernel_build_id():
+            self._why_not = f"build id {build_id.hex()}"
+        elif counted.kernel is not None:
+            self._moved = self._distance(counted.kernel.filename.removeprefix(KERNEL))
+        self._known: dict[tuple[int, ...], tuple[Frame | Unknown, ...]] = {}
+
+    def _distance(self, symbol: str) -> int:
+        """By how much the kernel's addresses are greater than those of the file."""
+        if self._mapping is None or not symbol:
+            return 0
+        try:
+            with open("/proc/kallsyms", "rb") as file:
+                places = addresses(file.read(), [symbol])[symbol]
+        except OSError:
+            return 0
+        here = min(places, default=0)
+        return here - self._mapping.pgoff if here else 0
+
+    def user(self, owner: Owner, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+        """The user stack of a process."""
+        return without_stray_tail(self._symbolizer.user_stack(owner.pid, found, owner.comm))
+
+    def kernel(self, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+        """A kernel stack."""
+        known = self._known.get(found)
+        if known is None:
+            known = self._known[found] = tuple(self._kernel(found))
+        return known
+
+    def _kernel(self, found: tuple[int, ...]) -> Answers:
+        if self._why_not:
+            return [
+                Unknown(Reason.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
+                for at in found
+            ]
+        if not self._moved:
+            return self._symbolizer.kernel_stack(found)
+        moved = self._symbolizer.kernel_stack([at + self._moved for at in found])
+        return [each._replace(address=Address(at)) for each, at in zip(moved, found, strict=True)]
