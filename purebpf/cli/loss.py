@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from purebpf.report import Profile
+from purebpf.report import Loss, Profile
 
-__all__ = ["paragraphs"]
+__all__ = ["of_loss", "paragraphs"]
 
 _REASONS = 4
 
 
 def paragraphs(profile: Profile) -> list[str]:
-    """The loss line, then one paragraph for each loss that happened.
-
-    The line is `loss: expected=490 seen=490 map_full=0 ... unknown=1.5%`: words and numbers that
-    a script can split. `expected=?` where nobody can know.
-    """
-    loss = profile.loss
+    """The loss line of a profile, then one paragraph for each loss that happened."""
     unnamed = profile.unnamed()
-    expected = "?" if loss.expected is None else str(loss.expected)
-    words = [f"expected={expected}", f"seen={loss.seen}"]
-    words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
-    words.append(f"unknown={unnamed.percent:.1f}%")
-    found = ["loss: " + " ".join(words)]
-    if loss.missed > loss.tolerance:
-        found.append(
-            f"  missed: {loss.missed} of {expected} {profile.unit} never came. A hypervisor had "
-            "stopped the CPU, or it was inside another BPF program or bpf(2) call"
-        )
-    found += [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
+    found = of_loss(profile.loss, profile.unit, f"unknown={unnamed.percent:.1f}%")
     if unnamed.unknown:
         found.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
     return found
+
+
+def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
+    """The loss line, then one paragraph for each loss that happened.
+
+    The line is `loss: expected=490 seen=490 map_full=0 ... unknown=1.5%`: words and numbers that
+    a script can split. `expected=?` where nobody can know. `unit` is what is lost, `more` are
+    further words.
+    """
+    expected = "?" if loss.expected is None else str(loss.expected)
+    words = [f"expected={expected}", f"seen={loss.seen}"]
+    words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
+    found = ["loss: " + " ".join((*words, *more))]
+    if loss.missed > loss.tolerance:
+        found.append(
+            f"  missed: {loss.missed} of {expected} {unit} never came. A hypervisor had "
+            "stopped the CPU, or it was inside another BPF program or bpf(2) call"
+        )
+    return found + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
 
 
 def _reasons(frames: int, reasons: tuple[tuple[str, str, int], ...]) -> str:

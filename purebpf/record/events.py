@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from purebpf.abi.perf import PERF_EVENT_ATTR, perf_hw_id, perf_sw_ids, perf_type_id
 from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.abi.perf import perf_hw_id, perf_type_id
+from purebpf.cli.places import Place
 from purebpf.errors import KernelError
 from purebpf.kernel.event_choice import Choice, chosen
 from purebpf.kernel.perf_event import PerfEvent
@@ -19,7 +20,7 @@ from purebpf.record.options import DEFAULT_EVENT, FREQUENCY, EventOption, Option
 from purebpf.syscall import perf_event as sys
 from purebpf.wire.perf_data import RecordedEvent
 
-__all__ = ["Place", "Sampled", "open_events", "open_side_band", "rings", "sample_type"]
+__all__ = ["Sampled", "open_events", "open_side_band", "rings", "sample_type"]
 
 _ASKED = (
     ("addresses", bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_DATA_SRC),
@@ -38,23 +39,8 @@ _ALWAYS = (
     | bit.PERF_SAMPLE_TIME
     | bit.PERF_SAMPLE_PERIOD
 )
-_CLOCKS = tuple(
-    (perf_type_id.PERF_TYPE_SOFTWARE, number)
-    for number in (perf_sw_ids.PERF_COUNT_SW_CPU_CLOCK, perf_sw_ids.PERF_COUNT_SW_TASK_CLOCK)
-)
-_EXCLUDED = ("exclude_user", "exclude_kernel", "exclude_idle")
-_SECOND_NS = 1_000_000_000
-_SHORTEST_NS = 10_000  # the clocks sample no more often (perf_swevent_start_hrtimer)
 _FEWEST_PAGES = 8
 _GONE = (errno.ESRCH, errno.ENODEV)
-
-
-class Place(NamedTuple):
-    """Where an event counts: a thread or all (-1), or a cgroup's path, on one CPU."""
-
-    pid: int
-    cpu: int
-    cgroup: str | None = None
 
 
 class Sampled(NamedTuple):
@@ -77,24 +63,6 @@ class Sampled(NamedTuple):
     def name(self) -> str:
         """As it was written, or the name of what stands in for it."""
         return self.opened[0].event.name
-
-    def due(self, counts: Iterable[int]) -> int | None:
-        """How many samples the counts are worth; None where only the kernel could tell.
-
-        The clocks go on where they are not to be sampled, so a restricted one says nothing.
-        """
-        attr = PERF_EVENT_ATTR.unpack(self.opened[0].attr)
-        is_clock = (attr["type"], attr["config"]) in _CLOCKS
-        if is_clock and any(attr[field] for field in _EXCLUDED):
-            return None
-        period = int(attr["sample_period"])
-        if attr["freq"]:
-            if not is_clock:
-                return None
-            period = _SECOND_NS // period  # as the kernel does (perf_swevent_init_hrtimer)
-        if is_clock:
-            period = max(period, _SHORTEST_NS)
-        return sum(count // period for count in counts) if period else 0
 
 
 def sample_type(options: Options, choice: Choice) -> int:

@@ -10,6 +10,7 @@ from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import KernelError
 from purebpf.filter import parse
 from purebpf.kernel.event_choice import EventError, chosen
+from purebpf.kernel.filter_names import MachineNames
 from purebpf.kernel.sample_filter import SampleFilter
 from purebpf.record.events import Sampled, sample_type
 from purebpf.record.options import Options
@@ -27,7 +28,8 @@ _HEADER = 8
 class Filters:
     """The filters of the events that have one, attached; `stack` detaches them.
 
-    A tracepoint's is the kernel's own (Documentation/trace/events.rst, "Event filtering").
+    Functions are looked up in the kernel and in the processes `pids`. A tracepoint's filter is
+    the kernel's own (Documentation/trace/events.rst, "Event filtering").
 
     Raises:
         FilterError: a filter that says nothing, or asks for what the samples do not have.
@@ -35,7 +37,10 @@ class Filters:
         KernelError: the kernel refused a filter for another reason.
     """
 
-    def __init__(self, sampled: Sequence[Sampled], stack: ExitStack) -> None:
+    def __init__(
+        self, sampled: Sequence[Sampled], stack: ExitStack, pids: Sequence[int] = ()
+    ) -> None:
+        names = MachineNames(pids)
         self._of: dict[int, SampleFilter] = {}  # by the event's place among `sampled`
         self._sampled = sampled
         self._in_user_space: dict[int, SampleFilter] = {}  # by the ids of the events' records
@@ -46,7 +51,7 @@ class Filters:
                 _filter_tracepoint(each)
                 continue
             bits = RecordedEvent("", each.opened[0].attr).sample_type
-            found = SampleFilter(parse(*each.option.filters), bits, event=each.name)
+            found = SampleFilter(parse(*each.option.filters), bits, event=each.name, names=names)
             self._of[number] = stack.enter_context(found)
             for event in each.opened:
                 found.attach(event)
@@ -114,7 +119,10 @@ def explained(options: Options) -> Iterator[str]:
             yield f"{option.name}: the kernel's tracepoint filter: {_joined(option.filters)}\n"
         else:
             bits = sample_type(options, choice)
-            with SampleFilter(parse(*option.filters), bits, event=option.name) as found:
+            names = MachineNames(options.pids)
+            with SampleFilter(
+                parse(*option.filters), bits, event=option.name, names=names
+            ) as found:
                 yield f"{option.name}:\n{found.explain()}\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from purebpf.cli.loss import of_loss
 from purebpf.report import Cause, Loss
 
 __all__ = ["Recorded", "losses", "paragraphs"]
@@ -75,19 +76,7 @@ def paragraphs(found: Recorded) -> Iterator[str]:
     for event, terms in found.rejected:
         for term, count in terms:
             yield f"filter: {event}: {count} rejected by {term}"
-    loss = losses(found)
-    expected = "?" if loss.expected is None else str(loss.expected)
-    words = [f"expected={expected}", f"seen={loss.seen}", f"rejected={found.dropped}"]
-    words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
-    yield "loss: " + " ".join(words)
-    if loss.missed > loss.tolerance:
-        yield (
-            f"  missed: {loss.missed} of {expected} samples never came. A hypervisor had stopped "
-            "the CPU, or it was inside a BPF program or bpf(2) call"
-        )
-    for cause in loss.causes:
-        if cause.lost:
-            yield f"  {cause.name}: {cause.what}"
+    yield from of_loss(losses(found), "samples", f"rejected={found.dropped}")
 
 
 def _bytes(size: int) -> str:

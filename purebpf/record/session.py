@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import Self
 
 from purebpf.abi.perf import perf_event_type as kind
+from purebpf.cli import places
 from purebpf.cli.data_file import DataFile
 from purebpf.cli.limits import raise_open_files
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.kernel import existing, machine
-from purebpf.record import events, places
+from purebpf.kernel.perf_due import samples_due
+from purebpf.record import events
 from purebpf.record.filters import Filters
 from purebpf.record.loss import Recorded
 from purebpf.record.options import Options
@@ -56,7 +58,7 @@ class Recorder:
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
-        self._command_pid = command_pid
+        self._followed_pid = command_pid if options.follows_command else 0
         self._counters: dict[int, RecordCounter] = {}
         self._build_ids = machine.BuildIds()
         self._tasks = 1
@@ -71,14 +73,14 @@ class Recorder:
     def _open(self, stack: ExitStack) -> None:
         options = self._options
         self._file = stack.enter_context(DataFile(options.output))
-        found = places.places(options, self._command_pid)
+        found = places.places(options, self._followed_pid)
         raise_open_files()
         self._sampled = events.open_events(options, found, stack)
         first = self._sampled[0]
         around = places.side_band_places(found)
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for each in self._sampled for event in each.opened]
-        self._filters = Filters(self._sampled, stack)
+        self._filters = Filters(self._sampled, stack, options.pids)
         self._rings = events.rings(opened, options.ring_pages)
         self._bands = events.rings(self._side_band, min(_SIDE_BAND_PAGES, options.ring_pages))
         self._counters = {cpu: RecordCounter() for cpu in self._rings}
@@ -110,7 +112,7 @@ class Recorder:
             root = next((at for at, kind_ in proc.mounts() if kind_ == "cgroup2"), None)
             for cgroup in existing.cgroups(root) if root else ():
                 write(encode(cgroup))
-        pids = places.observed(self._options)
+        pids = places.observed(self._options, self._followed_pid)
         for about in existing.processes(pids, data=self._options.addresses):
             if isinstance(about, Mmap2):
                 self._build_ids.add(about)
@@ -190,7 +192,7 @@ class Recorder:
         lost = 0
         for each in self._sampled:
             readings = [event.read() for event in each.opened]
-            due.append(each.due([reading.value for reading in readings]))
+            due.append(samples_due(each.opened[0].attr, [reading.value for reading in readings]))
             lost += sum(reading.lost or 0 for reading in readings)
         types = sum((counter.types for counter in self._counters.values()), start=Counter[int]())
         known = [number for number in due if number is not None]

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Instruction pointers within ranges: each one sent to user space, or counted here.
+#include "purebpf.h"
+
+#define MAX_RANGES 64
+
+// The context of a perf_event program on x86_64 begins with its struct pt_regs.
+struct sample_context {
+	u64 registers[16]; // r15 to orig_rax
+	u64 ip;
+};
+
+// `ip` is first: what bpf_perf_event_output(2) of a single address would send.
+struct ip_event {
+	u64 ip;
+	u64 time_ns; // CLOCK_MONOTONIC
+	u32 cpu;
+	u32 tgid;
+	u32 tid;
+	u32 reserved;
+	char comm[TASK_COMM_LEN];
+};
+
+struct ip_range {
+	u64 start;
+	u64 last; // inclusive
+	u32 tgid; // whose addresses these are; 0: everybody's
+	u32 reserved;
+};
+
+struct ip_key {
+	u64 ip;
+	u32 tgid; // 0 for the kernel's own addresses, which are the same everywhere
+	u32 reserved;
+};
+
+struct stats {
+	u64 seen;	 // the program ran
+	u64 outside;	 // in none of the ranges
+	u64 emitted;	 // sent
+	u64 output_full; // the ring of the CPU had no room
+	u64 output_none; // the CPU has no ring: it came online later
+	u64 output_failed;
+	u64 counted;
+	u64 counts_full;
+	u64 counts_busy; // the sample interrupted an update of the counts
+};
+
+CONFIG bool counting = false;
+CONFIG u32 range_count = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_RANGES);
+	__type(key, u32);
+	__type(value, struct ip_range);
+} ranges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct ip_key);
+	__type(value, u64);
+} counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stats);
+} stats SEC(".maps");
+
+struct ip_event *anchor_ip_event; // keeps the type in BTF
+
+static __always_inline bool inside(u64 ip, u32 tgid)
+{
+	if (!range_count)
+		return true;
+	for (u32 i = 0; i < MAX_RANGES; i++) {
+		u32 key = i;
+		struct ip_range *range;
+
+		if (i >= range_count)
+			return false;
+		range = bpf_map_lookup_elem(&ranges, &key);
+		if (range && ip >= range->start && ip <= range->last &&
+		    (!range->tgid || range->tgid == tgid))
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void count(u64 ip, u32 tgid, struct stats *st)
+{
+	struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : tgid };
+	u64 *found = bpf_map_lookup_elem(&counts, &key);
+
+	if (!found) {
+		u64 first = 1;
+		int err = bpf_map_update_elem(&counts, &key, &first, BPF_NOEXIST);
+
+		if (!err) {
+			st->counted++;
+			return;
+		}
+		found = bpf_map_lookup_elem(&counts, &key); // another CPU was first
+		if (!found) {
+			if (err == -EBUSY)
+				st->counts_busy++;
+			else
+				st->counts_full++;
+			return;
+		}
+	}
+	__sync_fetch_and_add(found, 1);
+	st->counted++;
+}
+
+SEC("perf_event")
+int on_sample(struct sample_context *ctx)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	u64 ip = ctx->ip, pid_tgid = bpf_get_current_pid_tgid();
+	struct ip_event event = {};
+	u32 zero = 0;
+	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
+	long err;
+
+	if (!st)
+		return 0;
+	st->seen++;
+	if (!inside(ip, pid_tgid >> 32)) {
+		st->outside++;
+		return 0;
+	}
+	if (counting) {
+		count(ip, pid_tgid >> 32, st);
+		return 0;
+	}
+	event.ip = ip;
+	event.time_ns = now_ns;
+	event.cpu = bpf_get_smp_processor_id();
+	event.tgid = pid_tgid >> 32;
+	event.tid = pid_tgid;
+	bpf_get_current_comm(event.comm, sizeof(event.comm));
+	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &event, sizeof(event));
+	if (!err)
+		st->emitted++;
+	else if (err == -ENOSPC)
+		st->output_full++;
+	else if (err == -ENOENT)
+		st->output_none++;
+	else
+		st->output_failed++;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

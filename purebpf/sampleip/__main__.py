@@ -1,0 +1,83 @@
+"""`python -m purebpf.sampleip`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.sampleip.options import Options, parse, title
+
+if TYPE_CHECKING:
+    from purebpf.kernel.perf_event import Event
+    from purebpf.sampleip.session import Found, Sample
+
+__all__ = ["main"]
+
+NAME = "purebpf.sampleip"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    options = parse(argv)
+    return command.run(NAME, lambda: _run(options))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.child import Child
+    from purebpf.cli.stop import Stop
+    from purebpf.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
+    from purebpf.sampleip.session import Sampler
+
+    with ExitStack() as stack:
+        output = stack.enter_context(Output(options.output))
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(Child(options.command)) if options.command else None
+        sampler = stack.enter_context(Sampler(options, child.pid if child else 0))
+        until = "" if options.duration_s or child else "... Hit Ctrl-C to end."
+        command.say(title(options) + until)
+        if child is not None:
+            child.start()
+        if not options.counting and not options.hex:
+            output.write([SAMPLE_HEADER])
+        for came in sampler.samples(*([stop] if child is None else [stop, child])):
+            _show(output, options, came)
+        rest, found = sampler.stop()
+        status = child.end() if child else 0
+        _show(output, options, rest)
+        if options.counting:
+            output.write([COUNT_HEADER, *count_lines(found.rows)])
+        _explain(sampler.event, found)
+    return command.LOSS if options.strict and found.loss.any else status
+
+
+def _show(output: Output, options: Options, samples: list[Sample]) -> None:
+    from purebpf.sampleip.render import dump, sample_line
+
+    if options.hex:
+        output.write(dump(event, data) for event, data, _ in samples)
+    elif samples:
+        output.write(sample_line(event, where) for event, _, where in samples)
+
+
+def _explain(event: Event, found: Found) -> None:
+    """The event, what became of the samples, and the loss line."""
+    from purebpf.cli.loss import of_loss
+
+    instead = f" (nothing here counts {event.asked})" if event.fell_back else ""
+    stats = found.stats
+    inside = stats["seen"] - stats["outside"]
+    command.say(f"event: {event.name}{instead}")
+    command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
+    line, *details = of_loss(found.loss, "samples")
+    command.say(line)
+    for detail in details:
+        command.note(detail, indent="    ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

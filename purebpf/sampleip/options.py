@@ -1,0 +1,159 @@
+"""Which addresses to look for, and what to do with them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int
+
+__all__ = ["MAP_ENTRIES", "Options", "parse", "title"]
+
+FREQUENCY = 999
+MAP_ENTRIES = 8192
+RING_PAGES = 64
+
+_DESCRIPTION = """\
+Sample the instruction pointer, and show or count it when it is in a range: an
+address range, a function, a module. The choice is made in the kernel."""
+
+_EPILOG = """\
+examples:
+  python -m purebpf.sampleip --symbol vfs_read 5         who is in vfs_read, as it is seen
+  python -m purebpf.sampleip --symbol vfs_read+0x1c 5    at one instruction of it
+  python -m purebpf.sampleip --count 5                   hot addresses of the machine
+  python -m purebpf.sampleip --module libc.so.6 -p 185 --count 5
+  python -m purebpf.sampleip --range 0xffffffff81214b90-0xffffffff81214cd0 --hex
+
+The loss line at the end, on standard error, says what is not shown.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. docs/sampleip.md"""
+
+_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)-(0[xX][0-9a-fA-F]+|\d+)")
+_SYMBOL = re.compile(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
+_TOP = 1 << 64
+
+
+class Symbol(NamedTuple):
+    """A function, or with an `offset` in bytes one instruction of it."""
+
+    name: str
+    offset: int | None = None
+
+
+class Options(NamedTuple):
+    """A frozen request. Without `ranges` (start and end, which is outside), `symbols` and
+    `modules`, every address.
+    """
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    modules: tuple[str, ...] = ()
+    counting: bool = False
+    hex: bool = False
+    frequency: int = FREQUENCY
+    period: int | None = None
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    map_entries: int = MAP_ENTRIES
+    ring_pages: int = RING_PAGES
+    output: str | None = None
+    strict: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+
+def title(options: Options) -> str:
+    """What is sampled, in a sentence."""
+    names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
+    names += [
+        each.name if each.offset is None else f"{each.name}+{each.offset:#x}"
+        for each in options.symbols
+    ]
+    names += options.modules
+    what = "Counting" if options.counting else "Showing"
+    rate = f"every {options.period}" if options.period else f"at {options.frequency} Hertz"
+    return f"{what} sampled addresses in {', '.join(names) or 'everything'}, {rate}"
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    made = _parser()
+    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    if found.hex and found.counting:
+        made.error("--hex shows samples, and --count does not")
+    for name in ("ranges", "symbols", "modules"):
+        setattr(found, name, tuple(getattr(found, name)))
+    found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
+    return Options(**vars(found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser.new("purebpf.sampleip", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "sample")
+    group = made.add_argument_group("which addresses (all of these together; default: every one)")
+    group.add_argument(
+        *("--range",), dest="ranges", metavar="START-END", type=_range, action="append", default=[],
+        help="from START up to, but not, END",
+    )  # fmt: skip
+    group.add_argument(
+        *("--symbol",), dest="symbols", metavar="NAME[+OFF]", type=_symbol, action="append",
+        default=[], help="a function of the kernel or, with -p, of the process; or one place in it",
+    )  # fmt: skip
+    group.add_argument(
+        *("--module",), dest="modules", metavar="M", action="append", default=[],
+        help="a kernel module, `kernel`, or, with -p, a file that the process has mapped",
+    )  # fmt: skip
+    rate = made.add_argument_group("how often").add_mutually_exclusive_group()
+    rate.add_argument(
+        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int, default=FREQUENCY,
+        help="samples a second (default %(default)s)",
+    )  # fmt: skip
+    rate.add_argument(
+        *("-c", "--period"), metavar="PERIOD", type=positive_int, help="a sample every so many"
+    )
+    parser.add_targets(made.add_argument_group("whose"))
+    _add_output(made.add_argument_group("output"))
+    return made
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("--count",), dest="counting", action="store_true",
+        help="count in the kernel instead of showing each one",
+    )  # fmt: skip
+    group.add_argument("--hex", action="store_true", help="the bytes, as perf script prints them")
+    group.add_argument(
+        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
+        help="addresses that --count has room for (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=positive_int,
+        default=RING_PAGES, help="pages of a CPU's ring (default %(default)s)",
+    )  # fmt: skip
+    parser.add_output(group)
+
+
+def _range(text: str) -> tuple[int, int]:
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range such as 0x1000-0x2000")
+    start, end = int(found[1], 0), int(found[2], 0)
+    if not start < end <= _TOP:
+        raise argparse.ArgumentTypeError(f"{text!r}: the start must be below the end")
+    return start, end
+
+
+def _symbol(text: str) -> Symbol:
+    found = _SYMBOL.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError("a function has a name")
+    return Symbol(found[1], None if found[2] is None else int(found[2], 0))

@@ -1,0 +1,85 @@
+"""Names to address ranges: functions and modules of the kernel and of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from purebpf.errors import PurebpfError
+from purebpf.kernel import existing
+from purebpf.kernel.filter_names import MachineNames
+from purebpf.sampleip.options import Options, Symbol
+from purebpf.symbols.maps import parse_maps
+from purebpf.syscall import proc
+
+__all__ = ["MAX_RANGES", "IpRange", "NoSuchRangeError", "resolve"]
+
+MAX_RANGES = 64
+"""MAX_RANGES of bpf_src/sampleip.bpf.c."""
+
+
+class IpRange(NamedTuple):
+    """Addresses `start` to `last`, both inside, of a process; of everybody when `tgid` is 0."""
+
+    start: int
+    last: int
+    tgid: int = 0
+
+
+class NoSuchRangeError(PurebpfError):
+    """A name that stands for no addresses, or too many ranges at once."""
+
+
+def resolve(options: Options) -> tuple[IpRange, ...]:
+    """All ranges that the options name.
+
+    Raises:
+        NoSuchRangeError: a function or module that is not there; more than 64 ranges.
+        KernelError: a process's mappings may not be read.
+    """
+    found = [IpRange(start, end - 1) for start, end in options.ranges]
+    names = MachineNames(options.pids)
+    for symbol in options.symbols:
+        found += _of_symbol(symbol, names)
+    for module in options.modules:
+        found += _of_module(module, options.pids)
+    if len(found) > MAX_RANGES:
+        raise NoSuchRangeError(f"{len(found)} ranges are too many: {MAX_RANGES} is the most")
+    return tuple(dict.fromkeys(found))
+
+
+def _of_symbol(symbol: Symbol, names: MachineNames) -> Iterator[IpRange]:
+    try:
+        ranges = names.symbol(symbol.name)
+    except LookupError as error:
+        raise NoSuchRangeError(str(error.args[0])) from None
+    for tgid, start, last in ranges:
+        if symbol.offset is None:
+            yield IpRange(start, last, tgid)
+        elif start + symbol.offset <= last:
+            yield IpRange(start + symbol.offset, start + symbol.offset, tgid)
+        else:
+            raise NoSuchRangeError(
+                f"{symbol.name} has {last - start + 1} bytes: {symbol.offset:#x} is behind it"
+            )
+
+
+def _of_module(module: str, pids: Iterable[int]) -> list[IpRange]:
+    found = []
+    with open("/proc/kallsyms", "rb") as file:
+        kallsyms = file.read()
+    for mapping in existing.kernel_mappings(kallsyms):
+        is_kernel = mapping.filename.startswith(existing.KERNEL)
+        file_name = mapping.filename.rpartition("/")[2].partition(".ko")[0].strip("[]")
+        if module == ("kernel" if is_kernel else file_name.replace("-", "_")):
+            found.append(IpRange(mapping.addr, mapping.addr + mapping.length - 1))
+    for pid in pids:
+        found += [
+            IpRange(each.start, each.end - 1, pid)
+            for each in parse_maps(proc.maps(pid) or "")
+            if module in (each.file.path, each.file.path.rpartition("/")[2])
+        ]
+    if not found:
+        hint = "" if pids else "; files are looked for in the processes that -p names"
+        raise NoSuchRangeError(f"there is no module {module!r} here{hint}")
+    return found

@@ -1,0 +1,198 @@
+"""The live part: load, attach, and read what comes or what was counted."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from purebpf import objects
+from purebpf.cli.limits import raise_open_files
+from purebpf.cli.places import Place, places
+from purebpf.cli.privileges import needing
+from purebpf.cli.stop import HasFileno
+from purebpf.kernel.followed import Followed
+from purebpf.kernel.object import load
+from purebpf.kernel.perf_buffer import PerfBuffer
+from purebpf.kernel.perf_due import samples_due
+from purebpf.kernel.perf_event import Event, PerfEvent, Reading
+from purebpf.kernel.record_types import decoder
+from purebpf.kernel.stacks import summed
+from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.report import Cause, Loss
+from purebpf.sampleip.loss import losses
+from purebpf.sampleip.options import Options
+from purebpf.sampleip.ranges import resolve
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Found", "Sample", "Sampler"]
+
+_ROUND_S = 0.25
+
+
+class Sample(NamedTuple):
+    """A `struct ip_event`, its bytes as they came, and where it was."""
+
+    event: Any
+    data: bytes
+    where: Frame | Unknown
+
+
+class Found(NamedTuple):
+    """What a run found: rows of address, pid (0: the kernel's), count, place; and its loss."""
+
+    rows: tuple[tuple[int, int, int, Frame | Unknown], ...]
+    stats: dict[str, int]
+    loss: Loss
+
+
+class Sampler:
+    """Samples from when its context is entered until `stop()`.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchRangeError: a function or module that is not there.
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._command_pid = command_pid
+        self._owned = ExitStack()
+
+    @property
+    def event(self) -> Event:
+        """What is counted, and why when that is not CPU cycles."""
+        return self._events[0].event
+
+    def __enter__(self) -> Self:
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach(stack)
+            self._owned = stack.pop_all()
+        return self
+
+    def _attach(self, stack: ExitStack) -> None:
+        options = self._options
+        ranges = resolve(options)
+        where = places(options, self._command_pid)
+        raise_open_files()
+        spec = objects.spec("sampleip").set(counting=options.counting, range_count=len(ranges))
+        self._object = stack.enter_context(load(spec.resize(counts=options.map_entries)))
+        maps = self._object.maps
+        for number, (start, last, tgid) in enumerate(ranges):
+            maps["ranges"][number] = (start, last, tgid, 0)
+        self._buffer: PerfBuffer | None = None
+        if not options.counting:
+            self._buffer = stack.enter_context(
+                PerfBuffer(maps["events"], bytes, pages=options.ring_pages)
+            )
+            self._decode = decoder(maps["events"], "ip_event")
+        self._followed = stack.enter_context(Followed(self._command_pid))
+        self._names = Symbolizer(self._followed.spaces)
+        self._events = self._opened(where, stack)
+        (program,) = self._object.programs.values()
+        for event in self._events:
+            stack.enter_context(program.attach(event, enable=False))
+        self._started = time.monotonic()
+        if not self._command_pid:  # else execve enables
+            for event in self._events:
+                event.enable()
+        self._followed.snapshot(options.pids)
+
+    def _opened(self, where: Iterable[Place], stack: ExitStack) -> list[PerfEvent]:
+        options = self._options
+        rate = (None, options.period) if options.period else (options.frequency, None)
+        event: Event | None = None
+        opened = []
+        for place in where:
+            inherit = int(place.pid >= 0 and not options.tids)
+            one = PerfEvent.sampling(
+                *rate, event=event, pid=place.pid, cpu=place.cpu, cgroup=place.cgroup,
+                disabled=1, inherit=inherit, enable_on_exec=int(bool(self._command_pid)),
+            )  # fmt: skip
+            event = one.event
+            opened.append(stack.enter_context(one))
+        return opened
+
+    def samples(self, *ends: HasFileno) -> Iterator[list[Sample]]:
+        """What came, in the order of time, until the duration is over or one of `ends` is readable.
+
+        In counting mode nothing comes, and this only waits.
+        """
+        poll = select.poll()
+        finished = {end.fileno() for end in ends}
+        for fd in finished:
+            poll.register(fd, select.POLLIN)
+        if self._buffer is not None:
+            poll.register(self._buffer.fileno(), select.POLLIN)
+        duration_s = self._options.duration_s
+        deadline = None if duration_s is None else self._started + duration_s
+        while True:
+            left_s = _ROUND_S if deadline is None else min(_ROUND_S, deadline - time.monotonic())
+            if left_s <= 0:
+                return
+            ready = {fd for fd, _ in poll.poll(1000 * left_s)}
+            self._followed.drain()
+            yield self._drained()
+            if ready & finished:
+                return
+
+    def _drained(self) -> list[Sample]:
+        if self._buffer is None:
+            return []
+        came = [(self._decode(data), data) for data in self._buffer.drain()]
+        came.sort(key=lambda each: each[0].time_ns)
+        return [
+            Sample(event, data, self._place(event.ip, event.tgid, event.comm))
+            for event, data in came
+        ]
+
+    def _place(self, ip: int, tgid: int, comm: str | None) -> Frame | Unknown:
+        if ip >> 63:
+            return self._names.kernel([ip])[0]
+        return self._names.user(tgid, [ip], comm)[0]
+
+    def stop(self) -> tuple[list[Sample], Found]:
+        """End the sampling and close: the samples that were still to be read, and what it found.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._owned:
+            for event in self._events:
+                event.disable()
+            readings = [event.read() for event in self._events]
+            self._followed.drain()
+            rest = self._drained()
+            stats = summed(self._object.maps["stats"])
+            rows = tuple(
+                (key.ip, key.tgid, count, self._place(key.ip, key.tgid, None))
+                for key, count in self._object.maps["counts"].items()
+            )
+            lost = 0 if self._buffer is None else self._buffer.lost
+            return rest, Found(rows, stats, self._loss(readings, stats, lost))
+
+    def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
+        due = samples_due(self._events[0].attr, [each.value for each in readings])
+        begun = self._followed.tasks if self._command_pid else len(self._events)
+        causes = (
+            *losses(stats, self._options),
+            Cause("ring_lost", lost, f"{lost} samples were lost on their way to the reader"),
+            Cause(
+                "sideband_lost",
+                self._followed.lost,
+                f"{self._followed.lost} records of new processes and mappings were lost",
+            ),
+        )
+        return Loss(due, stats["seen"], begun + (due or 0) // 100, causes)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._owned.close()
