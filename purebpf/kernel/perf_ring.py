@@ -11,13 +11,12 @@ that Python has not.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
 
 from purebpf.abi.perf import PERF_EVENT_MMAP_PAGE
 from purebpf.errors import KernelError
 from purebpf.kernel.perf_errors import mapping_explained
 from purebpf.syscall.memory import Memory
-from purebpf.wire.perf_ring import spans, unread
+from purebpf.wire.perf_ring import unread
 
 __all__ = ["PerfRing"]
 
@@ -68,21 +67,6 @@ class PerfRing:
         data = unread(self._data, tail, head)
         self._control[_TAIL] = head
         return data
-
-    def move(self, write: Callable[[memoryview], object]) -> None:
-        """Give what is unread now to `write`, in one or two pieces, without copying it first.
-
-        The pieces are valid during the call only. Their space is the kernel's again afterwards.
-
-        Raises:
-            FormatError: the positions make no sense.
-            ValueError: the ring is closed.
-        """
-        head, tail = self._control[_HEAD], self._control[_TAIL]
-        for start, stop in spans(len(self._data), tail, head):
-            with self._data[start:stop] as piece:
-                write(piece)
-        self._control[_TAIL] = head
 
     def close(self) -> None:
         """Unmap; again is harmless."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -39,7 +40,10 @@ _ALWAYS = (
     | bit.PERF_SAMPLE_TIME
     | bit.PERF_SAMPLE_PERIOD
 )
+_SIDE_BAND_PAGES = 64
 _FEWEST_PAGES = 8
+_WAKE_AT = 4
+"""The reader wakes when a ring is full to this part: the rest is for while it gets a CPU."""
 _GONE = (errno.ESRCH, errno.ENODEV)
 
 
@@ -99,6 +103,7 @@ def _attr(options: Options, choice: Choice) -> dict[str, Any]:
         "inherit": int(inherit),
         "enable_on_exec": int(follows),
         "watermark": 1,
+        "wakeup_watermark": _watermark(options.ring_pages),
         "use_clockid": 1,
         "clockid": time.CLOCK_MONOTONIC,
         **_rate(options, choice),
@@ -182,6 +187,15 @@ class _Opening:
         return False
 
 
+def side_band_pages(options: Options) -> int:
+    """Pages of the rings that tell of processes and mappings."""
+    return min(_SIDE_BAND_PAGES, options.ring_pages)
+
+
+def _watermark(pages: int) -> int:
+    return pages * mmap.PAGESIZE // _WAKE_AT
+
+
 def open_side_band(
     options: Options, places: Iterable[Place], like: Sampled, stack: ExitStack
 ) -> tuple[PerfEvent, ...]:
@@ -198,6 +212,7 @@ def open_side_band(
     fields |= {
         "sample_type": RecordedEvent("", own.attr).sample_type,
         "sample_period": 1,
+        "wakeup_watermark": _watermark(side_band_pages(options)),
         "disabled": fields["enable_on_exec"],
         "exclude_kernel": 1,  # there is nothing of it to see, and everybody may
         "mmap": 1,

@@ -26,7 +26,7 @@ from purebpf.record.loss import Recorded
 from purebpf.record.options import Options
 from purebpf.syscall import perf_event as perf
 from purebpf.syscall import proc
-from purebpf.wire.perf_count import RecordCounter
+from purebpf.wire import perf_count
 from purebpf.wire.perf_data import Feature
 from purebpf.wire.perf_data_features import pack_numbers
 from purebpf.wire.perf_data_writer import PerfDataWriter
@@ -35,7 +35,6 @@ from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
 
 __all__ = ["Recorder"]
 
-_SIDE_BAND_PAGES = 64
 _ROUND_S = 1.0
 """The rings are read at least so often: a reader of the file sorts what came in two rounds."""
 
@@ -59,7 +58,7 @@ class Recorder:
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
         self._followed_pid = command_pid if options.follows_command else 0
-        self._counters: dict[int, RecordCounter] = {}
+        self._types: Counter[int] = Counter()
         self._build_ids = machine.BuildIds()
         self._tasks = 1
         self._owned = ExitStack()
@@ -82,8 +81,7 @@ class Recorder:
         opened = [event for each in self._sampled for event in each.opened]
         self._filters = Filters(self._sampled, stack, options.pids)
         self._rings = events.rings(opened, options.ring_pages)
-        self._bands = events.rings(self._side_band, min(_SIDE_BAND_PAGES, options.ring_pages))
-        self._counters = {cpu: RecordCounter() for cpu in self._rings}
+        self._bands = events.rings(self._side_band, events.side_band_pages(options))
         self._epoll = stack.enter_context(select.epoll())
         self._watched = {event.fileno() for event in (*opened, *self._side_band)}
         for fd in self._watched:
@@ -141,19 +139,18 @@ class Recorder:
             self._drain()
 
     def _drain(self) -> None:
-        """Copy what is in the rings: one round."""
+        """Copy what is in the rings: one round.
+
+        A ring's space is the kernel's again before anything is done with what was in it.
+        """
         write = self._writer.write
-        for cpu, ring in self._rings.items():
-            count = self._counters[cpu].add
-
-            def keep(piece: bytes | memoryview) -> None:
-                write(piece)
-                count(piece)  # noqa: B023 - called before the next one is bound
-
+        for ring in self._rings.values():
+            data = ring.consume()
             if self._filters.need_sieve:
-                keep(self._filters.sieve(ring.consume()))
-            else:
-                ring.move(keep)
+                data = self._filters.sieve(data)
+            if data:
+                write(data)
+                self._types += perf_count.types(data)
         for ring in self._bands.values():
             data = ring.consume()
             if data:
@@ -194,19 +191,18 @@ class Recorder:
             readings = [event.read() for event in each.opened]
             due.append(samples_due(each.opened[0].attr, [reading.value for reading in readings]))
             lost += sum(reading.lost or 0 for reading in readings)
-        types = sum((counter.types for counter in self._counters.values()), start=Counter[int]())
         known = [number for number in due if number is not None]
         total = sum(known) if len(known) == len(due) else None
         begun = self._tasks * sum(len(each.opened) for each in self._sampled)
         return Recorded(
             path=self._options.output,
             size=0,
-            samples=types[kind.PERF_RECORD_SAMPLE],
+            samples=self._types[kind.PERF_RECORD_SAMPLE],
             due=total,
             tolerance=begun + (total or 0) // 100,
             lost=lost,
             side_band_lost=sum(event.read().lost or 0 for event in self._side_band),
-            throttled=types[kind.PERF_RECORD_THROTTLE],
+            throttled=self._types[kind.PERF_RECORD_THROTTLE],
             rejected=self._filters.rejected(),
             notes=(*self._notes(), *self._filters.notes()),
         )

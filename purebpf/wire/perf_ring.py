@@ -20,11 +20,12 @@ HEADER = struct.Struct("=IHH")
 _U32 = struct.Struct("=I")
 
 
-def spans(size: int, tail: int, head: int) -> tuple[tuple[int, int], ...]:
-    """Where the bytes between `tail` and `head` are in a ring of `size`: none, one or two slices.
+def unread(ring: memoryview, tail: int, head: int) -> bytes:
+    """A copy of the bytes between `tail` and `head`, in one piece.
 
     Raises FormatError when the positions cannot belong to this ring.
     """
+    size = len(ring)
     length = head - tail
     if not 0 <= length <= size:
         raise FormatError(
@@ -32,16 +33,8 @@ def spans(size: int, tail: int, head: int) -> tuple[tuple[int, int], ...]:
         )
     start = tail & (size - 1)
     if start + length <= size:
-        return ((start, start + length),) if length else ()
-    return (start, size), (0, start + length - size)
-
-
-def unread(ring: memoryview, tail: int, head: int) -> bytes:
-    """A copy of the bytes between `tail` and `head`, in one piece.
-
-    Raises FormatError when the positions cannot belong to this ring.
-    """
-    return b"".join([ring[start:stop] for start, stop in spans(len(ring), tail, head)])
+        return bytes(ring[start : start + length])
+    return b"".join((ring[start:], ring[: start + length - size]))
 
 
 def frames(data: Buffer, offset: int = 0) -> Iterator[tuple[int, int, int, int]]:
