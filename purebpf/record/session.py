@@ -92,10 +92,10 @@ class Recorder:
         self._encoder = RecordEncoder(recorded[0].sample_type)
         self._writer = PerfDataWriter(self._file, recorded)
         self._write_existing()
-        self._started = time.monotonic()
         if not options.follows_command:  # else execve enables
             for event in opened:
                 event.enable()
+        self._started = time.monotonic()
 
     def _write_existing(self) -> None:
         """The kernel's mappings, and what the processes had before anybody looked."""

@@ -96,10 +96,10 @@ class Sampler:
         (program,) = self._object.programs.values()
         for event in self._events:
             stack.enter_context(program.attach(event, enable=False))
-        self._started = time.monotonic()
         if not self._command_pid:  # else execve enables
             for event in self._events:
                 event.enable()
+        self._started = time.monotonic()
         self._followed.snapshot(options.pids)
 
     def _opened(self, where: Iterable[Place], stack: ExitStack) -> list[PerfEvent]:
