@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import compressed
+from purebpf.cli.destination import encoded
 from purebpf.cli.output import Output
 from purebpf.reporter.options import Options, parse
 
@@ -28,8 +28,8 @@ def _run(options: Options) -> int:
     found = read(options)
     for destination in options.to:
         with Output(destination.path) as output:
-            gzipped = compressed(destination)
-            output.write(formats.write(found.profile, destination.format, compress=gzipped))
+            pieces = formats.write(found.profile, destination.format)
+            output.write(encoded(destination, pieces))
     command.say(found.profile.title)
     for name, samples in found.others:
         command.say(f"also in the file: {samples} samples of {name} (-e {name})")
