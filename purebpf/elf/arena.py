@@ -1,7 +1,7 @@
 """Global variables in the object's arena: the section `.addr_space.1` (`__arena` variables).
 
-The object has one arena at most, and its variables are at the start of it, where libbpf before 1.7
-puts them on every kernel and later on those before 7.0. Linux 6.9.
+The object has one arena at most, and its variables are at the start of it (Linux 6.9). libbpf does
+the same, but since 1.7 puts them at the end where the verifier takes any offset in an ld_imm64.
 Source: libbpf, init_arena_map_data.
 """
 

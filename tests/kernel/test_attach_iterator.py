@@ -13,7 +13,7 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.errors import SchemaError
+from purebpf.errors import FormatError, SchemaError
 from purebpf.kernel.attach.iterator import IteratorLink
 from purebpf.syscall import proc
 
@@ -128,3 +128,14 @@ def test_an_iterator_opened_from_a_pin_has_bytes_only(bpffs: Path):
             with pytest.raises(SchemaError, match="its program has no BTF"):
                 next(found.records("struct square"))
         link.detach()
+
+
+@pytest.mark.needs("new_iterators")
+def test_what_ends_within_a_record_says_so():
+    with (
+        purebpf.load(SPEC.only("list_tasks")) as obj,
+        obj.programs["list_tasks"].attach(tid=os.getpid()) as link,
+    ):
+        assert len(link.read()) == 4
+        with pytest.raises(FormatError, match="its end: 4 of 16 bytes of struct square"):
+            list(link.records("struct square"))
