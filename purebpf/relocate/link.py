@@ -130,9 +130,11 @@ class Linker:
 
     @cached_property
     def _tags(self) -> list[int]:
-        """The ids of the object's declaration tags."""
+        """The ids of the object's declaration tags, if one of them is for an exception callback."""
         btf = self._spec.btf
         assert btf is not None  # asked for by a function with a type
+        if _EXCEPTION_CALLBACK.encode() not in bytes(btf.data):
+            return []
         return [each for each in range(1, len(btf)) if btf.kind(each) is Kind.DECL_TAG]
 
     def _length(self, caller: str, callee: str) -> int:
