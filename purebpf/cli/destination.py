@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Destination", "add_destinations", "destinations", "encoded"]
+__all__ = ["Destination", "add_destinations", "destinations", "encoded", "format_of"]
 
 
 class Destination(NamedTuple):
@@ -62,6 +62,15 @@ def destinations(
     if len(formats) != len(outputs):
         parser.error(f"{len(formats)} --format and {len(outputs)} -o: one is needed for each")
     return tuple(map(Destination, formats, outputs))
+
+
+def format_of(path: str | None) -> str:
+    """The format of a command's one output: what the file's name says, or text."""
+    if path is None:
+        return "text"
+    from purebpf.report.formats import of_path
+
+    return of_path(path) or "text"
 
 
 def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:

@@ -28,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.child import Child
+    from purebpf.cli.destination import Destination, encoded
     from purebpf.cli.limits import raise_open_files
     from purebpf.cli.stop import Stop
     from purebpf.offcpu.render import render
@@ -45,7 +46,10 @@ def _run(options: Options) -> int:
         waiting.wait(*([stop] if child is None else [stop, child]))
         profile = waiting.stop()
         status = child.end() if child else 0
-        output.write(render(profile, options))
+        pieces = render(profile, options)
+        if options.format != "text":  # its title is written already
+            pieces = encoded(Destination(options.format, options.output), pieces)
+        output.write(pieces)
         _explain(profile)
     if options.strict and profile.loss.any:
         return command.LOSS

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
+from purebpf.cli.destination import format_of
 
 __all__ = ["DEFAULT_THRESHOLD_MS", "FORMATS", "Options", "parse", "title"]
 
 DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
 
-FORMATS = ("text", "folded", "json")
+FORMATS = ("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "csv")
 
 _LETTERS = "SDITtPW"
 _BITS = {1: "S", 2: "D", 4: "T", 8: "t", 64: "P", 0x402: "I"}
@@ -94,7 +95,7 @@ def parse(argv: Sequence[str]) -> Options:
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if found.max_us is not None and found.max_us < found.min_us:
         made.error("-M is below -m: nothing would be left")
-    found.format = "folded" if found.folded else found.format or "text"
+    found.format = "folded" if found.folded else found.format or format_of(found.output)
     del found.folded
     return Options(**vars(found))
 
@@ -189,7 +190,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     stacks.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
     layout = group.add_mutually_exclusive_group()
     layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
-    layout.add_argument("--format", choices=FORMATS, help="default: text")
+    layout.add_argument("--format", choices=FORMATS, help="default: what FILE's name says")
     group.add_argument(
         *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
     )

@@ -13,7 +13,7 @@ _US = 1000
 """Nanoseconds in what bcc's layouts count."""
 
 
-def render(profile: Profile, options: Options) -> Iterable[str]:
+def render(profile: Profile, options: Options) -> Iterable[str | bytes]:
     """The pieces of the output, without the title."""
     if options.format == "json":
         from purebpf.report import json
@@ -23,6 +23,10 @@ def render(profile: Profile, options: Options) -> Iterable[str]:
         from purebpf.report import folded
 
         return folded.lines(profile, delimiter=options.delimited, scale=_US)
+    if options.format != "text":
+        from purebpf.report import formats
+
+        return formats.write(profile, options.format)
     from purebpf.report import text
 
     blocks = text.blocks(profile, delimiter=options.delimited, offsets=options.offsets, scale=_US)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from purebpf.report.functions import Function, Functions
 from purebpf.report.names import printable
-from purebpf.report.profile import Labels, Profile
+from purebpf.report.profile import Labels, Profile, Row
 
 __all__ = ["Packed", "head", "pack"]
 
@@ -47,7 +47,7 @@ class _Entry:
 def pack(profile: Profile, before: Profile | None = None) -> Packed:
     """Pack a profile, and with `before` the one to compare it with."""
     functions = Functions()
-    labels: dict[Labels, int] = {}
+    labels: dict[_Whose, int] = {}
     rows = _rows(profile, functions, labels)
     earlier = _rows(before, functions, labels) if before is not None else []
     table, numbers = _sorted(functions.table)
@@ -95,10 +95,21 @@ def head(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _shown(labels: Labels) -> dict[str, Any]:
+class _Whose(NamedTuple):
+    """What the page filters by: labels, and the kind of time where a profile has several."""
+
+    labels: Labels
+    time: str
+
+
+def _whose(row: Row) -> _Whose:
+    return _Whose(row.labels, row.marks.kind)
+
+
+def _shown(whose: _Whose) -> dict[str, Any]:
+    found = {**whose.labels._asdict(), "time": whose.time}
     return {
-        name: printable(value) if isinstance(value, str) else value
-        for name, value in labels._asdict().items()
+        name: printable(value) if isinstance(value, str) else value for name, value in found.items()
     }
 
 
@@ -109,13 +120,14 @@ def _brief(value: object) -> object:
 _Row = tuple["array[int]", int, int, Sequence[tuple[int, int]]]
 
 
-def _rows(profile: Profile, functions: Functions, labels: dict[Labels, int]) -> list[_Row]:
+def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> list[_Row]:
     """Path, label, weight and slots of each row; functions are still numbered as they came."""
     found: list[_Row] = []
     for row in profile.rows():
         path = array("I", [functions.process(row.labels.comm)])
         path.extend(functions.path(row))
-        found.append((path, labels.setdefault(row.labels, len(labels)), row.weight, row.slots))
+        whose = _whose(row)
+        found.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
     return found
 
 

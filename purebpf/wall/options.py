@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
+from purebpf.cli.destination import format_of
 
 __all__ = ["DEFAULT_FREQUENCY", "FORMATS", "Options", "parse", "title"]
 
 DEFAULT_FREQUENCY = 99
 """Hertz: odd, so that it does not run in step with what happens 100 times a second."""
 
-FORMATS = ("text", "folded", "json")
+FORMATS = ("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "csv")
 
 _DESCRIPTION = """\
 Show where threads spend the wall clock: on a CPU, off it, or waiting for one.
@@ -68,7 +69,7 @@ class Options(NamedTuple):
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     found = parser.parse(_parser(), argv, {"-p": "pids", "-t": "tids"})
-    found.format = "folded" if found.folded else found.format or "text"
+    found.format = "folded" if found.folded else found.format or format_of(found.output)
     del found.folded
     return Options(**vars(found))
 
@@ -134,7 +135,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     layout = group.add_mutually_exclusive_group()
     layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
-    layout.add_argument("--format", choices=FORMATS, help="default: text")
+    layout.add_argument("--format", choices=FORMATS, help="default: what FILE's name says")
     group.add_argument(
         *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
     )

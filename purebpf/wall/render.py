@@ -14,7 +14,7 @@ __all__ = ["render"]
 _US = 1000
 
 
-def render(profile: Profile, threads: Sequence[Thread], options: Options) -> Iterable[str]:
+def render(profile: Profile, threads: Sequence[Thread], options: Options) -> Iterable[str | bytes]:
     """The pieces of the output, without the title."""
     if options.format == "json":
         from purebpf.report import json
@@ -24,6 +24,10 @@ def render(profile: Profile, threads: Sequence[Thread], options: Options) -> Ite
         from purebpf.report import folded
 
         return folded.lines(profile, delimiter=options.delimited, scale=_US, by_thread=True)
+    if options.format != "text":
+        from purebpf.report import formats
+
+        return formats.write(profile, options.format)
     from purebpf.report import text
 
     blocks = text.blocks(profile, delimiter=options.delimited, offsets=options.offsets, scale=_US)

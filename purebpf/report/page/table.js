@@ -15,6 +15,7 @@ const OF_LABEL = {
   cpu: (each) => `CPU ${each.cpu}`,
   cgroup: (each) => each.cgroup || "[no cgroup]",
   state: (each) => each.state || "[no state]",
+  time: (each) => each.time || "[no kind]",
 };
 
 // Lines { name, module, own, total, frame } of a grouping, unsorted.

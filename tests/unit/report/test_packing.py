@@ -1,0 +1,65 @@
+"""What the page gets: every weight once, by path and by what it filters on."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from base64 import b64decode
+from collections import Counter
+
+from hypothesis import given, settings
+
+from purebpf.report import Labels, Marks, Profile
+from purebpf.report.functions import Functions
+from purebpf.report.names import printable
+from purebpf.report.packing import Packed, pack
+from tests.support.profiles import MAIN, WORK, example, profiles, timed
+
+
+def unpacked(packed: Packed) -> Counter[tuple[str, ...]]:
+    """Weight by path, read as page/model.js does."""
+    data = zlib.decompress(b64decode(packed.data))
+    rows, frames = packed.head["counts"]["rows"], packed.head["counts"]["frames"]
+    slots = packed.head["counts"]["slots"]
+    before = rows if packed.head["compare"] else 0
+    layout = f"<{rows}d{before}d{slots}d{rows}I{frames}I{slots}I{slots}I{rows}H{rows}H"
+    assert struct.calcsize(layout) == len(data)
+    values = list(struct.unpack(layout, data))
+    weights = values[:rows]
+    at = rows + before + slots + rows
+    added = iter(values[at : at + frames])
+    keeps, mores = values[-2 * rows : -rows or None], values[-rows:]
+    names = packed.head["functions"]["name"]
+    found: Counter[tuple[str, ...]] = Counter()
+    path: list[str] = []
+    for weight, keep, more in zip(weights, keeps, mores[: len(keeps)], strict=True):
+        path = path[:keep] + [names[next(added)] for _ in range(more)]
+        found[tuple(path)] += int(weight)
+    return +found
+
+
+@settings(max_examples=40, deadline=None)
+@given(profiles())
+def test_every_stack_is_there(profile: Profile) -> None:
+    functions = Functions()
+    wanted: Counter[tuple[str, ...]] = Counter()
+    for row in profile.rows():
+        numbers = functions.path(row)
+        names = [functions.table[number].name for number in numbers]
+        wanted[tuple(map(printable, [row.labels.comm, *names]))] += row.weight
+    assert unpacked(pack(profile)) == +wanted
+
+
+def test_a_comparison_has_both() -> None:
+    packed = pack(example(), timed())
+    assert packed.head["compare"]
+    assert sum(unpacked(packed).values()) == example().total
+
+
+def test_kinds_of_time_are_told_apart() -> None:
+    profile = Profile(unit="ns")
+    for kind, weight in (("on-CPU", 3), ("off-CPU", 5)):
+        profile.add((WORK, MAIN), (), weight, Labels("app", 1), marks=Marks(kind=kind))
+    packed = pack(profile)
+    assert {each["time"] for each in packed.head["labels"]} == {"off-CPU", "on-CPU"}
+    assert packed.head["counts"] == {"rows": 2, "frames": 3, "slots": 0}
