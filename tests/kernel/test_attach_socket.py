@@ -277,6 +277,7 @@ def test_what_sockets_in_a_map_receive_is_parsed_and_sent_back(connection):
             assert obj.globals["hits"] >= 2
 
 
+@pytest.mark.needs("sk_skb_verdict")
 @pytest.mark.parametrize("name", ["verdict", "bare"])
 def test_a_verdict_needs_no_parser(name, connection):
     client, accepted = connection

@@ -25,7 +25,15 @@ _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
 
 _CI = frozenset(
     {"cgroup_order", "cgroup_unix", "clsact", "exact_raw_tracepoints", "netfilter_link"}
-    | {"new_iterators", "sockmap_link", "syscall_programs", "tcx", "user_ring_buffer", "veth"}
+    | {
+        "new_iterators",
+        "sk_skb_verdict",
+        "sockmap_link",
+        "syscall_programs",
+        "tcx",
+        "user_ring_buffer",
+        "veth",
+    }
 )
 """What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
 
@@ -42,6 +50,7 @@ _SINCE = {
             "new_iterators",
             "pinned_by_users",
             "perf_event_links",
+            "sk_skb_verdict",
             "syscall_programs",
             "task_pt_regs",
             "user_ring_buffer",

@@ -427,6 +427,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "exact_raw_tracepoints": _exact_raw_tracepoints,
     "kprobes": _kprobes,
     "kernel_variable_types": _kernel_variable_types,
+    "sk_skb_verdict": _in_btf("BPF_SK_SKB_VERDICT"),
     "sockmap_link": _in_btf("BPF_LINK_TYPE_SOCKMAP"),
     "syscall_programs": _syscall_programs,
     "function_cookies": _kernel_functions("bpf_get_attach_cookie_tracing"),
