@@ -103,6 +103,8 @@ struct table {
 	struct entry entries[ENTRIES];
 };
 
+CONFIG bool has_ancestors = true; // bpf_get_current_ancestor_cgroup_id, which 5.10 lacks
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -161,7 +163,7 @@ static __always_inline u64 of_thread(const struct entry *entry, bool *known)
 		bpf_get_current_comm(&comm, sizeof(comm));
 		return comm.tail;
 	case FIELD_ANCESTOR:
-		return bpf_get_current_ancestor_cgroup_id(entry->level);
+		return has_ancestors ? bpf_get_current_ancestor_cgroup_id(entry->level) : 0;
 	}
 	*known = false;
 	return 0;

@@ -49,11 +49,13 @@ class Helper(NamedTuple):
 class Access(NamedTuple):
     """Where each word of `purebpf.filter.fields` is; one that is not named cannot be had.
 
-    `cast` is None when the words are in the program's own context.
+    `cast` is None when the words are in the program's own context; `ancestors` says that a helper
+    tells the cgroups above a thread's own, as `cgroup under` wants to know.
     """
 
     cast: Cast | None
     words: Mapping[str, Word | Helper]
+    ancestors: bool = True
 
 
 def from_sample(btf: Btf) -> Access | None:

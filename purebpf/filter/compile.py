@@ -74,13 +74,16 @@ def stride(terms: Sequence[Term]) -> int:
     return -(-8 * (1 + len(terms)) // 64) * 64
 
 
-def missing(terms: Iterable[Term], access: Access) -> tuple[str, ...]:
+def missing(terms: Sequence[Term], access: Access) -> tuple[str, ...]:
     """The fields that a filter asks about and that `access` cannot give, each once."""
     found = (field.name for term in terms for field in _fields(term.condition))
     known = access.words
     from purebpf.filter.fields import FIELDS
 
-    return tuple(dict.fromkeys(name for name in found if not _known(FIELDS[name], known)))
+    absent = [name for name in found if not _known(FIELDS[name], known)]
+    if not access.ancestors and any(list(_levels(term.condition)) for term in terms):
+        absent.append("cgroup under")
+    return tuple(dict.fromkeys(absent))
 
 
 def compile_terms(terms: Sequence[Term], access: Access, counters: Counters) -> Code:

@@ -27,6 +27,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.filter.condition import Term
 from purebpf.filter.table import listing, pack_table, table
@@ -46,6 +48,7 @@ __all__ = [
     "pin",
     "pin_command",
     "slots",
+    "tells_ancestors",
     "unpin",
 ]
 
@@ -78,6 +81,14 @@ class Slot(NamedTuple):
     pid: int
     command: str
     missing: tuple[str, ...]
+
+
+def tells_ancestors() -> bool:
+    """Whether this kernel's perf event programs may ask for the cgroups above a thread's own."""
+    from purebpf.kernel.features import have_helper
+
+    helper = bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id
+    return bool(have_helper(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, helper))
 
 
 def folder_of(uid: int, bpffs: str = BPFFS) -> str:
@@ -124,7 +135,8 @@ def _pin_slot(folder: str, uid: int, undo: ExitStack) -> None:
     from purebpf.objects import spec
 
     name = "filter_sample" if from_sample(kernel_btf()) else "filter_registers"
-    with purebpf.load(spec(_OBJECT).only(name)) as loaded:
+    fitting = spec(_OBJECT).set(has_ancestors=tells_ancestors())
+    with purebpf.load(fitting.only(name)) as loaded:
         _make_folder(folder, 0o700, undo)
         pinned: dict[str, Program | Map] = {"program": loaded.programs[name]}
         pinned |= {each: loaded.maps[each] for each in _FILES[1:]}

@@ -28,7 +28,7 @@ from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.compiled_filter import CompiledFilter
 from purebpf.kernel.filter_names import MachineNames
 from purebpf.kernel.link import Event
-from purebpf.kernel.pinned_filter import BPFFS, PinnedFilter
+from purebpf.kernel.pinned_filter import BPFFS, PinnedFilter, tells_ancestors
 from purebpf.kernel.program import Program
 from purebpf.wire.perf_records import Sample
 
@@ -69,7 +69,8 @@ def kernel_access() -> Access:
     if found is not None:
         return found
     own = os.stat("/proc/self/ns/pid").st_ino == _FIRST_PID_NAMESPACE
-    return from_registers(btf, os.uname().machine, own_pids=own)
+    found = from_registers(btf, os.uname().machine, own_pids=own)
+    return found._replace(ancestors=tells_ancestors())
 
 
 class SampleFilter:

@@ -7,7 +7,6 @@ import mmap
 import os
 import resource  # noqa: F401 - users may not reach the interpreter's files to import it later
 import signal
-import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -270,22 +269,6 @@ def test_without_either_it_filters_in_user_space_and_says_so(bpffs: str) -> None
     assert as_user(4713, lambda: SampleFilter(parse("comm == a"), WHERE, bpffs=bpffs))[0] == (
         "NotSupportedError"
     )
-
-
-def test_unpin_removes_what_pin_made() -> None:
-    with public_bpffs() as folder:
-        pinned_filter.pin(ANN, 1, folder)
-        pinned_filter.pin(ANN, 2, folder)
-        assert pinned_filter.users(folder) == (ANN,)
-        assert len(pinned_filter.slots(ANN, folder)) == 2
-        modes = {
-            place: stat.S_IMODE(os.stat(place).st_mode) & 0o777
-            for place in (folder, f"{folder}/purebpf/filter", f"{folder}/purebpf/filter/{ANN}")
-        }
-        assert list(modes.values()) == [0o711, 0o711, 0o500]
-        assert pinned_filter.unpin(ANN, folder)
-        assert not pinned_filter.unpin(ANN, folder)
-        assert not os.path.exists(f"{folder}/purebpf")
 
 
 def test_a_pin_that_fails_leaves_nothing_behind() -> None:
