@@ -26,6 +26,7 @@ from purebpf.relocate.code import Code
 from purebpf.relocate.externs import POISONED_KFUNC
 from purebpf.spec import ObjectSpec
 from tests.support import libbpf, libbpf_tools, modules
+from tests.support.faults import slow_host
 from tests.support.btf_random import random_kernel
 
 TESTS = Path(__file__).parents[1]
@@ -146,7 +147,7 @@ def _conntrack() -> None:
 
 
 @pytest.mark.needs("bpf", "libbpf", "libbpf-tools", "vmlinux_btf")
-@pytest.mark.parametrize("name", sorted(libbpf_tools.objects()))
+@pytest.mark.parametrize("name", sorted(libbpf_tools.objects())[:: 5 if slow_host() else 1])
 def test_installed_tools_become_what_libbpf_makes_of_them(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.bpf.o"
     path.write_bytes(libbpf_tools.objects()[name])
