@@ -12,6 +12,8 @@ import pytest
 
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 BEFORE = "app;main;work 80\napp;main;help 20\n"
 AFTER = "app;main;work 150\napp;main;extra 50\n"
 

@@ -13,6 +13,8 @@ import pytest
 from purebpf.report.formats import FORMATS
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in ("formats", "flamegraph", "diff")}
 COMMAND = re.compile(r"^\$ (?:sudo )?\.venv/bin/python -m purebpf\.(\w+)(.*)$", re.MULTILINE)
 LINES = [found for page in PAGES.values() for found in COMMAND.findall(page)]

@@ -10,6 +10,8 @@ import pytest
 
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 USER = """
 from load_counter import load
 

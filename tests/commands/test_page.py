@@ -16,7 +16,7 @@ from purebpf.report import Profile, folded, html, table
 from tests.support import profiles
 from tests.support.browser import Page, chromium, until
 
-pytestmark = pytest.mark.needs("browser")
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.any_kernel]
 
 TOTAL = profiles.example().total
 

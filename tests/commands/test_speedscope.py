@@ -13,7 +13,7 @@ from purebpf.report import Profile, folded, speedscope, table
 from tests.support.browser import chromium, until
 from tests.support.profiles import example
 
-pytestmark = pytest.mark.needs("browser", "speedscope")
+pytestmark = [pytest.mark.needs("browser", "speedscope"), pytest.mark.any_kernel]
 
 GRAPHICS = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 LINE = re.compile(r"^(\d+) \(\S+%\)\s+(\d+) \(\S+%\)\s+(\S.*)$", re.MULTILINE)

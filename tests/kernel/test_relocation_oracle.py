@@ -26,8 +26,8 @@ from purebpf.relocate.code import Code
 from purebpf.relocate.externs import POISONED_KFUNC
 from purebpf.spec import ObjectSpec
 from tests.support import libbpf, libbpf_tools, modules
-from tests.support.faults import slow_host
 from tests.support.btf_random import random_kernel
+from tests.support.faults import slow_host
 
 TESTS = Path(__file__).parents[1]
 CORE = TESTS / "data/core"

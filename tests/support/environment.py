@@ -45,8 +45,11 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 """Commands that only read files: these need no privilege."""
 
 BY_THEMSELVES = {
+    "diff": "tests/commands/test_diff.py",
     "doctor": "tests/commands/test_doctor_command.py",
     "record": "tests/commands/test_record_surroundings.py",
+    "setup": "tests/commands/test_setup_command.py",
+    "top": "tests/commands/test_top.py",
 }
 """Commands that load no BPF or print no result, and the tests that they have of their own."""
 

@@ -31,6 +31,7 @@ from tests.support import probes
 __all__ = ["Usage"]
 
 _PROGRAM_NAMES = "program names"
+_ASKING = ("purebpf.kernel.features", "purebpf.kernel.attach_features")
 _COOKIES = "helper get_attach_cookie in program type PERF_EVENT"
 _INSTRUCTION = 8
 
@@ -129,7 +130,7 @@ def _is_probe() -> bool:
     """Whether `features` is asking."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals.get("__name__") == features.__name__:
+        if frame.f_globals.get("__name__") in _ASKING:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
