@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import zlib
+from typing import BinaryIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.report import Profile, folded, json
@@ -11,6 +12,7 @@ from purebpf.report import Profile, folded, json
 __all__ = ["read"]
 
 _GZIP = b"\x1f\x8b"
+_PIECE = 1 << 20
 _LIMIT = 1 << 30
 """Bytes that a profile may have when it is unpacked: a small file can unpack to anything."""
 
@@ -24,7 +26,7 @@ def read(path: str) -> Profile:
     """
     try:
         with open(path, "rb") as file:
-            data = file.read(_LIMIT + 1)
+            data = _content(file)
     except OSError as error:
         raise KernelError("open(2)", error.errno or errno.EIO, f"profile {path}") from None
     if data.startswith(_GZIP):
@@ -41,6 +43,14 @@ def read(path: str) -> Profile:
     if not text.strip():
         raise FormatError(path, "byte 0", "the file is empty")
     return folded.parse(text.split("\n"), path)
+
+
+def _content(file: BinaryIO) -> bytes:
+    """All of it, or more than the limit. Not in one call, which allocates what it may become."""
+    found = bytearray()
+    while len(found) <= _LIMIT and (more := file.read(_PIECE)):
+        found += more
+    return bytes(found)
 
 
 def _unpacked(data: bytes, path: str) -> bytes:

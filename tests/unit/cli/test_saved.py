@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,14 @@ def test_a_small_file_does_not_unpack_to_everything(
 def test_a_missing_file_is_told() -> None:
     with pytest.raises(KernelError, match=r"profile /no/such: open\(2\) failed with ENOENT"):
         saved.read("/no/such")
+
+
+def test_a_small_profile_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(FOLDED)
+    tracemalloc.start()
+    try:
+        saved.read(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
