@@ -132,7 +132,7 @@ def parse(argv: Sequence[str]) -> Options:
     ]
     if len(given) > 1:
         made.error(f"{given[0]} and {given[1]} do not go together: they are two targets")
-    found.events = _events(found.events)
+    found.events = _events(made, found.events)
     if found.explain and not any(event.filters for event in found.events):
         made.error("--explain explains filters, and there is none: add --filter EXPR")
     found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
@@ -242,17 +242,23 @@ class _AddFilter(argparse.Action):
         values: Any,
         _option: str | None = None,
     ) -> None:
-        namespace.events = namespace.events or [(DEFAULT_EVENT, [])]
+        namespace.events = namespace.events or [(None, [])]
         namespace.events[-1][1].append(values)
 
 
-def _events(lists: list[tuple[str, list[str]]]) -> tuple[EventOption, ...]:
+def _events(
+    made: argparse.ArgumentParser, lists: list[tuple[str | None, list[str]]]
+) -> tuple[EventOption, ...]:
     if not lists:
         return ()
     from purebpf.kernel.event_choice import split
 
+    if lists[0][0] is None and len(lists) > 1:
+        made.error("--filter comes behind the -e whose samples it chooses")
     return tuple(
-        EventOption(name, tuple(filters)) for text, filters in lists for name in split(text)
+        EventOption(name, tuple(filters))
+        for text, filters in lists
+        for name in split(text or DEFAULT_EVENT)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -79,11 +80,12 @@ def test_it_agrees_with_perf_about_every_sample(
     run = python("report", "--format", "folded")
     assert run.returncode == 0, run.stderr
     ours, theirs = leaves(run.stdout), perf_leaves(tmp_path)
-    assert ours.total() == theirs.total() > 50
+    assert ours.total() == theirs.total() > 30
     for name in ("spend_seventy", "spend_thirty"):
         assert ours[name] == theirs[name]
     seventy, thirty = ours["spend_seventy"], ours["spend_thirty"]
-    assert 100 * seventy / (seventy + thirty) == pytest.approx(70, abs=6)
+    deviation = 100 * math.sqrt(0.7 * 0.3 / (seventy + thirty))
+    assert 100 * seventy / (seventy + thirty) == pytest.approx(70, abs=2 + 4 * deviation)
     assert re.search(r"^split;.*main;spend_seventy \d+$", run.stdout, re.MULTILINE)
 
 

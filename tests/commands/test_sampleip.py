@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -50,7 +51,10 @@ def test_only_the_function_is_counted(workloads: Workloads, sampleip: SampleIp) 
     assert set(found) == {"spend_thirty"}
     inside, outside = map(int, re.findall(r"(\d+) in the ranges, (\d+) outside", run.stderr)[0])
     assert found["spend_thirty"] == inside
-    assert 100 * inside / (inside + outside) == pytest.approx(30, abs=12)
+    deviation = 100 * math.sqrt(0.7 * 0.3 / (inside + outside))
+    # the rest is its other function and the kernel, which takes what it likes
+    assert 100 * inside / (inside + outside) <= 30 + 2 + 4 * deviation
+    assert inside > 5
 
 
 def test_a_module_of_a_process_is_all_its_functions(
@@ -60,8 +64,9 @@ def test_a_module_of_a_process_is_all_its_functions(
         run = sampleip("--module", "split", "-p", str(pid), "--count", "-F", "4999", "1")
     found = functions(run)
     assert {"spend_seventy", "spend_thirty"} <= set(found)
-    share = found["spend_seventy"] / (found["spend_seventy"] + found["spend_thirty"])
-    assert 100 * share == pytest.approx(70, abs=10)
+    both = found["spend_seventy"] + found["spend_thirty"]
+    deviation = 100 * math.sqrt(0.7 * 0.3 / both)
+    assert 100 * found["spend_seventy"] / both == pytest.approx(70, abs=2 + 4 * deviation)
 
 
 def test_kernel_functions_are_shown_with_their_process(

@@ -37,6 +37,8 @@ def test_call_chains(argv: list[str]) -> None:
         (["-F", "0"], "above zero"),
         (["--call-graph", "dwarf"], "only fp"),
         (["--"], "no command"),
+        (["--filter", "pid == 1", "-e", "cs"], "--filter comes behind the -e"),
+        (["--explain"], "there is none"),
         (["-u", "nobody-is-called-that"], "there is no user"),
     ],
 )
