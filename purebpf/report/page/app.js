@@ -432,7 +432,8 @@ function quality({ loss, total, unit }) {
   const missed = loss.missed > loss.tolerance;
   const complete = !missed && !lost.length;
   const unknown = `${loss.unknown.percent.toFixed(1)}% of frames have no name`;
-  const lines = [`${total} ${unit}. ${complete ? "Nothing was lost" : "Incomplete"}; ${unknown}.`];
+  const sum = unit === "ns" ? `${(total / 1e9).toFixed(3)} s` : `${total} ${unit}`;
+  const lines = [`${sum}. ${complete ? "Nothing was lost" : "Incomplete"}; ${unknown}.`];
   if (missed) lines.push(`missed: ${loss.missed} of ${loss.expected} never came`);
   for (const each of lost) lines.push(`${each.name}: ${each.lost}. ${each.what}`);
   for (const { reason, module, percent } of loss.unknown.reasons) {
