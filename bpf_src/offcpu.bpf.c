@@ -249,7 +249,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu;
+	unsigned int on_cpu; // one byte on some kernels (7.2)
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
