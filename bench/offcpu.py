@@ -3,9 +3,9 @@
     python bench/offcpu.py [--rounds 7] [--trips 50000] [--json FILE]
 
 Each tool watches the whole machine while two processes on each CPU pass a byte as fast as they
-can: two switches a round trip. The runs are interleaved; medians and minima are compared. What
-ours lost meanwhile is printed, zeros included. Needs root and gcc; a peer that is not installed is
-left out, and said so.
+can: two switches a round trip, whose CPU time is measured, that of the programs on the switches
+included. The runs are interleaved; medians and minima are compared. What ours lost meanwhile is
+printed, zeros included. Needs root and gcc; a peer that is not installed is left out, and said so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Watch = Callable[[], AbstractContextManager[object]]
 
 
 class Figure(NamedTuple):
-    """Nanoseconds of one round trip under a tool: the least and the median of the rounds."""
+    """CPU time of one round trip in ns under a tool: the least and the median of the rounds."""
 
     tool: str
     least: float

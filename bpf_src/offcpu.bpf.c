@@ -5,7 +5,7 @@
 // A thread's time is cut at its switches. What it does between two of them is in its state, which
 // one CPU at a time writes: the one that switches it, under the lock of its run queue. Threads that
 // were off when the run began, or still are when it ends, are listed by an iterator, which changes
-// nothing: see docs/design/0007-off-cpu-time.md.
+// nothing: see docs/design/0009-off-cpu-time.md.
 #include "purebpf.h"
 #include <bpf/bpf_core_read.h>
 

@@ -1,10 +1,11 @@
-// A pipe ping-pong at full speed on each CPU at once; prints the nanoseconds of one round trip.
+// A pipe ping-pong at full speed on each CPU at once; prints the CPU time of one round trip in ns,
+// which others that want the CPUs too make less uncertain than the wall clock.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static void stay_on(int cpu)
@@ -49,9 +50,8 @@ static void play(int cpu, int rounds)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 100000, cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct timespec start, end;
+	struct rusage used;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (int cpu = 0; cpu < cpus; cpu++)
 		if (!fork()) {
 			play(cpu, rounds);
@@ -59,6 +59,7 @@ int main(int argc, char **argv)
 		}
 	while (wait(NULL) > 0)
 		;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("%.1f\n", ((end.tv_sec - start.tv_sec) * 1e9 + (end.tv_nsec - start.tv_nsec)) / rounds);
+	getrusage(RUSAGE_CHILDREN, &used);
+	printf("%.1f\n", ((used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e9 +
+			  (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e3) / rounds / cpus);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -22,6 +22,7 @@ from purebpf.report.spans import STATES, Place, Span, merged
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_event import Event
+    from purebpf.kernel.sideband import Change
     from purebpf.symbols.spaces import AddressSpaces
 
 __all__ = ["Request", "ThreadTime", "Times"]
@@ -92,6 +93,7 @@ class ThreadTime:
         request: whose time.
         command_pid: a child that waits to execute a command (`purebpf.cli.child`). It is traced
             from its execve on, with everything it forks.
+        also: called with each record of what processes do meanwhile.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
@@ -99,8 +101,14 @@ class ThreadTime:
         NotSupportedError: the kernel does not have what is needed.
     """
 
-    def __init__(self, request: Request, command_pid: int = 0) -> None:
+    def __init__(
+        self,
+        request: Request,
+        command_pid: int = 0,
+        also: Callable[[Change], None] | None = None,
+    ) -> None:
         self.request = request
+        self._also = also
         self._command_pid = command_pid
         self._singles: list[tuple[Place, Span]] = []
         self._events: PerfEvents | None = None
@@ -141,7 +149,7 @@ class ThreadTime:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
             switches.sample(events)
-        self._followed = stack.enter_context(Followed(self._command_pid))
+        self._followed = stack.enter_context(Followed(self._command_pid, self._also))
         switches.start()
         if self._events is not None:
             self._events.enable()

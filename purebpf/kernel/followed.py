@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from purebpf.errors import KernelError
-from purebpf.kernel.sideband import SideBand
+from purebpf.kernel.sideband import Change, SideBand
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -26,13 +26,16 @@ class Followed:
         tasks: the threads that `root` and its descendants are made of, so far.
     """
 
-    def __init__(self, root: int = 0) -> None:
+    def __init__(self, root: int = 0, also: Callable[[Change], None] | None = None) -> None:
         """Follow from now on; `root` is a process whose descendants are to be counted.
+
+        `also` is called with each record.
 
         Raises:
             KernelError: as `SideBand`.
         """
         self.tasks = 1
+        self._also = also
         self._family = {root}
         self._band = SideBand()
 
@@ -71,6 +74,8 @@ class Followed:
 
         for record in self._band.drain():
             self.spaces.feed(record)
+            if self._also is not None:
+                self._also(record)
             if isinstance(record, Fork) and record.ppid in self._family:
                 self._family.add(record.pid)
                 self.tasks += 1

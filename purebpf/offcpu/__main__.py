@@ -35,7 +35,12 @@ def _run(options: Options) -> int:
     from purebpf.offcpu.session import OffCpu
 
     with ExitStack() as stack:
-        output = stack.enter_context(Output(options.output))
+        file = None
+        if options.format == "perf.data":
+            from purebpf.cli.data_file import DataFile
+
+            file = stack.enter_context(DataFile(options.output or ""))
+        output = stack.enter_context(Output(None if file else options.output))
         stop = stack.enter_context(Stop())
         child = stack.enter_context(Child(options.command)) if options.command else None
         raise_open_files()  # not before the child is there, which may count on its limit
@@ -46,10 +51,14 @@ def _run(options: Options) -> int:
         waiting.wait(*([stop] if child is None else [stop, child]))
         profile = waiting.stop()
         status = child.end() if child else 0
-        pieces = render(profile, options)
-        if options.format != "text":  # its title is written already
-            pieces = encoded(Destination(options.format, options.output), pieces)
-        output.write(pieces)
+        if file is None:
+            pieces = render(profile, options)
+            if options.format != "text":  # its title is written already
+                pieces = encoded(Destination(options.format, options.output), pieces)
+            output.write(pieces)
+        else:
+            waiting.write(file, profile)
+            file.commit()
         _explain(profile)
     if options.strict and profile.loss.any:
         return command.LOSS
@@ -61,7 +70,7 @@ def _announce(options: Options, output: Output) -> None:
     line = title(options)
     if options.format == "text":
         output.write([f"{line}\n"])
-    if not output.is_stdout:
+    if not output.is_stdout or options.format == "perf.data":
         command.say(line)
 
 

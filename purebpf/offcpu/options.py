@@ -16,7 +16,10 @@ __all__ = ["DEFAULT_THRESHOLD_MS", "FORMATS", "Options", "parse", "title"]
 DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
 
-FORMATS = ("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "csv")
+FORMATS = (
+    *("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "csv"),
+    "perf.data",
+)
 
 _LETTERS = "SDITtPW"
 _BITS = {1: "S", 2: "D", 4: "T", 8: "t", 64: "P", 0x402: "I"}
@@ -36,6 +39,7 @@ examples:
   python -m purebpf.offcpu -m 1000 5        at least a millisecond each
   python -m purebpf.offcpu -f 5 > out       folded stacks, for flame graphs
   python -m purebpf.offcpu --format json --thresh 0 -o out.json 5
+  python -m purebpf.offcpu --format perf.data -o waits.data 5; perf report -i waits.data
   python -m purebpf.offcpu -- make test     a command and its children
 
 States: S sleeping, D uninterruptible, I idle, T stopped, t traced, P parked,
@@ -96,6 +100,8 @@ def parse(argv: Sequence[str]) -> Options:
     if found.max_us is not None and found.max_us < found.min_us:
         made.error("-M is below -m: nothing would be left")
     found.format = "folded" if found.folded else found.format or format_of(found.output)
+    if found.format == "perf.data":
+        found.output = found.output or "perf.data"
     del found.folded
     return Options(**vars(found))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from purebpf.cli.stop import HasFileno
 from purebpf.cli.thread_time import Request, ThreadTime, Times
@@ -15,6 +15,10 @@ from purebpf.report import Profile
 from purebpf.report.spans import fill, merged, row
 from purebpf.report.stacks import Stacks
 
+if TYPE_CHECKING:
+    from purebpf.wire.perf_data_writer import Target
+    from purebpf.wire.perf_records import Record
+
 __all__ = ["OffCpu"]
 
 
@@ -22,8 +26,8 @@ class OffCpu:
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: whose time and which; how to print it does not matter here, but for "json",
-            which has the long sleeps one by one.
+        options: whose time and which; how to print it does not matter here, but for "json" and
+            "perf.data", which have the long sleeps one by one.
         command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
 
     Raises, when it is entered; nothing stays open then:
@@ -32,10 +36,16 @@ class OffCpu:
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
-        self._run = ThreadTime(_request(options), command_pid)
+        self._records: list[Record] = []
+        also = self._records.append if options.format == "perf.data" else None
+        self._run = ThreadTime(_request(options), command_pid, also)
 
     def __enter__(self) -> Self:
         self._run.__enter__()
+        if self._options.format == "perf.data":
+            from purebpf.offcpu import perf_data
+
+            self._records += perf_data.before(self._options.pids)
         return self
 
     def __exit__(
@@ -49,6 +59,16 @@ class OffCpu:
     def wait(self, *ends: HasFileno) -> None:
         """Sleep until the duration is over or one of `ends` is readable."""
         self._run.wait(*ends)
+
+    def write(self, file: Target, profile: Profile) -> None:
+        """Write what `stop` returned as perf.data; for the format of this name.
+
+        Raises:
+            KernelError: it could not be written.
+        """
+        from purebpf.offcpu import perf_data
+
+        perf_data.write(file, profile, self._records)
 
     def stop(self) -> Profile:
         """End the tracing, name everything, and close.
@@ -68,7 +88,7 @@ class OffCpu:
         spans, singles = times.spans, times.singles
         if options.inflight:
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
-        if options.format == "json":
+        if options.format in ("json", "perf.data"):
             for place, span in singles:
                 profile.add_row(row(place, span, stacks, is_split=options.waker))
         else:

@@ -86,7 +86,9 @@ def row(place: Place, span: Span, stacks: Stacks, *, is_split: bool) -> Row:
         stacks.user(place.user, place.pid, place.comm),
         without_switch(stacks.kernel(place.kernel)),
         span.duration_ns,
-        Labels(place.comm, place.pid, place.tid, state=place.state),
+        Labels(
+            place.comm, place.pid, place.tid, span.cpu if span.ended_ns else -1, state=place.state
+        ),
         (),
         marks,
     )
