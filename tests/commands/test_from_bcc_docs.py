@@ -1,0 +1,40 @@
+"""The examples of docs/from-bcc.md run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import ROOT
+
+PAGE = (ROOT / "docs/from-bcc.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+OBJECTS = {
+    "counter.bpf.o": "tests/data/load_counter.bpf.o",
+    "calls.bpf.o": "tests/data/stream_calls.bpf.o",
+}
+
+
+@pytest.mark.needs("bpf", "tracefs", "vmlinux_btf")
+@pytest.mark.parametrize("code", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_every_example_runs(code: str, tmp_path: Path) -> None:
+    for name, path in OBJECTS.items():
+        shutil.copy(ROOT / path, tmp_path / name)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) == 4
