@@ -15,7 +15,10 @@ from purebpf.errors import FormatError
 __all__ = ["Text"]
 
 _MAX_PARTS = 1 << 16
-"""Most members and parameters of one declaration: what is used twice doubles with every level."""
+"""Most members, parameters and words of padding of one declaration.
+
+What is used twice doubles with every level, and a struct may claim to be gigabytes long.
+"""
 
 _WORDS = {Kind.CONST: "const", Kind.VOLATILE: "volatile", Kind.RESTRICT: "restrict"}
 _FUNCTIONS_AND_ARRAYS = (Kind.ARRAY, Kind.FUNC_PROTO)
@@ -53,11 +56,11 @@ class Text:
         self._parts = 0
         return self._declare(type_id, name, 0)
 
-    def _count(self, type_id: int) -> None:
+    def _count(self, where: str) -> None:
         self._parts += 1
         if self._parts > _MAX_PARTS:
-            problem = f"has over {_MAX_PARTS} members and parameters"
-            raise FormatError(self._btf.source, f"type {type_id}", problem)
+            problem = f"has over {_MAX_PARTS} members, parameters and words of padding"
+            raise FormatError(self._btf.source, where, problem)
 
     def _declare(self, type_id: int, declarator: str, depth: int) -> str:
         for _ in range(MAX_DEPTH):
@@ -100,7 +103,7 @@ class Text:
             raise FormatError(self._btf.source, "a prototype", "contains itself")
         written = []
         for each in found.params:
-            self._count(each.type_id)
+            self._count("a prototype")
             written.append(
                 self._declare(each.type_id, identifier(each.name), depth + 1)
                 if each.type_id
@@ -166,7 +169,7 @@ class Text:
         at = 0
         alignment = 1
         for member in found.members:
-            self._count(member.type_id)
+            self._count(f"{_keyword(found)} {found.name}")
             place = self._layouts.place(member)
             align = 1 if packed else self._layouts.alignment(member.type_id)
             if isinstance(found, types.Struct):
@@ -184,7 +187,9 @@ class Text:
 
     def _padding(self, at: int, place: Place, align: int, *, packed: bool) -> Iterator[str]:
         size = self._btf.pointer_size
-        return padding(at, place, align, packed=packed, pointer_size=size)
+        for line in padding(at, place, align, packed=packed, pointer_size=size):
+            self._count("a hole")
+            yield line
 
     def _member(self, member: types.Member, depth: int) -> str:
         """A member; one of a named type without a name of its own (-fms-extensions) is opened."""

@@ -227,10 +227,15 @@ def doubling(b):
     return b.struct("top", [("", inner, 0)], size=4)
 
 
+def mostly_hole(b):
+    """Two gigabytes of padding, eight bytes a line (found by fuzzing)."""
+    return b.struct("hole", [("a", b.int("int", 4), 0)], size=1 << 31)
+
+
 @pytest.mark.parametrize(
-    "make", [itself, typedef_of_itself, endless_prototype, array_of_itself, doubling]
+    "make", [mostly_hole, itself, typedef_of_itself, endless_prototype, array_of_itself, doubling]
 )
-def test_endless_types_are_refused(b, make):
+def test_endless_and_enormous_types_are_refused(b, make):
     type_id = make(b)
     data = b.bytes()
     with pytest.raises(FormatError):
