@@ -15,10 +15,10 @@ from purebpf.errors import FormatError
 __all__ = ["Text"]
 
 _MAX_PARTS = 1 << 16
-"""Most members, parameters and words of padding of one declaration.
+"""Most members and parameters of one declaration: what is used twice doubles with every level."""
 
-What is used twice doubles with every level, and a struct may claim to be gigabytes long.
-"""
+_MAX_PADDING = 1 << 16
+"""Most words in one hole; a struct may claim to be gigabytes long."""
 
 _WORDS = {Kind.CONST: "const", Kind.VOLATILE: "volatile", Kind.RESTRICT: "restrict"}
 _FUNCTIONS_AND_ARRAYS = (Kind.ARRAY, Kind.FUNC_PROTO)
@@ -59,7 +59,7 @@ class Text:
     def _count(self, where: str) -> None:
         self._parts += 1
         if self._parts > _MAX_PARTS:
-            problem = f"has over {_MAX_PARTS} members, parameters and words of padding"
+            problem = f"has over {_MAX_PARTS} members and parameters"
             raise FormatError(self._btf.source, where, problem)
 
     def _declare(self, type_id: int, declarator: str, depth: int) -> str:
@@ -187,9 +187,10 @@ class Text:
 
     def _padding(self, at: int, place: Place, align: int, *, packed: bool) -> Iterator[str]:
         size = self._btf.pointer_size
-        for line in padding(at, place, align, packed=packed, pointer_size=size):
-            self._count("a hole")
-            yield line
+        if place.offset - at > 64 * _MAX_PADDING:
+            problem = f"a hole of {(place.offset - at) // 8} bytes is no padding"
+            raise FormatError(self._btf.source, f"bit {at}", problem)
+        yield from padding(at, place, align, packed=packed, pointer_size=size)
 
     def _member(self, member: types.Member, depth: int) -> str:
         """A member; one of a named type without a name of its own (-fms-extensions) is opened."""
