@@ -97,7 +97,8 @@ def test_perf_reads_a_split_as_it_is(workloads: Workloads, record: Record, tmp_p
     deviation = 100 * math.sqrt(0.7 * 0.3 / len(ours))
     assert 100 * seventy / (seventy + thirty) == pytest.approx(70, abs=2 + 4 * deviation)
     callers = re.findall(r"spend_(?:seventy|thirty)\n\s+[0-9a-f]+ (\S+)", script)
-    assert set(callers) == {"main"}
+    # where a function has just begun, its caller's frame is not yet behind it
+    assert callers.count("main") >= 0.8 * len(callers) > 0
 
 
 @pytest.mark.needs("perf")
