@@ -48,6 +48,9 @@ BY_THEMSELVES = {
     "diff": "tests/commands/test_diff.py",
     "doctor": "tests/commands/test_doctor_command.py",
     "record": "tests/commands/test_record_surroundings.py",
+    "report": "tests/commands/test_report.py",
+    "reporter": "tests/commands/test_report.py",
+    "sampleip": "tests/commands/test_sampleip.py",
     "setup": "tests/commands/test_setup_command.py",
     "top": "tests/commands/test_top.py",
 }
