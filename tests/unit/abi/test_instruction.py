@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from purebpf.abi.instruction import LD_IMM64, Instruction, pack, unpack
 
 CODE = [
@@ -22,3 +25,23 @@ def test_registers_share_a_byte():
 
 def test_big_endian_swaps_the_registers_too():
     assert unpack(bytes.fromhex("1812 0000 ffffffff"), "big") == CODE[:1]
+
+
+instructions = st.builds(
+    Instruction,
+    st.integers(0, 255),
+    st.integers(0, 15),
+    st.integers(0, 15),
+    st.integers(-(1 << 15), (1 << 15) - 1),
+    st.integers(-(1 << 31), (1 << 31) - 1),
+)
+
+
+@given(st.lists(instructions, max_size=20))
+def test_any_instructions_come_back(code):
+    assert unpack(pack(code)) == code
+
+
+@given(st.binary(max_size=20).map(lambda raw: raw * 8))
+def test_any_bytes_come_back(raw):
+    assert pack(unpack(raw)) == raw
