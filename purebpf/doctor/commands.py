@@ -21,6 +21,16 @@ from purebpf.spec import ObjectSpec, ProgramSpec
 __all__ = ["installed", "obstacles"]
 
 
+_LOADS = {
+    "cpudist": "spans",
+    "runqlat": "spans",
+    "setup": "filter_pinned",
+    "top": "profile",
+    "wall": "offcpu",
+}
+"""The objects of commands that load one of another name."""
+
+
 def installed() -> list[str]:
     """The names of the commands: packages with a `__main__`."""
     return [
@@ -39,7 +49,7 @@ def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each command, and what is in its way."""
     for name in installed():
         try:
-            spec = objects.spec(name)
+            spec = objects.spec(_LOADS.get(name, name))
         except ModuleNotFoundError:  # it loads nothing
             yield name, ()
             continue
