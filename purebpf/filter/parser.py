@@ -39,10 +39,10 @@ _DEPTH = 100
 _TOP = 1 << 64
 _COMM_LENGTH = 15  # TASK_COMM_LEN less the NUL
 
-_BLANKS = re.compile(r"\s*")
+_BLANKS = re.compile(r"\s*", re.ASCII)  # others, such as U+00A0, may stand in a name
 _WORD = re.compile(r"[A-Za-z0-9_]+")
-_NAME = re.compile(r"""(?:(?!\.\.)[^\s,(){}|&!"<>=])+""")
-_PATH = re.compile(r"""[^\s,(){}|&!"<>=]+""")
+_NAME = re.compile(r"""(?:(?!\.\.)[^\s,(){}|&!"<>=])+""", re.ASCII)
+_PATH = re.compile(r"""[^\s,(){}|&!"<>=]+""", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 

@@ -177,3 +177,10 @@ def _parsed(text):
         return None, parse(text)
     except FilterError as error:
         return error, None
+
+
+@pytest.mark.parametrize("name", ["a\xa0b", "\u2003", "\x1c"])
+def test_blanks_of_other_scripts_are_part_of_a_name(name: str) -> None:
+    parsed = parse(f"comm == {name}")
+    assert parse(str(parsed)).root == parsed.root
+    assert name in str(parsed)
