@@ -26,6 +26,10 @@ class Stop:
     The first signal asks the command to end and print. From then on both do what they did
     before, so that a second Ctrl-C quits while symbols are looked up. Use it in the main thread:
     others may not handle signals (signal.signal raises ValueError there).
+
+    The interpreter writes to the descriptor when the signal arrives, not the handler: that runs
+    only between two instructions of Python, and a poll(2) that began just after the signal would
+    keep it waiting.
     """
 
     def __init__(self) -> None:
@@ -42,6 +46,7 @@ class Stop:
         return self.signal != 0
 
     def __enter__(self) -> Self:
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in _SIGNALS:
             if self._previous[number] is not signal.SIG_IGN:  # nohup and `&` stay as they are
                 signal.signal(number, self._on_signal)
@@ -54,13 +59,13 @@ class Stop:
         traceback: TracebackType | None,
     ) -> None:
         self._restore()
+        signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.signal = number
         self._restore()
-        os.write(self._write, b"!")
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +46,24 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_it_is_readable_before_python_gets_to_its_handler(tmp_path: Path) -> None:
+    """A signal may come between two instructions, one of which then waits for `stop` for long."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    found = []
+
+    def watch(stop: Stop) -> None:
+        ready = select.select([stop], [], [], 10)[0]
+        found.append((ready == [stop], stop.signal))
+        gate.write_text("on")
+
+    with Stop() as stop:
+        watcher = threading.Thread(target=watch, args=[stop])
+        watcher.start()
+        # the main thread is in C meanwhile, and handles nothing
+        ctypes.CDLL(None).system(f"kill -TERM {os.getpid()}; read word < {gate}".encode())
+        watcher.join()
+        assert found == [(True, 0)]
+        assert stop.signal == signal.SIGTERM
