@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.report import Profile, html, json
 
@@ -29,7 +29,7 @@ _STALLED_S = 10
 _PATIENCE_S = 5.0
 
 
-class LivePage:
+class LivePage(Closing):
     """Serves a page at (host, port), from when it is made until it is closed; port 0: any free.
 
     `send` and `answer` belong to the thread that measures; requests run in threads of their own
@@ -125,17 +125,6 @@ class LivePage:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Wish:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from purebpf.abi.layouts import BPF_BTF_INFO
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Kind
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.btf import kernel_btf
 from purebpf.syscall import bpf
@@ -36,7 +36,7 @@ class ModuleType(NamedTuple):
     type_id: int
 
 
-class Modules:
+class Modules(Closing):
     """The modules that have BTF, read when first asked for; closing closes their descriptors."""
 
     def __init__(self) -> None:
@@ -78,17 +78,6 @@ class Modules:
         """Close the descriptors. Twice is harmless."""
         while self._descriptors:
             self._descriptors.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _read_all() -> Iterator[tuple[str, Btf]]:

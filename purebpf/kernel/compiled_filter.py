@@ -6,11 +6,10 @@ import errno
 import struct
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import pack
+from purebpf.closing import Closing
 from purebpf.errors import VerifierError
 from purebpf.filter.access import Access
 from purebpf.filter.compile import Code, Counters, compile_terms, stride
@@ -28,7 +27,7 @@ __all__ = ["CompiledFilter"]
 _NAME = "sample_filter"
 
 
-class CompiledFilter:
+class CompiledFilter(Closing):
     """The program of a filter, loaded.
 
     Attributes:
@@ -71,17 +70,6 @@ class CompiledFilter:
     def close(self) -> None:
         """Detach and free everything. Twice is harmless."""
         self._owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _loaded(code: Code) -> Program:

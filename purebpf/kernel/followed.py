@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.kernel.sideband import Change, SideBand
 from purebpf.syscall import proc
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Followed"]
 
 
-class Followed:
+class Followed(Closing):
     """Keeps `spaces` up to date from the kernel's records.
 
     Attributes:
@@ -83,17 +83,6 @@ class Followed:
     def close(self) -> None:
         """Stop following; again is harmless."""
         self._band.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _processes() -> list[int]:

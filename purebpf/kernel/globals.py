@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_codecs import Bytes, Codec
@@ -21,7 +21,7 @@ _INDEX = bytes(4)
 """A data section is an array with one element."""
 
 
-class Globals(MutableMapping[str, Any]):
+class Globals(Closing, MutableMapping[str, Any]):
     """The variables of .data, .bss, .rodata and the arena: values typed by BTF, bytes without.
 
     Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5), reading and writing touch just
@@ -98,17 +98,6 @@ class Globals(MutableMapping[str, Any]):
         """Unmap the sections; again is harmless. The maps are not closed."""
         while self._memory:
             self._memory.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _codec(self, variable: VariableSpec) -> Codec:
         from purebpf.btf.codec import codec  # remembers what it made

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from purebpf.closing import Closing
 from purebpf.kernel.btf import kernel_btf
 from purebpf.spec import ExternSpec, ObjectSpec
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelTypes"]
 
 
-class KernelTypes:
+class KernelTypes(Closing):
     """The types of this kernel and its modules; closing closes the descriptors it opened.
 
     Args:
@@ -69,14 +69,3 @@ class KernelTypes:
         """Close what was opened. Twice is harmless."""
         if "modules" in self.__dict__:
             self.modules.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

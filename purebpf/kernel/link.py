@@ -12,9 +12,9 @@ import errno
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Protocol, Self
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import pins
 from purebpf.kernel.link_info import LinkInfo, read_info
@@ -45,7 +45,7 @@ class Usable(Protocol):
         """The number of its descriptor."""
 
 
-class Link:
+class Link(Closing):
     """A program attached to something; detached by `close()` or the end of a `with` block.
 
     A bpf_link that was pinned stays attached after `close()`, until it is unpinned. A Link that
@@ -239,17 +239,6 @@ class Link:
         finally:
             if event is not None:
                 event.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Link {self.what}{'' if self._open else ' (closed)'}>"

@@ -6,10 +6,10 @@ import errno
 import mmap
 import os
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import map_kinds, map_pin
 from purebpf.kernel.map_create import create
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["MapHandle"]
 
 
-class MapHandle:
+class MapHandle(Closing):
     """The part of `Map` that is not about elements.
 
     Attributes:
@@ -377,17 +377,6 @@ class MapHandle:
             self._arena.close()
             self._arena = None
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = ", closed" if self._store.descriptor.closed else ""

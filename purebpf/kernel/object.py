@@ -7,11 +7,12 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.parse import Btf
+from purebpf.closing import Closing
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.attach import attaches_itself
 from purebpf.kernel.btf import Upload, upload
@@ -187,7 +188,7 @@ def _describe_probes_in(maps: Mapping[str, Map], programs: Iterable[Program]) ->
         program.usdt = specs
 
 
-class Object:
+class Object(Closing):
     """What `load` made; `close()`, or the end of a `with` block, undoes all of it.
 
     Closing detaches the links that `attach()` made here and in its programs' name; what was
@@ -283,17 +284,6 @@ class Object:
         if not self._open:
             raise ValueError(f"object {self.name!r} is closed: its maps and programs are gone")
         return owned
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         maps, programs = len(self._maps), len(self._programs)

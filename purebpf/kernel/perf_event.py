@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 from purebpf.abi.perf import perf_type_id
+from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.kernel import perf_attr
 from purebpf.kernel.perf_errors import Request, explained
@@ -55,7 +55,7 @@ class Reading(NamedTuple):
         return self.value * self.time_enabled_ns // self.time_running_ns
 
 
-class PerfEvent:
+class PerfEvent(Closing):
     """One perf event: it counts, or samples every so often.
 
     Made by `sampling`, `software`, `hardware`, `tracepoint`, `raw` or `open`; closed by `close()`,
@@ -295,17 +295,6 @@ class PerfEvent:
         if self._ring is not None:
             self._ring.close()
         self._descriptor.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         who = "" if self.pid < 0 else f", pid={self.pid}"

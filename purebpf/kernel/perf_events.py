@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self, overload
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.kernel import cpus as cpu_numbers
 from purebpf.kernel.perf_event import Event, PerfEvent, Reading
@@ -15,7 +15,7 @@ from purebpf.kernel.perf_event import Event, PerfEvent, Reading
 __all__ = ["PerfEvents"]
 
 
-class PerfEvents(Sequence[PerfEvent]):
+class PerfEvents(Closing, Sequence[PerfEvent]):
     """One event for each CPU, in the order of their numbers: `events[0].cpu`.
 
     Which event stands in for CPU cycles is decided once, on the first CPU. A CPU that goes
@@ -111,17 +111,6 @@ class PerfEvents(Sequence[PerfEvent]):
 
     def __iter__(self) -> Iterator[PerfEvent]:
         return iter(self._events)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         if not self._events:

@@ -24,11 +24,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.filter.condition import Term
 from purebpf.filter.table import listing, pack_table, table
@@ -227,7 +227,7 @@ def _slot(uid: int, number: int, path: str) -> Slot:
     return Slot(uid, number, taken, pid, command, missing)
 
 
-class PinnedFilter:
+class PinnedFilter(Closing):
     """A slot of this user's, with a filter in its table, until it is closed.
 
     Args:
@@ -297,17 +297,6 @@ class PinnedFilter:
     def close(self) -> None:
         """Give the slot back. Twice is harmless."""
         self._owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _claim(uid: int, folder: str, stack: ExitStack) -> tuple[int, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.layouts import BPF_PROG_INFO
+from purebpf.closing import Closing
 from purebpf.kernel import pins
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
@@ -69,7 +69,7 @@ class ProgramInfo(NamedTuple):
     attach_btf_id: int
 
 
-class Program:
+class Program(Closing):
     """A program in the kernel, alive as long as a descriptor, a pin or a link holds it.
 
     Attributes:
@@ -271,17 +271,6 @@ class Program:
     def close(self) -> None:
         """Let go of it; links and pins keep it alive. Twice is harmless."""
         self._descriptor.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         known = self.type in bpf_prog_type._value2member_map_

@@ -10,15 +10,15 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, RecordType, decoder
 
 __all__ = ["Reader"]
 
 
-class Reader(ABC):
+class Reader(Closing, ABC):
     """Reads records as they come.
 
     One consumer at a time: several loops over one reader share its records between them.
@@ -121,14 +121,3 @@ class Reader(ABC):
                 await ready.wait()
         finally:
             loop.remove_reader(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -14,9 +14,9 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError, VerifierError
 from purebpf.filter.access import Access, from_registers, from_sample
 from purebpf.filter.check import check
@@ -73,7 +73,7 @@ def kernel_access() -> Access:
     return found._replace(ancestors=tells_ancestors())
 
 
-class SampleFilter:
+class SampleFilter(Closing):
     """A filter, ready to be attached to events whose samples have `sample_type`.
 
     It runs as a program of its own; or, where this process may load none, in a program that root
@@ -221,14 +221,3 @@ class SampleFilter:
     def close(self) -> None:
         """Detach and free everything. Twice is harmless."""
         self._owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

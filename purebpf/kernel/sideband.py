@@ -7,10 +7,10 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.closing import Closing
 from purebpf.kernel.perf_events import PerfEvents
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Change: TypeAlias = "Mmap2 | Comm | Fork | Exit"
 _BY_TIME = attrgetter("time")
 
 
-class SideBand:
+class SideBand(Closing):
     """Follows every process of the machine, through a dummy event on each online CPU.
 
     It sees from when it is opened: read /proc for what was there before, afterwards, so that
@@ -116,14 +116,3 @@ class SideBand:
         if self._lost_at_close is None:
             self._lost_at_close = self.lost
         self._events.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from purebpf import objects
+from purebpf.closing import Closing
 from purebpf.kernel import sched
 from purebpf.kernel.object import load
 from purebpf.report.distribution import Distribution, Group
@@ -51,7 +51,7 @@ class SpanFilter(NamedTuple):
     namespace: tuple[int, int] = (0, 0)
 
 
-class Spans:
+class Spans(Closing):
     """Measures from `start()` to `stop()`; `read()` works at any time.
 
     Args:
@@ -158,17 +158,6 @@ class Spans:
     def close(self) -> None:
         """Detach and unload; again is harmless."""
         self._owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _settings(whose: SpanFilter) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
+from purebpf.closing import Closing
 from purebpf.kernel import features, stacks
 from purebpf.kernel.attach import iterator
 from purebpf.kernel.btf import kernel_btf
@@ -63,7 +63,7 @@ class Listed(NamedTuple):
     registers: tuple[int, int, int]
 
 
-class Switches:
+class Switches(Closing):
     """Traces from `start()` to `stop()`.
 
     Args:
@@ -181,17 +181,6 @@ class Switches:
     def close(self) -> None:
         """Detach and unload; again is harmless."""
         self._owned.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _place(self, key: Any) -> Place:
         waker = None

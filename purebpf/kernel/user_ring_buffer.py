@@ -6,9 +6,9 @@ import mmap
 import select
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
+from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, record_type_id
 from purebpf.syscall.memory import Memory
 from purebpf.wire.user_ring import framed, space
@@ -23,7 +23,7 @@ class Encoder(Protocol):
         """The bytes of `value`; SchemaError when the type cannot hold it."""
 
 
-class UserRingBuffer:
+class UserRingBuffer(Closing):
     """Writes records that a program takes with bpf_user_ringbuf_drain(), when it next runs.
 
     One writer for a map, and one thread at a time: the position up to which it was written is the
@@ -124,17 +124,6 @@ class UserRingBuffer:
                     return False
                 poll.poll(left)
         return True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _encoder(target: RecordMap, type_: str | Encoder | type | None) -> Callable[[Any], bytes]:

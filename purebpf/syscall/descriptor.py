@@ -5,8 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import warnings
-from types import TracebackType
-from typing import Self
+
+from purebpf.closing import Closing
 
 __all__ = ["Descriptor", "Fresh"]
 
@@ -29,7 +29,7 @@ class Fresh(int):
             os.close(self)
 
 
-class Descriptor:
+class Descriptor(Closing):
     """An owned file descriptor: closed once, by `close()`, by `with`, or at last by the collector.
 
     Has `fileno()`, so select, mmap and os functions take it. A collected descriptor that was never
@@ -82,17 +82,6 @@ class Descriptor:
             OSError: EMFILE, the process is out of descriptors.
         """
         return Descriptor(fcntl.fcntl(self.fileno(), fcntl.F_DUPFD_CLOEXEC, 0))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return "Descriptor(closed)" if self.closed else f"Descriptor({self._fd})"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from types import TracebackType
-from typing import Self
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError
 
 __all__ = ["Memory"]
@@ -15,7 +14,7 @@ _MAP_FIXED_NOREPLACE = 0x100000
 _FAILED = ctypes.c_void_p(-1).value
 
 
-class Memory:
+class Memory(Closing):
     """`size` bytes of a file descriptor's memory, shared with the kernel.
 
     Attributes:
@@ -58,17 +57,6 @@ class Memory:
         """
         self.view.release()
         self._map.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Fixed:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError
 
 __all__ = ["EGRESS", "INGRESS", "Filter", "Route"]
@@ -29,7 +29,7 @@ class Filter(NamedTuple):
     handle: int
 
 
-class Route:
+class Route(Closing):
     """A connection to rtnetlink; `close()` ends it."""
 
     def __init__(self) -> None:
@@ -104,17 +104,6 @@ class Route:
         route, self._route = self._route, None
         if route is not None:
             route.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 @contextmanager
