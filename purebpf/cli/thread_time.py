@@ -16,6 +16,7 @@ from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.perf_events import PerfEvents
+from purebpf.kernel.sched import bit_words
 from purebpf.kernel.stacks import max_depth
 from purebpf.kernel.switches import Listed, Switches
 from purebpf.report.spans import STATES, Place, Span, merged
@@ -174,7 +175,7 @@ class ThreadTime:
             "has_tids": bool(request.tids),
             "has_cgroup": request.cgroup is not None,
             "has_cpus": bool(request.cpus),
-            "cpus": _bits(request.cpus, 64),
+            "cpus": bit_words(request.cpus, 64),
             "own_tgid": os.getpid(),
             "command_tgid": self._command_pid,
             "pid_namespace_dev": namespace.dev,
@@ -301,12 +302,3 @@ class ThreadTime:
 
 def _ended_ns(single: tuple[Place, Span]) -> int:
     return single[1].ended_ns
-
-
-def _bits(numbers: tuple[int, ...], words: int) -> list[int]:
-    """A bit map of 64-bit words."""
-    found = [0] * words
-    for number in numbers:
-        if number < 64 * words:
-            found[number // 64] |= 1 << number % 64
-    return found

@@ -8,12 +8,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
-from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.closing import Closing
-from purebpf.kernel import features, stacks
+from purebpf.kernel import sched, stacks
 from purebpf.kernel.attach import iterator
-from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.object import load
 from purebpf.report.spans import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
 from purebpf.syscall.membarrier import wait_for_all_cpus
@@ -28,11 +26,7 @@ UNDECIDED, ADOPTED, WANTED = range(3)
 """enum verdict of bpf_src/offcpu.bpf.c."""
 
 _UNSEEN, _ON_CPU, _OFF_CPU = range(3)  # enum place
-_TASKS = 65536
-"""Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
-
 _SETTLE_S = 0.01
-_PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context before them
 
 
 class Listed(NamedTuple):
@@ -229,31 +223,7 @@ def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:
         .set(
             **settings,
             max_depth=stacks.max_depth(),
-            has_prev_state=_has_prev_state(),
-            task_pt_regs=_has(bpf_func_id.BPF_FUNC_task_pt_regs),
+            task_pt_regs=sched.has_helper(bpf_func_id.BPF_FUNC_task_pt_regs),
         )
     )
-    return spec if _has(bpf_func_id.BPF_FUNC_task_storage_get) else _without_storage(spec)
-
-
-def _has(helper: int) -> bool:
-    raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
-    return bool(features.have_helper(raw, helper))
-
-
-def _has_prev_state() -> bool:
-    """Whether sched_switch passes the state of the task that leaves (Linux 5.18)."""
-    btf = kernel_btf()
-    (typedef,) = btf.find("btf_trace_sched_switch")
-    pointer: Any = btf.type(btf.resolve(typedef))
-    prototype: Any = btf.type(pointer.type_id)
-    return len(prototype.params) >= _PREV_STATE_PARAMS
-
-
-def _without_storage(spec: ObjectSpec) -> ObjectSpec:
-    """A hash in its stead. What refers to the storage is dead code then, but wants a map."""
-    unused = spec.maps["tasks"]._replace(
-        type=bpf_map_type.BPF_MAP_TYPE_HASH, flags=0, max_entries=1
-    )
-    changed = spec._replace(maps={**spec.maps, "tasks": unused})
-    return changed.set(task_storage=False).resize(tasks_by_address=_TASKS)
+    return sched.adapted(spec)

@@ -18,7 +18,7 @@ from purebpf.cli.data_file import DataFile
 from purebpf.cli.limits import raise_open_files
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
-from purebpf.kernel import existing, machine
+from purebpf.kernel import cgroups, existing, machine
 from purebpf.kernel.perf_due import samples_due
 from purebpf.record import events
 from purebpf.record.filters import Filters
@@ -107,7 +107,7 @@ class Recorder:
         for program in existing.programs(kallsyms):
             write(encode(program))
         if self._options.all_cgroups:
-            root = next((at for at, kind_ in proc.mounts() if kind_ == "cgroup2"), None)
+            root = cgroups.root()
             for cgroup in existing.cgroups(root) if root else ():
                 write(encode(cgroup))
         pids = places.observed(self._options, self._followed_pid)
