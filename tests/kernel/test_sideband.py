@@ -16,6 +16,7 @@ import pytest
 
 from purebpf.kernel.sideband import Change, SideBand
 from purebpf.symbols.spaces import AddressSpaces
+from purebpf.syscall import proc
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
 from tests.support import probes
 
@@ -54,7 +55,8 @@ def test_a_child_is_seen_from_fork_to_exit() -> None:
     assert len(mapped) == len(seen) - 3
     assert mapped[0].filename == TRUE
     (status,) = {(os.major(s.st_dev), os.minor(s.st_dev), s.st_ino) for s in [os.stat(TRUE)]}
-    assert mapped[0][6:9] == status
+    if dict(proc.mounts()).get("/") != "overlay":  # which has numbers of its own
+        assert mapped[0][6:9] == status
     assert [change.time for change in seen] == sorted(change.time for change in seen)
     assert before < seen[0].time < seen[-1].time < after
 
