@@ -209,8 +209,9 @@ def test_interrupted_while_it_starts(name: str) -> None:
                 break
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)
-    # 0 where the imports were over before the signal came
-    assert process.returncode in (0, 130), errors
+    # 0 where the imports were over before the signal came; where one was under way, CPython ends by
+    # the signal itself, whatever the command returns: to a shell, that is 130 too
+    assert process.returncode in (0, 130, -signal.SIGINT), errors
     assert "Traceback" not in errors
 
 

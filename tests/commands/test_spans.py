@@ -23,8 +23,9 @@ from tests.commands.waiting import waiting
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc")
 
 MEASURES = ("run_queue", "on_cpu", "off_cpu")
-TOLERANCE_NS = 200_000 if os.environ.get("PUREBPF_SLOW_HOST") else 20_000
-"""For each turn: the kernel reads its clock elsewhere than the program does."""
+TOLERANCE_NS = 200_000 if os.environ.get("PUREBPF_SLOW_HOST") else 100_000
+"""For each turn: the kernel reads its clock elsewhere than the program does, and a CPU that idles
+takes a while to wake, which the kernel does not count as waiting."""
 
 TRIES = 40
 
