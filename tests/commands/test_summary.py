@@ -168,10 +168,11 @@ def test_a_hundred_thousand_short_threads_lose_nothing(workloads: Workloads) -> 
 @pytest.mark.slow
 def test_ten_thousand_threads_are_exact(workloads: Workloads) -> None:
     options = Options(mode="thread", calls=("getppid",))
-    table = observed(workloads, options, "crowd", 10_000, calls=3)
-    assert len(table.groups) == 10_000
+    threads = 1000 if os.environ.get("PUREBPF_SLOW_HOST") else 10_000  # a guest has 1 GB
+    table = observed(workloads, options, "crowd", threads, calls=3)
+    assert len(table.groups) == threads
     assert all(rows(group)["getppid"].calls == 3 for group in table.groups)
-    assert lost(table) == {"open_at_start": 1, "exits": 10_000}
+    assert lost(table) == {"open_at_start": 1, "exits": threads}
 
 
 @needs_btf
