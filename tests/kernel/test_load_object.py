@@ -10,6 +10,7 @@ import pytest
 import purebpf
 from purebpf.syscall.door import replaced as door_replaced
 from tests.support.doors import Interposer
+from tests.support.patience import until
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -105,6 +106,17 @@ def test_a_program_array_without_its_program_has_an_empty_slot():
     spec = purebpf.read_object(DATA / "load_tail.bpf.o").only("first")
     with purebpf.load(spec) as obj:
         assert obj.programs["first"].test_run(PACKET).retval == 1
+
+
+def test_a_program_array_is_full_as_long_as_somebody_holds_it():
+    with purebpf.load(DATA / "load_tail.bpf.o") as obj:
+        first = purebpf.Program.from_id(obj.programs["first"].info.id)
+        jumps = purebpf.Map.from_id(obj.maps["jumps"].info.id)
+    with first:
+        with jumps:
+            assert first.test_run(PACKET).retval == 42, "the object is closed, the map is not"
+        # The kernel empties the array, which `first` still has, when it finds the time.
+        assert until(lambda: first.test_run(PACKET).retval == 1)
 
 
 def test_maps_know_their_types_in_the_kernel():
