@@ -44,6 +44,20 @@ unshare util-linux
 LIST
 }
 
+# viewers of profiles that tests open our files in: into build/npm, whose programs join $PATH
+npm_packages_for_tests() {
+    PATH=$PWD/build/npm/node_modules/.bin:$PATH
+    command -v speedscope >/dev/null && command -v profiler-cli >/dev/null && return 0
+    if ! command -v npm >/dev/null; then
+        echo "npm is not installed: no speedscope, no profiler-cli" >&2
+        return 1
+    fi
+    npm install --silent --no-audit --no-fund --prefix build/npm \
+        speedscope@1 @firefox-devtools/profiler-cli >&2 && return 0
+    echo "npm could not install speedscope and profiler-cli" >&2
+    return 1
+}
+
 # what boots other kernels
 packages_for_guests() {
     packages <<LIST

@@ -6,6 +6,7 @@ extras='[dev]'
 . scripts/venv.sh
 . scripts/packages.sh
 packages_for_tests
+npm_packages_for_tests
 [ "$*" = host ] || packages_for_guests || exit 1
 case " $* " in
 *" all "* | *arm64*) echo "qemu-system-aarch64 qemu-system-arm" | packages || exit 1 ;;

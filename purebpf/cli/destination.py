@@ -28,7 +28,7 @@ def add_destinations(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
-        help="text, folded, json, html, pprof, speedscope, firefox, csv; one for each -o",
+        help="text, folded, json, html, pprof, speedscope, firefox, chrome, csv; one for each -o",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
 
 FORMATS = (
-    *("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "csv"),
+    *("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "chrome", "csv"),
     "perf.data",
 )
 

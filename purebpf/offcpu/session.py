@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["OffCpu"]
 
+_ONE_BY_ONE = ("json", "chrome", "perf.data")
+"""Formats that date each long wait."""
+
 
 class OffCpu:
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: whose time and which; how to print it does not matter here, but for "json" and
-            "perf.data", which have the long sleeps one by one.
+        options: whose time and which; how to print it does not matter here, but for those
+            formats that have the long sleeps one by one.
         command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
 
     Raises, when it is entered; nothing stays open then:
@@ -88,7 +91,7 @@ class OffCpu:
         spans, singles = times.spans, times.singles
         if options.inflight:
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
-        if options.format in ("json", "perf.data"):
+        if options.format in _ONE_BY_ONE:
             for place, span in singles:
                 profile.add_row(row(place, span, stacks, is_split=options.waker))
         else:

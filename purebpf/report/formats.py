@@ -28,6 +28,7 @@ FORMATS = {
     "pprof": Format("pprof:document", (".pb.gz", ".pprof"), "go tool pprof, Pyroscope, Parca"),
     "speedscope": Format("speedscope:document", (".speedscope.json",), "speedscope.app"),
     "firefox": Format("firefox:document", (".firefox.json",), "profiler.firefox.com"),
+    "chrome": Format("chrome:document", (".trace.json",), "Perfetto: a time line for each thread"),
     "csv": Format("table:csv", (".csv",), "functions with their own and total weight"),
 }
 

@@ -15,7 +15,7 @@ __all__ = ["DEFAULT_FREQUENCY", "FORMATS", "Options", "parse", "title"]
 DEFAULT_FREQUENCY = 99
 """Hertz: odd, so that it does not run in step with what happens 100 times a second."""
 
-FORMATS = ("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "csv")
+FORMATS = ("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "chrome", "csv")
 
 _DESCRIPTION = """\
 Show where threads spend the wall clock: on a CPU, off it, or waiting for one.
