@@ -12,16 +12,18 @@ import errno
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import pins
-from purebpf.kernel.link_info import LinkInfo, read_info
 from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["Event", "Link", "LinkInfo", "Usable"]
+if TYPE_CHECKING:
+    from purebpf.kernel.link_info import LinkInfo
+
+__all__ = ["Event", "Link", "Usable"]
 
 _REPLACE = 4  # BPF_F_REPLACE
 _CANNOT_DETACH = (errno.EOPNOTSUPP, errno.EINVAL)
@@ -144,6 +146,8 @@ class Link(Closing):
             NotSupportedError: it is no bpf_link.
             ValueError: it is closed.
         """
+        from purebpf.kernel.link_info import read_info  # a start need not pay for it
+
         return read_info(self._bpf_link("link info"))
 
     def update(self, new: Usable, *, old: Usable | None = None) -> None:

@@ -43,6 +43,7 @@ NOT_BEFORE_ATTACH = {
     ),
     *("purebpf.profile.stacks", "purebpf.report", "purebpf.symbols"),
     *("purebpf.kernel.features", "purebpf.kernel.probes", "purebpf.kernel.symbolizer"),
+    "purebpf.kernel.link_info",
     *("purebpf.kernel.load_refusal", "purebpf.kernel.map_errors", "purebpf.kernel.privilege"),
     *("purebpf.kernel.verifier", "purebpf.wire.perf_format", "purebpf.wire.perf_records"),
 }
