@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from purebpf._version import __version__
+from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf import report
@@ -74,56 +75,39 @@ __all__ = [
     "report",
 ]
 
-_HOMES = {
-    "purebpf.btf.parse": ("Btf",),
-    "purebpf.elf": ("read_object",),
-    "purebpf.errors": (
-        "AttachError",
-        "CoreRelocationError",
-        "FormatError",
-        "KernelError",
-        "LinkError",
-        "NotSupportedError",
-        "PurebpfError",
-        "SchemaError",
-        "VerifierError",
-    ),
-    "purebpf.kernel.btf": ("kernel_btf",),
-    "purebpf.kernel.link": ("Link",),
-    "purebpf.kernel.map": ("Map",),
-    "purebpf.kernel.object": ("Object", "load"),
-    "purebpf.kernel.perf_buffer": ("PerfBuffer",),
-    "purebpf.kernel.perf_event": ("PerfEvent",),
-    "purebpf.kernel.program": ("Program",),
-    "purebpf.kernel.ring_buffer": ("RingBuffer",),
-    "purebpf.kernel.symbolizer": ("Symbolizer",),
-    "purebpf.spec": ("MapSpec", "ObjectSpec", "ProgramSpec"),
-}
-"""Where each public name lives under its own name."""
-
-_RENAMED = {"match_core": ("purebpf.btf.core", "match")}
-_MODULES = {"features": "purebpf.kernel.features", "report": "purebpf.report"}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        value = _find(name)
-        globals()[name] = value
-        return value
-
-
-def _find(name: str) -> object:
-    from importlib import import_module
-
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name in _RENAMED:
-        home, original = _RENAMED[name]
-        return getattr(import_module(home), original)
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(home), name)
-    raise AttributeError(f"module 'purebpf' has no attribute {name!r}")
+    __getattr__ = names(
+        __name__,
+        {
+            "AttachError": "purebpf.errors.AttachError",
+            "Btf": "purebpf.btf.parse.Btf",
+            "CoreRelocationError": "purebpf.errors.CoreRelocationError",
+            "FormatError": "purebpf.errors.FormatError",
+            "KernelError": "purebpf.errors.KernelError",
+            "Link": "purebpf.kernel.link.Link",
+            "LinkError": "purebpf.errors.LinkError",
+            "Map": "purebpf.kernel.map.Map",
+            "MapSpec": "purebpf.spec.MapSpec",
+            "NotSupportedError": "purebpf.errors.NotSupportedError",
+            "Object": "purebpf.kernel.object.Object",
+            "ObjectSpec": "purebpf.spec.ObjectSpec",
+            "PerfBuffer": "purebpf.kernel.perf_buffer.PerfBuffer",
+            "PerfEvent": "purebpf.kernel.perf_event.PerfEvent",
+            "Program": "purebpf.kernel.program.Program",
+            "ProgramSpec": "purebpf.spec.ProgramSpec",
+            "PurebpfError": "purebpf.errors.PurebpfError",
+            "RingBuffer": "purebpf.kernel.ring_buffer.RingBuffer",
+            "SchemaError": "purebpf.errors.SchemaError",
+            "Symbolizer": "purebpf.kernel.symbolizer.Symbolizer",
+            "VerifierError": "purebpf.errors.VerifierError",
+            "features": "purebpf.kernel.features.",
+            "kernel_btf": "purebpf.kernel.btf.kernel_btf",
+            "load": "purebpf.kernel.object.load",
+            "match_core": "purebpf.btf.core.match",
+            "read_object": "purebpf.elf.read_object",
+            "report": "purebpf.report.",
+        },
+    )
 
 
 def __dir__() -> list[str]:

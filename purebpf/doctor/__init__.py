@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.doctor.model import Report
     from purebpf.doctor.session import examine
 
 __all__ = ["Report", "examine"]
 
-_HOMES = {"Report": "purebpf.doctor.model", "examine": "purebpf.doctor.session"}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.doctor' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "Report": "purebpf.doctor.model.Report",
+            "examine": "purebpf.doctor.session.examine",
+        },
+    )

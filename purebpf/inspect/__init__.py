@@ -13,24 +13,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.inspect.model import Report, describe
     from purebpf.inspect.options import Options
 
 __all__ = ["Options", "Report", "describe"]
 
-_HOMES = {
-    "Options": "purebpf.inspect.options",
-    "Report": "purebpf.inspect.model",
-    "describe": "purebpf.inspect.model",
-}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.inspect' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "Options": "purebpf.inspect.options.Options",
+            "Report": "purebpf.inspect.model.Report",
+            "describe": "purebpf.inspect.model.describe",
+        },
+    )

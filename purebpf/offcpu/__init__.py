@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.offcpu.options import Options
     from purebpf.offcpu.session import OffCpu
 
 __all__ = ["OffCpu", "Options"]
 
-_HOMES = {"OffCpu": "purebpf.offcpu.session", "Options": "purebpf.offcpu.options"}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.offcpu' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "OffCpu": "purebpf.offcpu.session.OffCpu",
+            "Options": "purebpf.offcpu.options.Options",
+        },
+    )

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.profile.options import Options
     from purebpf.profile.session import Profiler
 
 __all__ = ["Options", "Profiler"]
 
-_HOMES = {"Options": "purebpf.profile.options", "Profiler": "purebpf.profile.session"}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.profile' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "Options": "purebpf.profile.options.Options",
+            "Profiler": "purebpf.profile.session.Profiler",
+        },
+    )

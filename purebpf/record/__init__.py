@@ -13,24 +13,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.record.options import EventOption, Options
     from purebpf.record.session import Recorder
 
 __all__ = ["EventOption", "Options", "Recorder"]
 
-_HOMES = {
-    "EventOption": "purebpf.record.options",
-    "Options": "purebpf.record.options",
-    "Recorder": "purebpf.record.session",
-}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.record' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "EventOption": "purebpf.record.options.EventOption",
+            "Options": "purebpf.record.options.Options",
+            "Recorder": "purebpf.record.session.Recorder",
+        },
+    )

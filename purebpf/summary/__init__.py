@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.summary.options import Options
     from purebpf.summary.session import Summary
 
 __all__ = ["Options", "Summary"]
 
-_HOMES = {"Options": "purebpf.summary.options", "Summary": "purebpf.summary.session"}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.summary' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "Options": "purebpf.summary.options.Options",
+            "Summary": "purebpf.summary.session.Summary",
+        },
+    )

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.lazy import names
+
 if TYPE_CHECKING:
     from purebpf.wall.options import Options
     from purebpf.wall.session import Wall
 
 __all__ = ["Options", "Wall"]
 
-_HOMES = {"Wall": "purebpf.wall.session", "Options": "purebpf.wall.options"}
-
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-
-    def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _HOMES:
-            raise AttributeError(f"module 'purebpf.wall' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+    __getattr__ = names(
+        __name__,
+        {
+            "Wall": "purebpf.wall.session.Wall",
+            "Options": "purebpf.wall.options.Options",
+        },
+    )
