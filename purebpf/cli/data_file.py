@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from types import TracebackType
-from typing import Self
 
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 
 __all__ = ["DataFile"]
 
 
-class DataFile:
+class DataFile(Closing):
     """A file that grows, may be written to at any place, and appears when it is committed.
 
     Until then, and if its context ends first, what had the name before keeps it. The file is
@@ -27,7 +26,6 @@ class DataFile:
     def __init__(self, path: str) -> None:
         self.path = os.path.realpath(path)  # the file behind a link is replaced, not the link
         self._offset = 0
-        self._is_complete = False
         self._temporary = f"{self.path}.{os.getpid()}.part"
         try:
             if os.path.exists(self.path):
@@ -37,6 +35,7 @@ class DataFile:
             )
         except OSError as error:
             raise self._error("open(2)", error) from None
+        self._is_open = True
 
     def _check(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
@@ -68,7 +67,7 @@ class DataFile:
 
     def commit(self) -> None:
         """It is complete: let it have its name, and close it."""
-        self._is_complete = True
+        self._is_open = False
         try:
             os.close(self._fd)
             os.replace(self._temporary, self.path)
@@ -76,16 +75,10 @@ class DataFile:
             os.unlink(self._temporary)
             raise self._error("rename(2)", error) from None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if not self._is_complete:
+    def close(self) -> None:
+        """Leave nothing behind unless it was committed."""
+        if self._is_open:
+            self._is_open = False
             os.close(self._fd)
             os.unlink(self._temporary)
 

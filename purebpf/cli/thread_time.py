@@ -7,13 +7,13 @@ import select
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from purebpf.cli import targets
 from purebpf.cli.open_time import Sleepers, open_spans
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.closing import Closing
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.perf_events import PerfEvents
 from purebpf.kernel.sched import bit_words
@@ -87,7 +87,7 @@ class Times(NamedTuple):
     max_depth: int
 
 
-class ThreadTime:
+class ThreadTime(Closing):
     """Traces from when its context is entered until `stop()`.
 
     Args:
@@ -290,14 +290,6 @@ class ThreadTime:
     def close(self) -> None:
         """Detach and unload; again is harmless."""
         self._owned.close()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _ended_ns(single: tuple[Place, Span]) -> int:

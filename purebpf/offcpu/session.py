@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from purebpf.cli.stop import HasFileno
 from purebpf.cli.thread_time import Request, ThreadTime, Times
 from purebpf.cli.time_loss import about, cost, losses
+from purebpf.closing import Closing
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.offcpu.options import Options, title
 from purebpf.report import Profile
@@ -25,7 +25,7 @@ _ONE_BY_ONE = ("json", "chrome", "perf.data")
 """Formats that date each long wait."""
 
 
-class OffCpu:
+class OffCpu(Closing):
     """Traces from when its context is entered until `stop()`.
 
     Args:
@@ -51,12 +51,8 @@ class OffCpu:
             self._records += perf_data.before(self._options.pids)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
         self._run.close()
 
     def wait(self, *ends: HasFileno) -> None:

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf import objects
 from purebpf.cli import targets
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.closing import Closing
 from purebpf.kernel import stacks
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.map import Map
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Profiler"]
 
 
-class Profiler:
+class Profiler(Closing):
     """Samples from when its context is entered until `stop()`.
 
     Args:
@@ -215,12 +215,8 @@ class Profiler:
             self._followed.drain()
             return self._profile(self._object.maps["counts"].items())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
 
     def _profile(self, counts: Iterable[tuple[Any, int]]) -> Profile:

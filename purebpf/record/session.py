@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from purebpf.abi.perf import perf_event_type as kind
@@ -18,6 +17,7 @@ from purebpf.cli.data_file import DataFile
 from purebpf.cli.limits import raise_open_files
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.closing import Closing
 from purebpf.kernel import cgroups, existing, machine
 from purebpf.kernel.perf_due import samples_due
 from purebpf.record import events
@@ -39,7 +39,7 @@ _ROUND_S = 1.0
 """The rings are read at least so often: a reader of the file sorts what came in two rounds."""
 
 
-class Recorder:
+class Recorder(Closing):
     """Records from when its context is entered until `stop()`, which lets the file appear.
 
     Args:
@@ -243,12 +243,8 @@ class Recorder:
             found[Feature.TRACING_DATA] = machine.tracing_data(tracepoints)
         return found
 
-    def __exit__(
-        self,
-        kind_: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
 
 

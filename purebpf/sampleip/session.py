@@ -6,7 +6,6 @@ import select
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from purebpf import objects
@@ -14,6 +13,7 @@ from purebpf.cli.limits import raise_open_files
 from purebpf.cli.places import Place, places
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.closing import Closing
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.object import load
 from purebpf.kernel.perf_buffer import PerfBuffer
@@ -49,7 +49,7 @@ class Found(NamedTuple):
     loss: Loss
 
 
-class Sampler:
+class Sampler(Closing):
     """Samples from when its context is entered until `stop()`.
 
     Raises, when it is entered; nothing stays open then:
@@ -189,10 +189,6 @@ class Sampler:
         )
         return Loss(due, stats["seen"], begun + (due or 0) // 100, causes)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()

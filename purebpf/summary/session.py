@@ -7,12 +7,12 @@ import select
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 from purebpf.cli import targets
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import statistics
 from purebpf.kernel.sched import bit_words
@@ -35,7 +35,7 @@ _COST_S = 0.1
 _SETTLE_S = 0.01
 
 
-class Summary:
+class Summary(Closing):
     """Counts from when its context is entered until `stop()`; `interval()` reads in between.
 
     Args:
@@ -226,12 +226,8 @@ class Summary:
                 link.close()
             return self._read(self._epoch, ended_ns, opened)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
 
     def _read(self, epoch: int, now_ns: int, opened: Sequence[Open]) -> Table:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from purebpf.cli.stop import HasFileno
 from purebpf.cli.thread_time import Request, ThreadTime
 from purebpf.cli.time_loss import about, cost, losses
+from purebpf.closing import Closing
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Profile
 from purebpf.report.stacks import Stacks
@@ -25,7 +25,7 @@ class Found(NamedTuple):
     threads: list[Thread]
 
 
-class Wall:
+class Wall(Closing):
     """Traces from when its context is entered until `stop()`.
 
     Args:
@@ -44,12 +44,8 @@ class Wall:
         self._run.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
         self._run.close()
 
     def wait(self, *ends: HasFileno) -> None:
