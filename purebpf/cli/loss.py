@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
+from purebpf.cli import command
 from purebpf.report import Loss, Profile
 
-__all__ = ["of_loss", "paragraphs"]
+__all__ = ["of_loss", "of_table", "paragraphs", "tell"]
 
 _REASONS = 4
 
@@ -35,6 +38,24 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
             "stopped the CPU, or it was inside another BPF program or bpf(2) call"
         )
     return found + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
+
+
+def of_table(loss: Loss, subject: Collection[str]) -> list[str]:
+    """The loss line of what was counted, not sampled, then one paragraph for each loss.
+
+    Of the causes that belong to the `subject`, the number says all.
+    """
+    line = "loss: " + " ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
+    lost = (cause for cause in loss.causes if cause.lost and cause.name not in subject)
+    return [line, *(f"  {cause.name}: {cause.what}" for cause in lost)]
+
+
+def tell(paragraphs: Sequence[str]) -> None:
+    """Print the loss line as it is, for scripts, and the rest wrapped, for people."""
+    line, *details = paragraphs
+    command.say(line)
+    for detail in details:
+        command.note(detail, indent="    ")
 
 
 def _reasons(frames: int, reasons: tuple[tuple[str, str, int], ...]) -> str:

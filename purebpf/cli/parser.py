@@ -5,9 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from purebpf.cli.arguments import cpu_list, id_list, seconds
+from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
 
-__all__ = ["add_duration", "add_output", "add_strict", "add_targets", "new", "parse"]
+__all__ = [
+    "add_delimited",
+    "add_duration",
+    "add_output",
+    "add_stack_kinds",
+    "add_storage",
+    "add_strict",
+    "add_targets",
+    "add_thread_kinds",
+    "new",
+    "parse",
+]
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -88,6 +99,41 @@ def add_targets(
     )  # fmt: skip
     group.add_argument(
         *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
+    )
+
+
+def add_thread_kinds(group: argparse._ArgumentGroup) -> None:
+    """Options `user_threads_only` and `kernel_threads_only`."""
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument(*("-u", "--user-threads-only"), action="store_true", help="no kernel threads")
+    kind.add_argument(
+        *("-k", "--kernel-threads-only"), action="store_true", help="kernel threads only"
+    )
+
+
+def add_stack_kinds(group: argparse._ArgumentGroup) -> None:
+    """Options `user_stacks_only` and `kernel_stacks_only`."""
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
+    kind.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
+
+
+def add_storage(group: argparse._ArgumentGroup, row: str) -> None:
+    """Options `hash_storage_size`, of which `row` is one, and `stack_storage_size`."""
+    group.add_argument(
+        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
+        help=f"different {row} that can be kept (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
+        help="different stacks that can be kept (default %(default)s)",
+    )  # fmt: skip
+
+
+def add_delimited(group: argparse._ArgumentGroup) -> None:
+    """Option `delimited`."""
+    group.add_argument(
+        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
     )
 
 

@@ -121,6 +121,7 @@ def run(name: str, measure: str, title: str, options: SpanOptions) -> int:
 
 def _run(measure: str, title: str, options: SpanOptions) -> int:
     from purebpf.cli.child import Child
+    from purebpf.cli.loss import of_table, tell
     from purebpf.cli.privileges import needing
     from purebpf.cli.stop import Stop
 
@@ -137,8 +138,7 @@ def _run(measure: str, title: str, options: SpanOptions) -> int:
         _watch(spans, options, output, stop, child)
         status = child.end() if child else 0
         loss = losses(spans.stats(), groups=options.groups)
-    for line in _paragraphs(loss):
-        command.say(line)
+    tell(of_table(loss, _SUBJECT))
     if options.strict and any(each.lost for each in loss.causes if each.name not in _SUBJECT):
         return command.LOSS
     return status
@@ -255,10 +255,3 @@ def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
             Cause(name, stats[name], f"{stats[name]} {text}") for name, text in what.items()
         )
     )
-
-
-def _paragraphs(loss: Loss) -> Iterator[str]:
-    yield "loss: " + " ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
-    for cause in loss.causes:
-        if cause.lost and cause.name not in _SUBJECT:
-            yield f"  {cause.name}: {cause.what}"

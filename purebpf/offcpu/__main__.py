@@ -76,7 +76,7 @@ def _announce(options: Options, output: Output) -> None:
 
 def _explain(profile: Profile) -> None:
     """How much there was, what it cost, the loss line, and what to do about each loss."""
-    from purebpf.cli.loss import paragraphs
+    from purebpf.cli.loss import paragraphs, tell
     from purebpf.cli.time_loss import cost_line
 
     still = sum(row.weight for row in profile.rows() if row.marks.is_open)
@@ -85,10 +85,7 @@ def _explain(profile: Profile) -> None:
         f"{still / 1e9:.3f} s not over at the end (~)"
     )
     command.say(cost_line(profile))
-    line, *details = paragraphs(profile)
-    command.say(line)
-    for detail in details:
-        command.note(detail, indent="    ")
+    tell(paragraphs(profile))
 
 
 if __name__ == "__main__":

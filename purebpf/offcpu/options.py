@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import format_of
+from purebpf.cli.title import stacks, until, whose
 
 __all__ = ["DEFAULT_THRESHOLD_MS", "FORMATS", "Options", "parse", "title"]
 
@@ -108,37 +108,11 @@ def parse(argv: Sequence[str]) -> Options:
 
 def title(options: Options) -> str:
     """The sentence that heads the output, in the words of bcc's offcputime."""
-    stacks = " + ".join(
-        name
-        for name, unwanted in (
-            ("user", options.kernel_stacks_only),
-            ("kernel", options.user_stacks_only),
-        )
-        if not unwanted
-    )
-    if options.duration_s is not None:
-        until = f" for {options.duration_s:g} secs."
-    elif options.command:
-        until = " until it ends."
-    else:
-        until = "... Hit Ctrl-C to end."
-    return f"Tracing off-CPU time (us) of {_target(options)} by {stacks} stack{until}"
-
-
-def _target(options: Options) -> str:
-    if options.command:
-        target = f"command {options.command[0]!r}"
-    elif options.pids:
-        target = f"PID {list(options.pids)}"
-    elif options.tids:
-        target = f"TID {list(options.tids)}"
-    elif options.user_threads_only:
-        target = "user threads"
-    elif options.kernel_threads_only:
-        target = "kernel threads"
-    else:
-        target = "all threads"
-    return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+    kinds = {(True, False): "user threads", (False, True): "kernel threads"}
+    kind = (options.user_threads_only, options.kernel_threads_only)
+    by = stacks(user=not options.kernel_stacks_only, kernel=not options.user_stacks_only)
+    of = whose(options, kinds.get(kind, "all threads"))
+    return f"Tracing off-CPU time (us) of {of} by {by}{until(options)}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,11 +130,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         processes="these processes, and children that they start meanwhile",
         cpus="what leaves these CPUs",
     )
-    kind = group.add_mutually_exclusive_group()
-    kind.add_argument(*("-u", "--user-threads-only"), action="store_true", help="no kernel threads")
-    kind.add_argument(
-        *("-k", "--kernel-threads-only"), action="store_true", help="kernel threads only"
-    )
+    parser.add_thread_kinds(group)
 
 
 def _add_times(group: argparse._ArgumentGroup) -> None:
@@ -191,26 +161,15 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    stacks = group.add_mutually_exclusive_group()
-    stacks.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
-    stacks.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
+    parser.add_stack_kinds(group)
     layout = group.add_mutually_exclusive_group()
     layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
     layout.add_argument("--format", choices=FORMATS, help="default: what FILE's name says")
-    group.add_argument(
-        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
-    )
+    parser.add_delimited(group)
     group.add_argument(
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
     )
-    group.add_argument(
-        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
-        help="different (thread, stacks, state) that can be added up (default %(default)s)",
-    )  # fmt: skip
-    group.add_argument(
-        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
-        help="different stacks that can be kept (default %(default)s)",
-    )  # fmt: skip
+    parser.add_storage(group, "(thread, stacks, state)")
     parser.add_output(group)
 
 

@@ -109,7 +109,7 @@ def _announce(options: Options, outputs: Sequence[Output]) -> None:
 
 def _explain(profiler: Profiler, profile: Profile) -> None:
     """The event that was counted, the loss line, and what to do about each loss."""
-    from purebpf.cli.loss import paragraphs
+    from purebpf.cli.loss import paragraphs, tell
 
     event = profiler.event
     instead = f" (nothing here counts {event.asked})" if event.fell_back else ""
@@ -121,10 +121,7 @@ def _explain(profiler: Profiler, profile: Profile) -> None:
     )
     if not about["counted"]:
         command.say("no samples: the target did not run on a CPU meanwhile")
-    line, *details = paragraphs(profile)
-    command.say(line)
-    for detail in details:
-        command.note(detail, indent="    ")
+    tell(paragraphs(profile))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import address, positive_int
 from purebpf.cli.destination import Destination, add_destinations, destinations
+from purebpf.cli.title import stacks, until, whose
 
 __all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
 
@@ -108,31 +109,9 @@ def parse(argv: Sequence[str]) -> Options:
 def title(options: Options) -> str:
     """The sentence that heads the output, in the words of bcc's profile."""
     rate = f"every {options.period} events" if options.period else f"{options.frequency} Hertz"
-    stacks = " + ".join(
-        name
-        for name, wanted in (("user", options.user_stacks), ("kernel", options.kernel_stacks))
-        if wanted
-    )
+    by = stacks(user=options.user_stacks, kernel=options.kernel_stacks)
     where = " on CPU#" + ",".join(map(str, options.cpus)) if options.cpus else ""
-    if options.duration_s is not None:
-        until = f" for {options.duration_s:g} secs."
-    elif options.command:
-        until = " until it ends."
-    else:
-        until = "... Hit Ctrl-C to end."
-    return f"Sampling at {rate} of {_target(options)} by {stacks} stack{where}{until}"
-
-
-def _target(options: Options) -> str:
-    if options.command:
-        target = f"command {options.command[0]!r}"
-    elif options.pids:
-        target = f"PID {list(options.pids)}"
-    elif options.tids:
-        target = f"TID {list(options.tids)}"
-    else:
-        target = "all threads"
-    return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+    return f"Sampling at {rate} of {whose(options)} by {by}{where}{until(options)}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -161,17 +140,8 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
         *("-c", "--count"), metavar="N", type=positive_int,
         help="sample every N events: CPU cycles, or nanoseconds of cpu-clock without a PMU",
     )  # fmt: skip
-    stacks = group.add_mutually_exclusive_group()
-    stacks.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
-    stacks.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
-    group.add_argument(
-        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
-        help="different (process, stacks) that can be counted (default %(default)s)",
-    )  # fmt: skip
-    group.add_argument(
-        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
-        help="different stacks that can be kept (default %(default)s)",
-    )  # fmt: skip
+    parser.add_stack_kinds(group)
+    parser.add_storage(group, "(process, stacks)")
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
@@ -180,9 +150,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         default=[], help="same as --format folded",
     )  # fmt: skip
     add_destinations(group)
-    group.add_argument(
-        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
-    )
+    parser.add_delimited(group)
     group.add_argument(
         *("-a", "--annotations"), action="store_true", help="_[k] on kernel frames (folded)"
     )

@@ -72,13 +72,12 @@ def _run(options: Options) -> int:
 
 
 def _explain(found: Recorded) -> None:
-    from purebpf.record.loss import paragraphs
+    from purebpf.cli.loss import tell
+    from purebpf.record.loss import paragraphs, remarks
 
-    for line in paragraphs(found):
-        if line.startswith("loss:"):
-            command.say(line)
-        else:
-            command.note(line, indent="    ")
+    for remark in remarks(found):
+        command.note(remark, indent="    ")
+    tell(paragraphs(found))
 
 
 if __name__ == "__main__":

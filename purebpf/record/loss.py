@@ -8,7 +8,7 @@ from typing import NamedTuple
 from purebpf.cli.loss import of_loss
 from purebpf.report import Cause, Loss
 
-__all__ = ["Recorded", "losses", "paragraphs"]
+__all__ = ["Recorded", "losses", "paragraphs", "remarks"]
 
 
 class Recorded(NamedTuple):
@@ -69,14 +69,18 @@ def losses(found: Recorded) -> Loss:
     return Loss(found.due, found.samples + found.dropped, found.tolerance, causes)
 
 
-def paragraphs(found: Recorded) -> Iterator[str]:
-    """What was recorded, what the filter did, the loss line, and a paragraph for each loss."""
+def paragraphs(found: Recorded) -> list[str]:
+    """The loss line, and a paragraph for each loss."""
+    return of_loss(losses(found), "samples", f"rejected={found.dropped}")
+
+
+def remarks(found: Recorded) -> Iterator[str]:
+    """What was recorded, and what the filter did."""
     yield from found.notes
     yield f"{found.path}: {found.samples} samples, {_bytes(found.size)}"
     for event, terms in found.rejected:
         for term, count in terms:
             yield f"filter: {event}: {count} rejected by {term}"
-    yield from of_loss(losses(found), "samples", f"rejected={found.dropped}")
 
 
 def _bytes(size: int) -> str:

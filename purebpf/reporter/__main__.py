@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options) -> int:
-    from purebpf.cli.loss import paragraphs
+    from purebpf.cli.loss import paragraphs, tell
     from purebpf.report import formats
     from purebpf.reporter.session import read
 
@@ -35,8 +35,5 @@ def _run(options: Options) -> int:
         command.say(f"also in the file: {samples} samples of {name} (-e {name})")
     if found.profile.about["rejected"]:
         command.say(f"rejected by filters: {found.profile.about['rejected']} samples")
-    line, *details = paragraphs(found.profile)
-    command.say(line)
-    for detail in details:
-        command.note(detail, indent="    ")
+    tell(paragraphs(found.profile))
     return command.LOSS if options.strict and found.profile.loss.any else 0

@@ -66,17 +66,14 @@ def _show(output: Output, options: Options, samples: list[Sample]) -> None:
 
 def _explain(event: Event, found: Found) -> None:
     """The event, what became of the samples, and the loss line."""
-    from purebpf.cli.loss import of_loss
+    from purebpf.cli.loss import of_loss, tell
 
     instead = f" (nothing here counts {event.asked})" if event.fell_back else ""
     stats = found.stats
     inside = stats["seen"] - stats["outside"]
     command.say(f"event: {event.name}{instead}")
     command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
-    line, *details = of_loss(found.loss, "samples")
-    command.say(line)
-    for detail in details:
-        command.note(detail, indent="    ")
+    tell(of_loss(found.loss, "samples"))
 
 
 if __name__ == "__main__":

@@ -66,16 +66,14 @@ def _watch(summary: Summary, screen: Screen, stop: Stop, child: Child | None) ->
 
 def _explain(summary: Summary, table: Table) -> None:
     """The loss line, and what to do about each loss."""
-    from purebpf.summary.loss import paragraphs
+    from purebpf.cli.loss import of_table, tell
+    from purebpf.summary.loss import EXPLANATIONS
 
     if summary.why_not:
         command.note(f"hook: {summary.hook}, as {summary.why_not}")
     if not summary.abis_known:
         command.say("abi: not known without the kernel's BTF: 32-bit calls count as 64-bit ones")
-    line, *details = paragraphs(table.loss)
-    command.say(line)
-    for detail in details:
-        command.note(detail, indent="    ")
+    tell(of_table(table.loss, EXPLANATIONS))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from purebpf.report import Cause, Loss
 
-__all__ = ["EXPLANATIONS", "is_incomplete", "losses", "paragraphs"]
+__all__ = ["EXPLANATIONS", "is_incomplete", "losses"]
 
 EXPLANATIONS = frozenset(
     {"open_at_start", "in_flight", "exits", "died", "unpaired", "tid_changed", "names_full"}
@@ -55,16 +55,6 @@ def losses(
     return Loss(
         causes=tuple(Cause(name, lost[name], f"{lost[name]} {text}") for name, text in what.items())
     )
-
-
-def paragraphs(loss: Loss) -> list[str]:
-    """The loss line, `loss: open_at_start=3 in_flight=1 ...`, and a sentence for what is lost.
-
-    Of what belongs to the subject, the number says all.
-    """
-    line = "loss: " + " ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
-    lost = (cause for cause in loss.causes if cause.lost and cause.name not in EXPLANATIONS)
-    return [line, *(f"  {cause.name}: {cause.what}" for cause in lost)]
 
 
 def is_incomplete(loss: Loss) -> bool:

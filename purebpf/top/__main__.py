@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     from purebpf.cli.child import Child
     from purebpf.cli.limits import raise_open_files
-    from purebpf.cli.loss import paragraphs
+    from purebpf.cli.loss import paragraphs, tell
     from purebpf.cli.stop import Stop
     from purebpf.profile.session import Profiler
 
@@ -52,8 +52,7 @@ def _run(options: Options) -> int:
         profile = profiler.stop()
         status = child.end() if child else 0
         output.write(_table(profile, options, "in all"))
-        for paragraph in paragraphs(profile):
-            command.note(paragraph, indent="    ")
+        tell(paragraphs(profile))
     if options.strict and profile.loss.any:
         return command.LOSS
     return status

@@ -67,7 +67,7 @@ def _announce(options: Options, output: Output) -> None:
 
 def _explain(profile: Profile) -> None:
     """How much there was, what it cost, the loss line, and what to do about each loss."""
-    from purebpf.cli.loss import paragraphs
+    from purebpf.cli.loss import paragraphs, tell
     from purebpf.cli.time_loss import cost_line
 
     unsampled_ns = profile.about["unsampled_ns"]
@@ -77,10 +77,7 @@ def _explain(profile: Profile) -> None:
         f"{unsampled_ns / 1e9:.3f} s on a CPU of threads that none fell on"
     )
     command.say(cost_line(profile))
-    line, *details = paragraphs(profile)
-    command.say(line)
-    for detail in details:
-        command.note(detail, indent="    ")
+    tell(paragraphs(profile))
 
 
 if __name__ == "__main__":

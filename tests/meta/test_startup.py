@@ -20,7 +20,9 @@ HELP = {
     "purebpf.cli.destination",
     "purebpf.cli.output",
     "purebpf.cli.parser",
+    "purebpf.cli.title",
     "purebpf.errors",
+    "purebpf.lazy",
     "purebpf.profile",
     "purebpf.profile.options",
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from purebpf.record.loss import Recorded, losses, paragraphs
+from purebpf.record.loss import Recorded, losses, paragraphs, remarks
 
 WHOLE = Recorded("perf.data", 1024, 98, 100, 3, 0, 0, 0)
 
 
 def test_without_loss_every_count_is_there() -> None:
-    assert list(paragraphs(WHOLE)) == [
+    assert [*remarks(WHOLE), *paragraphs(WHOLE)] == [
         "perf.data: 98 samples, 1024 bytes",
         "loss: expected=100 seen=98 ring_lost=0 throttled=0 sideband_lost=0 rejected=0",
     ]
@@ -17,7 +17,7 @@ def test_without_loss_every_count_is_there() -> None:
 
 def test_what_a_filter_rejects_was_seen() -> None:
     found = WHOLE._replace(samples=40, rejected=(("cycles", (("pid == 1", 50), ("cpu == 0", 9))),))
-    said = list(paragraphs(found))
+    said = [*remarks(found), *paragraphs(found)]
     assert said[1:3] == [
         "filter: cycles: 50 rejected by pid == 1",
         "filter: cycles: 9 rejected by cpu == 0",
@@ -29,7 +29,7 @@ def test_what_a_filter_rejects_was_seen() -> None:
 
 def test_each_loss_is_explained() -> None:
     found = WHOLE._replace(samples=50, lost=7, throttled=1, side_band_lost=2, size=50 << 20)
-    said = "\n".join(paragraphs(found))
+    said = "\n".join([*remarks(found), *paragraphs(found)])
     for words in (
         "50 samples, 50 MiB",
         "missed: 50 of 100",

@@ -8,10 +8,11 @@ import json
 
 import pytest
 
+from purebpf.cli.loss import of_table
 from purebpf.report import Loss
 from purebpf.report.histogram import BUCKETS
 from purebpf.summary.calls import Call
-from purebpf.summary.loss import is_incomplete, losses, paragraphs
+from purebpf.summary.loss import EXPLANATIONS, is_incomplete, losses
 from purebpf.summary.options import Options
 from purebpf.summary.render import csv_header, render
 from purebpf.summary.statistics import Statistics
@@ -239,7 +240,7 @@ def explained(**counted: int) -> Loss:
 
 
 def test_the_loss_line_says_zero_too() -> None:
-    (line,) = paragraphs(explained(exits=7, open_at_start=5))
+    (line,) = of_table(explained(exits=7, open_at_start=5), EXPLANATIONS)
     assert line == (
         "loss: open_at_start=7 in_flight=3 exits=7 died=0 unpaired=0 tid_changed=0 unreturned=0 "
         "states_full=0 rows_full=0 errors_full=0 histograms_full=0 names_full=0 follow_full=0 "
@@ -249,6 +250,8 @@ def test_the_loss_line_says_zero_too() -> None:
 
 def test_a_loss_is_explained_and_counts_for_strict() -> None:
     loss = explained(rows_full=9)
-    assert paragraphs(loss)[1:] == ["  rows_full: 9 calls found no row of 64. Raise --map-entries"]
+    assert of_table(loss, EXPLANATIONS)[1:] == [
+        "  rows_full: 9 calls found no row of 64. Raise --map-entries"
+    ]
     assert is_incomplete(loss)
     assert not is_incomplete(explained(exits=7, died=1, unpaired=1))

@@ -1,0 +1,56 @@
+"""The parts of the sentence that heads an output, in the words of bcc's tools."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["Measured", "stacks", "until", "whose"]
+
+
+class Measured(Protocol):
+    """The options that say what is measured, and for how long."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """These processes; empty: all."""
+
+    @property
+    def tids(self) -> tuple[int, ...]:
+        """These threads; empty: all."""
+
+    @property
+    def cgroup(self) -> str | None:
+        """A cgroup's path."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds; None: until a signal, or until the command ends."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of a command to run."""
+
+
+def whose(options: Measured, everything: str = "all threads") -> str:
+    """`PID [185] in cgroup /a`, or `everything`."""
+    if options.command:
+        target = f"command {options.command[0]!r}"
+    elif options.pids:
+        target = f"PID {list(options.pids)}"
+    elif options.tids:
+        target = f"TID {list(options.tids)}"
+    else:
+        target = everything
+    return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+
+
+def stacks(*, user: bool, kernel: bool) -> str:
+    """`user + kernel stack`."""
+    return " + ".join(["user"] * user + ["kernel"] * kernel) + " stack"
+
+
+def until(options: Measured) -> str:
+    """The end of the sentence: ` for 5 secs.`, or how it ends otherwise."""
+    if options.duration_s is not None:
+        return f" for {options.duration_s:g} secs."
+    return " until it ends." if options.command else "... Hit Ctrl-C to end."
