@@ -33,6 +33,8 @@ __all__ = [
     "R1",
     "R2",
     "R3",
+    "R4",
+    "R5",
     "R6",
     "R7",
     "R8",
@@ -43,7 +45,7 @@ __all__ = [
     "TooLongError",
 ]
 
-R0, R1, R2, R3, R6, R7, R8, R9, R10 = 0, 1, 2, 3, 6, 7, 8, 9, 10
+R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = range(11)
 
 JUMPS: Mapping[str, int] = {
     "==": 0x15,

@@ -5,8 +5,10 @@ returns it adds one to a counter of its CPU: the first for kept samples, then on
 for the samples that this term was the first to reject. Nothing else runs on the CPU meanwhile
 that could add to the same counter (the kernel's bpf_prog_active), so a plain addition will do.
 
-Registers: R1 the value that is tested, R2 and R3 scratch, R6 the context, R7 the prepared sample
-and, when all is decided, the counter's offset, R8 what to return.
+Registers: R6 the prepared sample, or the context where there is none, and, when all is decided,
+the counter's offset, which is 0 for samples to keep; R2 constants and parts; the other scratch
+registers keep the fields that were loaded, so that none is loaded twice while there is room. The
+code is cold when a sample comes: what it costs is how many cache lines it fills.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from purebpf.abi.assembler import R0, R1, R2, R3, R6, R7, R8, R10, Assembler, Label, TooLongError
+from purebpf.abi.assembler import R0, R1, R2, R6, R10, Assembler, Label, TooLongError
 from purebpf.abi.disassembler import listing
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction
@@ -31,12 +33,14 @@ from purebpf.filter.condition import (
     Under,
     Within,
 )
-from purebpf.filter.fields import Field
+from purebpf.filter.fields import FIELDS, Field
+from purebpf.filter.registers import Registers
 
 __all__ = ["Code", "Counters", "compile_terms", "missing", "stride"]
 
 _COMM_SIZE = 16
 _STACK = 512
+_CACHE_LINE = 64
 _LINEAR = 3
 """Ranges that are tried one by one; of more, half are ruled out by each comparison."""
 
@@ -70,17 +74,14 @@ class Code(NamedTuple):
 
 
 def stride(terms: Sequence[Term]) -> int:
-    """The bytes of counters that a CPU needs: a cache line's multiple, so that no two share one."""
-    return -(-8 * (1 + len(terms)) // 64) * 64
+    """The bytes of counters that a CPU needs: a power of two, and cache lines of its own."""
+    return max(_CACHE_LINE, 1 << (8 * (1 + len(terms)) - 1).bit_length())
 
 
 def missing(terms: Sequence[Term], access: Access) -> tuple[str, ...]:
     """The fields that a filter asks about and that `access` cannot give, each once."""
     found = (field.name for term in terms for field in _fields(term.condition))
-    known = access.words
-    from purebpf.filter.fields import FIELDS
-
-    absent = [name for name in found if not _known(FIELDS[name], known)]
+    absent = [name for name in found if not _known(FIELDS[name], access.words)]
     if not access.ancestors and any(list(_levels(term.condition)) for term in terms):
         absent.append("cgroup under")
     return tuple(dict.fromkeys(absent))
@@ -93,7 +94,8 @@ def compile_terms(terms: Sequence[Term], access: Access, counters: Counters) -> 
         NotSupportedError: a field that cannot be had on this kernel; more code than a jump spans.
     """
     if absent := missing(terms, access):
-        raise NotSupportedError(f"a filter on {', '.join(absent)}", "this kernel gives programs no")
+        reason = "this kernel does not show programs that"
+        raise NotSupportedError(f"a filter on {', '.join(absent)}", reason)
     return _Compiler(access, counters).compile(terms)
 
 
@@ -119,7 +121,7 @@ class _Compiler:
         self._functions: dict[int, str] = {}
         self._slots: dict[tuple[int, int], int] = {}
         self._comm = 0
-        self._loaded: Field | None = None  # what R1 holds here, however one came here
+        self._registers = Registers()
 
     def compile(self, terms: Sequence[Term]) -> Code:
         code = self._code
@@ -144,14 +146,15 @@ class _Compiler:
         """Ask every helper once, and cast the context if the sample itself is asked about."""
         code = self._code
         code.comment("the sample, and what helpers know")
-        code.copy(R6, R1)
-        fields = [field for each in conditions for field in _fields(each)]
-        if self._access.cast and any(field.word for field in fields):
-            self._functions[self._access.cast.type_id] = "bpf_cast_to_kern_ctx"
-            code.call_kernel(self._access.cast.type_id)
-            code.load(R7, R0, self._access.cast.data_offset, 8)
-        for field in fields:
-            where = self._where(field)
+        places = [self._where(field) for each in conditions for field in _fields(each)]
+        if any(isinstance(where, Word) for where in places):
+            if self._access.cast:
+                self._functions[self._access.cast.type_id] = "bpf_cast_to_kern_ctx"
+                code.call_kernel(self._access.cast.type_id)
+                code.load(R6, R0, self._access.cast.data_offset, 8)
+            else:
+                code.copy(R6, R1)
+        for where in places:
             if isinstance(where, Helper):
                 self._ask(where.number, 0)
         for level in sorted({level for each in conditions for level in _levels(each)}):
@@ -189,24 +192,24 @@ class _Compiler:
         elif isinstance(condition, All | Any):
             self._several(condition, yes, no, following=following)
         elif isinstance(condition, Compare):
-            self._load(condition.field)
-            self._compare(condition.operator, condition.value, yes, no, following=following)
+            register = self._load(condition.field)
+            test = condition.operator, condition.value
+            self._compare(register, test, yes, no, following=following)
         elif isinstance(condition, Within):
-            self._load(condition.field)
-            self._search(condition.ranges, yes, no)
+            self._search(self._load(condition.field), condition.ranges, yes, no)
             self._unless(no, following)
         elif isinstance(condition, Under):
             slot = self._slots[bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id, condition.level]
-            self._loaded = None
-            self._code.load(R1, R10, slot, 8)
-            self._compare("==", condition.cgroup, yes, no, following=following)
+            register = self._registers.spare()
+            self._code.load(register, R10, slot, 8)
+            self._compare(register, ("==", condition.cgroup), yes, no, following=following)
         else:
-            self._loaded = None
             self._names(condition, yes)
             self._unless(no, following)
 
     def _several(self, condition: All | Any, yes: Label, no: Label, *, following: Label) -> None:
         *first, last = condition.parts
+        ended = []  # what the registers hold where one may leave early
         for part in first:
             behind = self._code.label()
             if isinstance(condition, All):
@@ -214,76 +217,79 @@ class _Compiler:
             else:
                 self._test(part, yes, behind, following=behind)
             self._code.place(behind)
+            ended.append(self._registers.snapshot())
         self._test(last, yes, no, following=following)
-        self._loaded = None  # its parts may have ended early, after other loads
+        for held in ended:
+            self._registers.join(held)
 
     def _compare(
-        self, operator: str, value: int, yes: Label, no: Label, *, following: Label
+        self, register: int, test: tuple[str, int], yes: Label, no: Label, *, following: Label
     ) -> None:
+        operator, value = test
         code = self._code
         if following == yes and operator in _NEGATED:
-            code.jump(_NEGATED[operator], R1, value, no)
+            code.jump(_NEGATED[operator], register, value, no)
             return
-        code.jump(operator, R1, value, yes)
+        code.jump(operator, register, value, yes)
         self._unless(no, following)
 
-    def _search(self, ranges: Sequence[tuple[int, int]], yes: Label, no: Label) -> None:
-        """Go to `yes` if R1 is in a range, to `no` if a comparison rules that out, or go on."""
+    def _search(
+        self, register: int, ranges: Sequence[tuple[int, int]], yes: Label, no: Label
+    ) -> None:
+        """Go to `yes` if it is in a range, to `no` if a comparison rules that out, or go on."""
         code = self._code
         if len(ranges) > _LINEAR:
             half = len(ranges) // 2
             upper = code.label()
-            code.jump(">=", R1, ranges[half][0], upper)
-            self._search(ranges[:half], yes, no)
+            code.jump(">=", register, ranges[half][0], upper)
+            self._search(register, ranges[:half], yes, no)
             code.go(no)
             code.place(upper)
-            self._search(ranges[half:], yes, no)
+            self._search(register, ranges[half:], yes, no)
             return
         for low, high in ranges:
             if low == high:
-                code.jump("==", R1, low, yes)
+                code.jump("==", register, low, yes)
             else:
                 if low:
-                    code.jump("<", R1, low, no)
-                code.jump("<=", R1, high, yes)
+                    code.jump("<", register, low, no)
+                code.jump("<=", register, high, yes)
 
     def _names(self, condition: CommIn, yes: Label) -> None:
-        code = self._code
+        code, register = self._code, self._registers.spare()
         for name in condition.names:
             other = code.label()
             words = name.ljust(_COMM_SIZE, b"\0")
-            code.load(R1, R10, self._comm, 8)
-            code.jump("!=", R1, int.from_bytes(words[:8], "little"), other)
-            code.load(R1, R10, self._comm + 8, 8)
-            code.jump("==", R1, int.from_bytes(words[8:], "little"), yes)
+            code.load(register, R10, self._comm, 8)
+            code.jump("!=", register, int.from_bytes(words[:8], "little"), other)
+            code.load(register, R10, self._comm + 8, 8)
+            code.jump("==", register, int.from_bytes(words[8:], "little"), yes)
             code.place(other)
 
     def _unless(self, label: Label, following: Label) -> None:
         if label != following:
             self._code.go(label)
 
-    def _load(self, field: Field) -> None:
-        """R1 = the field, unless it is."""
-        if field == self._loaded:
-            return
-        self._loaded = field
+    def _load(self, field: Field) -> int:
+        """The register that the field is in, from here on."""
+        register, ready = self._registers.of(field)
+        if ready:
+            return register
         code, where = self._code, self._where(field)
         if isinstance(where, Helper):
             slot = self._slots[where.number, 0]
-            code.load(R1, R10, slot + where.offset, where.size)
-        elif self._access.cast:
-            code.load(R1, R7, where.offset, where.size)
+            code.load(register, R10, slot + where.offset, where.size)
         else:
-            code.load(R1, R6, where.offset, where.size)
-        if not field.slices:
-            return
-        first, *rest = field.slices
-        if rest:
-            code.copy(R3, R1)
-        self._slice(R1, first.shift, first.width, first.at)
-        for each in rest:
-            self._slice(R3, each.shift, each.width, each.at)
-            code.alu_register("|=", R1, R3)
+            code.load(register, R6, where.offset, where.size)
+        if field.slices:
+            first, *rest = field.slices
+            if rest:
+                code.copy(R2, register)
+            self._slice(register, first.shift, first.width, first.at)
+            for each in rest:
+                self._slice(R2, each.shift, each.width, each.at)
+                code.alu_register("|=", register, R2)
+        return register
 
     def _slice(self, register: int, shift: int, width: int, at: int) -> None:
         code = self._code
@@ -299,31 +305,32 @@ class _Compiler:
     def _verdicts(self, rejected: Sequence[Label]) -> None:
         """What to return and which counter to raise, by where the tests ended."""
         code, counters = self._code, self._counters
-        count, out = code.label(), code.label()
+        count, keep, out = code.label(), code.label(), code.label()
         code.comment("keep it")
-        code.move(R8, 1)
-        code.move(R7, 0)
+        code.move(R6, 0)
         code.go(count)
         for number, label in enumerate(rejected, 1):
             code.place(label)
             code.comment(f"drop it: {number}")
-            code.move(R8, 0)
-            code.move(R7, 8 * number)
+            code.move(R6, 8 * number)
             if number < len(rejected):
                 code.go(count)
         code.place(count)
         code.comment("count it")
         code.call(bpf_func_id.BPF_FUNC_get_smp_processor_id)
-        code.jump(">=", R0, counters.cpus, out)
-        code.alu("*=", R0, counters.stride)
-        code.alu_register("+=", R0, R7)
+        code.jump(">=", R0, counters.cpus, keep)
+        code.alu("<<=", R0, counters.stride.bit_length() - 1)
         code.map_value(R1, counters.map_fd)
         code.alu_register("+=", R1, R0)
+        code.alu_register("+=", R1, R6)
         code.load(R2, R1, 0, 8)
         code.alu("+=", R2, 1)
         code.store(R1, 0, R2, 8)
+        code.place(keep)
+        code.move(R0, 0)
+        code.jump("!=", R6, 0, out)
+        code.move(R0, 1)
         code.place(out)
-        code.copy(R0, R8)
         code.exit()
 
 

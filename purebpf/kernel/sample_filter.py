@@ -2,10 +2,10 @@
 
 parsed = filter.parse("comm == mysqld, cpu == 1")
 with SampleFilter(parsed, sample_type) as chosen:
-for event in events:
-chosen.attach(event)
-...
-print(chosen.counts())
+    for event in events:
+        chosen.attach(event)
+    ...
+    print(chosen.counts())
 """
 
 from __future__ import annotations

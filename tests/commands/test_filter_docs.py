@@ -47,7 +47,7 @@ def test_the_listing_is_that_of_the_filter(block: str) -> None:
 
 
 def _without_offsets(text: str) -> str:
-    return re.sub(r"\(r7 \+ \d+\)", "(r7 + N)", text)
+    return re.sub(r"\(r6 \+ \d+\)", "(r6 + N)", text)
 
 
 @pytest.mark.needs("bpf", "perf_event")

@@ -1,0 +1,60 @@
+"""Which fields of the sample are in which scratch registers of a filter program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.abi.assembler import R0, R1, R3, R4, R5
+from purebpf.filter.fields import Field
+
+__all__ = ["Held", "Registers"]
+
+_SCRATCH = (R1, R3, R4, R5, R0)
+
+
+class Held(NamedTuple):
+    """A register, and whether the field is in it already."""
+
+    register: int
+    ready: bool
+
+
+class Registers:
+    """What the scratch registers hold at a place of the program, however one came there."""
+
+    def __init__(self) -> None:
+        self._fields: dict[int, Field] = {}
+        self._oldest_first = list(_SCRATCH)
+
+    def of(self, field: Field) -> Held:
+        """The register for a field: the one that holds it, or else the one used longest ago."""
+        for register, held in self._fields.items():
+            if held == field:
+                self._use(register)
+                return Held(register, ready=True)
+        register = self.spare()
+        self._fields[register] = field
+        return Held(register, ready=False)
+
+    def spare(self) -> int:
+        """A register for something else: the one used longest ago."""
+        register = self._oldest_first[0]
+        self._fields.pop(register, None)
+        self._use(register)
+        return register
+
+    def _use(self, register: int) -> None:
+        self._oldest_first.remove(register)
+        self._oldest_first.append(register)
+
+    def snapshot(self) -> dict[int, Field]:
+        """What they hold here."""
+        return dict(self._fields)
+
+    def join(self, other: dict[int, Field]) -> None:
+        """One may have come here from where they held `other`, too: only what both say holds."""
+        self._fields = {
+            register: field
+            for register, field in self._fields.items()
+            if other.get(register) == field
+        }
