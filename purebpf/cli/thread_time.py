@@ -125,6 +125,10 @@ class ThreadTime(Closing):
         """Who had what mapped."""
         return self._followed.spaces
 
+    def cgroup(self, pid: int) -> str:
+        """The container or unit that a process was in."""
+        return self._followed.cgroups.of(pid)
+
     def __enter__(self) -> Self:
         targets.check_processes(self.request.pids, thread_option="-t")
         targets.check_threads(self.request.tids)

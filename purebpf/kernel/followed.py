@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
+from purebpf.kernel.cgroup_labels import CgroupLabels
 from purebpf.kernel.sideband import Change, SideBand
 from purebpf.syscall import proc
 
@@ -24,6 +25,7 @@ class Followed(Closing):
 
     Attributes:
         tasks: the threads that `root` and its descendants are made of, so far.
+        cgroups: the container or unit that each process was in.
     """
 
     def __init__(self, root: int = 0, also: Callable[[Change], None] | None = None) -> None:
@@ -35,6 +37,7 @@ class Followed(Closing):
             KernelError: as `SideBand`.
         """
         self.tasks = 1
+        self.cgroups = CgroupLabels()
         self._also = also
         self._family = {root}
         self._band = SideBand()
@@ -67,6 +70,7 @@ class Followed(Closing):
                 continue
             if maps and comm is not None:
                 self.spaces.snapshot(pid, maps, comm, now_ns)
+                self.cgroups.read(pid)
 
     def drain(self) -> None:
         """Take in what happened."""
@@ -74,6 +78,7 @@ class Followed(Closing):
 
         for record in self._band.drain():
             self.spaces.feed(record)
+            self.cgroups.feed(record)
             if self._also is not None:
                 self._also(record)
             if isinstance(record, Fork) and record.ppid in self._family:

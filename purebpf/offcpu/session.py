@@ -89,10 +89,10 @@ class OffCpu(Closing):
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
         if options.format in _ONE_BY_ONE:
             for place, span in singles:
-                profile.add_row(row(place, span, stacks, is_split=options.waker))
+                profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=options.waker))
         else:
             spans = merged([*spans.items(), *singles])
-        fill(profile, spans, stacks, is_split=options.waker)
+        fill(profile, spans, stacks, self._run.cgroup, is_split=options.waker)
         return profile
 
 

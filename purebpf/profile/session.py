@@ -240,7 +240,7 @@ class Profiler(Closing):
             max_depth=self._max_depth,
             side_band_lost=self._followed.lost,
         )
-        fill(profile, counts, self._stacks)
+        fill(profile, counts, self._stacks, self._followed.cgroups.of)
         return profile
 
     @cached_property

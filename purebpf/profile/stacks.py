@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from purebpf.report import Labels, Profile
@@ -11,15 +11,21 @@ from purebpf.report.stacks import Stacks
 __all__ = ["fill"]
 
 
-def fill(profile: Profile, counts: Iterable[tuple[Any, int]], stacks: Stacks) -> None:
+def fill(
+    profile: Profile,
+    counts: Iterable[tuple[Any, int]],
+    stacks: Stacks,
+    cgroup: Callable[[int], str],
+) -> None:
     """Add every count to the profile.
 
     Args:
         profile: gets a row for each of `counts`.
         counts: (struct count_key, samples), as `bpf_src/profile.bpf.c` declares them.
         stacks: named stacks.
+        cgroup: of a process.
     """
     for key, samples in counts:
-        labels = Labels(key.comm, key.tgid, key.tid)
+        labels = Labels(key.comm, key.tgid, key.tid, cgroup=cgroup(key.tgid))
         user_stack = stacks.user(key.user_stack, key.tgid, key.comm)
         profile.add(user_stack, stacks.kernel(key.kernel_stack), samples, labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from purebpf.report.profile import Labels, Marks, Profile, Row, Waker
@@ -61,13 +61,22 @@ class Span(NamedTuple):
         return self.blocked_ns + self.runnable_ns
 
 
-def fill(profile: Profile, spans: Mapping[Place, Span], stacks: Stacks, *, is_split: bool) -> None:
-    """Add a row for each place, in nanoseconds."""
+def fill(
+    profile: Profile,
+    spans: Mapping[Place, Span],
+    stacks: Stacks,
+    cgroup: Callable[[int], str],
+    *,
+    is_split: bool,
+) -> None:
+    """Add a row for each place, in nanoseconds; `cgroup` is that of a process."""
     for place, span in spans.items():
-        profile.add_row(row(place, span, stacks, is_split=is_split))
+        profile.add_row(row(place, span, stacks, cgroup, is_split=is_split))
 
 
-def row(place: Place, span: Span, stacks: Stacks, *, is_split: bool) -> Row:
+def row(
+    place: Place, span: Span, stacks: Stacks, cgroup: Callable[[int], str], *, is_split: bool
+) -> Row:
     """One place as a row, with names; the kernel stacks without what every switch has."""
     waker = None
     if place.waker is not None and place.waker.tid | place.waker.kernel | place.waker.user:
@@ -87,7 +96,12 @@ def row(place: Place, span: Span, stacks: Stacks, *, is_split: bool) -> Row:
         without_switch(stacks.kernel(place.kernel)),
         span.duration_ns,
         Labels(
-            place.comm, place.pid, place.tid, span.cpu if span.ended_ns else -1, state=place.state
+            place.comm,
+            place.pid,
+            place.tid,
+            span.cpu if span.ended_ns else -1,
+            cgroup(place.pid),
+            place.state,
         ),
         (),
         marks,

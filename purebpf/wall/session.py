@@ -69,7 +69,7 @@ class Wall(Closing):
                 "event": event.name if event else "",
                 "frequency_hz": self._options.frequency,
                 "samples": sum(times.samples.values()),
-                "unsampled_ns": fill(profile, times.spans, times.samples, stacks),
+                "unsampled_ns": fill(profile, times.spans, times.samples, stacks, self._run.cgroup),
             }
             return Found(profile, threads(times.spans))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from purebpf.report import Labels, Marks, Profile
@@ -59,7 +59,11 @@ def shares(total: int, weights: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def fill(
-    profile: Profile, spans: Mapping[Place, Span], samples: Mapping[Place, int], stacks: Stacks
+    profile: Profile,
+    spans: Mapping[Place, Span],
+    samples: Mapping[Place, int],
+    stacks: Stacks,
+    cgroup: Callable[[int], str],
 ) -> int:
     """Add every thread's time, each row with its kind; a thread's rows add up to its wall clock.
 
@@ -75,11 +79,11 @@ def fill(
     labels: dict[tuple[int, int], Labels] = {}
     for place, span in spans.items():
         key = place.pid, place.tid
-        labels[key] = Labels(place.comm, *key)
+        labels[key] = Labels(place.comm, *key, cgroup=cgroup(place.pid))
         if place.state == ON_CPU:
             running[key] = running.get(key, 0) + span.duration_ns
         else:
-            _add_off(profile, place, span, stacks)
+            _add_off(profile, place, span, stacks, cgroup(place.pid))
     unsampled_ns = 0
     for key, on_ns in running.items():
         if not on_ns:
@@ -90,15 +94,15 @@ def fill(
             continue
         for place, part_ns in shares(on_ns, sampled[key]).items():
             user = stacks.user(place.user, place.pid, place.comm)
-            named = Labels(place.comm, *key)
+            named = Labels(place.comm, *key, cgroup=cgroup(place.pid))
             profile.add(user, stacks.kernel(place.kernel), part_ns, named, marks=Marks("on-CPU"))
     return unsampled_ns
 
 
-def _add_off(profile: Profile, place: Place, span: Span, stacks: Stacks) -> None:
+def _add_off(profile: Profile, place: Place, span: Span, stacks: Stacks, cgroup: str) -> None:
     user = stacks.user(place.user, place.pid, place.comm)
     kernel = without_switch(stacks.kernel(place.kernel))
-    owner = Labels(place.comm, place.pid, place.tid, state=place.state)
+    owner = Labels(place.comm, place.pid, place.tid, cgroup=cgroup, state=place.state)
     for kind, part_ns in (("off-CPU", span.blocked_ns), ("run-queue", span.runnable_ns)):
         if part_ns:
             marks = Marks(kind, place.is_open, times=span.times)

@@ -40,6 +40,7 @@ class Names:
 
 STACKS = Stacks({16: (1, 2), 17: (3,), 18: (4,)}, Names())
 WAITER = Place("app", 7, 8, "S", 17, 16, SpanWaker("other", 9, 9, 18, 0))
+CGROUPS = {5: "", 7: "web.service"}
 OPEN = Place("app", 7, 7, "D", 17, 0, is_open=True)
 
 TEXT = """\
@@ -70,7 +71,7 @@ WALL = """\
 def profile() -> Profile:
     found = Profile(unit="ns")
     spans = {WAITER: Span(2, 3_900, 1_900), OPEN: Span(1, 2_000_000, 0)}
-    fill(found, spans, STACKS, is_split=True)
+    fill(found, spans, STACKS, CGROUPS.__getitem__, is_split=True)
     return found
 
 
@@ -91,7 +92,7 @@ def test_json() -> None:
     assert json.document(json.parse(json.document(found))) == json.document(found)
     tree = reader.loads(json.document(found, threads=[]))
     waiting, still = tree["stacks"]
-    assert waiting["state"] == "S"
+    assert (waiting["state"], waiting["cgroup"]) == ("S", "web.service")
     assert waiting["times"] == 2
     assert waiting["runnable"] == 1900
     assert waiting["waker"] == {"comm": "other", "pid": 9, "tid": 9, "user": [3], "kernel": []}
@@ -113,7 +114,7 @@ def test_a_profile_without_waits_reads_as_before() -> None:
 def test_wakers_that_are_not_known_are_left_out() -> None:
     found = Profile()
     place = WAITER._replace(waker=SpanWaker("", 0, 0, 0, 0))
-    fill(found, {place: Span(1, 1, 0)}, STACKS, is_split=True)
+    fill(found, {place: Span(1, 1, 0)}, STACKS, CGROUPS.__getitem__, is_split=True)
     assert found.rows()[0].marks.waker is None
 
 
@@ -168,9 +169,10 @@ def test_a_threads_rows_add_up() -> None:
     }
     samples = {Place("app", 7, 8, "+", 17, 0): 2, Place("app", 7, 8, "+", 18, 0): 1}
     found = Profile()
-    assert fill_wall(found, spans, samples, STACKS) == 10
+    assert fill_wall(found, spans, samples, STACKS, CGROUPS.__getitem__) == 10
     weights: dict[str, int] = {}
     for row in found.rows():
+        assert row.labels.cgroup == CGROUPS[row.labels.pid]
         if row.labels.tid == 8:
             weights[row.marks.kind] = weights.get(row.marks.kind, 0) + row.weight
     assert weights == {"on-CPU": 50_001, "off-CPU": 40_000, "run-queue": 10_000}
@@ -191,9 +193,9 @@ def test_the_table_of_threads() -> None:
 def test_folded_marks_each_frame() -> None:
     found = Profile()
     spans = {Place("app", 7, 8, "S", 17, 16): Span(1, 2_000, 1_000)}
-    fill_wall(found, spans, {}, STACKS)
+    fill_wall(found, spans, {}, STACKS, CGROUPS.__getitem__)
     spans = {Place("app", 7, 8, "+", 0, 0): Span(1, 3_000, 0)}
-    fill_wall(found, spans, {}, STACKS)
+    fill_wall(found, spans, {}, STACKS, CGROUPS.__getitem__)
     assert list(folded.lines(found, scale=1000, by_thread=True)) == [
         "app/8;u3_[rq];k2_[rq];k1_[rq] 1\n",
         "app/8;u3_[off];k2_[off];k1_[off] 2\n",

@@ -1,0 +1,149 @@
+"""/proc/PID/cgroup: the container or the unit that a process belongs to, by the name it goes by.
+
+The text has a line for each hierarchy, `id:controllers:path`; version 2 is the line `0::path`
+(cgroups(7)). Container runtimes and systemd put what they start into cgroups that bear its id or
+its name, each in a way of its own; nobody has to be asked. How they do it is in their sources:
+opencontainers/runc (libcontainer/cgroups), containers/podman, cri-o, kubelet (pkg/kubelet/cm),
+lxc, and systemd(1), systemd.unit(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+__all__ = ["CgroupName", "cgroup_name"]
+
+_SHORT = 12  # digits of an id, as the runtimes themselves print it
+_LONG_ID = re.compile(r"[0-9a-f]{64}")
+_ID = r"([0-9a-f]{64})"
+_RUNTIMES = (
+    ("docker", re.compile(rf"docker-{_ID}\.scope")),
+    ("containerd", re.compile(rf"(?:.*[:-])?(?:cri-containerd|nerdctl)[:-]{_ID}(?:\.scope)?")),
+    ("cri-o", re.compile(rf"crio-{_ID}(?:\.scope)?")),
+    ("podman", re.compile(rf"libpod-(?:payload-)?{_ID}(?:\.scope)?")),
+    ("lxc", re.compile(r"lxc\.payload\.(.+)")),
+    ("machine", re.compile(r"(?:machine-|systemd-nspawn@)(.+)\.(?:scope|service)")),
+)
+"""What a component of a path is called, where the name says by whom."""
+
+_BARE_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,10}")
+_PARENTS = {"docker": "docker", "lxc": "lxc", "lxc.payload": "lxc", "buildkit": "buildkit"}
+_ELDERS = (("ecs", "ecs"), ("kubepods", "kubernetes"))
+_POD = re.compile(r"pod_?([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32,64})\b")
+_UNIT = re.compile(r".\.(?:service|scope|socket|mount|swap)$")
+_MANAGER = re.compile(r"user@(\d+)\.service")
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")  # systemd.unit(5), "String Escaping"
+
+
+class CgroupName(NamedTuple):
+    """What a cgroup is called.
+
+    `kind` is the container's runtime ("docker", "containerd", "cri-o", "podman", "lxc",
+    "kubernetes" and "ecs" where only the orchestrator is known, "machine" of systemd-machined,
+    "container" of an unknown one), "unit" or "slice" of systemd, or "path". `name` is the id's
+    first 12 digits, the unit's name, or the path; "" in the root. `pod` begins a pod's id, or "".
+    """
+
+    kind: str
+    name: str
+    pod: str = ""
+
+    @property
+    def label(self) -> str:
+        """`docker:0123456789ab`, `pod:9f86d081/cri-o:0123456789ab`, `nginx.service`, `/a/b`."""
+        if self.kind in ("unit", "slice", "path"):
+            return self.name
+        return f"pod:{self.pod}/{self.kind}:{self.name}" if self.pod else f"{self.kind}:{self.name}"
+
+
+@lru_cache(maxsize=4096)
+def cgroup_name(text: str) -> CgroupName:
+    """The name for a /proc/PID/cgroup text. Lines of another form are skipped.
+
+    Of hierarchies that disagree, one that names a container is believed, then one with a unit:
+    where both versions are mounted, processes are often sorted in one of them only. The innermost
+    container counts, and a unit inside a container does not.
+    """
+    paths = _paths(text)
+    for find in (_container, _unit):
+        for path in paths:
+            found = find(path)
+            if found is not None:
+                return found
+    slices = (part for path in paths for part in reversed(path) if part.endswith(".slice"))
+    last = next(slices, None)
+    if last is not None:
+        return CgroupName("slice", _plain(last))
+    path = next((path for path in paths if path), [])
+    return CgroupName("path", "".join(f"/{_shortened(part)}" for part in path))
+
+
+def _paths(text: str) -> list[list[str]]:
+    """The components of each path: version 2, then systemd's hierarchy, then the others."""
+    found = []
+    for line in text.splitlines():
+        number, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon and number.isdecimal():
+            rank = 0 if number == "0" else 1 if controllers == "name=systemd" else 2
+            parts = path.removesuffix(" (deleted)").split("/")
+            # a cgroup namespace shows what is outside of it as `/../..`
+            found.append((rank, [part for part in parts if part not in ("", "..")]))
+    return [parts for _, parts in sorted(found, key=lambda each: each[0])]
+
+
+def _container(path: list[str]) -> CgroupName | None:
+    for depth in range(len(path) - 1, -1, -1):
+        part = path[depth]
+        for kind, pattern in _RUNTIMES:
+            found = pattern.fullmatch(part)
+            if found is not None:
+                return CgroupName(kind, _short(found[1]), _pod(path[: depth + 1]))
+        parent = path[depth - 1] if depth else ""
+        if _BARE_ID.fullmatch(part) or parent in ("lxc", "lxc.payload"):
+            return CgroupName(_runtime(path[:depth], parent), _short(part), _pod(path[:depth]))
+    return None
+
+
+def _runtime(above: list[str], parent: str) -> str:
+    """Whose container it is that has nothing but its id for a name."""
+    if parent in _PARENTS:
+        return _PARENTS[parent]
+    for start, kind in _ELDERS:
+        if any(part.startswith(start) for part in above):
+            return kind
+    return "container"
+
+
+def _pod(path: Iterable[str]) -> str:
+    for part in path:
+        found = _POD.search(part)
+        if found is not None:
+            return found[1][:8]
+    return ""
+
+
+def _unit(path: list[str]) -> CgroupName | None:
+    """The innermost unit; one that a user's manager runs has the user's number before it."""
+    units = [part for part in path if _UNIT.search(part)]
+    if not units:
+        return None
+    name = _plain(units[-1])
+    manager = _MANAGER.fullmatch(units[0]) if len(units) > 1 else None
+    return CgroupName("unit", f"user@{manager[1]}/{name}" if manager else name)
+
+
+def _short(text: str) -> str:
+    return text[:_SHORT] if _BARE_ID.fullmatch(text) else _plain(text)
+
+
+def _plain(name: str) -> str:
+    """A unit's name as people write it."""
+    return _shortened(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), name))
+
+
+def _shortened(name: str) -> str:
+    return _LONG_ID.sub(lambda found: found[0][:_SHORT], name)
