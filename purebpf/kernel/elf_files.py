@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 from purebpf.errors import FormatError, errno_name
 from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage, Segment, virtual_offset
-from purebpf.symbols.elf_symbols import SymbolTable, read_symbols
+from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.maps import MappedFile, Mapping
+from purebpf.symbols.symbol_table import SymbolTable
 
 __all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of"]
 

@@ -25,7 +25,7 @@ ET_DYN = 3
 PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
-SHF_EXECINSTR = 4
+SHF_ALLOC, SHF_EXECINSTR, SHF_TLS = 2, 4, 0x400
 NT_GNU_BUILD_ID = 3
 
 _SHN_XINDEX = 0xFFFF
@@ -120,12 +120,15 @@ class ElfImage:
         Raises:
             FormatError: for an amount no real file needs.
         """
-        size = min(size, self._size - offset)
-        if size <= 0:
-            return b""
+        size = self._believed(offset, size)
+        return self._read(offset, size) if size else b""
+
+    def _believed(self, offset: int, size: int) -> int:
+        """How much of that is in the file."""
+        size = max(0, min(size, self._size - offset))
         if size > _MAX_READ:
             raise self._error(f"offset {offset:#x}", f"{size} bytes are more than plausible")
-        return self._read(offset, size)
+        return size
 
     def section(self, name: str) -> Section | None:
         """The first section of that name."""
@@ -140,6 +143,16 @@ class ElfImage:
         if section is None or section.type == SHT_NOBITS:
             return b""
         return self.read(section.offset, section.size)
+
+    def size_of(self, section: Section | None) -> int:
+        """How many bytes `contents` gives.
+
+        Raises:
+            FormatError: for an amount no real file needs.
+        """
+        if section is None or section.type == SHT_NOBITS:
+            return 0
+        return self._believed(section.offset, section.size)
 
     def linked(self, section: Section) -> Section | None:
         """The section that `section.link` points at: a symbol table's strings."""

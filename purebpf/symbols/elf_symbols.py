@@ -1,90 +1,55 @@
-"""The functions of an ELF file, in arrays that one bisect searches.
+"""The functions of an ELF file, as a table.
 
 Which symbols count: STT_FUNC and STT_GNU_IFUNC that are defined, and STT_NOTYPE labels in
 executable sections (hand-written assembly), except hidden ones and mapping symbols ("$x").
 
-Which of several names one address gets, in this order (tools/perf/util/symbol.c,
-choose_best_symbol, has the same rule for names of one address):
-
-1. the function that starts last, so that a nested one hides the outer;
-2. one with a size; 3. not weak; 4. global; 5. fewest leading underscores; 6. the longest name.
-
-Where a function ends: at its size. An address behind it is in no function, never in the previous
-one. A symbol without a size ends at the next symbol or its section's end, and does not count at
-all inside a function that has one.
+A browser has a million of them, so a symbol table is read in slices and taken apart in whole
+columns, by what array, bytes and itertools do in C; no code runs for each symbol.
 """
 
 from __future__ import annotations
 
-import struct
+import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import compress
+from operator import add
+from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import (
     ET_REL,
+    SHF_ALLOC,
     SHF_EXECINSTR,
+    SHF_TLS,
     SHT_DYNSYM,
     SHT_SYMTAB,
     ElfImage,
     Section,
 )
-from purebpf.symbols.frame import VirtualOffset
-from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.plt import plt_symbols
+from purebpf.symbols.symbol_table import BLOCK, Columns, SymbolTable
 
-__all__ = ["SymbolTable", "read_symbols"]
+__all__ = ["read_symbols"]
 
 _FUNC, _NOTYPE, _IFUNC = 2, 0, 10
 _GLOBAL, _WEAK = 1, 2
-_FUNCTION_INFO = frozenset(bind << 4 | kind for bind in range(16) for kind in (_FUNC, _IFUNC))
-_LABEL_INFO = frozenset(bind << 4 | _NOTYPE for bind in range(16))
+_IS_FUNCTION = bytes(info & 15 in (_FUNC, _IFUNC) for info in range(256))
+_IS_LABEL = bytes(info & 15 == _NOTYPE for info in range(256))
+_RANK = bytes(2 * (info >> 4 != _WEAK) + (info >> 4 == _GLOBAL) for info in range(256))
 _HIDDEN = (1, 2)  # STV_INTERNAL, STV_HIDDEN
 _EM_ARM = 40
 
 _NO_LABEL = b".$"
 """Labels of the assembler's own: ".L1", and the Arm mapping symbols "$x", "$d"."""
 
-_INDEX = (1 << 32) - 1
-
-_BATCH = 1 << 12
-"""Symbols decoded at a time, which bounds the Python objects that are alive at once."""
+_BATCH = 1 << 15
+"""Symbols that are read at a time: 768 KiB of them."""
 
 _MAX_DEBUG_DATA = 1 << 26  # bytes, unpacked
 _MAX_UNPACKER = 1 << 27  # bytes of memory that unpacking may take: xz -9 takes 65 MiB
 _TOP = (1 << 64) - 1
-
-
-class SymbolTable:
-    """Functions by virtual offset: three arrays and the string table, no object a function."""
-
-    __slots__ = ("_names", "_segments", "_starts", "_strings")
-
-    def __init__(
-        self, segments: Segments, starts: array[int], names: array[int], strings: _Strings
-    ) -> None:
-        self._segments = segments
-        self._starts = starts
-        self._names = names
-        self._strings = strings
-
-    def __len__(self) -> int:
-        """How many functions have a range of their own."""
-        return len(self._starts)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory used, in bytes."""
-        return self._segments.nbytes + 12 * len(self._starts) + self._strings.nbytes
-
-    def find(self, offset: VirtualOffset) -> tuple[str, int] | None:
-        """The function at an offset, as in the file (mangled), and the bytes into it."""
-        owner = self._segments.owner(offset)
-        if owner < 0:
-            return None
-        name = self._strings.get(self._names[owner]).decode("utf-8", "backslashreplace")
-        return name, offset - self._starts[owner]
 
 
 def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
@@ -130,26 +95,55 @@ def _debug_data(image: ElfImage) -> ElfImage | None:
 
 
 class _Strings:
-    """String tables as one: offsets into the second continue those into the first, and so on."""
+    """String tables as one: offsets into the second continue those into the first, and so on.
+
+    They are read when the columns are done, so that not all is in memory at once.
+    """
 
     def __init__(self) -> None:
-        self._tables: list[bytes] = []
-        self._bases: list[int] = []
+        self.tables: list[bytes] = []
         self.nbytes = 0
+        self._bases: list[int] = []
+        self._unread: list[tuple[ElfImage, Section | None] | bytes] = []
 
-    def add(self, table: bytes) -> None:
+    def add(self, image: ElfImage, section: Section | None) -> None:
+        """A string table that will be read."""
+        self._reserve((image, section), image.size_of(section))
+
+    def add_bytes(self, table: bytes) -> None:
+        """One that is not in a file."""
+        self._reserve(table, len(table))
+
+    def _reserve(self, table: tuple[ElfImage, Section | None] | bytes, size: int) -> None:
+        self._unread.append(table)
         self._bases.append(self.nbytes)
-        self._tables.append(table)
-        self.nbytes += len(table)
+        self.nbytes += size
+
+    def read(self) -> None:
+        """Get them into memory."""
+        for each in self._unread:
+            self.tables.append(each if isinstance(each, bytes) else each[0].contents(each[1]))
+        self._unread.clear()
 
     def get(self, offset: int) -> bytes:
-        """The name at an offset, without the version that .symtab may append ("f@@GLIBC_2.14")."""
+        """The name that starts there."""
         at = bisect_right(self._bases, offset) - 1
-        table, start = self._tables[at], offset - self._bases[at]
+        if at < 0:
+            return b""
+        table, start = self.tables[at], offset - self._bases[at]
         end = table.find(b"\0", start)
-        name = table[start : end if end >= 0 else len(table)]
-        version = name.find(b"@", 1)
-        return name if version < 0 or name.endswith(b"@plt") else name[:version]
+        return table[start : end if end >= 0 else len(table)]
+
+
+class _Slice(NamedTuple):
+    """Some rows of a symbol table, in columns."""
+
+    names: array[int]
+    infos: bytes
+    others: bytes
+    sections: array[int]
+    starts: array[int]
+    sizes: array[int]
 
 
 class _Collector:
@@ -157,10 +151,10 @@ class _Collector:
 
     def __init__(self) -> None:
         self._starts = array("Q")
-        self._sizes = array("Q")
+        self._ends = array("Q")
         self._names = array("I")
-        self._infos = array("B")
-        self._limits: dict[int, int] = {}  # position of a symbol without size -> where it must end
+        self._ranks = bytearray()
+        self._regions: set[tuple[int, int]] = set()
         self._strings = _Strings()
 
     def __len__(self) -> int:
@@ -170,143 +164,104 @@ class _Collector:
         """All functions of a symbol table section."""
         if symbols is None:
             return
-        strings = image.contents(image.linked(symbols))
-        code = frozenset(
-            index for index, section in enumerate(image.sections) if section.flags & SHF_EXECINSTR
-        )
-        record = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
-        for at in range(0, symbols.size, _BATCH * record.size):
-            size = min(_BATCH * record.size, symbols.size - at)
-            raw = image.read(symbols.offset + at, size)
+        strings = image.linked(symbols)
+        size = 24 if image.is64 else 16
+        for at in range(0, symbols.size, _BATCH * size):
+            raw = image.read(symbols.offset + at, min(_BATCH * size, symbols.size - at))
             if not raw:  # the section passes the end of the file
                 break
-            rows = record.iter_unpack(raw[: len(raw) // record.size * record.size])
-            self._add_rows(image, _functions(rows if image.is64 else _as64(rows), strings, code))
-        self._strings.add(strings)
+            rows = _columns(image, raw[: len(raw) // size * size])
+            self._add_rows(image, rows, _chosen(image, rows, strings))
+        self._regions |= _regions(image)
+        self._strings.add(image, strings)
 
-    def _add_rows(self, image: ElfImage, rows: list[_Row]) -> None:
-        if not rows:
-            return
-        names, infos, _, indexes, starts, sizes = zip(*rows, strict=True)
+    def _add_rows(self, image: ElfImage, rows: _Slice, chosen: bytearray) -> None:
+        shift = self._strings.nbytes
+        names = compress(rows.names, chosen)
+        self._names.extend(map(shift.__add__, names) if shift else names)
+        self._ranks += bytes(compress(rows.infos, chosen)).translate(_RANK)
+        starts = array("Q", compress(rows.starts, chosen))
         if image.machine == _EM_ARM:
-            starts = tuple(start & ~1 for start in starts)  # bit 0 says Thumb
-        first, shift = len(self._starts), self._strings.nbytes
+            starts = array("Q", [start & ~1 for start in starts])  # bit 0 says Thumb
+        sizes = compress(rows.sizes, chosen)
         self._starts.extend(starts)
-        self._sizes.extend(sizes)
-        self._names.extend(name + shift for name in names)
-        self._infos.extend(infos)
-        if 0 in sizes:
-            for at, size in enumerate(sizes):
-                if not size:
-                    self._limits[first + at] = _section_end(image, indexes[at])
+        self._ends.extend(_sums(starts, sizes))
 
     def add_named(self, functions: list[tuple[int, int, bytes]]) -> None:
         """Functions that are in no table: (start, size, name)."""
         offset = self._strings.nbytes
         for start, size, name in functions:
-            self._starts.append(start)
-            self._sizes.append(size)
+            self._starts.append(min(start, _TOP))
+            self._ends.append(min(start + size, _TOP))
             self._names.append(offset)
-            self._infos.append(_FUNC)
+            self._ranks.append(_RANK[_FUNC])
             offset += len(name) + 1
-        self._strings.add(b"".join(name + b"\0" for _, _, name in functions))
+        self._strings.add_bytes(b"".join(name + b"\0" for _, _, name in functions))
 
     def table(self) -> SymbolTable:
         """What was collected, by address."""
-        starts, ends, names = array("Q"), array("Q"), array("I")
-        reach = 0  # where the functions with a size end, so far
-        open_end = -1  # where the last one must end that has no size and is not closed yet
-        for start, indexes in self._by_start():
-            if open_end >= 0:
-                ends[-1] = min(open_end, start)
-                open_end = -1
-            for index in indexes:
-                size = self._sizes[index]
-                if size:
-                    end = min(start + size, _TOP)
-                    reach = max(reach, end)
-                elif start < reach:
-                    continue
-                else:
-                    end = open_end = max(self._limits[index], start)
-                starts.append(start)
-                ends.append(end)
-                names.append(self._names[index])
-        return SymbolTable(flatten(starts, ends), starts, names, self._strings)
-
-    def _by_start(self) -> Iterator[tuple[int, list[int]]]:
-        """Each start address, ascending, with the symbols there that matter, the best one last."""
-        starts = self._starts
-        order = [key & _INDEX for key in sorted(map(_key, starts, range(len(starts))))]
-        at = 0
-        while at < len(order):
-            start = starts[order[at]]
-            behind = at + 1
-            while behind < len(order) and starts[order[behind]] == start:
-                behind += 1
-            group = order[at:behind]
-            yield start, group if len(group) == 1 else self._without_lesser(group)
-            at = behind
-
-    def _without_lesser(self, group: list[int]) -> list[int]:
-        """Of symbols that start together, the best and any less good one that ends later."""
-        kept: list[int] = []
-        size = -1
-        for index in sorted(group, key=self._preference, reverse=True):
-            if self._sizes[index] > size:
-                size = self._sizes[index]
-                kept.append(index)
-        return kept[::-1]
-
-    def _preference(self, index: int) -> tuple[bool, bool, bool, int, int]:
-        bind = self._infos[index] >> 4
-        name = self._strings.get(self._names[index])
-        underscores = len(name) - len(name.lstrip(b"_"))
-        return (
-            self._sizes[index] > 0,
-            bind != _WEAK,
-            bind == _GLOBAL,
-            -underscores,
-            len(name),
-        )
+        order = array("I", sorted(range(len(self._starts)), key=self._starts.__getitem__))
+        starts = array("Q", map(self._starts.__getitem__, order))
+        self._starts = array("Q")
+        ends = array("Q", map(self._ends.__getitem__, order))
+        self._ends = array("Q")
+        highs = array("Q", [max(ends[at : at + BLOCK]) for at in range(0, len(ends), BLOCK)])
+        self._strings.read()
+        regions = sorted(self._regions)
+        columns = Columns(starts, ends, order, self._names, self._ranks, highs, regions)
+        size = 25 * len(starts) + 8 * len(highs) + 64 * len(regions)
+        return SymbolTable(columns, self._strings, in_memory=size)
 
 
-_Row = tuple[int, int, int, int, int, int]
-"""A symbol in the order of Elf64_Sym: name, info, other, section index, value, size."""
+def _columns(image: ElfImage, raw: bytes) -> _Slice:
+    """Elf64_Sym is name, info, other, section, value, size; Elf32_Sym has the latter two second."""
+    words, halves = array("I", raw), array("H", raw)
+    if image.is64:
+        longs = array("Q", raw)
+        infos, others = raw[4::24], raw[5::24]
+        numbers = (words[::6], halves[3::12], longs[1::3], longs[2::3])
+    else:
+        infos, others = raw[12::16], raw[13::16]
+        numbers = (words[::4], halves[7::8], words[1::4], words[2::4])
+    if (image.order == "<") != (sys.byteorder == "little"):
+        for each in numbers:
+            each.byteswap()
+    names, sections, starts, sizes = numbers
+    return _Slice(names, infos, others, sections, starts, sizes)
 
 
-def _key(start: int, index: int) -> int:
-    return start << 32 | index
+def _chosen(image: ElfImage, rows: _Slice, strings: Section | None) -> bytearray:
+    """One byte a row: whether it is a function or a label, by the rule at the top."""
+    chosen = bytearray(rows.infos.translate(_IS_FUNCTION))
+    if 0 in rows.sections:
+        _clear(chosen, map((0).__eq__, rows.sections))
+    limit = image.size_of(strings)
+    if max(rows.names, default=0) >= limit:
+        _clear(chosen, map(limit.__le__, rows.names))
+    labels = rows.infos.translate(_IS_LABEL)
+    if 1 not in labels or strings is None:
+        return chosen
+    code = {at for at, section in enumerate(image.sections) if section.flags & SHF_EXECINSTR}
+    for at in compress(range(len(chosen)), labels):
+        if rows.sections[at] in code and rows.others[at] & 3 not in _HIDDEN:
+            first = image.read(strings.offset + rows.names[at], 1)
+            chosen[at] = first not in _NO_LABEL and first != b"\0"
+    return chosen
 
 
-def _as64(rows: Iterable[_Row]) -> Iterator[_Row]:
-    for name, value, size, info, other, section in rows:
-        yield name, info, other, section, value, size
+def _clear(chosen: bytearray, those: Iterable[bool]) -> None:
+    for at in compress(range(len(chosen)), those):
+        chosen[at] = 0
 
 
-def _functions(rows: Iterable[_Row], strings: bytes, code: frozenset[int]) -> list[_Row]:
-    """The rows that are functions or labels, by the rule at the top."""
-    limit = len(strings)
-    return [
-        row
-        for row in rows
-        if row[0] < limit
-        and strings[row[0]]
-        and row[3]
-        and (
-            row[1] in _FUNCTION_INFO
-            or (
-                row[1] in _LABEL_INFO
-                and row[3] in code
-                and row[2] & 3 not in _HIDDEN
-                and strings[row[0]] not in _NO_LABEL
-            )
-        )
-    ]
+def _sums(starts: Iterable[int], sizes: Iterable[int]) -> Iterable[int]:
+    found = list(map(add, starts, sizes))
+    return found if max(found, default=0) <= _TOP else [min(end, _TOP) for end in found]
 
 
-def _section_end(image: ElfImage, index: int) -> int:
-    if index >= len(image.sections):
-        return 0
-    section = image.sections[index]
-    return min(section.address + section.size, _TOP)
+def _regions(image: ElfImage) -> set[tuple[int, int]]:
+    return {
+        (section.address, min(section.address + section.size, _TOP))
+        for section in image.sections
+        if section.flags & SHF_ALLOC and not section.flags & SHF_TLS and section.size
+    }

@@ -25,11 +25,11 @@ def symbol_file(
     *symbols: Sym, bits: int = 64, order: str = "<", machine: int = 62, kind: int = 3
 ) -> bytes:
     """A file with a .symtab of these symbols, and one executable segment: 0x1000 at offset 0."""
-    strings, names = b"\0", []
+    strings, names = bytearray(b"\0"), []
     for symbol in symbols:
         names.append(len(strings))
         strings += symbol.name.encode() + b"\0"
-    table = bytes(24 if bits == 64 else 16)
+    table = bytearray(24 if bits == 64 else 16)
     for symbol, name in zip(symbols, names, strict=True):
         info = symbol.bind << 4 | symbol.type
         if bits == 64:

@@ -1,0 +1,186 @@
+"""Functions by address: sorted columns that one bisect searches, in memory or read by slices.
+
+Which of several names one address gets, in this order (tools/perf/util/symbol.c,
+choose_best_symbol, has the same rule for names of one address):
+
+1. the function that starts last, so that a nested one hides the outer;
+2. one with a size; 3. not weak; 4. global; 5. fewest leading underscores; 6. the longest name.
+
+Where a function ends: at its size. An address behind it is in no function, never in the previous
+one. A symbol without a size ends at the next symbol or its section's end, and does not count at
+all inside a function that has one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from purebpf.symbols.frame import VirtualOffset
+
+__all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
+
+BLOCK = 1 << 10
+"""Functions whose farthest end is remembered together."""
+
+_KEEP_GROUPS = 1 << 12
+
+
+class Strings(Protocol):
+    """Names by their offset."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory they take."""
+        ...
+
+    def get(self, offset: int) -> bytes:
+        """The name that starts there, without the NUL; empty where there is none."""
+        ...
+
+
+class Columns(NamedTuple):
+    """A table as columns, one row a symbol, by start address.
+
+    Attributes:
+        starts: where each begins, ascending.
+        ends: the address behind each; its start where it has no size.
+        order: which entry of `names` and `ranks` is its own.
+        names: offsets into the strings.
+        ranks: 2 for a name that is not weak, and 1 more for a global one.
+        highs: the largest end of each `BLOCK` of rows.
+        regions: (start, end) of the loaded sections, ascending: what bounds a symbol without size.
+    """
+
+    starts: Sequence[int]
+    ends: Sequence[int]
+    order: Sequence[int]
+    names: Sequence[int]
+    ranks: Sequence[int]
+    highs: Sequence[int]
+    regions: Sequence[tuple[int, int]]
+
+
+class SymbolTable:
+    """Functions by virtual offset. Overlaps are sorted out where somebody asks, not before."""
+
+    __slots__ = ("_groups", "columns", "in_memory", "strings")
+
+    def __init__(self, columns: Columns, strings: Strings, *, in_memory: int) -> None:
+        self.columns = columns
+        self.strings = strings
+        self.in_memory = in_memory
+        self._groups: dict[int, list[int]] = {}
+
+    def __len__(self) -> int:
+        """How many symbols there are."""
+        return len(self.columns.starts)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used, in bytes."""
+        return self.in_memory + self.strings.nbytes
+
+    def find(self, offset: VirtualOffset) -> tuple[str, int] | None:
+        """The function at an offset, as in the file (mangled), and the bytes into it."""
+        row = self._owner(offset)
+        if row is None:
+            return None
+        name = self._name(row).decode("utf-8", "backslashreplace")
+        return (name, offset - self.columns.starts[row]) if name else None
+
+    def _owner(self, offset: int) -> int | None:
+        """The row that an address belongs to."""
+        starts, ends = self.columns.starts, self.columns.ends
+        last = bisect_right(starts, offset) - 1
+        if last < 0:
+            return None
+        start = starts[last]
+        if ends[last] > offset and (not last or starts[last - 1] < start):
+            return last  # alone here, as nearly all are
+        first = bisect_left(starts, start, 0, last + 1)
+        found = self._best(first, last, offset)
+        if found is not None:
+            return found
+        if all(ends[row] == start for row in self._group(first, last)):
+            return self._unsized(first, last, offset)
+        return self._outer(first, offset)
+
+    def _outer(self, first: int, offset: int) -> int | None:
+        """The function with a size that covers an address, of those before a row."""
+        row = self._covering(first, offset)
+        if row is None:
+            return None
+        begin = bisect_left(self.columns.starts, self.columns.starts[row], 0, row + 1)
+        return self._best(begin, row, offset)
+
+    def _unsized(self, first: int, last: int, offset: int) -> int | None:
+        """A symbol without a size, unless it is inside a function; else that function."""
+        start = self.columns.starts[first]
+        if self._covering(first, start) is not None:
+            return self._outer(first, offset)
+        return self._group(first, last)[0] if offset < self._limit(start) else None
+
+    def _limit(self, start: int) -> int:
+        """Where the section of an address ends."""
+        regions = self.columns.regions
+        at = bisect_right(regions, start, key=lambda region: region[0]) - 1
+        return regions[at][1] if at >= 0 else start
+
+    def _covering(self, before: int, address: int) -> int | None:
+        """The last row before one whose function reaches beyond an address."""
+        ends, highs = self.columns.ends, self.columns.highs
+        block = (before - 1) // BLOCK
+        while block >= 0:
+            if highs[block] > address:
+                top = min(before, (block + 1) * BLOCK)
+                for row in range(top - 1, block * BLOCK - 1, -1):
+                    if ends[row] > address:
+                        return row
+            block -= 1
+        return None
+
+    def _best(self, first: int, last: int, offset: int) -> int | None:
+        """Of the symbols that start together, the best that covers an address."""
+        ends = self.columns.ends
+        return next((row for row in self._group(first, last) if ends[row] > offset), None)
+
+    def _group(self, first: int, last: int) -> list[int]:
+        """Symbols that start together: the best, then each less good one that ends later."""
+        if first == last:
+            return [first]
+        known = self._groups.get(first)
+        if known is None:
+            if len(self._groups) >= _KEEP_GROUPS:
+                self._groups.clear()
+            known = self._groups[first] = self._without_lesser(first, last)
+        return known
+
+    def _without_lesser(self, first: int, last: int) -> list[int]:
+        ends = self.columns.ends
+        kept: list[int] = []
+        reach = -1
+        for row in sorted(range(first, last + 1), key=self._preference, reverse=True):
+            if ends[row] > reach:
+                reach = ends[row]
+                kept.append(row)
+        return kept
+
+    def _preference(self, row: int) -> tuple[bool, bool, int, int, int]:
+        columns = self.columns
+        name = self._name(row)
+        underscores = len(name) - len(name.lstrip(b"_"))
+        return (
+            bool(name),
+            columns.ends[row] > columns.starts[row],
+            columns.ranks[columns.order[row]],
+            -underscores,
+            len(name),
+        )
+
+    def _name(self, row: int) -> bytes:
+        """The name without the version that .symtab may append ("f@@GLIBC_2.14")."""
+        name = self.strings.get(self.columns.names[self.columns.order[row]])
+        version = name.find(b"@", 1)
+        return name if version < 0 or name.endswith(b"@plt") else name[:version]
