@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, ROOT, commands_with, mounted, run, said
+from tests.support.environment import (
+    COMMANDS,
+    ROOT,
+    commands_with,
+    every_command,
+    mounted,
+    run,
+    said,
+)
 from tests.support.privilege import USERS, reachable, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
 
-commands = pytest.mark.parametrize("name", COMMANDS)
 
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 
@@ -81,13 +88,13 @@ def test_a_tracepoint_without_tracefs_and_the_right_to_mount_it() -> None:
     )
 
 
-@commands
+@every_command
 def test_no_bpf_file_system(name: str) -> None:
     assert worked(run(name, prefix=mounted(*NO_BPFFS)))
 
 
 @pytest.mark.any_kernel
-@commands
+@every_command
 def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
     read_only = mounted(f"mount -t tmpfs -o ro tmpfs '{tmp_path}'")
     result = run(name, "-o", f"{tmp_path}/out", "50", prefix=read_only)  # fails before the 50 s
@@ -96,14 +103,14 @@ def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.any_kernel
-@commands
+@every_command
 def test_every_file_system_is_read_only(name: str) -> None:
     frozen = "mount -o remount,bind,ro /", "! mountpoint -q /tmp || mount -o remount,bind,ro /tmp"
     assert worked(run(name, prefix=mounted(*frozen)))
 
 
 @pytest.mark.any_kernel
-@commands
+@every_command
 def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
     full = mounted(
         f"mount -t tmpfs -o size=4k tmpfs '{tmp_path}'",
@@ -116,7 +123,7 @@ def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.any_kernel
-@commands
+@every_command
 def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Path) -> None:
     result = run(name, "-o", f"{tmp_path}/out", *COMMANDS[name], prefix=("prlimit", "--fsize=0"))
     expected = f"purebpf.{name}: output {tmp_path}/out: write(2) failed with EFBIG"
@@ -126,7 +133,7 @@ def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Pat
 
 
 @pytest.mark.needs("setpriv")
-@commands
+@every_command
 def test_processes_are_hidden(name: str) -> None:
     """hidepid=2, and a user without CAP_SYS_PTRACE: other users' processes are not in /proc."""
     hidden = mounted("mount -t proc -o hidepid=2 proc /proc")
@@ -135,14 +142,14 @@ def test_processes_are_hidden(name: str) -> None:
 
 
 @pytest.mark.needs("pid_namespace")
-@commands
+@every_command
 def test_a_pid_namespace(name: str) -> None:
     namespace = ("unshare", "--pid", "--fork", "--mount-proc")
     assert worked(run(name, prefix=namespace))
 
 
 @pytest.mark.needs("pid_namespace")
-@commands
+@every_command
 def test_a_pid_namespace_with_the_proc_of_another(name: str) -> None:
     """Its own number there is not the one that the kernel means: it must not be mistaken."""
     result = run(name, prefix=("unshare", "--pid", "--fork"))

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, ROOT, environment
+from tests.support.environment import COMMANDS, ROOT, environment, every_command
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event"), pytest.mark.any_kernel]
 
-commands = pytest.mark.parametrize("name", COMMANDS)
 
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 
@@ -32,14 +31,14 @@ def redirected(name: str, how: str, *arguments: str) -> subprocess.CompletedProc
     )
 
 
-@commands
+@every_command
 def test_standard_output_is_closed(name: str) -> None:
     result = redirected(name, ">&-", "50")  # said before the 50 s
     assert result.stderr == f"purebpf.{name}: output standard output: write(2) failed with EBADF\n"
     assert result.returncode == 1
 
 
-@commands
+@every_command
 def test_standard_output_is_closed_and_not_needed(name: str, tmp_path: Path) -> None:
     result = redirected(name, ">&-", "-o", str(tmp_path / "out"), *COMMANDS[name])
     assert result.returncode == 0, result.stderr
@@ -47,7 +46,7 @@ def test_standard_output_is_closed_and_not_needed(name: str, tmp_path: Path) -> 
     assert (tmp_path / "out").stat().st_size
 
 
-@commands
+@every_command
 def test_standard_output_is_full(name: str) -> None:
     result = redirected(name, ">/dev/full")
     assert result.stderr.endswith(
@@ -57,7 +56,7 @@ def test_standard_output_is_full(name: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-@commands
+@every_command
 def test_the_result_is_a_full_device(name: str) -> None:
     result = redirected(name, "", "-o", "/dev/full", *COMMANDS[name])
     expected = f"purebpf.{name}: output /dev/full: write(2) failed with ENOSPC\n"
@@ -66,14 +65,14 @@ def test_the_result_is_a_full_device(name: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full", "2>&- <&-"])
-@commands
+@every_command
 def test_standard_error_takes_nothing(name: str, how: str) -> None:
     result = redirected(name, how)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout
 
 
-@commands
+@every_command
 def test_every_stream_is_closed(name: str, tmp_path: Path) -> None:
     result = redirected(name, "<&- >&- 2>&-", "-o", str(tmp_path / "out"), *COMMANDS[name])
     assert result.returncode == 0
@@ -81,7 +80,7 @@ def test_every_stream_is_closed(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["--help", "--no-such-option"])
-@commands
+@every_command
 def test_asking_for_help_into_the_void(name: str, argument: str) -> None:
     result = redirected(name, ">&- 2>&-", argument)
     assert result.returncode == (0 if argument == "--help" else 2)

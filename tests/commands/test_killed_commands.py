@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from purebpf.syscall import bpf
-from tests.support.environment import COMMANDS, ROOT, commands_with, start
-from tests.support.faults import alive
+from tests.support.environment import ROOT, commands_with, every_command, start
+from tests.support.faults import alive, slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
 PATIENCE_S = 120
+PAUSE_S = 0.01 if slow_host() else 0.0005
+"""Short beside a stage; on an emulated machine, who polls more often takes the command's time."""
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 KINDS = {"prog_id": "program", "map_id": "map", "link_id": "link"}
 
@@ -64,7 +66,6 @@ STAGES: dict[str, Callable[[int], bool]] = {
     "waiting": is_waiting,
 }
 ENDINGS = [(stage, number) for stage in STAGES for number in (signal.SIGINT, signal.SIGTERM)]
-commands = pytest.mark.parametrize("name", COMMANDS)
 
 
 def reach(stage: str, process: subprocess.Popen[str]) -> None:
@@ -72,7 +73,7 @@ def reach(stage: str, process: subprocess.Popen[str]) -> None:
     while not STAGES[stage](process.pid):
         assert process.poll() is None, process.stderr and process.stderr.read()
         assert time.monotonic() < deadline, stage
-        time.sleep(0.0005)
+        time.sleep(PAUSE_S)
 
 
 def held(pid: int) -> set[tuple[str, int]]:
@@ -130,7 +131,7 @@ def stopped(process: subprocess.Popen[str]) -> set[tuple[str, int]]:
     return held(process.pid)
 
 
-@commands
+@every_command
 def test_killed_before_its_command_begins(name: str, tmp_path: Path) -> None:
     """The child that waits to execute the command ends, and does not execute it."""
     witness = tmp_path / "ran"
@@ -154,7 +155,7 @@ def test_killed_before_its_command_begins(name: str, tmp_path: Path) -> None:
         time.sleep(0.001)
 
 
-@commands
+@every_command
 def test_killed_while_its_command_runs(name: str) -> None:
     """The command goes on; nothing stays attached to it."""
     with start(name, "--", "sh", "-c", "echo $$; exec cat") as process:
@@ -184,7 +185,7 @@ def test_asked_to_end(name: str, how: tuple[str, signal.Signals]) -> None:
     assert "Traceback" not in errors
 
 
-@commands
+@every_command
 def test_asked_twice(name: str) -> None:
     """The second Ctrl-C does not wait for the result; where it comes too late, that is printed."""
     with running(name) as process:
@@ -197,7 +198,7 @@ def test_asked_twice(name: str) -> None:
     assert bool(LOSS_LINE.search(errors)) == (process.returncode == 0)
 
 
-@commands
+@every_command
 def test_interrupted_while_it_starts(name: str) -> None:
     line = [sys.executable, "-X", "importtime", "-m", f"purebpf.{name}", "3600"]
     with subprocess.Popen(
@@ -215,7 +216,7 @@ def test_interrupted_while_it_starts(name: str) -> None:
     assert "Traceback" not in errors
 
 
-@commands
+@every_command
 def test_killed_while_it_writes_a_file(name: str, tmp_path: Path) -> None:
     """The old result survives, whole."""
     target = tmp_path / "out"

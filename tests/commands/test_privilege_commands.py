@@ -15,6 +15,7 @@ from tests.support.environment import (
     COMMANDS,
     OFFLINE,
     ROOT,
+    every_command,
     installed,
     run,
     said,
@@ -23,7 +24,6 @@ from tests.support.privilege import USERS, reachable, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
 
-commands = pytest.mark.parametrize("name", COMMANDS)
 
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 
@@ -67,7 +67,7 @@ def test_what_only_reads_files_needs_no_privilege(name: str) -> None:
     assert result.stdout
 
 
-@commands
+@every_command
 def test_an_ordinary_user_is_told_what_is_missing(name: str) -> None:
     result = as_user(name, "ordinary")
     # which call comes first depends on what the kernel lets anybody do
@@ -79,12 +79,12 @@ def test_an_ordinary_user_is_told_what_is_missing(name: str) -> None:
     assert max(map(len, result.stderr.splitlines())) <= 80
 
 
-@commands
+@every_command
 def test_two_capabilities_are_enough(name: str) -> None:
     assert worked(as_user(name, "bpf and perfmon"))
 
 
-@commands
+@every_command
 def test_one_capability_is_not(name: str) -> None:
     result = as_user(name, "bpf only")
     expected = paragraph(
@@ -94,7 +94,7 @@ def test_one_capability_is_not(name: str) -> None:
     assert (result.returncode, result.stdout) == (1, "")
 
 
-@commands
+@every_command
 def test_root_without_the_right_to_raise_limits(name: str) -> None:
     """RLIMIT_MEMLOCK is 64 KiB and stays so, which matters before Linux 5.11 only."""
     result = as_user(name, "root without sys_resource")

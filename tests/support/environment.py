@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 from tests.support.faults import slow_host
 
@@ -18,6 +21,7 @@ __all__ = [
     "ROOT",
     "commands_with",
     "environment",
+    "every_command",
     "installed",
     "mounted",
     "run",
@@ -59,6 +63,7 @@ BY_THEMSELVES = {
 _TIMEOUT_S = 240
 
 _T = TypeVar("_T")
+_Test = TypeVar("_Test", bound=Callable[..., None])
 
 
 def installed() -> set[str]:
@@ -79,6 +84,14 @@ def commands_with(variants: Iterable[_T]) -> list[tuple[str, _T]]:
         (names[turn % len(names)], several[turn % len(several)])
         for turn in range(max(len(names), len(several)))
     ]
+
+
+def every_command(test: _Test) -> _Test:
+    """Run a test with every command; on a slow host with every third, another test with others."""
+    names = list(COMMANDS)
+    if slow_host():
+        names = names[zlib.crc32(test.__name__.encode()) % 3 :: 3]
+    return pytest.mark.parametrize("name", names)(test)
 
 
 def environment() -> dict[str, str]:

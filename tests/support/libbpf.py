@@ -33,8 +33,10 @@ _said: list[bytes] = []
 
 
 @_PRINT
-def _note(_level: int, text: bytes, _arguments: int) -> int:
-    _said.append(text)
+def _note(_level: int, text: bytes, arguments: int) -> int:
+    said = ctypes.create_string_buffer(4096)
+    ctypes.CDLL(None).vsnprintf(said, len(said), text, ctypes.c_void_p(arguments))
+    _said.append(said.value)
     return 0
 
 
@@ -106,7 +108,8 @@ def relocate(path: Path, btf: Path | None = None) -> Mapping[str, bytes]:
         after = {name: _instructions(program) for name, program in _programs(opened)}
         refused = any(_REFUSAL in text for text in _said)
         if refused or (status and before == after):
-            raise OSError(-status, f"libbpf does not relocate {path.name}")
+            said = b"".join(_said[-10:]).decode(errors="replace")
+            raise OSError(-status, f"libbpf does not relocate {path.name}:\n{said}")
         return after
 
 

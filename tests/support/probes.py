@@ -447,6 +447,8 @@ PROBES: dict[str, Callable[[], str]] = {
     "struct_ops_links": _in_btf("bpf_struct_ops_link"),
     "bpf_lsm": _bpf_lsm,
     "raw_tracepoint_cookies": _raw_tracepoint_cookies,
+    "question_marks": _asked(features.have_question_marks),
+    "sample_contexts": _in_btf("bpf_cast_to_kern_ctx"),
     "perf_event_links": _asked(features.have_perf_event_link),
     "cgroup_storage": _asked(
         lambda: features.have_map_type(bpf_map_type.BPF_MAP_TYPE_CGRP_STORAGE)
