@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from purebpf.errors import FormatError, PurebpfError
 from purebpf.filter.condition import SymbolRange
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges as ranges_in_file
+from purebpf.symbols.elf_names import functions_named
 from purebpf.symbols.kallsyms import function_ranges as ranges_in_kernel
-from purebpf.symbols.maps import Mapping, parse_maps
+from purebpf.symbols.maps import MappedFile, Mapping, parse_maps
 from purebpf.syscall import proc
 
 __all__ = ["MachineNames"]
 
 _KALLSYMS = "/proc/kallsyms"
+_ALIKE = 2
+"""Letters that a misspelt name of a function has right: the first, so that few are compared."""
+_NEAREST = 3
 _FIRST_CGROUP_NAMESPACE = 0xEFFFFFFB  # PROC_CGROUP_INIT_INO
+
+_T = TypeVar("_T")
 
 
 class MachineNames:
@@ -72,43 +80,74 @@ class MachineNames:
             return found
         looked = [_KALLSYMS, *(f"process {pid}" for pid in self._pids)]
         hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
-        raise LookupError(f"there is no function {name!r} in {', '.join(looked)}{hint}")
+        raise LookupError(
+            f"there is no function {name!r} in {', '.join(looked)}{self._nearest(name)}{hint}"
+        )
 
     def _in_kernel(self, name: str) -> Iterator[SymbolRange]:
-        try:
-            with open(_KALLSYMS, "rb") as file:
-                ranges = ranges_in_kernel(file.read(), name)
-        except OSError:  # none to be had: the process's own functions may do
-            return
-        for start, end in ranges:
+        for start, end in ranges_in_kernel(_kallsyms(), name):
             yield SymbolRange(0, start, end - 1)
 
     def _in_processes(self, name: str) -> Iterator[SymbolRange]:
+        known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
+        for pid, mapping in self._mappings():
+            if mapping.file not in known:
+                found = _asked(pid, mapping.file, lambda image: ranges_in_file(image, name))
+                known[mapping.file] = {(int(offset), size) for offset, size in found or ()}
+            for offset, size in known[mapping.file]:
+                start = mapping.start + offset - mapping.offset
+                if mapping.start <= start < mapping.end:
+                    yield SymbolRange(pid, start, start + size - 1)
+
+    def _mappings(self) -> Iterator[tuple[int, Mapping]]:
+        """Each process, and what it has mapped of files."""
         for pid in self._pids:
             try:
                 text = proc.maps(pid) or ""
             except PurebpfError as error:
                 raise LookupError(f"functions of process {pid} cannot be seen: {error}") from None
             for mapping in parse_maps(text):
-                for offset, size in _functions(pid, mapping, name):
-                    start = mapping.start + offset - mapping.offset
-                    if mapping.start <= start < mapping.end:
-                        yield SymbolRange(pid, start, start + size - 1)
+                if not (mapping.file.is_anonymous or mapping.file.is_special):
+                    yield pid, mapping
+
+    def _nearest(self, name: str) -> str:
+        """What to say about functions whose names are like that."""
+        from difflib import get_close_matches
+
+        begin = name[:_ALIKE]
+        pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
+        known = {found.decode() for found in re.findall(pattern, _kallsyms(), re.MULTILINE)}
+        files = {mapping.file: pid for pid, mapping in self._mappings()}
+        for file, pid in files.items():
+            known.update(
+                _asked(pid, file, lambda image: functions_named(image, _begins(begin))) or ()
+            )
+        close = get_close_matches(name, known, n=_NEAREST)
+        return f"; the nearest: {', '.join(close)}" if close else ""
 
 
-def _functions(pid: int, mapping: Mapping, name: str) -> set[tuple[int, int]]:
-    """The functions of a name in a mapped file: offset and size; empty when it is no ELF file."""
-    if mapping.file.is_anonymous or mapping.file.is_special:
-        return set()
-    path = f"/proc/{pid}/root{mapping.file.path}"
+def _begins(begin: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(begin)
+
+
+def _kallsyms() -> bytes:
     try:
-        with open(path, "rb") as file:
-            fd = file.fileno()
+        with open(_KALLSYMS, "rb") as file:
+            return file.read()
+    except OSError:  # none to be had: the process's own functions may do
+        return b""
+
+
+def _asked(pid: int, file: MappedFile, question: Callable[[ElfImage], _T]) -> _T | None:
+    """What a mapped file answers; None when it is no ELF file, or gone."""
+    path = f"/proc/{pid}/root{file.path}"
+    try:
+        with open(path, "rb") as opened:
+            fd = opened.fileno()
             size = os.fstat(fd).st_size
-            image = ElfImage(lambda at, count: os.pread(fd, count, at), size, path)
-            return {(int(offset), length) for offset, length in ranges_in_file(image, name)}
+            return question(ElfImage(lambda at, count: os.pread(fd, count, at), size, path))
     except (OSError, FormatError):
-        return set()
+        return None
 
 
 def _hidden_levels() -> int:

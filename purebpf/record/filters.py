@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from purebpf.abi.perf import perf_event_type as kind
+from purebpf.cli import places
 from purebpf.errors import KernelError
 from purebpf.filter import parse
 from purebpf.kernel.event_choice import EventError, chosen
@@ -20,7 +21,7 @@ from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import LostSamples, Sample
 from purebpf.wire.perf_ring import frames
 
-__all__ = ["Filters", "explained"]
+__all__ = ["Filters", "explained", "searched"]
 
 _HEADER = 8
 
@@ -105,6 +106,13 @@ class Filters:
                 yield f"filter: {name}: in user space, since {each.why_user_space}"
 
 
+def searched(options: Options) -> tuple[int, ...]:
+    """The processes whose functions a filter can name: those that are recorded, but not all."""
+    if options.pids or options.tids or options.uid is not None:
+        return tuple(places.observed(options))
+    return ()
+
+
 def explained(options: Options) -> Iterator[str]:
     """What the filters mean, and the code they become; nothing is recorded.
 
@@ -119,7 +127,7 @@ def explained(options: Options) -> Iterator[str]:
             yield f"{option.name}: the kernel's tracepoint filter: {_joined(option.filters)}\n"
         else:
             bits = sample_type(options, choice)
-            names = MachineNames(options.pids)
+            names = MachineNames(searched(options))
             with SampleFilter(
                 parse(*option.filters), bits, event=option.name, names=names
             ) as found:

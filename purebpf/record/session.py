@@ -21,7 +21,7 @@ from purebpf.closing import Closing
 from purebpf.kernel import cgroups, existing, machine
 from purebpf.kernel.perf_due import samples_due
 from purebpf.record import events
-from purebpf.record.filters import Filters
+from purebpf.record.filters import Filters, searched
 from purebpf.record.loss import Recorded
 from purebpf.record.options import Options
 from purebpf.syscall import perf_event as perf
@@ -79,7 +79,7 @@ class Recorder(Closing):
         around = places.side_band_places(found)
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for each in self._sampled for event in each.opened]
-        self._filters = Filters(self._sampled, stack, options.pids)
+        self._filters = Filters(self._sampled, stack, searched(options))
         self._rings = events.rings(opened, options.ring_pages)
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
         self._epoll = stack.enter_context(select.epoll())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,9 @@ from purebpf.filter import FilterError, parse
 from purebpf.kernel.filter_names import MachineNames
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.sample_filter import SampleFilter
-from tests.commands.conftest import Workloads
+from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_records import Sample
+from tests.commands.conftest import ROOT, SOURCES, Workloads
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "gcc", "nm")
 
@@ -22,13 +28,83 @@ ENOUGH = 300
 PATIENCE_S = 30
 
 
+KINDS = {
+    "position-independent": ["-pie", "-fPIE"],
+    "at a fixed address": ["-no-pie"],
+    "a shared library": ["-shared", "-fPIC", "-Dmain=run"],
+}
+"""How the function's file is built."""
+
+
 def addresses(path: str, pid: int, name: str) -> range:
-    """Where a function of a running program is, by nm and /proc/PID/maps."""
+    """Where a function of a running program or its library is, by nm and /proc/PID/maps."""
     shown = subprocess.run(["nm", "-S", path], check=True, capture_output=True, text=True).stdout
     (row,) = (line.split() for line in shown.splitlines() if line.endswith(f" {name}"))
     maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
     base = int(next(line for line in maps if line.endswith(path)).split("-")[0], 16)
-    return range(base + int(row[0], 16), base + int(row[0], 16) + int(row[1], 16))
+    start = int(row[0], 16) + (base if int(row[0], 16) < base else 0)
+    return range(start, start + int(row[1], 16))
+
+
+@contextmanager
+def built(folder: Path, kind: str) -> Iterator[tuple[int, str]]:
+    """The process that runs the split, and the file that has its functions."""
+    file = str(folder / "split")
+    command = ["gcc", "-O1", *KINDS[kind], "-o", file, str(SOURCES / "split.c")]
+    subprocess.run(command, check=True)
+    program = file
+    if kind == "a shared library":
+        program = str(folder / "caller")
+        code = "int run(void); int main(void) { return run(); }"
+        command = ["gcc", "-x", "c", "-", "-x", "none", file, "-o", program]
+        subprocess.run(command, input=code, text=True, check=True)
+    with subprocess.Popen([program], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid, file
+        finally:
+            process.kill()
+
+
+def record(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the recorder in `folder`."""
+    command = [sys.executable, "-m", "purebpf.record", "-o", "perf.data", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env=environment
+    )
+
+
+@pytest.mark.parametrize("target", ["-p", "-t"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_samples_of_a_function_are_in_the_file(
+    kind: str, target: str, tmp_path: Path
+) -> None:
+    with built(tmp_path, kind) as (pid, file):
+        place = addresses(file, pid, "spend_thirty")
+        for seconds in ("1", "4", "20"):  # what a busy machine may take
+            run = record(
+                tmp_path, "-e", "cpu-clock:u", "-F", "997", target, str(pid),
+                "--filter", "symbol == spend_thirty", seconds,
+            )  # fmt: skip
+            assert run.returncode == 0, run.stderr
+            (line,) = [line for line in run.stderr.splitlines() if line.startswith("loss:")]
+            words = {name: value for name, _, value in (w.partition("=") for w in line.split())}
+            ips = sampled(tmp_path / "perf.data")
+            assert int(words["seen"]) == len(ips) + int(words["rejected"])
+            if ips and words["rejected"] != "0":
+                break
+    assert ips
+    assert words["rejected"] != "0"
+    assert all(ip in place for ip in ips)
+
+
+def sampled(path: Path) -> list[int]:
+    """The addresses of the samples in a file."""
+    data = path.read_bytes()
+    records = PerfData(lambda at, size: data[at : at + size], len(data), str(path)).records()
+    return [each.record.ip for each in records if isinstance(each.record, Sample)]
 
 
 @pytest.mark.parametrize(("name", "share"), [("spend_seventy", 0.7), ("spend_thirty", 0.3)])
@@ -60,5 +136,13 @@ def test_the_samples_of_one_function(workloads: Workloads, name: str, share: flo
 def test_a_function_that_nobody_has_is_shown(workloads: Workloads) -> None:
     with workloads.running("split") as pid, pytest.raises(FilterError) as caught:
         SampleFilter(parse("symbol == spend_fifty"), WHERE, names=MachineNames([pid]))
-    assert f"no function 'spend_fifty' in /proc/kallsyms, process {pid}" in str(caught.value)
+    said = f"no function 'spend_fifty' in /proc/kallsyms, process {pid}; the nearest: spend_"
+    assert said in str(caught.value)
     assert caught.value.column == len("symbol == s")
+
+
+def test_a_misspelt_function_of_the_kernel_is_answered_with_the_nearest() -> None:
+    with pytest.raises(FilterError, match=r"'vfs_raed' in /proc/kallsyms; the nearest: .*vfs_read"):
+        SampleFilter(parse("symbol == vfs_raed"), WHERE)
+    with pytest.raises(FilterError, match=r"'zzzzzzzzzzz' in /proc/kallsyms; programs are"):
+        SampleFilter(parse("symbol == zzzzzzzzzzz"), WHERE)
