@@ -28,6 +28,7 @@ sys.path.append("/usr/lib/python3/dist-packages")
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.parse import Btf
 from purebpf.kernel.map import Map
+from purebpf.kernel.map_batch import Shape, chunks
 from purebpf.kernel.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from tests.kernel.producers import Producer, ring_producer
@@ -100,10 +101,19 @@ def bench_map(types: Types, entries: int, rounds: int) -> None:
         def arrays() -> None:
             assert m.to_numpy()[1]["total_ns"].sum() == expected
 
+        def at_rest() -> None:
+            assert m.to_numpy(at_rest=True)[1]["total_ns"].sum() == expected
+
+        def batches() -> None:
+            shape = Shape(8, 32, entries)
+            assert sum(len(keys) // 8 for keys, _ in chunks(m.fileno(), shape)) == entries
+
         sides: dict[str, tuple[Callable[[], None], int]] = {
+            "BPF_MAP_LOOKUP_BATCH alone": (batches, resource.RUSAGE_SELF),
             "purebpf items()": (plain, resource.RUSAGE_SELF),
             "purebpf items(), summing a field": (items, resource.RUSAGE_SELF),
             "purebpf to_numpy(), summing a column": (arrays, resource.RUSAGE_SELF),
+            "purebpf to_numpy(at_rest=True), the same": (at_rest, resource.RUSAGE_SELF),
         }
         if shutil.which("bpftool"):
             command = ["bpftool", "-j", "map", "dump", "id", str(m.info.id)]

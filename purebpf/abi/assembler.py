@@ -22,7 +22,9 @@ from purebpf.abi.instruction import (
     CALL,
     EXIT,
     LD_IMM64,
+    PSEUDO_FUNC,
     PSEUDO_KFUNC_CALL,
+    PSEUDO_MAP_FD,
     PSEUDO_MAP_VALUE,
     Instruction,
 )
@@ -84,6 +86,7 @@ class Assembler:
         self._code: list[Instruction] = []
         self._labels: list[int] = []
         self._jumps: list[tuple[int, Label]] = []
+        self._functions: list[tuple[int, Label]] = []
 
     def __len__(self) -> int:
         return len(self._code)
@@ -132,6 +135,15 @@ class Assembler:
         """`*(base + offset) = register`, its low `size` bytes."""
         self._emit(_STORE[size], base, register, offset)
 
+    def map(self, register: int, map_fd: int) -> None:
+        """`register` = a map, for a helper."""
+        self._wide(register, PSEUDO_MAP_FD, map_fd, 0)
+
+    def function(self, register: int, label: Label) -> None:
+        """`register` = the function that begins at `label`, for a helper to call (Linux 5.13)."""
+        self._functions.append((len(self._code), label))
+        self._wide(register, PSEUDO_FUNC, 0, 0)
+
     def map_value(self, register: int, map_fd: int, offset: int = 0) -> None:
         """`register` = the address of a one-entry array's value, `offset` bytes in (Linux 5.2)."""
         self._wide(register, PSEUDO_MAP_VALUE, map_fd, offset)
@@ -173,6 +185,8 @@ class Assembler:
             if distance > _FARTHEST:
                 raise TooLongError(f"a jump of {distance} instructions")
             code[index] = code[index]._replace(offset=distance)
+        for index, label in self._functions:
+            code[index] = code[index]._replace(imm=self._labels[label] - index - 1)
         return code
 
     def _emit(

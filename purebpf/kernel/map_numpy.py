@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from purebpf.btf.columns import dtype_of
 from purebpf.errors import NotSupportedError
 from purebpf.kernel import map_bulk, map_kinds
+from purebpf.kernel.map_copy import copy_rows
 
 if TYPE_CHECKING:
     from purebpf.btf.parse import Btf
@@ -40,7 +41,9 @@ def dtype(btf: Btf | None, type_id: int, size: int) -> Any:
     return np.dtype(dtype_of(btf, type_id))
 
 
-def map_arrays(store: Store, btf: Btf | None, key_type: int, value_type: int) -> tuple[Any, Any]:
+def map_arrays(
+    store: Store, btf: Btf | None, key_type: int, value_type: int, *, at_rest: bool = False
+) -> tuple[Any, Any]:
     """The keys and the values; see `Map.to_numpy`.
 
     Raises:
@@ -52,6 +55,12 @@ def map_arrays(store: Store, btf: Btf | None, key_type: int, value_type: int) ->
     key = dtype(btf, key_type, info.key_size)
     if key.kind == "V" and key.names is None and info.type in map_kinds.INDEXED:
         key = np.dtype("=u4")
+    if at_rest and (rows := copy_rows(store)):
+        value = dtype(btf, value_type, info.value_size)
+        places = {"offsets": [0, rows.value_offset], "itemsize": rows.stride}
+        row = np.dtype({"names": ["key", "value"], "formats": [key, value], **places})
+        table = np.frombuffer(rows.memory, dtype=row, count=rows.filled)
+        return table["key"], table["value"]
     keys, values = map_bulk.columns(store)
     first = np.frombuffer(keys, dtype=key)
     if info.type not in map_kinds.PER_CPU:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import weakref
+from typing import Any
 
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "lasting"]
 
 _MAP_FIXED_NOREPLACE = 0x100000
 _FAILED = ctypes.c_void_p(-1).value
@@ -59,22 +61,49 @@ class Memory(Closing):
         self._map.close()
 
 
+def lasting(fd: int, size: int) -> Any:
+    """`size` bytes of a descriptor's memory as an array that is unmapped when nobody has it.
+
+    It needs no descriptor meanwhile, and may be written to.
+
+    Raises:
+        KernelError: mmap(2) refused.
+    """
+    writable = mmap.PROT_READ | mmap.PROT_WRITE
+    address = _mapped(fd, size, writable, flags=mmap.MAP_SHARED)
+    memory = (ctypes.c_ubyte * size).from_address(address)
+    weakref.finalize(memory, _unmap, address, size).atexit = False
+    return memory
+
+
+def _mapped(
+    fd: int, size: int, protection: int, *, flags: int, offset: int = 0, address: int = 0
+) -> int:
+    place = ctypes.CDLL(None, use_errno=True).mmap
+    place.restype = ctypes.c_void_p
+    place.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
+        ctypes.c_long,
+    ]
+    found: int = place(address, size, protection, flags, fd, offset)
+    if found == _FAILED:
+        where = f" at address {address:#x}" if address else ""
+        raise KernelError("mmap", ctypes.get_errno(), f"{size} bytes{where}")
+    return found
+
+
+def _unmap(address: int, size: int) -> None:
+    unmap = ctypes.CDLL(None).munmap
+    unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    unmap(address, size)
+
+
 class _Fixed:
     """A mapping at an address, which Python's mmap does not offer."""
 
     def __init__(self, fd: int, size: int, offset: int, protection: int, address: int) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        place = self._libc.mmap
-        place.restype = ctypes.c_void_p
-        place.argtypes = [
-            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
-            ctypes.c_long,
-        ]
         flags = mmap.MAP_SHARED | _MAP_FIXED_NOREPLACE
-        found = place(address, size, protection, flags, fd, offset)
-        if found == _FAILED:
-            what = f"{size} bytes at address {address:#x}"
-            raise KernelError("mmap", ctypes.get_errno(), what)
+        _mapped(fd, size, protection, flags=flags, offset=offset, address=address)
         self._address, self._size = address, size
         view = memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
         self.view = view if protection & mmap.PROT_WRITE else view.toreadonly()
@@ -82,7 +111,5 @@ class _Fixed:
     def close(self) -> None:
         """Unmap; again is harmless."""
         if self._address:
-            unmap = self._libc.munmap
-            unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-            unmap(self._address, self._size)
+            _unmap(self._address, self._size)
             self._address = 0

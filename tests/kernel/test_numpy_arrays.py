@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +15,10 @@ from purebpf.errors import FormatError, NotSupportedError, SchemaError
 from purebpf.kernel.map import Map
 from purebpf.kernel.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
+from purebpf.syscall.door import replaced
 from tests.kernel.producers import Source, ring_producer
 from tests.support.btf_builder import BtfBuilder
+from tests.support.doors import Interposer
 
 np = pytest.importorskip("numpy")
 pytestmark = pytest.mark.needs("bpf")
@@ -66,6 +70,48 @@ def test_a_hash_of_structs(t):
         }
         assert rows == {tuple(key): tuple(value) for key, value in m.items()}
         assert len(rows) == 4099
+
+
+@pytest.mark.needs("syscall_programs")
+@pytest.mark.parametrize("kind", [HASH, bpf_map_type.BPF_MAP_TYPE_LRU_HASH])
+def test_a_hash_at_rest_is_copied_by_a_program(t, kind):
+    spec = MapSpec("m", kind, 8, t.btf.sizeof(t.odd), 9001, 0, t.key, t.odd)
+    with Map.create(spec, btf=t.btf) as m:
+        m.update(((i, 7), (i, i + 1, i + 2)) for i in range(4099))
+        door = Interposer()
+        with replaced(door):
+            keys, values = m.to_numpy(at_rest=True)
+        assert "BPF_MAP_LOOKUP_BATCH" not in door.commands
+        expected = dict(m.items())
+    # The arrays need neither the map nor a descriptor.
+    assert dict(zip(keys.tolist(), values.tolist(), strict=True)) == {
+        tuple(key): tuple(value) for key, value in expected.items()
+    }
+    values["a"] += 1
+    mapped = Path("/proc/self/maps")
+    assert "bpf-map" in mapped.read_text()
+    del keys, values
+    assert "bpf-map" not in mapped.read_text()
+
+
+@pytest.mark.needs("syscall_programs")
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 13])
+def test_keys_and_values_at_rest_may_have_any_size(size):
+    with Map.create(MapSpec("m", HASH, size, size, 11)) as m:
+        for i in range(11):
+            m[bytes([i] * size)] = bytes([i + 1] * size)
+        keys, values = m.to_numpy(at_rest=True)
+        rows = dict(zip((k.tobytes() for k in keys), (v.tobytes() for v in values), strict=True))
+        assert rows == dict(m.items())
+
+
+@pytest.mark.parametrize("command", ["BPF_PROG_LOAD", "BPF_MAP_CREATE", "BPF_PROG_TEST_RUN"])
+def test_without_that_program_a_map_at_rest_is_read_as_ever(t, command):
+    with Map.create(MapSpec("m", HASH, 8, 8, 11, 0, t.key, t.key), btf=t.btf) as m:
+        m.update(((i, 1), (i, 2)) for i in range(7))
+        with replaced(Interposer(lambda call: errno.EPERM if call.command == command else None)):
+            keys, values = m.to_numpy(at_rest=True)
+        assert sorted(keys["pid"].tolist()) == sorted(values["pid"].tolist()) == list(range(7))
 
 
 def test_values_of_each_cpu_are_columns(t):

@@ -7,7 +7,7 @@ import pytest
 
 from purebpf.abi.assembler import JUMPS, R0, R1, R2, R10, Assembler, TooLongError
 from purebpf.abi.disassembler import disassemble, listing
-from purebpf.abi.instruction import Instruction, pack
+from purebpf.abi.instruction import PSEUDO_FUNC, Instruction, pack
 from tests.support.elf_builder import ElfBuilder
 
 
@@ -30,6 +30,17 @@ def test_labels_lead_where_they_are_placed():
     code.place(out)
     code.exit()
     assert [each.offset for each in code.finish()] == [2, 0, 0, 0]
+
+
+def test_the_address_of_a_function_counts_from_the_next_instruction():
+    code = Assembler()
+    callback = code.label()
+    code.function(R2, callback)
+    code.exit()
+    code.place(callback)
+    code.exit()
+    address = code.finish()[0]
+    assert (address.src, address.imm) == (PSEUDO_FUNC, 2)
 
 
 def test_a_jump_has_sixteen_bits():
