@@ -27,7 +27,7 @@ from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.maps import MappedFile, Mapping
 from purebpf.symbols.symbol_table import SymbolTable
 
-__all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of"]
+__all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of", "open_mapped"]
 
 _DEBUG = "/usr/lib/debug"
 _KEEP_BYTES = 24 << 20
@@ -144,6 +144,26 @@ def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions
     is_whole = image.typed(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
     table = read_symbols(image, debug)
     return ElfFunctions(image.build_id, not is_whole, image.segments, table)
+
+
+def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
+    """A descriptor of a mapped file, of whatever kind, for reading; the caller closes it.
+
+    Args:
+        mapping: a mapping of the first of `pids`.
+        pids: the process, then those whose mount namespace it may share: its ancestors.
+
+    Raises:
+        OSError: no place that we can see shows the file that was mapped.
+    """
+    for path, place in _places(mapping, pids):
+        try:
+            with _opened(path) as fd:
+                if _is_mapped_one(path, place, os.fstat(fd), mapping.file):
+                    return os.dup(fd)
+        except OSError:
+            continue
+    raise FileNotFoundError(mapping.file.path)
 
 
 def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Place]]:

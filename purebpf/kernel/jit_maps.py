@@ -4,57 +4,69 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 
 from purebpf.errors import KernelError
 from purebpf.symbols.perf_map import PerfMap, perf_map_name
 from purebpf.syscall import proc
 
-__all__ = ["JitMaps"]
+__all__ = ["JitMaps", "owners"]
 
 _TMP = "/tmp"  # noqa: S108  the place is the convention
 _MAX_SIZE = 1 << 28
 _KEEP = 64
+_ROOT = 0
 
 
 class JitMaps:
-    """The names that just-in-time compilers wrote to /tmp/perf-PID.map."""
+    """The names that just-in-time compilers wrote to /tmp/perf-PID.map.
+
+    Anyone may create a file of that name, also before there is a process of that number. So one
+    counts only if the process's user owns it, or root.
+
+    Attributes:
+        untrusted: processes whose map belongs to somebody else.
+    """
 
     def __init__(self) -> None:
+        self.untrusted: set[int] = set()
         self._maps: dict[int, tuple[int, PerfMap]] = {}  # pid -> (size of the file, what it says)
 
     def known(self, pid: int) -> PerfMap | None:
         """What was read last."""
         return self._maps[pid][1] if pid in self._maps else None
 
-    def read(self, pid: int) -> PerfMap | None:
+    def read(self, pid: int, *, lives: bool = True) -> PerfMap | None:
         """The perf map of a process as it is now; None without one.
 
-        When the process has exited, or its file system cannot be seen, a map in our own /tmp that
+        When the process has exited, or has none in its own file system, a map in our /tmp that
         bears its number is taken.
         """
-        try:
-            nspid = (proc.status(pid) or {}).get("NSpid", "")
-        except KernelError:
-            nspid = ""
-        own = f"{_TMP}/{perf_map_name(pid)}"
-        for path in (f"/proc/{pid}/root{_TMP}/{perf_map_name(pid, nspid)}", own):
+        trusted = owners(pid if lives else 0)
+        self.untrusted.discard(pid)
+        for path in _places(pid, lives=lives):
             try:
-                return self._read(pid, path)
+                return self._read(pid, path, trusted)
+            except PermissionError:
+                self.untrusted.add(pid)
             except OSError:
                 continue
         return self.known(pid)
 
-    def _read(self, pid: int, path: str) -> PerfMap:
+    def _read(self, pid: int, path: str, trusted: frozenset[int]) -> PerfMap:
         """The map at a path.
 
         Raises:
             OSError: there is none. A link or a device is none: another user may have put it there.
+            PermissionError: it is not ours to read, or a stranger's.
         """
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
         with open(fd, "rb") as file:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise FileNotFoundError(path)
+            if status.st_uid not in trusted:
+                raise PermissionError(path)
             known = self._maps.get(pid)
             if known is not None and known[0] == status.st_size:
                 return known[1]
@@ -63,3 +75,25 @@ class JitMaps:
             del self._maps[next(iter(self._maps))]
         self._maps[pid] = status.st_size, found
         return found
+
+
+def owners(pid: int) -> frozenset[int]:
+    """Who may own what a process says about itself: its users, and root.
+
+    Nobody knows whose a process was that has exited (or 0): ourselves then, as perf has it.
+    """
+    try:
+        users = (proc.status(pid) or {}).get("Uid", "") if pid else ""
+    except KernelError:
+        users = ""
+    return frozenset({_ROOT, *(map(int, users.split()) if users else (os.geteuid(),))})
+
+
+def _places(pid: int, *, lives: bool) -> Iterator[str]:
+    if lives:
+        try:
+            nspid = (proc.status(pid) or {}).get("NSpid", "")
+        except KernelError:
+            nspid = ""
+        yield f"/proc/{pid}/root{_TMP}/{perf_map_name(pid, nspid)}"
+    yield f"{_TMP}/{perf_map_name(pid)}"

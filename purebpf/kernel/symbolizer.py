@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.kernel.elf_files import ElfFiles, ElfFunctions, Problem
-from purebpf.kernel.jit_maps import JitMaps
+from purebpf.kernel.generated import GeneratedCode
 from purebpf.kernel.kernel_symbols import KernelSymbols
 from purebpf.kernel.retries import Retries
 from purebpf.kernel.vdso import VDSO, vdso_functions
@@ -32,7 +32,14 @@ _KEEP_ANSWERS = 1 << 16
 _GENERATIONS = 4
 _FIRST_PAGE = 1 << 12
 _USER_END = 1 << 56  # no machine has user addresses above (5-level paging on x86)
-_MAY_CHANGE = frozenset({Reason.ANONYMOUS, Reason.NOT_IN_PERF_MAP})
+_MAY_CHANGE = frozenset(
+    {
+        Reason.ANONYMOUS,
+        Reason.NOT_IN_PERF_MAP,
+        Reason.NOT_IN_JITDUMP,
+        Reason.UNTRUSTED_PERF_MAP,
+    }
+)
 """Code that is being generated: its name may be written down a moment later."""
 
 Answer = Frame | Unknown
@@ -57,7 +64,7 @@ class Symbolizer:
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._files = ElfFiles()
-        self._jit = JitMaps()
+        self._jit = GeneratedCode(self.spaces.files, self._lives)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
         self._retries = Retries()
         self._unreadable: dict[int, Reason] = {}
@@ -144,14 +151,17 @@ class Symbolizer:
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""
         found = self.spaces.find(pid, address, comm)
-        may_read = self._read_processes and not self.spaces.has_exited(pid)
-        if found is None and may_read and self._retries.due(pid):
+        if found is None and self._lives(pid) and self._retries.due(pid):
             version = self.spaces.version(pid)
             self._read_maps(pid)
             if self.spaces.version(pid) != version:
                 self._retries.reset(pid)
                 found = self.spaces.find(pid, address, comm)
         return found
+
+    def _lives(self, pid: int) -> bool:
+        """Whether /proc may be asked about it."""
+        return self._read_processes and not self.spaces.has_exited(pid)
 
     def _read_maps(self, pid: int) -> None:
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -175,16 +185,9 @@ class Symbolizer:
         return Reason.UNMAPPED
 
     def _generated(self, pid: int, address: int, back: int, path: str) -> Answer:
-        """A name from the process's perf map, which is read again now and then, since it grows."""
-        table = self._jit.known(pid)
-        found = table.find(address - back) if table else None
-        if found is None and self._retries.due(("perf map", pid)):
-            table = self._jit.read(pid)
-            found = table.find(address - back) if table else None
-            if found is not None:
-                self._retries.reset(("perf map", pid))
-        if found is None:
-            return _unknown(Reason.NOT_IN_PERF_MAP if table else Reason.ANONYMOUS, address, path)
+        found = self._jit.find(self._family(pid), address - back)
+        if isinstance(found, Reason):
+            return _unknown(found, address, path)
         name, offset = found
         return Frame(name, offset + back, "[jit]", Address(address), "user")
 

@@ -11,6 +11,7 @@ each file is stored once, so that a machine full of short-lived shells stays sma
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from purebpf.symbols.frame import Address, FileOffset
@@ -101,11 +102,17 @@ class AddressSpaces:
         for generation in process.by_likelihood(comm):
             found = generation.find(address)
             if found is not None:
-                file = self._files[found.file]
-                return Mapping(
-                    Address(found.start), Address(found.end), FileOffset(found.offset), file
-                )
+                return self._mapping(found)
         return None
+
+    def files(self, pid: int) -> list[Mapping]:
+        """A mapping of each file that a process has or had mapped, the newest program's first."""
+        process = self._processes.get(pid)
+        rows: dict[int, _Row] = {}
+        for generation in process.generations[::-1] if process else ():
+            for row in generation.rows():
+                rows.setdefault(row.file, row)
+        return [self._mapping(row) for row in rows.values()]
 
     def knows(self, pid: int) -> bool:
         """Whether any mapping of the process was seen."""
@@ -131,6 +138,10 @@ class AddressSpaces:
         if process is None:
             process = self._processes[pid] = _Process()
         return process
+
+    def _mapping(self, row: _Row) -> Mapping:
+        file = self._files[row.file]
+        return Mapping(Address(row.start), Address(row.end), FileOffset(row.offset), file)
 
     def _row(self, mapping: Mapping) -> _Row:
         number = self._numbers.setdefault(mapping.file, len(self._files))
@@ -267,6 +278,10 @@ class _Generation:
         _, segments, order = self._index
         owner = segments.owner(address)
         return self._row(order[owner]) if owner >= 0 else None
+
+    def rows(self) -> Iterator[_Row]:
+        """Every mapping, the newest first."""
+        return map(self._row, range(len(self.mappings) // _FIELDS - 1, -1, -1))
 
     def _row(self, at: int) -> _Row:
         return _Row(*self.mappings[_FIELDS * at : _FIELDS * (at + 1)])

@@ -69,6 +69,15 @@ def _vmlinux_btf() -> str:
     return "" if os.access(path, os.R_OK) else f"cannot read {path}"
 
 
+def _python_with_jitdump() -> str:
+    from tests.support.pythons import newest
+
+    found = newest()
+    if found is None or found.version < (3, 13):
+        return f"no CPython with -X perf_jit (3.13); the newest here is {found}"
+    return ""
+
+
 def _tracefs() -> str:
     for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
         if os.path.isdir(f"{place}/events"):
@@ -465,6 +474,8 @@ PROBES: dict[str, Callable[[], str]] = {
     "speedscope": _program_on_path("speedscope"),
     "profiler-cli": _program_on_path("profiler-cli"),
     "g++": _program_on_path("g++"),
+    "node": _program_on_path("node"),
+    "python_with_jitdump": _python_with_jitdump,
     "perf_trace": _perf_trace,
     "two_cpus": _two_cpus,
     "x86_64": _x86_64,

@@ -1,0 +1,200 @@
+"""jitdump files, jit-PID.dump: what a just-in-time compiler generated, as perf inject reads it.
+
+A header and records that are only ever appended (tools/perf/Documentation/
+jitdump-specification.txt), in the byte order of the machine that wrote them. Written by node
+--perf-prof, CPython -X perf_jit, perf's own agent for the JVM, and others. What is needed of it is
+which function an address belongs to; the code itself and its unwinding tables are skipped, and the
+line tables too: V8 moves their addresses to where perf inject puts the code, and node 20 fills in
+freed memory for the names of files.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections.abc import Callable
+from typing import NamedTuple
+
+from purebpf.symbols.intervals import Segments, flatten
+
+__all__ = ["JitDump", "is_jitdump_name"]
+
+Read = Callable[[int, int], bytes]
+"""(offset, size) -> so many bytes of the file, or fewer at its end."""
+
+_LOAD, _MOVE = 0, 1  # the others: debug info, close, unwinding info
+_ORDERS = {b"DTiJ": "<", b"JiTD": ">"}
+_VERSION = 1
+_HEADER_SIZE = 40
+_PREFIX_SIZE = 16
+_LOAD_SIZE = 40
+_LONGEST_NAME = 1 << 16
+_MOST_RECORDS = 1 << 22
+_MOST_TEXT = 1 << 28
+_CHUNK = 1 << 18
+_TOP = (1 << 64) - 1
+_NAME = re.compile(r"jit-\d+\.dump")
+
+
+class JitDump:
+    """The functions of a jitdump; the one that was generated last at an address names it.
+
+    Records have times, of CLOCK_MONOTONIC or of the processor's counter. Only their order counts
+    here, and that is the same on either clock.
+
+    Attributes:
+        problem: what is wrong with the file, from which on nothing was read; "" if all is well.
+    """
+
+    def __init__(self) -> None:
+        self.problem = ""
+        self._at = 0
+        self._order = ""
+        self._records = 0
+        self._starts, self._ends = array("Q"), array("Q")
+        self._times, self._names = array("Q"), array("Q")
+        self._text = bytearray()  # names, each with a zero behind it
+        self._rows: dict[int, int] = {}  # by code_index
+        self._index: _Index | None = None
+
+    def __len__(self) -> int:
+        """How many ranges of code have a name."""
+        return len(self._starts)
+
+    def grow(self, read: Read, size: int) -> None:
+        """Take in the records that were added since the last time.
+
+        One that is still being written waits for the next time.
+
+        Args:
+            read: reads the file.
+            size: how long it is now.
+        """
+        if self.problem:
+            return
+        window = _Window(read, size)
+        if not self._order and not self._begin(window):
+            return
+        prefix = struct.Struct(f"{self._order}IIQ")
+        while self._at + _PREFIX_SIZE <= size:
+            head = window.get(self._at, _PREFIX_SIZE)
+            if len(head) < _PREFIX_SIZE:
+                return
+            kind, total, time = prefix.unpack(head)
+            if total < _PREFIX_SIZE:
+                self.problem = f"offset {self._at}: a record of {total} bytes"
+                return
+            if self._at + total > size:
+                return
+            if self._records >= _MOST_RECORDS or len(self._text) >= _MOST_TEXT:
+                self.problem = f"offset {self._at}: more than purebpf keeps"
+                return
+            self._record(window, kind, total, time)
+            self._at += total
+
+    def find(self, address: int) -> tuple[str, int] | None:
+        """The function at an address, and the bytes into it."""
+        if self._index is None:
+            self._index = self._build()
+        owner = self._index.segments.owner(address)
+        if owner < 0:
+            return None
+        row = self._index.rows[owner]
+        at = self._names[row]
+        name = self._text[at : self._text.index(b"\0", at)]
+        return name.decode("utf-8", "backslashreplace"), address - self._starts[row]
+
+    def _begin(self, window: _Window) -> bool:
+        """Read the header; whether it is there."""
+        head = window.get(0, _HEADER_SIZE)
+        if len(head) < _HEADER_SIZE:
+            return False
+        order = _ORDERS.get(head[:4], "")
+        if not order:
+            self.problem = "offset 0: it does not begin as a jitdump does"
+            return False
+        version, size = struct.unpack_from(f"{order}II", head, 4)
+        if version != _VERSION or size < _HEADER_SIZE:
+            self.problem = f"offset 4: version {version}, a header of {size} bytes"
+            return False
+        self._order, self._at = order, size
+        return True
+
+    def _record(self, window: _Window, kind: int, total: int, time: int) -> None:
+        self._records += 1
+        at, room = self._at + _PREFIX_SIZE, total - _PREFIX_SIZE
+        if kind == _LOAD and room >= _LOAD_SIZE:
+            self._load(window.get(at, _LOAD_SIZE), window, at + _LOAD_SIZE, room - _LOAD_SIZE, time)
+        elif kind == _MOVE and room >= _LOAD_SIZE + 8:
+            self._move(window.get(at, _LOAD_SIZE + 8), time)
+
+    def _load(self, body: bytes, window: _Window, at: int, room: int, time: int) -> None:
+        """A function; its name ends with a zero, and its code comes behind it."""
+        if len(body) < _LOAD_SIZE:
+            return
+        *_, start, size, index = struct.unpack(f"{self._order}IIQQQQ", body)
+        room = room - size if size < room else room
+        name, _, _ = window.get(at, min(room, _LONGEST_NAME)).partition(b"\0")
+        if name:
+            self._rows[index] = len(self._starts)
+            self._text += name + b"\0"
+            self._add(start, size, time, len(self._text) - len(name) - 1)
+
+    def _move(self, body: bytes, time: int) -> None:
+        if len(body) < _LOAD_SIZE + 8:
+            return
+        *_, start, size, index = struct.unpack(f"{self._order}IIQQQQQ", body)
+        row = self._rows.get(index)
+        if row is not None:
+            self._add(start, size, time, self._names[row])
+
+    def _add(self, start: int, size: int, time: int, name: int) -> None:
+        self._starts.append(start)
+        self._ends.append(min(start + size, _TOP))
+        self._times.append(time)
+        self._names.append(name)
+        self._index = None
+
+    def _build(self) -> _Index:
+        by_time = sorted(range(len(self._times)), key=self._times.__getitem__)
+        ranks = array("I", bytes(4 * len(by_time)))
+        for rank, row in enumerate(by_time):
+            ranks[row] = rank
+        rows = array("I", sorted(range(len(self._starts)), key=self._starts.__getitem__))
+        segments = flatten(
+            [self._starts[row] for row in rows],
+            [self._ends[row] for row in rows],
+            [ranks[row] for row in rows],
+        )
+        return _Index(rows, segments)
+
+
+class _Index(NamedTuple):
+    """Rows by address, and the segments whose owners are positions in `rows`."""
+
+    rows: array[int]
+    segments: Segments
+
+
+class _Window:
+    """A file in pieces, so that small records do not cost a call each."""
+
+    def __init__(self, read: Read, size: int) -> None:
+        self._read = read
+        self._size = size
+        self._start = 0
+        self._data = b""
+
+    def get(self, at: int, size: int) -> bytes:
+        size = min(size, self._size - at)
+        skip = at - self._start
+        if skip < 0 or skip + size > len(self._data):
+            self._start, skip = at, 0
+            self._data = self._read(at, min(max(size, _CHUNK), self._size - at))
+        return self._data[skip : skip + size]
+
+
+def is_jitdump_name(path: str) -> bool:
+    """Whether a mapped file's name is that of a jitdump. Its number is what the writer sees."""
+    return _NAME.fullmatch(path.rpartition("/")[2]) is not None
