@@ -2,8 +2,10 @@
 // CPU profiler: counts (task, user stack, kernel stack) at every overflow of a perf event.
 //
 // Stacks are identified by their whole content: see stacks.h.
-#include "purebpf.h"
+#include "counter.h"
+#include "pid_namespace.h"
 #include "stacks.h"
+#include "targets.h"
 #include <linux/bpf_perf_event.h>
 #include <bpf/bpf_core_read.h>
 
@@ -27,16 +29,9 @@ struct stats {
 	u64 run_time_ns;	 // spent in the program
 };
 
-CONFIG bool user_stacks = true;
-CONFIG bool kernel_stacks = true;
 CONFIG bool include_idle = false;
 CONFIG bool by_thread = false;
-CONFIG bool has_tgids = false;	// only the processes in `tgids`
-CONFIG bool has_tids = false;	// only the threads in `tids`
-CONFIG bool has_cgroup = false; // only below the cgroup in `cgroup`
 CONFIG bool has_cgroup_ids = false; // only directly in a cgroup of `cgroup_ids`
-CONFIG u64 pid_namespace_dev = 0;   // the namespace to number tasks in; 0: the initial one
-CONFIG u64 pid_namespace_ino = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -51,27 +46,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct stats);
 } stats SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u8);
-} tgids SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u8);
-} tids SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} cgroup SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -106,36 +80,19 @@ struct task_struct {
 
 static __always_inline void count(struct count_key *key, struct stats *st)
 {
-	u64 *found = bpf_map_lookup_elem(&counts, key);
+	int err = count_one(&counts, key);
 
-	if (!found) {
-		u64 first = 1;
-		int err = bpf_map_update_elem(&counts, key, &first, BPF_NOEXIST);
-
-		if (!err) {
-			st->counted++;
-			return;
-		}
-		found = bpf_map_lookup_elem(&counts, key); // another CPU was first
-		if (!found) {
-			if (err == -EBUSY)
-				st->counts_busy++;
-			else
-				st->counts_full++;
-			return;
-		}
-	}
-	__sync_fetch_and_add(found, 1);
-	st->counted++;
+	if (!err)
+		st->counted++;
+	else if (err == -EBUSY)
+		st->counts_busy++;
+	else
+		st->counts_full++;
 }
 
 static __always_inline bool wanted(struct count_key *key)
 {
-	if (has_tgids && !bpf_map_lookup_elem(&tgids, &key->tgid))
-		return false;
-	if (has_tids && !bpf_map_lookup_elem(&tids, &key->tid))
-		return false;
-	if (has_cgroup && bpf_current_task_under_cgroup(&cgroup, 0) != 1)
+	if (!listed(key->tgid, key->tid) || !in_cgroup())
 		return false;
 	if (has_cgroup_ids) {
 		u64 id = bpf_get_current_cgroup_id();
@@ -146,34 +103,19 @@ static __always_inline bool wanted(struct count_key *key)
 	return true;
 }
 
-// Numbers the current task in the namespace that was asked for. A task outside it gets 0.
-static __always_inline void identify(struct count_key *key, u64 pid_tgid, struct stats *st)
-{
-	struct bpf_pidns_info info = {};
-
-	if (!pid_namespace_ino) {
-		key->tgid = pid_tgid >> 32;
-		key->tid = pid_tgid;
-		return;
-	}
-	if (bpf_get_ns_current_pid_tgid(pid_namespace_dev, pid_namespace_ino, &info, sizeof(info)))
-		st->outside_namespace++;
-	key->tgid = info.tgid;
-	key->tid = info.pid;
-}
-
 static __always_inline void record(struct bpf_perf_event_data *ctx, bool in_target,
 				   struct stats *st)
 {
 	struct count_key key = {};
-	u64 pid_tgid = bpf_get_current_pid_tgid();
+	u64 both = bpf_get_current_pid_tgid();
 
 	st->seen++;
-	if (!(u32)pid_tgid && !include_idle) {
+	if (!include_idle && !(u32)both) {
 		st->idle++;
 		return;
 	}
-	identify(&key, pid_tgid, st);
+	if (!own_numbers(both, &key.tgid, &key.tid))
+		st->outside_namespace++;
 	if (!in_target || !wanted(&key)) {
 		st->filtered++;
 		return;
@@ -181,10 +123,7 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool in_targ
 	if (!by_thread)
 		key.tid = 0;
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
-	if (user_stacks)
-		key.user_stack = walk(ctx, 0, 0);
-	if (kernel_stacks)
-		key.kernel_stack = walk(ctx, 0, KERNEL_BIT);
+	walk_both(ctx, 0, &key.user_stack, &key.kernel_stack);
 	count(&key, st);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Instruction pointers within ranges: each one sent to user space, or counted here.
-#include "purebpf.h"
+#include "counter.h"
 
 #define MAX_RANGES 64
 
@@ -99,27 +99,14 @@ static __always_inline bool inside(u64 ip, u32 tgid)
 static __always_inline void count(u64 ip, u32 tgid, struct stats *st)
 {
 	struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : tgid };
-	u64 *found = bpf_map_lookup_elem(&counts, &key);
+	int err = count_one(&counts, &key);
 
-	if (!found) {
-		u64 first = 1;
-		int err = bpf_map_update_elem(&counts, &key, &first, BPF_NOEXIST);
-
-		if (!err) {
-			st->counted++;
-			return;
-		}
-		found = bpf_map_lookup_elem(&counts, &key); // another CPU was first
-		if (!found) {
-			if (err == -EBUSY)
-				st->counts_busy++;
-			else
-				st->counts_full++;
-			return;
-		}
-	}
-	__sync_fetch_and_add(found, 1);
-	st->counted++;
+	if (!err)
+		st->counted++;
+	else if (err == -EBUSY)
+		st->counts_busy++;
+	else
+		st->counts_full++;
 }
 
 SEC("perf_event")

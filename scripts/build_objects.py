@@ -67,9 +67,18 @@ def build_all(root: Path, output: Path) -> None:
 
 
 def source_digests(source: Path, root: Path) -> dict[str, str]:
-    """The sha256 of a program and of the headers of ours that it includes."""
-    headers = [root / "bpf_src/include" / name for name in INCLUDE.findall(source.read_text())]
-    return {str(path.relative_to(root)): digest(path) for path in (source, *headers)}
+    """The sha256 of a program and of the headers of ours that it includes, and they in turn."""
+    found = {source: digest(source)}
+    places = [source]
+    while places:
+        place = places.pop()
+        for name in INCLUDE.findall(place.read_text()):
+            beside = place.parent / name
+            header = beside if beside.exists() else root / "bpf_src/include" / name
+            if header not in found:
+                found[header] = digest(header)
+                places.append(header)
+    return {str(path.relative_to(root)): found[path] for path in sorted(found)}
 
 
 def digest(path: Path) -> str:

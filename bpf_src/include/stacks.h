@@ -47,6 +47,8 @@ struct stack_stats {
 	u64 kernel_unavailable;	 //
 };
 
+CONFIG bool user_stacks = true;
+CONFIG bool kernel_stacks = true;
 CONFIG u32 max_depth = MAX_DEPTH; // min(MAX_DEPTH, kernel.perf_event_max_stack)
 CONFIG u64 hash_mask = ~0ULL; // for tests: bits left of the hash, so that collisions happen
 
@@ -213,6 +215,15 @@ static __always_inline u64 walk(void *ctx, u32 place, u64 kind)
 	return keep(place, kind,
 		    bpf_get_stack(ctx, mine->addresses, sizeof(mine->addresses),
 				  kind ? 0 : BPF_F_USER_STACK));
+}
+
+// Walks those stacks of the current task that are asked for.
+static __always_inline void walk_both(void *ctx, u32 place, u64 *user, u64 *kernel)
+{
+	if (user_stacks)
+		*user = walk(ctx, place, 0);
+	if (kernel_stacks)
+		*kernel = walk(ctx, place, KERNEL_BIT);
 }
 
 #endif

@@ -12,7 +12,7 @@ from purebpf.kernel import features
 from purebpf.kernel.btf import kernel_btf
 from purebpf.spec import ObjectSpec
 
-__all__ = ["adapted", "bit_words", "has_helper", "has_prev_state", "without_task_storage"]
+__all__ = ["adapted", "bit_words", "has_prev_state", "without_task_storage"]
 
 _TASKS = 65536
 """Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
@@ -22,18 +22,21 @@ _WORD = 64
 
 
 def adapted(spec: ObjectSpec) -> ObjectSpec:
-    """A spec whose `has_prev_state` and `task_storage` say what this kernel has.
+    """A spec whose constants of bpf_src/include/ say what this kernel has.
 
     Raises:
-        NotSupportedError: the kernel has no BTF.
+        NotSupportedError: it asks for `has_prev_state`, and the kernel has no BTF.
     """
-    spec = spec.set(has_prev_state=has_prev_state())
-    if has_helper(bpf_func_id.BPF_FUNC_task_storage_get):
+    if "has_prev_state" in spec.variables:
+        spec = spec.set(has_prev_state=has_prev_state())
+    if "task_pt_regs" in spec.variables:
+        spec = spec.set(task_pt_regs=_has_helper(bpf_func_id.BPF_FUNC_task_pt_regs))
+    if _has_helper(bpf_func_id.BPF_FUNC_task_storage_get):
         return spec
     return without_task_storage(spec)
 
 
-def has_helper(helper: int) -> bool:
+def _has_helper(helper: int) -> bool:
     """Whether programs at tracepoints may call a helper."""
     raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
     return bool(features.have_helper(raw, helper))

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
-from purebpf.abi.helpers import bpf_func_id
 from purebpf.closing import Closing
 from purebpf.kernel import sched, stacks
 from purebpf.kernel.attach import iterator
@@ -217,13 +216,5 @@ def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:
         programs.append("on_waking")
     if samples:
         programs.append("on_sample")
-    spec = (
-        objects.spec("offcpu")
-        .only(*programs)
-        .set(
-            **settings,
-            max_depth=stacks.max_depth(),
-            task_pt_regs=sched.has_helper(bpf_func_id.BPF_FUNC_task_pt_regs),
-        )
-    )
+    spec = objects.spec("offcpu").only(*programs).set(**settings, max_depth=stacks.max_depth())
     return sched.adapted(spec)

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from purebpf import objects
 from purebpf.abi import syscalls
-from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.kernel.link import Link
 from purebpf.kernel.object import Object, load
 from purebpf.kernel.preemption import syscall_programs_are_preempted
-from purebpf.kernel.sched import has_helper, without_task_storage
+from purebpf.kernel.sched import adapted, without_task_storage
 from purebpf.spec import ObjectSpec
 from purebpf.summary import compat
 from purebpf.syscall import tracefs
@@ -112,13 +111,10 @@ def _load(way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], why: 
 
 def _spec(way: str, *, is_typed: bool) -> ObjectSpec:
     programs = (*HOOKS[way], ITERATOR) if is_typed else HOOKS[way]
-    spec = objects.spec("summary").only(*programs)
-    spec = spec.set(task_pt_regs=has_helper(bpf_func_id.BPF_FUNC_task_pt_regs))
-    if way != "tp_btf":
-        return without_task_storage(spec).set(fork_child_offset=_fork_child_offset())
-    if not has_helper(bpf_func_id.BPF_FUNC_task_storage_get):
-        return without_task_storage(spec)
-    return spec
+    spec = adapted(objects.spec("summary").only(*programs))
+    if way == "tp_btf":
+        return spec
+    return without_task_storage(spec).set(fork_child_offset=_fork_child_offset())
 
 
 def _fork_child_offset() -> int:

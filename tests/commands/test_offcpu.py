@@ -74,6 +74,15 @@ def test_every_child_appears(workloads: Workloads) -> None:
     assert sum(weight >= 49_000_000 for weight in slept.values()) > 0.9 * CHILDREN
 
 
+@pytest.mark.parametrize("of_users", [True, False], ids=["user threads", "kernel threads"])
+def test_only_one_kind_of_threads(workloads: Workloads, of_users: bool) -> None:
+    with workloads.running("wait", "naps", "0", "2000") as pid:
+        found = run(Options(user_threads_only=of_users, kernel_threads_only=not of_users))
+    assert any(row.labels.pid == pid for row in found.rows()) == of_users
+    kernel_threads = [row for row in found.rows() if row.labels.comm.startswith("rcu_")]
+    assert bool(kernel_threads) != of_users
+
+
 def times_of(pid: int, threshold_ns: int | None, seconds: float = 0.3) -> Times:
     """All the time of a process, on the CPU and off it."""
     request = Request(

@@ -289,7 +289,7 @@ def test_cgroups_in_a_pinned_map(workloads: Workloads, profile: Run, bpf_mount: 
         pinned(place, 8, group.stat().st_ino)
         result = profile("-f", "--cgroupmap", str(place), "-F", "999", "0.5")
     assert result.returncode == 0, result.stderr
-    assert {line.split(";")[0] for line in result.stdout.splitlines()} == {"split"}
+    assert {line.split(";")[0] for line in result.stdout.splitlines()} == {"split"}, result.stderr
 
 
 @pytest.mark.needs("vmlinux_btf", "unshare")

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Counters in a hash, by any key, which every CPU writes.
+#ifndef COUNTER_H
+#define COUNTER_H
+
+#include "purebpf.h"
+
+// Adds one. An error: of the update, which found no place or -EBUSY.
+static __always_inline int count_one(void *counters, const void *key)
+{
+	u64 *found = bpf_map_lookup_elem(counters, key);
+
+	if (!found) {
+		u64 first = 1;
+		int err = bpf_map_update_elem(counters, key, &first, BPF_NOEXIST);
+
+		if (!err)
+			return 0;
+		found = bpf_map_lookup_elem(counters, key); // another CPU was first
+		if (!found)
+			return err;
+	}
+	__sync_fetch_and_add(found, 1);
+	return 0;
+}
+
+#endif

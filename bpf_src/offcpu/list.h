@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Every task of the machine, for what was off the CPU when a run began or still is when it ends.
+#ifndef OFFCPU_LIST_H
+#define OFFCPU_LIST_H
+
+#include "account.h"
+#include "pid_namespace.h"
+#include "verdict.h"
+
+CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15)
+
+struct pt_regs {
+	unsigned long ip; // x86
+	unsigned long sp;
+	unsigned long bp;
+} __attribute__((preserve_access_index));
+
+// A task at the start or the end of a run. Where the programs have not seen it yet, its state is
+// empty but for numbers, name and kernel stack.
+struct listed_task {
+	struct task_state known;
+	u64 ip; // where it is in user space, and what is needed to walk on from there; 0: not known
+	u64 sp;
+	u64 bp;
+	u32 state;
+	u8 on_cpu;
+	u8 is_kernel_thread;
+	u8 pad[2];
+};
+
+struct listed_task *anchor_listed_task; // keeps the type in BTF
+
+static __always_inline u32 cpu_of(struct task_struct *task)
+{
+	struct task_struct___before_5_14 *old = (void *)task;
+
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return BPF_CORE_READ(task, thread_info.cpu);
+	return bpf_core_field_exists(old->cpu) ? BPF_CORE_READ(old, cpu) : 0;
+}
+
+static __always_inline void describe(struct listed_task *listed, struct task_struct *task)
+{
+	u32 place = LIST_PLACE;
+	struct stack *room = bpf_map_lookup_elem(&scratch, &place);
+	struct pt_regs *regs;
+	long size;
+
+	listed->known.cpu = cpu_of(task);
+	listed->known.key.tgid = task->tgid;
+	listed->known.key.tid = task->pid;
+	if (pid_namespace_ino) {
+		listed->known.key.tid = number_of(task);
+		listed->known.key.tgid = number_of(task->group_leader);
+	}
+	BPF_CORE_READ_STR_INTO(&listed->known.key.comm, task, comm);
+	if (listed->on_cpu || !room)
+		return;
+	if (kernel_stacks) {
+		size = bpf_get_task_stack(task, room->addresses, sizeof(room->addresses), 0);
+		listed->known.key.kernel_stack = // lost only if the task is wanted
+			size < 0 ? STACK_UNAVAILABLE : keep(place, KERNEL_BIT, size);
+	}
+	if (!user_stacks || !task_pt_regs || listed->is_kernel_thread)
+		return;
+	regs = (void *)bpf_task_pt_regs(task);
+	if (!bpf_core_field_exists(regs->bp))
+		return;
+	listed->ip = BPF_CORE_READ(regs, ip);
+	listed->sp = BPF_CORE_READ(regs, sp);
+	listed->bp = BPF_CORE_READ(regs, bp);
+}
+
+SEC("?iter/task")
+int list_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct listed_task listed = {};
+	struct task_state *state;
+
+	if (!task)
+		return 0;
+	listed.on_cpu = task->on_cpu != 0;
+	listed.is_kernel_thread = (task->flags & PF_KTHREAD) != 0;
+	listed.state = state_from(state_bits(task));
+	state = state_of(task, false);
+	if (state)
+		listed.known = *state;
+	if (listed.known.verdict == UNWANTED)
+		return 0;
+	if (!decided(listed.known.verdict) || listed.known.place == UNSEEN)
+		describe(&listed, task);
+	bpf_seq_write(ctx->meta->seq, &listed, sizeof(listed));
+	return 0;
+}
+
+#endif

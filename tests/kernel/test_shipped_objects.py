@@ -1,0 +1,122 @@
+"""The verifier takes every shipped object under each setting of its constants, one at a time.
+
+Which those are is read from the objects, so that a new constant is covered by being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, product
+
+import pytest
+
+import purebpf
+from purebpf import objects
+from purebpf.btf.types import Int
+from purebpf.kernel import sched
+from purebpf.spec import ObjectSpec
+from purebpf.summary.loading import HOOKS, ITERATOR
+
+pytestmark = pytest.mark.needs("bpf")
+
+SMALL = 64  # entries: what the maps hold is not looked at
+MODES = range(4)  # enum mode of summary.bpf.c
+MEASURES = range(3)  # enums measure and grouping of spans.bpf.c
+GROUPINGS = range(5)
+TASK_STORAGE = "task_storage"
+MACHINE = {TASK_STORAGE, "has_prev_state", "task_pt_regs"}
+"""Constants that say what the kernel has: it may be said not to have it, not the reverse."""
+
+
+def small(spec: ObjectSpec) -> ObjectSpec:
+    """`spec` with little room in its maps, as long as the programs do not need it."""
+    large = {name: SMALL for name, each in spec.maps.items() if each.max_entries > 1000}
+    return spec.resize(**large)
+
+
+def extremes(spec: ObjectSpec) -> Iterator[ObjectSpec]:
+    """As it is, and with all flags on."""
+    yield spec
+    flags = [name for name, value in _constants(spec) if isinstance(value, bool)]
+    yield spec.set(**{name: True for name in flags if name not in MACHINE})
+
+
+def changes(spec: ObjectSpec) -> Iterator[ObjectSpec]:
+    """Each constant changed by itself."""
+    before = dict(_constants(spec))
+    for name, value in before.items():
+        if name == TASK_STORAGE and value:
+            yield sched.without_task_storage(spec)
+        elif name not in MACHINE or value:
+            yield spec.set(**{name: not value})
+
+
+def _constants(spec: ObjectSpec) -> Iterator[tuple[str, int | bool]]:
+    """Flags, and numbers that are 0 unless something is asked for, by name."""
+    assert spec.btf is not None
+    for name, each in spec.variables.items():
+        kind = spec.btf.type(spec.btf.resolve(each.type_id))
+        if each.map != ".rodata" or not isinstance(kind, Int):
+            continue
+        image = spec.maps[each.map].contents[each.offset : each.offset + each.size]
+        value = int.from_bytes(image, spec.byteorder)
+        if kind.is_bool or not value:
+            yield name, bool(value) if kind.is_bool else value
+
+
+def every(name: str) -> ObjectSpec:
+    """An object with the programs that are loaded only when they are asked for."""
+    spec = objects.spec(name)
+    return spec.only(*spec.programs)
+
+
+def load_each(spec: ObjectSpec, **choices: Iterable[int]) -> None:
+    """Load what `choices` of constants that are no flags can be combined to."""
+    spec = small(spec)
+    variants = changes(spec)
+    for values in product(*choices.values()):
+        chosen = spec.set(**dict(zip(choices, values, strict=True)))
+        variants = chain(variants, extremes(chosen))
+    for variant in variants:
+        with purebpf.load(variant) as loaded:
+            assert loaded.programs.keys() == spec.programs.keys()
+
+
+@pytest.mark.needs("perf_event")
+def test_profile():
+    load_each(objects.spec("profile").only("on_sample"))
+
+
+@pytest.mark.needs("perf_event", "vmlinux_btf")
+def test_profile_of_mount_namespaces():
+    load_each(objects.spec("profile").only("on_sample_in_mount_namespace"))
+
+
+@pytest.mark.needs("perf_event", "x86_64")
+def test_sampleip():
+    load_each(objects.spec("sampleip"))
+
+
+@pytest.mark.needs("perf_event", "vmlinux_btf")
+def test_offcpu():
+    load_each(sched.adapted(every("offcpu")))
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_spans():
+    load_each(sched.adapted(every("spans")), measure=MEASURES, grouping=GROUPINGS)
+
+
+@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.parametrize("hook", HOOKS)
+def test_summary(hook):
+    spec = sched.adapted(objects.spec("summary").only(*HOOKS[hook], ITERATOR))
+    if hook != "tp_btf":
+        spec = sched.without_task_storage(spec)
+    load_each(spec, mode=MODES)
+
+
+@pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook != "tp_btf"])
+def test_summary_without_types(hook):
+    spec = objects.spec("summary").only(*HOOKS[hook])
+    load_each(sched.without_task_storage(spec), mode=MODES)
