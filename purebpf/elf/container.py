@@ -30,7 +30,9 @@ STB_WEAK = 2
 STV_INTERNAL = 1
 STV_HIDDEN = 2
 
-_HEADER_SIZE = 64
+HEADER_SIZE = 64
+_MAGIC = b"\x7fELF"
+_ET_REL = (b"\x01\0", b"\0\x01")
 _SECTION_HEADER_SIZE = 64
 _SYMBOL_SIZE = 24
 _NAME_LIMIT = 1024
@@ -90,6 +92,14 @@ class Symbol(NamedTuple):
         return self.visibility in {STV_HIDDEN, STV_INTERNAL}
 
 
+def may_be_object(header: bytes) -> bool:
+    """Whether the rest of a file that begins with these HEADER_SIZE bytes is worth reading.
+
+    Where it is not, `ElfObject` of the header alone says why.
+    """
+    return header[:4] == _MAGIC and header[16:18] in _ET_REL
+
+
 class ElfObject:
     """The sections and symbols of a relocatable BPF object.
 
@@ -125,10 +135,10 @@ class ElfObject:
     def _identify(self) -> str:
         """Check e_ident, and give the byte order."""
         data = self._data
-        if bytes(data[:4]) != b"\x7fELF":
+        if bytes(data[:4]) != _MAGIC:
             raise self.error("ELF header", "not an ELF file")
-        if len(data) < _HEADER_SIZE:
-            raise self.error("ELF header", f"truncated: {len(data)} bytes of {_HEADER_SIZE}")
+        if len(data) < HEADER_SIZE:
+            raise self.error("ELF header", f"truncated: {len(data)} bytes of {HEADER_SIZE}")
         if data[4] != 2:
             raise self.error("ELF header", f"class {data[4]}, where BPF objects are 64-bit (2)")
         if data[5] not in {1, 2}:
@@ -139,7 +149,7 @@ class ElfObject:
 
     def _read_sections(self) -> tuple[Section, ...]:
         layouts = _layouts(self.byteorder)
-        header = layouts.Elf_Ehdr.parse(bytes(self._data[:_HEADER_SIZE]))
+        header = layouts.Elf_Ehdr.parse(bytes(self._data[:HEADER_SIZE]))
         self._check_header(header)
         start, count = header["e_shoff"], header["e_shnum"]
         if count == 0 and start != 0:

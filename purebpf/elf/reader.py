@@ -18,7 +18,7 @@ from purebpf.btf.types import Kind
 from purebpf.elf.arena import read_arena
 from purebpf.elf.btf_ext import EMPTY, BtfExt, read_btf_ext
 from purebpf.elf.btf_repair import Repaired, repair
-from purebpf.elf.container import ElfObject
+from purebpf.elf.container import HEADER_SIZE, ElfObject, may_be_object
 from purebpf.elf.data import read_data, read_kconfig
 from purebpf.elf.functions import Function, Functions, find_functions
 from purebpf.elf.maps import MAPS, read_maps, with_contents
@@ -48,7 +48,7 @@ Source = str | Path | bytes | bytearray | memoryview | BinaryIO
 
 _TEXT = ".text"
 _SIZE_LIMIT = 1 << 28
-"""Bytes of an object file: objects are kilobytes; this keeps /dev/zero from filling memory."""
+"""Bytes of an object file: objects are kilobytes; the largest that anybody may mean."""
 _REFERENCES = {RelocationKind.CALL, RelocationKind.FUNCTION}
 _Placed = TypeVar("_Placed", CoreRelocation, LineInfo)
 
@@ -123,9 +123,14 @@ def _read(source: Source) -> tuple[bytes, str]:
     if isinstance(source, str | Path):
         path = source if isinstance(source, str) else source.__fspath__()
         with open(path, "rb") as file:
-            return file.read(_SIZE_LIMIT), path
+            return _contents(file), path
     name = getattr(source, "name", "")
-    return source.read(_SIZE_LIMIT), name if isinstance(name, str) else ""
+    return _contents(source), name if isinstance(name, str) else ""
+
+
+def _contents(file: BinaryIO) -> bytes:
+    header = file.read(HEADER_SIZE)
+    return header + file.read(_SIZE_LIMIT) if may_be_object(header) else header
 
 
 def _name(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,29 @@ def test_names_are_made_of_what_the_kernel_allows(tmp_path: Path) -> None:
     path = tmp_path / "my-tool v2.bpf.o"
     path.write_bytes((DATA / "elf_unlicensed.bpf.o").read_bytes())
     assert read_object(path).name == "my_tool_v2"
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        (b"", "not an ELF file"),
+        (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\x3e\0", "type ET_EXEC, not ET_REL"),
+    ],
+    ids=["zeros", "a kernel"],
+)
+def test_what_is_no_object_is_not_read_to_its_end(
+    header: bytes, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.write(header)
+        file.truncate(1 << 30)
+    for source in (path, path.open("rb", buffering=0)):
+        with pytest.raises(FormatError, match=re.escape(problem)):
+            read_object(source)
+    assert not isinstance(source, Path)
+    assert source.tell() == 64
+    source.close()
 
 
 def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
