@@ -1,10 +1,11 @@
 """Run the live tests on the kernels of the matrix and print one table.
 
-    python -m tests.vm.matrix host 6.1 6.12 [--tests tests/kernel tests/commands]
+    python -m tests.vm.matrix host 6.1 6.12 [--reruns 1] [--tests tests/kernel tests/commands]
 
 `host` is the kernel that runs this; it comes first and alone. The others are guests, two side by
 side, one core each. A guest that does not boot is tried once more; a second failure ends the run
-with its console. Exit status 1 when a test failed anywhere.
+with its console. Exit status 1 when a test failed anywhere; with --reruns, when it failed every
+time, and those that were tried again are listed.
 
 What came of a kernel is left in --out/NAME: report.xml (JUnit), features.json (what was probed and
 what the tests used), output, and of a guest its console.
@@ -20,6 +21,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.vm import guest, results
 from tests.vm.kernels import SERIES, Kernel, fetch
@@ -45,13 +47,28 @@ SMOKE_TESTS = {
 """What a guest of another architecture runs: load, relocate, attach, read maps and ring buffers."""
 
 
-def run_host(tests: list[str], out: Path) -> Result:
-    """Run `tests` on this kernel."""
+class Run(NamedTuple):
+    """What to run: test files or folders, none for all; and how often more where one fails."""
+
+    tests: list[str]
+    reruns: int = 0
+
+    def pytest(self, out: Path) -> list[str]:
+        """The interpreter's arguments."""
+        options = ["-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300"]
+        if self.reruns:
+            options += ["--reruns", str(self.reruns), "-rR"]
+        tests = self.tests or list(DEFAULT_TESTS)
+        return ["-m", "pytest", *options, f"--junitxml={out}/report.xml", *tests]
+
+
+def run_host(run: Run, out: Path) -> Result:
+    """Run the tests on this kernel."""
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     settings = {"PUREBPF_EXCLUSIVE_HOST": "1", "PUREBPF_FEATURES": str(out / "features.json")}
     done = subprocess.run(
-        [sys.executable, *_pytest(tests, out)],
+        [sys.executable, *run.pytest(out)],
         env=os.environ | settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -63,8 +80,8 @@ def run_host(tests: list[str], out: Path) -> Result:
     return results.read(out, seconds, failed=done.returncode != 0, output=done.stdout)
 
 
-def run_guest(kernel: Kernel, series: str, tests: list[str], out: Path) -> Result:
-    """Boot a kernel and run `tests` in it.
+def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
+    """Boot a kernel and run the tests in it.
 
     Raises:
         RuntimeError: the guest did not boot, twice, or did not live to the end of the tests;
@@ -73,7 +90,7 @@ def run_guest(kernel: Kernel, series: str, tests: list[str], out: Path) -> Resul
     start = time.monotonic()
     for name in ("report.xml", "features.json"):
         (out / name).unlink(missing_ok=True)
-    command = _command(kernel, series, tests)
+    command = _command(kernel, series, run)
     outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
     if not outcome.began:
         print(f"{series}: the guest did not boot and is tried once more", file=sys.stderr)
@@ -89,12 +106,7 @@ def run_guest(kernel: Kernel, series: str, tests: list[str], out: Path) -> Resul
     return results.read(out, seconds, failed=outcome.status != 0, output=outcome.output)
 
 
-def _pytest(tests: list[str], out: Path) -> list[str]:
-    options = ("-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300")
-    return ["-m", "pytest", *options, f"--junitxml={out}/report.xml", *tests]
-
-
-def _command(kernel: Kernel, series: str, tests: list[str]) -> str:
+def _command(kernel: Kernel, series: str, run: Run) -> str:
     settings = {
         "PUREBPF_EXCLUSIVE_HOST": "1",
         "PUREBPF_SLOW_HOST": "1",
@@ -106,12 +118,11 @@ def _command(kernel: Kernel, series: str, tests: list[str]) -> str:
     if kernel.root is not None:
         # Python is not the host's; its packages are, but for those with machine code in them
         python = "python3.11"
-        settings["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # hypothesis
+        settings["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # hypothesis, and what reruns
         settings["PYTHONPATH"] = os.pathsep.join((str(Path.cwd()), *_packages()))
-        tests = tests or list(SMOKE_TESTS[kernel.architecture])
+        run = Run(run.tests or list(SMOKE_TESTS[kernel.architecture]))
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
-    arguments = _pytest(tests or list(DEFAULT_TESTS), Path("/run/out"))
-    return f"export {exports}\nexec {shlex.join([python, *arguments])}"
+    return f"export {exports}\nexec {shlex.join([python, *run.pytest(Path('/run/out'))])}"
 
 
 def _packages() -> list[str]:
@@ -123,6 +134,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("kernels", nargs="*", default=["6.1", "6.12"])
     parser.add_argument("--tests", nargs="+", default=[])
+    parser.add_argument("--reruns", type=int, default=0, metavar="N")
     parser.add_argument("--out", type=Path, default=Path("build/vm"))
     options = parser.parse_args()
     names = [HOST, *SERIES] if options.kernels == ["all"] else options.kernels
@@ -131,18 +143,25 @@ def main() -> int:
             f"no such kernel: {', '.join(unknown)}; there are {', '.join((HOST, *SERIES))}"
         )
     try:
-        found, died = _run(names, options.tests, options.out)
+        found, died = _run(names, Run(options.tests, options.reruns), options.out)
     except RuntimeError as error:  # no kernel to boot
         print(error, file=sys.stderr)
         return 1
     for name, result in found.items():
         if result.failed:
             print(f"== {name}\n{result.output}")
+            print(_end_of_console(options.out / name))
     if found:
         print(results.table(found))
     for error in died:
         print(error, file=sys.stderr)
     return 1 if died or any(result.failed for result in found.values()) else 0
+
+
+def _end_of_console(folder: Path) -> str:
+    """What a guest's kernel said last: a warning there may be why a test failed."""
+    console = folder / "console"
+    return console.read_text(errors="replace")[-6000:] if console.exists() else ""
 
 
 def compile_all(tests: list[str]) -> None:
@@ -158,19 +177,17 @@ def compile_all(tests: list[str]) -> None:
         )
 
 
-def _run(
-    names: list[str], tests: list[str], out: Path
-) -> tuple[dict[str, Result], list[RuntimeError]]:
+def _run(names: list[str], run: Run, out: Path) -> tuple[dict[str, Result], list[RuntimeError]]:
     """What came of each kernel, and of those that nothing came of, why."""
     kernels = {name: fetch(name) for name in names if name != HOST}
     if kernels:
-        compile_all(tests or list(DEFAULT_TESTS))
+        compile_all(run.tests or list(DEFAULT_TESTS))
     found = {}
     if HOST in names:
-        found[HOST] = run_host(tests or list(DEFAULT_TESTS), out / HOST)
+        found[HOST] = run_host(run, out / HOST)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         runs = {
-            name: pool.submit(run_guest, kernel, name, tests, out / name)
+            name: pool.submit(run_guest, kernel, name, run, out / name)
             for name, kernel in kernels.items()
         }
         died = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -30,6 +31,7 @@ class Result(NamedTuple):
         used: those that a test made use of.
         files: by test file, without "tests/" and ".py".
         skips: how many tests each reason kept from running.
+        again: the tests that failed and were tried once more.
     """
 
     release: str
@@ -40,6 +42,7 @@ class Result(NamedTuple):
     skips: Counter[str]
     failed: bool
     output: str
+    again: tuple[str, ...] = ()
 
     @property
     def total(self) -> File:
@@ -78,7 +81,8 @@ def read(folder: Path, seconds: float = 0, *, failed: bool = False, output: str 
         for name, count in sorted(counts.items())
     }
     release, features, used = asked["release"], asked["features"], frozenset(asked["used"])
-    return Result(release, seconds, features, used, files, skips, failed, output)
+    again = tuple(re.findall(r"^RERUN (\S.*)$", output, re.MULTILINE))
+    return Result(release, seconds, features, used, files, skips, failed, output, again)
 
 
 def missing(reason: str) -> str:
@@ -102,7 +106,7 @@ def cell(file: File | None) -> str:
 
 
 def table(results: dict[str, Result]) -> str:
-    """Test file by kernel; then for each kernel the sum, its slowest files, and the skips."""
+    """Test file by kernel; then for each kernel the sum, its slowest files, reruns and skips."""
     names = sorted({name for result in results.values() for name in result.files})
     rows = [["", *(f"{name} ({result.release})" for name, result in results.items())]]
     rows += [
@@ -121,5 +125,6 @@ def table(results: dict[str, Result]) -> str:
         slowest = sorted(result.files.items(), key=lambda item: -item[1].seconds)[:5]
         told = ", ".join(f"{file} {found.seconds:.0f} s" for file, found in slowest)
         lines.append(f"  slowest: {told}")
+        lines += [f"  tried again: {test}" for test in result.again]
         lines += [f"  {count:4d} skipped: {why}" for why, count in result.skips.most_common()]
     return "\n".join(lines)
