@@ -172,7 +172,7 @@ class Symbolizer:
             self._unreadable[pid] = Reason.FORBIDDEN
             return
         if text is None:
-            self._unreadable[pid] = Reason.EXITED
+            self._unreadable[pid] = Reason.HIDDEN if proc.hides(pid) else Reason.EXITED
         else:
             self._unreadable.pop(pid, None)
             self.spaces.snapshot(pid, text, comm=comm, time=now)

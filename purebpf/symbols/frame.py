@@ -35,6 +35,7 @@ class Reason(StrEnum):
 
     EXITED = "process exited before its mappings were read"
     FORBIDDEN = "mappings of the process may not be read"
+    HIDDEN = "process is not in /proc: it is mounted with hidepid, or for another pid namespace"
     UNMAPPED = "address in no executable mapping"
     GARBAGE = "no code address: the stack was walked without frame pointers"
     ANONYMOUS = "anonymous memory: generated code without /tmp/perf-PID.map"

@@ -16,6 +16,7 @@ __all__ = [
     "comm",
     "cpu_list",
     "descriptor",
+    "hides",
     "lockdown",
     "maps",
     "mounts",
@@ -33,6 +34,7 @@ SYS = "/sys"
 BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
+_PIDS = 1 << 22  # PID_MAX_LIMIT
 
 
 def _read(path: str) -> str | None:
@@ -102,6 +104,22 @@ def descriptor(fd: int) -> str:
     except OSError as error:
         number = errno.EBADF if error.errno == errno.ENOENT else error.errno or 0
         raise KernelError(f"readlink({PROC}/self/fd/{fd})", number) from None
+
+
+def hides(pid: int) -> bool:
+    """Whether a process lives that /proc does not show.
+
+    It is mounted with hidepid=2 (proc(5)), or for another pid namespace than this process's.
+    """
+    if not 0 < pid < _PIDS:
+        return False
+    try:
+        os.kill(pid, 0)  # asks, and sends nothing
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return not os.path.exists(f"{PROC}/{pid}")
 
 
 def cgroup(pid: int | str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from purebpf.kernel import kernel_symbols
 from purebpf.kernel.sideband import SideBand
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.symbols.frame import Reason
+from purebpf.syscall import proc
 from tests.kernel.symbol_programs import compile_program, running
+from tests.support.environment import mounted
 
 _DATA = Path(__file__).parents[1] / "data"
 _ROOT = Path(__file__).parents[2]
@@ -128,3 +131,15 @@ def test_an_ordinary_user_gets_reasons_for_another_user_s_process_and_the_kernel
     paranoid = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
     restrict = int(Path("/proc/sys/kernel/kptr_restrict").read_text())
     assert kernel == (Reason.KERNEL_HIDDEN if restrict or paranoid > 1 else "named")
+
+
+@pytest.mark.needs("mount_namespace")
+def test_a_process_that_proc_hides_has_not_exited():
+    hidden = mounted("mount -t proc -o hidepid=2 proc /proc")
+    command = [*hidden, sys.executable, "-c", _ASK, _ROOT, "0"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert json.loads(out)[0] == Reason.HIDDEN
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    assert not proc.hides(gone.pid)
+    assert not any(map(proc.hides, (os.getpid(), 0, -1, 0xFFFFFFFF)))
