@@ -21,6 +21,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from purebpf.errors import FormatError, errno_name
+from purebpf.kernel.symbol_cache import SymbolCache
 from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage, Segment, virtual_offset
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
@@ -34,8 +35,20 @@ _KEEP_BYTES = 24 << 20
 _KEEP_PROBLEMS = 4096
 _CRC_CHUNK = 1 << 20
 
-_Identity = tuple[int, int, int, int]
-"""st_dev, st_ino, st_mtime_ns, st_size: a file that was not written to in between."""
+
+class _Identity(NamedTuple):
+    """A file that was not written to in between."""
+
+    device: int
+    inode: int
+    mtime_ns: int
+    size: int
+    owner: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> _Identity:
+        """That of an open file."""
+        return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
 
 
 class Problem(NamedTuple):
@@ -75,6 +88,7 @@ class ElfFiles:
         self._tables: dict[_Identity, ElfFunctions] = {}  # the one used last at the end
         self._bytes = 0
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
+        self._cache = SymbolCache()
 
     def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         """The functions of a mapped file, or why they cannot be known.
@@ -115,17 +129,34 @@ class ElfFiles:
         return problem
 
     def _load(self, fd: int, file: MappedFile, pid: int) -> ElfFunctions | Problem:
-        status = os.fstat(fd)
-        identity = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+        identity = _Identity.of(os.fstat(fd))
         found = self._tables.get(identity)
         if found is None:
             image = _image(fd, file.path)
             if file.build_id and image.build_id != file.build_id:
                 return Problem(Reason.REPLACED)
-            found = _read(image, file.path, pid)
+            found = self._read(image, file.path, pid, identity.owner)
             self._keep(identity, found)
         self._identities[file] = identity
         return found
+
+    def _read(self, image: ElfImage, path: str, pid: int, owner: int) -> ElfFunctions:
+        """The functions of a file, as they were kept or from the file."""
+        key = f"{image.build_id}-{owner}" if image.build_id else ""
+        table = self._cache.load(key) if key else None
+        if table is not None:
+            return ElfFunctions(image.build_id, False, image.segments, table)  # noqa: FBT003
+        found = _read(image, path, pid)
+        if key and not found.is_stripped:
+            found = found._replace(table=self._cache.keep(key, found.table))
+        return found
+
+    def forget(self, found: ElfFunctions) -> None:
+        """Read a file again, since what was kept of it is gone or damaged."""
+        for identity, known in list(self._tables.items()):
+            if known is found:
+                self._bytes -= self._tables.pop(identity).table.nbytes
+                self._cache.drop(f"{found.build_id}-{identity.owner}")
 
     def _keep(self, identity: _Identity, found: ElfFunctions) -> None:
         self._tables[identity] = found

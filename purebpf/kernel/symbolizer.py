@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from purebpf.errors import KernelError
+from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.elf_files import ElfFiles, ElfFunctions, Problem
 from purebpf.kernel.generated import GeneratedCode
 from purebpf.kernel.kernel_symbols import KernelSymbols
@@ -146,7 +146,11 @@ class Symbolizer:
                 file.build_id,
                 where,
             )
-        return _named(found, mapping, address, back)
+        try:
+            return _named(found, mapping, address, back)
+        except (FormatError, OSError):  # the kept table is gone
+            self._files.forget(found)
+            return self._resolve(pid, comm, address, back)
 
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""

@@ -40,6 +40,18 @@ class Strings(Protocol):
         ...
 
 
+class Column(Protocol):
+    """Numbers by row."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def __getitem__(self, at: int, /) -> int:
+        """That of a row."""
+        ...
+
+
 class Columns(NamedTuple):
     """A table as columns, one row a symbol, by start address.
 
@@ -53,12 +65,12 @@ class Columns(NamedTuple):
         regions: (start, end) of the loaded sections, ascending: what bounds a symbol without size.
     """
 
-    starts: Sequence[int]
-    ends: Sequence[int]
-    order: Sequence[int]
-    names: Sequence[int]
-    ranks: Sequence[int]
-    highs: Sequence[int]
+    starts: Column
+    ends: Column
+    order: Column
+    names: Column
+    ranks: Column
+    highs: Column
     regions: Sequence[tuple[int, int]]
 
 

@@ -1,0 +1,118 @@
+"""What naming addresses costs in a program of 500 MB with 1,000,000 functions.
+
+    python bench/symbols.py [FUNCTIONS] [MEGABYTES] [LOOK-UPS]
+
+Makes the file (its code is a hole, so it takes little room on the disk), then names random
+addresses of it in fresh processes: without a cache, with an empty one, and with that filled.
+Prints seconds, CPU seconds and the peak memory of each, Python's start included.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from pathlib import Path
+
+_TEXT = 0x1000
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_NAMES = b"\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0"
+
+_RUN = r"""
+import random, re, resource, sys, time
+begun = time.perf_counter()
+from purebpf.kernel.elf_files import ElfFiles
+from purebpf.symbols.frame import Address, FileOffset
+from purebpf.symbols.maps import MappedFile, Mapping
+path, functions, distance, times = sys.argv[1], *map(int, sys.argv[2:])
+size = functions * distance
+mapping = Mapping(Address(0), Address(size), FileOffset(0x1000), MappedFile(path))
+found = ElfFiles().functions(mapping, (0,))
+chance = random.Random(2)
+for _ in range(times):
+    at = chance.randrange(functions)
+    name, offset = found.find(FileOffset(0x1000 + at * distance + 3))
+    assert (name, offset) == (f"_ZN7company7product9component{at:08d}E4callEPKcii", 3), (at, name)
+spent = time.perf_counter() - begun
+usage = resource.getrusage(resource.RUSAGE_SELF)
+peak = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+print(f"{spent:.2f} s, {usage.ru_utime + usage.ru_stime:.2f} s of CPU, {peak >> 10} MB")
+"""
+
+
+def write(path: Path, functions: int, size: int) -> int:
+    """Make the file; the bytes from one function to the next.
+
+    Half of the symbols are in the order of their addresses, as static ones are; the others are
+    not, as linkers sort global ones by a hash of their names.
+    """
+    distance = size // functions & ~15
+    numbers = list(range(functions))
+    half = numbers[1::2]
+    random.Random(1).shuffle(half)
+    numbers = numbers[::2] + half
+    strings = "".join(f"\0_ZN7company7product9component{at:08d}E4callEPKcii" for at in numbers)
+    each = len(strings) // functions
+    words = array("Q", bytes(24 * (functions + 1)))
+    words[3::3] = array("Q", [1 + at * each | 0x12 << 32 | 2 << 48 for at in range(functions)])
+    words[4::3] = array("Q", [_TEXT + at * distance for at in numbers])
+    words[5::3] = array("Q", [distance - 8] * functions)
+    note = struct.pack("<III4s20s", 4, 20, 3, b"GNU\0", os.urandom(20))
+    with path.open("wb") as file:
+        symbols_at = _TEXT + functions * distance
+        strings_at = symbols_at + 8 * len(words)
+        names_at = strings_at + len(strings) + 1
+        sections_at = names_at + len(_NAMES)
+        sections = [
+            (0,) * 10,
+            (1, 7, 2, 0x200, 0x200, len(note), 0, 0, 4, 0),
+            (20, 1, 6, _TEXT, _TEXT, functions * distance, 0, 0, 16, 0),
+            (26, 2, 0, 0, symbols_at, 8 * len(words), 4, 1, 8, 24),
+            (34, 3, 0, 0, strings_at, len(strings) + 1, 0, 0, 1, 0),
+            (42, 3, 0, 0, names_at, len(_NAMES), 0, 0, 1, 0),
+        ]
+        ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
+        file.write(
+            _HEADER.pack(ident, 3, 62, 1, 0, 64, sections_at, 0, 64, 56, 1, 64, len(sections), 5)
+        )
+        text = functions * distance
+        file.write(_SEGMENT.pack(1, 5, _TEXT, _TEXT, _TEXT, text, text, 4096))
+        file.seek(0x200)
+        file.write(note)
+        file.seek(symbols_at)
+        file.write(words.tobytes() + strings.encode() + b"\0" + _NAMES)
+        file.write(b"".join(_SECTION.pack(*row) for row in sections))
+    return distance
+
+
+def main() -> int:
+    """Measure, and print a line for each run."""
+    functions, megabytes, times = (*map(int, sys.argv[1:]), 1_000_000, 500, 5000)[:3]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program"
+        distance = write(path, functions, megabytes << 20)
+        arguments = [str(path), str(functions), str(distance), str(times)]
+        size, blocks = path.stat().st_size >> 20, path.stat().st_blocks >> 11
+        print(f"{functions} functions, {size} MB ({blocks} of them on the disk), {times} look-ups")
+        off = {**os.environ, "XDG_CACHE_HOME": "/dev/null"}
+        on = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
+        for what, environment in (("no cache", off), ("empty cache", on), ("cached", on)):
+            begun = time.perf_counter()
+            command = [sys.executable, "-c", _RUN, *arguments]
+            out = subprocess.run(
+                command, env=environment, check=True, capture_output=True, text=True
+            )
+            whole = time.perf_counter() - begun
+            print(f"{what:12} {out.stdout.strip()}; {whole:.2f} s with Python's start")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Symbol tables that were read before, in files: $XDG_CACHE_HOME/purebpf/symbols, or ~/.cache.
+
+A table is kept under the build id of its file and the owner of that: so nobody can give names to
+what others run by writing their build id into a file of their own. A cache is only used when its
+directory is the user's own and nobody else may write there; otherwise there is none, which
+changes nothing but the time. Files that were not used for the longest time go first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+
+from purebpf.errors import FormatError
+from purebpf.symbols.symbol_table import SymbolTable
+from purebpf.symbols.table_file import opened, pieces
+
+__all__ = ["SymbolCache", "cache_home"]
+
+_LIMIT = 256 << 20
+"""Bytes of all files together; one that needs more than half of them is not kept."""
+
+_WORTH = 1 << 13
+"""Symbols from which a table is kept: fewer are read in a few milliseconds."""
+
+_WRITABLE_BY_OTHERS = 0o022
+
+
+class SymbolCache:
+    """Tables by key, shared by all commands of a user. Holds no descriptors; nothing raises.
+
+    Args:
+        directory: where the files are; None: where the user's caches are.
+        limit: bytes of all files together.
+    """
+
+    def __init__(self, directory: str | None = None, limit: int = _LIMIT) -> None:
+        self.directory = directory or os.path.join(cache_home(), "purebpf", "symbols")
+        self._limit = limit
+
+    def load(self, key: str) -> SymbolTable | None:
+        """The table with that key; None when there is none, or none that can be used."""
+        path = os.path.join(self.directory, key)
+        try:
+            if not _is_trusted(self.directory):
+                return None
+            read = _Reader(path)
+            found = opened(read, read.size, path)
+            os.utime(path)
+        except (OSError, FormatError):
+            return None
+        return found
+
+    def keep(self, key: str, table: SymbolTable) -> SymbolTable:
+        """Write a table that is worth it, and give what is read back, which takes less memory.
+
+        Returns:
+            `table` itself where it was not written.
+        """
+        if len(table) < _WORTH or table.nbytes > self._limit // 2:
+            return table
+        try:
+            if not _prepared(self.directory):
+                return table
+            self._write(key, pieces(table))
+            self._forget_oldest()
+        except OSError:
+            return table
+        return self.load(key) or table
+
+    def drop(self, key: str) -> None:
+        """Remove a table that turned out to be damaged."""
+        with suppress(OSError):
+            os.unlink(os.path.join(self.directory, key))
+
+    def _write(self, key: str, contents: Iterable[bytes]) -> None:
+        """A reader sees all of it or none."""
+        path = os.path.join(self.directory, f".{key}.{os.getpid()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with open(os.open(path, flags, 0o600), "wb") as file:
+                file.writelines(contents)
+            os.replace(path, os.path.join(self.directory, key))
+        except OSError:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def _forget_oldest(self) -> None:
+        """Remove files until they fit; what an interrupted run left is among them."""
+        with os.scandir(self.directory) as entries:
+            found = [(each.stat(follow_symlinks=False), each.path) for each in entries]
+        total = sum(status.st_size for status, _ in found)
+        for status, path in sorted(found, key=lambda each: each[0].st_mtime_ns):
+            if total <= self._limit:
+                break
+            with suppress(OSError):
+                os.unlink(path)
+            total -= status.st_size
+
+
+class _Reader:
+    """Reads a file at any place, opening it each time: it must stay the same one.
+
+    Raises:
+        OSError: it cannot be read, is not ours alone, or is another one by now.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._identity: tuple[int, int] | None = None
+        self.size = 0
+        self(0, 0)
+
+    def __call__(self, offset: int, size: int) -> bytes:
+        """Those bytes of the file."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        fd = os.open(self._path, flags)
+        try:
+            status = os.fstat(fd)
+            identity = status.st_dev, status.st_ino
+            if self._identity is None and _is_own(status) and stat.S_ISREG(status.st_mode):
+                self._identity, self.size = identity, status.st_size
+            if identity != self._identity:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self._path)
+            return os.pread(fd, size, offset)
+        finally:
+            os.close(fd)
+
+
+def cache_home() -> str:
+    """Where the user's caches are (XDG Base Directory Specification)."""
+    told = os.environ.get("XDG_CACHE_HOME", "")
+    return told if os.path.isabs(told) else os.path.expanduser("~/.cache")
+
+
+def _prepared(directory: str) -> bool:
+    """Make the directory, unless that is in a place of another user's (sudo keeps HOME there)."""
+    above = directory
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if os.stat(above).st_uid != os.geteuid():
+        return False
+    os.makedirs(directory, 0o700, exist_ok=True)
+    return _is_trusted(directory)
+
+
+def _is_trusted(directory: str) -> bool:
+    status = os.lstat(directory)
+    return stat.S_ISDIR(status.st_mode) and _is_own(status)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS

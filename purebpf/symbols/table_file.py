@@ -1,0 +1,184 @@
+"""A symbol table as a file that is read by slices: what a cache of them keeps.
+
+    header    magic (with the byte order), rows, bytes of strings, regions, CRC-32 of these
+    columns   starts and ends (u64), order and names (u32), ranks (u8), each padded to 8 bytes
+    highs     u64, one for each BLOCK of rows
+    regions   u64 start and end of each
+    strings   the names, NUL behind each
+
+It has the byte order of the machine that wrote it, and is of no use to another.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from zlib import crc32
+
+from purebpf.errors import FormatError
+from purebpf.symbols.symbol_table import BLOCK, Columns, SymbolTable
+
+__all__ = ["opened", "pieces"]
+
+_MAGIC = b"purebpf symbols1" + (b"<" if sys.byteorder == "little" else b">")
+_HEADER = struct.Struct("=17s7xQQII")
+_CODES = "QQIIB"
+_PAGE = 1 << 13
+_KEEP_PAGES = 128
+_MAX_NAME = 1 << 20
+_MAX_REGIONS = 1 << 16
+_MEMORY = (len(_CODES) + 1) * _KEEP_PAGES * _PAGE
+
+ReadAt = Callable[[int, int], bytes]
+
+
+def pieces(table: SymbolTable) -> Iterator[bytes]:
+    """The contents of the file, one piece after the other.
+
+    Args:
+        table: one that is in memory, as `read_symbols` makes it.
+    """
+    columns = table.columns
+    tables: list[bytes] = getattr(table.strings, "tables", [])
+    regions = array("Q", (edge for region in columns.regions for edge in region))
+    yield _header(len(table), sum(map(len, tables)), len(columns.regions))
+    for column in (*columns[: len(_CODES)], columns.highs):
+        data = bytes(column) if isinstance(column, array | bytearray) else b""
+        yield data
+        yield bytes(-len(data) % 8)
+    yield regions.tobytes()
+    yield from tables
+
+
+def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
+    """The table in a file; little of it is read now, and more when it is asked.
+
+    Args:
+        read: (offset, size) -> those bytes of the file.
+        size: the file's, in bytes.
+        source: what to call it.
+
+    Raises:
+        FormatError: it is no such file, of another version or machine, or cut short. `find` of
+            the table raises it too, and what `read` raises, if the file is changed later.
+    """
+    raw = read(0, _HEADER.size)
+    if len(raw) < _HEADER.size:
+        raise FormatError(source, "header", "cut short")
+    _, rows, strings, regions, _ = _HEADER.unpack(raw)
+    if raw != _header(rows, strings, regions):
+        raise FormatError(source, "header", "not that of a symbol table of this version")
+    pages = _Pages(read, source)
+    at = _HEADER.size
+    columns = []
+    for code in _CODES:
+        columns.append(_Column(pages, at, rows, code))
+        width = array(code).itemsize
+        at += rows * width + -rows * width % 8
+    blocks = -(-rows // BLOCK)
+    end = at + 8 * blocks + 16 * regions + strings
+    if end != size or regions > _MAX_REGIONS:
+        raise FormatError(source, "size", f"{size} bytes, which should be {end}")
+    edges = array("Q", pages.exactly(at, 8 * blocks + 16 * regions))
+    highs = edges[:blocks]
+    bounds = list(zip(edges[blocks::2], edges[blocks + 1 :: 2], strict=True))
+    names = _Names(pages, size - strings, size)
+    starts, ends, order, offsets, ranks = columns
+    table = Columns(starts, ends, order, offsets, ranks, highs, bounds)
+    return SymbolTable(table, names, in_memory=min(size, _MEMORY))
+
+
+def _header(rows: int, strings: int, regions: int) -> bytes:
+    crc = crc32(struct.pack("=QQI", rows, strings, regions))
+    return _HEADER.pack(_MAGIC, rows, strings, regions, crc)
+
+
+class _Pages:
+    """Reads of a file that must be complete."""
+
+    def __init__(self, read: ReadAt, source: str) -> None:
+        self._read = read
+        self._source = source
+
+    def exactly(self, offset: int, size: int) -> bytes:
+        """Those bytes; raises FormatError when there are fewer."""
+        found = self._read(offset, size) if size else b""
+        if len(found) != size:
+            raise self.error(f"offset {offset:#x}", "cut short")
+        return found
+
+    def error(self, where: str, problem: str) -> FormatError:
+        """What to raise."""
+        return FormatError(self._source, where, problem)
+
+
+class _Column:
+    """Numbers of one width in a file, a page of them at a time."""
+
+    def __init__(self, pages: _Pages, offset: int, length: int, code: str) -> None:
+        self._pages = pages
+        self._offset = offset
+        self._length = length
+        self._code = code
+        self._width = array(code).itemsize
+        self._each = _PAGE // self._width
+        self._known: dict[int, array[int]] = {}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, at: int) -> int:
+        page, place = divmod(at, self._each)
+        known = self._known.get(page)
+        if known is None or place >= len(known):
+            known = self._load(page, place)
+        return known[place]
+
+    def _load(self, page: int, place: int) -> array[int]:
+        if page * self._each + place >= self._length:
+            raise self._pages.error(f"row {page * self._each + place}", f"of {self._length}")
+        count = min(self._each, self._length - page * self._each)
+        data = self._pages.exactly(self._offset + page * _PAGE, count * self._width)
+        if len(self._known) >= _KEEP_PAGES:
+            self._known.pop(next(iter(self._known)))
+        found = self._known[page] = array(self._code, data)
+        return found
+
+
+class _Names:
+    """Strings in a file."""
+
+    nbytes = 0
+
+    def __init__(self, pages: _Pages, begin: int, end: int) -> None:
+        self._pages = pages
+        self._begin = begin
+        self._end = end
+        self._known: dict[int, bytes] = {}
+
+    def get(self, offset: int) -> bytes:
+        """The name that starts there."""
+        at = self._begin + offset
+        found = b""
+        while at < self._end and len(found) < _MAX_NAME:
+            page = at // _PAGE
+            piece = self._page(page)[at - max(page * _PAGE, self._begin) :]
+            name, nul, _ = piece.partition(b"\0")
+            found += name
+            if nul:
+                break
+            at += len(piece)
+        return found
+
+    def _page(self, number: int) -> bytes:
+        known = self._known.get(number)
+        if known is None:
+            begin = max(number * _PAGE, self._begin)
+            end = min((number + 1) * _PAGE, self._end)
+            known = self._pages.exactly(begin, end - begin)
+            if len(self._known) >= _KEEP_PAGES:
+                self._known.pop(next(iter(self._known)))
+            self._known[number] = known
+        return known
