@@ -13,12 +13,12 @@ _REASONS = 4
 
 
 def paragraphs(profile: Profile) -> list[str]:
-    """The loss line of a profile, then one paragraph for each loss that happened."""
+    """The loss line of a profile, then one paragraph for each loss that happened, and hints."""
     unnamed = profile.unnamed()
     found = of_loss(profile.loss, profile.unit, f"unknown={unnamed.percent:.1f}%")
     if unnamed.unknown:
         found.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
-    return found
+    return found + [f"  hint: {hint}" for hint in profile.hints]
 
 
 def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:

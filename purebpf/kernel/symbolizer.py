@@ -23,6 +23,7 @@ from purebpf.kernel.vdso import VDSO, vdso_functions
 from purebpf.symbols.demangle import demangled
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 from purebpf.symbols.maps import Mapping
+from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.symbols.spaces import AddressSpaces
 from purebpf.syscall import proc
 
@@ -81,6 +82,13 @@ class Symbolizer:
         """
         self._read_maps(pid)
         return pid not in self._unreadable
+
+    def runtime(self, pid: int) -> Runtime | None:
+        """The language runtime of a process that was asked about, None if none is known."""
+        runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
+        if runtime is not None and self._jit.read(self._family(pid)):
+            runtime = runtime._replace(is_named=True)
+        return runtime
 
     def kernel(self, addresses: Iterable[int]) -> list[Answer]:
         """Name kernel addresses, in their order, each looked up as it is."""

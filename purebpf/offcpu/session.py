@@ -12,6 +12,7 @@ from purebpf.closing import Closing
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.offcpu.options import Options, title
 from purebpf.report import Profile
+from purebpf.report.hints import hints
 from purebpf.report.spans import fill, merged, row
 from purebpf.report.stacks import Stacks
 
@@ -80,7 +81,8 @@ class OffCpu(Closing):
 
     def _profile(self, times: Times) -> Profile:
         options = self._options
-        stacks = Stacks(times.addresses, Symbolizer(self._run.spaces))
+        symbolizer = Symbolizer(self._run.spaces)
+        stacks = Stacks(times.addresses, symbolizer)
         profile = Profile(title(options), unit="ns", about=about(times))
         profile.loss = losses(times, self._run.request)
         profile.cost = cost(times)
@@ -93,6 +95,7 @@ class OffCpu(Closing):
         else:
             spans = merged([*spans.items(), *singles])
         fill(profile, spans, stacks, self._run.cgroup, is_split=options.waker)
+        profile.hints = hints(profile, symbolizer.runtime)
         return profile
 
 

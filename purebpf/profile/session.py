@@ -28,6 +28,7 @@ from purebpf.profile.options import Options, title
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_event import Event
+    from purebpf.kernel.symbolizer import Symbolizer
     from purebpf.profile.loss import Clock
     from purebpf.profile.taken import Taken
     from purebpf.report import Profile
@@ -223,6 +224,7 @@ class Profiler(Closing):
         from purebpf.profile.loss import Clock, expected_samples, losses
         from purebpf.profile.stacks import fill
         from purebpf.report import Profile
+        from purebpf.report.hints import hints
 
         options, maps = self._options, self._object.maps
         stats = stacks.summed(maps["stats"]) | stacks.summed(maps["stack_stats"])
@@ -241,19 +243,25 @@ class Profiler(Closing):
             side_band_lost=self._followed.lost,
         )
         fill(profile, counts, self._stacks, self._followed.cgroups.of)
+        profile.hints = hints(profile, self._symbolizer.runtime)
         return profile
+
+    @cached_property
+    def _symbolizer(self) -> Symbolizer:
+        from purebpf.kernel.symbolizer import Symbolizer
+
+        return Symbolizer(self._followed.spaces)
 
     @cached_property
     def _stacks(self) -> Stacks:
         """Stacks by number, named when they are asked for."""
-        from purebpf.kernel.symbolizer import Symbolizer
         from purebpf.report.stacks import Stacks
 
         if self._taken is None:
             addresses = stacks.addresses(self._object.maps["stacks"])
         else:
             addresses = self._taken.addresses
-        return Stacks(addresses, Symbolizer(self._followed.spaces))
+        return Stacks(addresses, self._symbolizer)
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
         """How many samples an honest run may lack: one in a hundred, and those not yet due.

@@ -19,6 +19,7 @@ loss      expected (null: unknown), seen, missed, one number per cause, and unkn
           of the weighted frames, and the weight of each reason and module
 tolerance by how much `expected` may be missed in an honest run
 advice    for each cause that lost something, what to do about it
+hints     where there are any: what would give names to what has none
 
 `document` writes it and `parse` reads it back: this is the form in which a profile is saved.
 """
@@ -65,6 +66,7 @@ def _tree(profile: Profile) -> dict[str, Any]:
         "loss": _loss(profile),
         "tolerance": profile.loss.tolerance,
         "advice": {cause.name: cause.what for cause in profile.loss.causes if cause.lost},
+        **({"hints": profile.hints} if profile.hints else {}),
     }
 
 
@@ -184,6 +186,7 @@ def _profile(tree: Mapping[str, Any]) -> Profile:
     profile.cost = {str(name): int(value) for name, value in tree["cost"].items()}
     profile.slot_ns = int(tree.get("slot_ns", 0))
     profile.loss = _parsed_loss(tree)
+    profile.hints = [str(hint) for hint in tree.get("hints", ())]
     frames = [_parsed_frame(frame) for frame in tree["frames"]]
     for stack in (*tree["stacks"], *tree.get("samples", ())):
         labels = Labels(

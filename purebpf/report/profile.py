@@ -105,6 +105,7 @@ class Profile:
         slot_ns: how long a slot of `Row.slots` is; 0 for a profile without a time line.
         about: facts about the run by name, for the reader of a file.
         loss: what the numbers do not include, one entry a cause, zero included.
+        hints: what would give names to what has none, a sentence each.
         cost: what it took to measure, by name: `run_time_ns` and `run_cnt` of the BPF programs.
     """
 
@@ -120,6 +121,7 @@ class Profile:
         self.unit = unit
         self.about = dict(about or {})
         self.loss = loss or Loss()
+        self.hints: list[str] = []
         self.cost: dict[str, int] = {}
         self.slot_ns = 0
         self._rows: list[Row] = []

@@ -10,10 +10,12 @@ from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel.machine import kernel_build_id
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Cause, Labels, Loss, Profile
+from purebpf.report.hints import hints
 from purebpf.reporter.options import Options
 from purebpf.reporter.samples import KERNEL, Counted, Owner, count
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
 from purebpf.symbols.kallsyms import addresses
+from purebpf.symbols.runtimes import Runtime
 from purebpf.wire.perf_data import Feature
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData
@@ -83,6 +85,7 @@ def _named(options: Options, file: PerfData, counted: Counted, kernel: bytes) ->
         user = names.user(owner, stacks.user)
         kernel_side = names.kernel(stacks.kernel)
         profile.add(user, kernel_side, weight, Labels(owner.comm, owner.pid))
+    profile.hints = hints(profile, names.runtime)
     others = tuple(
         (each.name, counted.samples[n])
         for n, each in enumerate(file.events)
@@ -158,6 +161,10 @@ class _Names:
     def user(self, owner: Owner, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """The user stack of a process."""
         return without_stray_tail(self._symbolizer.user_stack(owner.pid, found, owner.comm))
+
+    def runtime(self, pid: int) -> Runtime | None:
+        """The language runtime of a process."""
+        return self._symbolizer.runtime(pid)
 
     def kernel(self, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """A kernel stack."""

@@ -11,6 +11,7 @@ from purebpf.cli.time_loss import about, cost, losses
 from purebpf.closing import Closing
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Profile
+from purebpf.report.hints import hints
 from purebpf.report.stacks import Stacks
 from purebpf.wall.options import Options, title
 from purebpf.wall.threads import Thread, fill, threads
@@ -60,7 +61,8 @@ class Wall(Closing):
         """
         with closing(self._run):
             times = self._run.stop()
-            stacks = Stacks(times.addresses, Symbolizer(self._run.spaces))
+            symbolizer = Symbolizer(self._run.spaces)
+            stacks = Stacks(times.addresses, symbolizer)
             profile = Profile(title(self._options), unit="ns", about=about(times))
             profile.loss = losses(times, self._run.request)
             profile.cost = cost(times)
@@ -71,6 +73,7 @@ class Wall(Closing):
                 "samples": sum(times.samples.values()),
                 "unsampled_ns": fill(profile, times.spans, times.samples, stacks, self._run.cgroup),
             }
+            profile.hints = hints(profile, symbolizer.runtime)
             return Found(profile, threads(times.spans))
 
 

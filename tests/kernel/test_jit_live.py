@@ -7,9 +7,11 @@ so the program generates code until there are some.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -186,3 +188,18 @@ def located(dump: bytes, name: bytes) -> tuple[int, int]:
     at = dump.index(name)
     words = [int.from_bytes(dump[at - back : at - back + 8], "little") for back in (24, 16)]
     return words[0], words[1]
+
+
+@pytest.mark.needs("node", "bpf", "perf_event")
+@pytest.mark.parametrize(("options", "is_hinted"), [((), True), (("--perf-basic-prof",), False)])
+def test_the_hint_for_node_helps(tmp_path: Path, options: tuple[str, ...], is_hinted: bool) -> None:
+    program = tmp_path / "loop.js"
+    program.write_text(NODE.replace("1e6", "1e7"))
+    with running("node", *options, program, cwd=tmp_path) as child:
+        command = [sys.executable, "-m", "purebpf.profile", "--format", "json", "-p"]
+        found = subprocess.run(
+            [*command, str(child.pid), "-F", "99", "3"], check=True, capture_output=True, text=True
+        )
+    assert ("--perf-basic-prof" in found.stderr) is is_hinted
+    assert ("hints" in json.loads(found.stdout)) is is_hinted
+    assert ("JS:*spin_here" in found.stdout) is not is_hinted

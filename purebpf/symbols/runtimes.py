@@ -1,0 +1,58 @@
+"""Language runtimes, told by the files that a process has mapped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+__all__ = ["Runtime", "is_interpreter", "runtime_of"]
+
+_INTERPRETER = re.compile(r"(?:libpython3\.(\d+)[a-z]*\.so[.\d]*|python3\.(\d+)[a-z]*)")
+_UNVERSIONED = re.compile(r"python3?|libpython3\.so[.\d]*")
+_LIBRARY = re.compile(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
+_JAVA = re.compile(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
+_NODE = re.compile(r"node(?:js)?|libnode\.so[.\d]*")
+
+
+class Runtime(NamedTuple):
+    """What runs a program.
+
+    `name` is "python", "node" or "java"; `version` is what its paths say, "3.12" or "17", or "".
+    `is_named`: it wrote down names of what it generated.
+    """
+
+    name: str
+    version: str = ""
+    is_named: bool = False
+
+
+def runtime_of(paths: Iterable[str]) -> Runtime | None:
+    """The runtime of a process that has these files mapped; None: none that is known here.
+
+    Where there are several, a JVM or node is what has the others loaded.
+    """
+    found: dict[str, Runtime] = {}
+    minor = ""
+    for path in paths:
+        base = path.rpartition("/")[2]
+        if base == "libjvm.so":
+            version = _JAVA.search(path)
+            found["java"] = Runtime("java", version[1] if version else "")
+        elif _NODE.fullmatch(base):
+            found["node"] = Runtime("node")
+        elif is_interpreter(path):
+            found["python"] = Runtime("python")
+        for pattern, text in ((_INTERPRETER, base), (_LIBRARY, path)):
+            where = pattern.fullmatch(text) if pattern is _INTERPRETER else pattern.search(text)
+            if where is not None:
+                minor = minor or where[1] or where[2]
+    if minor and "python" in found:
+        found["python"] = Runtime("python", f"3.{minor}")
+    return next((found[name] for name in ("java", "node", "python") if name in found), None)
+
+
+def is_interpreter(path: str) -> bool:
+    """Whether a file is CPython: its frames run Python functions, and do not say which."""
+    base = path.rpartition("/")[2]
+    return bool(_INTERPRETER.fullmatch(base) or _UNVERSIONED.fullmatch(base))

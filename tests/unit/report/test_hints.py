@@ -1,0 +1,94 @@
+"""What to do for names that are missing, by runtime."""
+
+from __future__ import annotations
+
+import json as reader
+
+import pytest
+
+from purebpf.cli.loss import paragraphs
+from purebpf.report import Labels, Profile, json
+from purebpf.report.hints import hints
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.runtimes import Runtime
+
+GENERATED = Unknown(Reason.ANONYMOUS, "", Address(1), "user")
+LISTED = Unknown(Reason.NOT_IN_PERF_MAP, "", Address(1), "user")
+EVAL = Frame("_PyEval_EvalFrameDefault", 1, "/usr/bin/python3.12", Address(2), "user")
+NAMED = Frame("py::main:/srv/app.py", 1, "[jit]", Address(3), "user")
+OTHER = Frame("main", 1, "/srv/app", Address(4), "user")
+
+
+def profile(*rows):
+    found = Profile()
+    for pid, weight, *stack in rows:
+        found.add(tuple(stack), (), weight, Labels("app", pid))
+    return found
+
+
+def told(found, **runtimes):
+    return hints(found, lambda pid: runtimes.get(f"pid{pid}"))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "frame", "words"),
+    [
+        (Runtime("python", "3.11"), EVAL, ["Python 3.11 (PID 7) cannot", "py-spy"]),
+        (
+            Runtime("python", "3.12"),
+            EVAL,
+            ["Python 3.12 (PID 7)", "PYTHONPERFSUPPORT=1"],
+        ),
+        (Runtime("python", "3.12", is_named=True), EVAL, ["wrote down", "-fno-omit-frame-pointer"]),
+        (Runtime("python"), EVAL, ["Python (PID 7)", "from 3.12 on", "-X perf"]),
+        (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
+        (Runtime("java", "17"), GENERATED, ["Java 17 (PID 7)", "Compiler.perfmap"]),
+        (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
+        (Runtime("java"), GENERATED, ["Java (PID 7)", "Compiler.perfmap", "perf-map-agent"]),
+    ],
+)
+def test_a_hint_for_each_runtime(runtime, frame, words):
+    (hint,) = told(profile((7, 1, frame, OTHER)), pid7=runtime)
+    assert all(word in hint for word in words)
+    assert "  " not in hint
+
+
+@pytest.mark.parametrize(
+    ("runtime", "stack"),
+    [
+        (None, (GENERATED,)),
+        (Runtime("node"), (OTHER,)),
+        (Runtime("node"), (LISTED,)),
+        (Runtime("java", "17"), (EVAL,)),
+        (Runtime("python", "3.12"), (OTHER, GENERATED)),
+        (Runtime("python", "3.12", is_named=True), (EVAL, NAMED, EVAL)),
+    ],
+)
+def test_no_hint_where_nothing_is_missing_or_nothing_helps(runtime, stack):
+    assert told(profile((7, 1, *stack)), pid7=runtime) == []
+
+
+def test_one_stack_with_names_is_enough_for_a_process():
+    found = profile((7, 90, EVAL, OTHER), (7, 1, EVAL, NAMED))
+    assert told(found, pid7=Runtime("python", "3.12", is_named=True)) == []
+
+
+def test_a_runtime_is_named_once_with_its_heaviest_processes():
+    found = profile(*((pid, 10 + pid, GENERATED) for pid in range(1, 6)), (9, 500, EVAL))
+    node = {f"pid{pid}": Runtime("node") for pid in range(1, 6)}
+    python, javascript = told(found, **node, pid9=Runtime("python", "3.13"))
+    assert "(PID 9)" in python
+    assert "(PIDs 5, 4, 3, ...)" in javascript
+
+
+def test_what_hardly_ran_gets_no_hint():
+    assert told(profile((7, 1, GENERATED), (8, 1000, OTHER)), pid7=Runtime("node")) == []
+
+
+def test_hints_are_printed_last_and_saved():
+    found = profile((7, 1, GENERATED))
+    assert "hints" not in reader.loads(json.document(found))
+    found.hints = ["start it otherwise"]
+    assert paragraphs(found)[-1] == "  hint: start it otherwise"
+    assert reader.loads(json.document(found))["hints"] == found.hints
+    assert json.parse(json.document(found)).hints == found.hints

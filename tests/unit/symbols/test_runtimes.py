@@ -1,0 +1,65 @@
+"""Language runtimes by the files of real processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.symbols.runtimes import Runtime, is_interpreter, runtime_of
+
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+JAVA = {
+    "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so": "17",
+    "/usr/lib/jvm/temurin-25-jdk-amd64/lib/server/libjvm.so": "25",
+    "/usr/lib/jvm/java-1.8.0-openjdk-1.8.0.292.b10-1.el7/jre/lib/amd64/server/libjvm.so": "8",
+    "/usr/lib/jvm/java-8-openjdk-amd64/jre/lib/amd64/server/libjvm.so": "8",
+    "/usr/java/jdk1.8.0_202/jre/lib/amd64/server/libjvm.so": "8",
+    "/opt/jdk-21.0.2+13/lib/server/libjvm.so": "21",
+    "/usr/lib/jvm/zulu17-ca-amd64/lib/server/libjvm.so": "17",
+    "/usr/lib/jvm/amazon-corretto-11/lib/server/libjvm.so": "11",
+    "/opt/graalvm-ce-java17-22.3.1/lib/server/libjvm.so": "17",
+    "/opt/java/openjdk/lib/server/libjvm.so": "",
+    "/opt/app/jbr/lib/server/libjvm.so": "",
+}
+PYTHON = {
+    ("/usr/bin/python3.11",): "3.11",
+    ("/usr/local/bin/python3.13", "/usr/local/lib/libpython3.13.so.1.0"): "3.13",
+    ("/home/me/.pyenv/versions/3.12.1/lib/libpython3.12.so.1.0",): "3.12",
+    ("/usr/local/bin/python3.13t", "/usr/local/lib/libpython3.13t.so.1.0"): "3.13",
+    ("/usr/lib/debug/libpython3.12d.so.1.0",): "3.12",
+    ("/opt/python", "/opt/lib/python3.9/lib-dynload/_json.so"): "3.9",
+    ("/opt/bin/python3", "/srv/x/_speedups.cpython-310-x86_64-linux-gnu.so"): "3.10",
+    ("/opt/bin/python",): "",
+}
+
+
+@pytest.mark.parametrize(("path", "version"), JAVA.items())
+def test_java(path, version):
+    assert runtime_of(["/usr/bin/java", LIBC, path]) == Runtime("java", version)
+
+
+@pytest.mark.parametrize(("paths", "version"), PYTHON.items())
+def test_python(paths, version):
+    assert runtime_of([LIBC, *paths]) == Runtime("python", version)
+    assert is_interpreter(paths[0])
+
+
+@pytest.mark.parametrize(
+    "path", ["/usr/bin/node", "/usr/local/bin/nodejs", "/usr/lib/libnode.so.108"]
+)
+def test_node(path):
+    assert runtime_of([path, LIBC]) == Runtime("node")
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [[], [LIBC], ["/usr/bin/node_exporter"], ["/usr/bin/python3.11-config"], ["/srv/libpython.so"],
+     ["/srv/plugin.cpython-311-x86_64-linux-gnu.so"], ["", "[vdso]", "//anon"]],
+)  # fmt: skip
+def test_none(paths):
+    assert runtime_of(paths) is None
+
+
+def test_who_loaded_the_other():
+    java = "/opt/jdk-21.0.2+13/lib/server/libjvm.so"
+    assert runtime_of(["/usr/bin/python3.11", java, "/usr/bin/node"]) == Runtime("java", "21")
+    assert runtime_of(["/usr/lib/libpython3.11.so.1.0", "/usr/bin/node"]) == Runtime("node")
