@@ -1,0 +1,138 @@
+"""Whose samples are in the file: each way to say it, with somebody else beside who is not meant."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_records import Fork, Sample
+from tests.commands.conftest import ROOT, Workloads, thread_ids
+from tests.support import cgroups
+from tests.support.patience import until
+
+pytestmark = pytest.mark.needs("perf_event", "gcc")
+
+USER = 4711
+LONGER_AND_LONGER_S = ("1", "4", "20")
+"""What a busy machine may take until everybody was on a CPU."""
+
+
+def samples(path: Path) -> list[Sample]:
+    data = path.read_bytes()
+    records = PerfData(lambda at, size: data[at : at + size], len(data), str(path)).records()
+    return [placed.record for placed in records if isinstance(placed.record, Sample)]
+
+
+def recorded(folder: Path, *target: str, of: tuple[int, ...] = ()) -> list[Sample]:
+    """The samples of a target, once there are some, and some of the processes `of`."""
+    for seconds in LONGER_AND_LONGER_S:
+        command = [sys.executable, "-m", "purebpf.record", "-o", "perf.data", "-F", "997"]
+        run = subprocess.run(
+            [*command, "--sample-cpu", "-e", "cpu-clock:u", *target, seconds],
+            capture_output=True, text=True, check=False, cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+        found = samples(folder / "perf.data")
+        if len(found) > 9 and {each.pid for each in found}.issuperset(of):
+            return found
+    pytest.fail(run.stderr)
+
+
+@contextmanager
+def both(workloads: Workloads) -> Iterator[tuple[int, int]]:
+    """Two processes that compute: one that is meant, and another."""
+    with workloads.running("split") as meant, workloads.running("split") as other:
+        yield meant, other
+
+
+def test_a_process_and_no_other(workloads: Workloads, tmp_path: Path) -> None:
+    with both(workloads) as (meant, _):
+        assert {each.pid for each in recorded(tmp_path, "-p", str(meant))} == {meant}
+
+
+def test_two_processes(workloads: Workloads, tmp_path: Path) -> None:
+    with both(workloads) as pair, workloads.running("split"):
+        found = recorded(tmp_path, "-p", ",".join(map(str, pair)))
+    assert {each.pid for each in found} <= set(pair)
+
+
+def test_a_thread_and_not_the_others_of_its_process(workloads: Workloads, tmp_path: Path) -> None:
+    with workloads.running("wait", "three") as pid:
+        (spinner,) = thread_ids(pid, "spinner")
+        found = recorded(tmp_path, "-t", str(spinner))
+        assert {(each.pid, each.tid) for each in found} == {(pid, spinner)}
+
+
+CHILDREN = "echo ready; while :; do (i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done); done"
+"""A shell whose children compute, one after the other."""
+
+
+@contextmanager
+def forking(**options: int) -> Iterator[int]:
+    """The pid of such a shell."""
+    with subprocess.Popen(["sh", "-c", CHILDREN], stdout=subprocess.PIPE, **options) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def parents(path: Path) -> dict[int, int]:
+    """Who forked whom while it was recorded."""
+    data = path.read_bytes()
+    records = PerfData(lambda at, size: data[at : at + size], len(data), str(path)).records()
+    forks = [placed.record for placed in records if isinstance(placed.record, Fork)]
+    return {fork.pid: fork.ppid for fork in forks}
+
+
+def test_a_user_s_processes_and_their_children(workloads: Workloads, tmp_path: Path) -> None:
+    with workloads.running("split"), forking(user=USER) as shell:
+        found = {each.pid for each in recorded(tmp_path, "-u", str(USER))}
+    forked = parents(tmp_path / "perf.data")
+    assert found - {shell}
+    assert all(pid == shell or forked[pid] == shell for pid in found)
+
+
+@pytest.mark.needs("cgroup2")
+def test_a_cgroup_and_what_is_started_in_it(workloads: Workloads, tmp_path: Path) -> None:
+    with cgroups.made() as cgroup, workloads.running("split") as other, forking() as shell:
+        (cgroup / "cgroup.procs").write_text(str(shell))
+        try:
+            found = recorded(tmp_path, "-G", str(cgroup))
+        finally:
+            os.kill(shell, signal.SIGKILL)
+            # the shell's last child may take a moment to end
+            assert until(lambda: (cgroup / "cgroup.procs").read_text() == "")
+    forked = parents(tmp_path / "perf.data")
+    pids = {each.pid for each in found}
+    assert pids - {shell}
+    assert all(pid == shell or forked[pid] == shell for pid in pids)
+    assert other not in pids
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
+def test_one_cpu(workloads: Workloads, tmp_path: Path) -> None:
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    with both(workloads) as (meant, other):
+        os.sched_setaffinity(meant, {first})
+        os.sched_setaffinity(other, {second})
+        found = recorded(tmp_path, "-C", str(first), of=(meant,))
+    assert {each.cpu for each in found} == {first}
+    assert other not in {each.pid for each in found}
+
+
+def test_everybody(workloads: Workloads, tmp_path: Path) -> None:
+    with both(workloads) as pair:
+        assert recorded(tmp_path, "-a", of=pair)
+        assert recorded(tmp_path, of=pair)  # the default without a command
