@@ -19,8 +19,10 @@ _MAX_SECONDS = 10 * 365 * 86400
 def positive_int(text: str) -> int:
     """A whole number above zero."""
     value = _integer(text, "a whole number")
-    if not 0 < value <= _MAX_INT:
+    if value <= 0:
         raise ArgumentTypeError(f"{text!r} must be above zero")
+    if value > _MAX_INT:
+        raise ArgumentTypeError(f"{text!r} is too large: {_MAX_INT} is the most")
     return value
 
 

@@ -83,4 +83,5 @@ class DataFile(Closing):
             os.unlink(self._temporary)
 
     def _error(self, call: str, error: OSError) -> KernelError:
-        return KernelError(call, error.errno or 0, f"output {self.path}")
+        number = error.errno or 0
+        return KernelError(call, number, f"output {self.path}", why=os.strerror(number))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import run, said, start
+from tests.support.environment import mounted, run, said, start
 from tests.support.privilege import USERS, reachable
 
 pytestmark = pytest.mark.needs("perf_event")
@@ -44,6 +44,33 @@ def test_an_ordinary_user_is_told_what_is_missing() -> None:
     assert said(result).startswith("purebpf.record: event ")
     assert "CAP_PERFMON" in said(result)
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.needs("mount_namespace")
+def test_a_full_disk(tmp_path: Path) -> None:
+    """The disk fills while the kernel's mappings are written; the old file survives."""
+    prefix = mounted(
+        f"mount -t tmpfs -o size=16k tmpfs {tmp_path}", f"echo old > {tmp_path}/perf.data"
+    )
+    script = (*prefix, "sh", "-c", f'"$@"; echo status $?; ls {tmp_path}; cat {tmp_path}/*', "sh")
+    result = run("record", "-o", f"{tmp_path}/perf.data", "-a", "-g", "9", prefix=script)
+    assert result.stdout.split() == ["status", "1", "perf.data", "old"]
+    assert said(result).endswith("write(2) failed with ENOSPC. No space left on device")
+
+
+@pytest.mark.needs("setpriv", "mount_namespace")
+def test_a_file_of_somebody_else() -> None:
+    """It is not replaced, though who owns the folder could."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        target = Path(folder, "perf.data")
+        target.write_text("old")
+        prefix = (*reachable(), *USERS["ordinary"])
+        result = run("record", "-o", str(target), "--", "true", prefix=prefix)
+        assert target.read_text() == "old"
+        assert os.listdir(folder) == ["perf.data"]
+    assert result.returncode == 1
+    assert said(result).endswith("open(2) failed with EACCES. Permission denied")
 
 
 def test_killed_while_it_records(tmp_path: Path) -> None:

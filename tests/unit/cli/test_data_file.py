@@ -57,7 +57,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     path.write_bytes(b"old")
     with DataFile(str(path)) as file:
         monkeypatch.setattr(os, "pwrite", full)
-        with pytest.raises(KernelError, match=r"write\(2\) failed with ENOSPC"):
+        with pytest.raises(
+            KernelError, match=r"write\(2\) failed with ENOSPC\. No space left on device"
+        ):
             file.write(b"x")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["perf.data"]
