@@ -17,7 +17,6 @@ import pytest
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import LostSamples, Sample
 from tests.support.environment import ROOT, environment, said
-from tests.support.patience import until
 from tests.support.privilege import reachable
 from tests.support.users import public_bpffs, users_sampling
 
@@ -142,12 +141,14 @@ def test_who_has_no_slots(bpffs: str, folder: Path) -> None:
 def test_a_recorder_that_is_killed_leaves_its_slot_to_the_next(bpffs: str, folder: Path) -> None:
     target = folder / "perf.data"
     filtered = ("-e", "cpu-clock:u", "--filter", "uid == 4712", "-o", str(target))
-    command = line(BOB, bpffs, "record", *filtered, "--", "sleep", "60")
+    command = line(BOB, bpffs, "record", *filtered, "--", "sh", "-c", "echo begun; sleep 300")
     first = subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, start_new_session=True
     )
+    assert first.stdout is not None
     try:
-        assert until(lambda: " 0 of 1 free" in slots(bpffs))
+        assert first.stdout.readline() == b"begun\n"
+        assert " 0 of 1 free" in slots(bpffs)
         busy = family(BOB, bpffs, target)
         assert busy.returncode == 1
         assert "are taken" in said(busy)
@@ -157,7 +158,8 @@ def test_a_recorder_that_is_killed_leaves_its_slot_to_the_next(bpffs: str, folde
         with contextlib.suppress(ProcessLookupError):
             os.killpg(first.pid, signal.SIGKILL)  # the command lives on
         first.wait()
-    assert until(lambda: " 1 of 1 free" in slots(bpffs))
+        first.stdout.close()
+    assert " 1 of 1 free" in slots(bpffs)
     assert family(BOB, bpffs, target).returncode == 0
     assert target.exists()
 
