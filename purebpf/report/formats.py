@@ -29,6 +29,7 @@ FORMATS = {
     "speedscope": Format("speedscope:document", (".speedscope.json",), "speedscope.app"),
     "firefox": Format("firefox:document", (".firefox.json",), "profiler.firefox.com"),
     "chrome": Format("chrome:document", (".trace.json",), "Perfetto: a time line for each thread"),
+    "perf.data": Format("perf_data:document", (".data",), "perf report, hotspot, samply"),
     "csv": Format("table:csv", (".csv",), "functions with their own and total weight"),
 }
 
