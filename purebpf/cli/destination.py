@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Destination", "add_destinations", "destinations", "encoded", "format_of"]
+__all__ = ["Destination", "add_destinations", "add_folded", "destinations", "encoded"]
 
 
 class Destination(NamedTuple):
@@ -28,7 +28,16 @@ def add_destinations(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
-        help="text, folded, json, html, pprof, speedscope, firefox, chrome, csv; one for each -o",
+        help="text, folded, json, html, pprof, speedscope, firefox, chrome, perf.data, csv; one "
+        "for each -o",
+    )  # fmt: skip
+
+
+def add_folded(group: argparse._ArgumentGroup) -> None:
+    """Option -f, which is one of `formats`."""
+    group.add_argument(
+        *("-f", "--folded"), dest="formats", action="append_const", const="folded",
+        default=[], help="same as --format folded",
     )  # fmt: skip
 
 
@@ -56,21 +65,13 @@ def destinations(
     if not outputs:
         if len(formats) > 1:
             parser.error("argument --format: several formats need a -o each")
-        return (Destination(formats[0] if formats else default, None),)
+        # a file that perf looks for, and no terminal wants to see
+        return (Destination(formats[0], "perf.data" if formats[0] == "perf.data" else None),)
     if not formats:
         return tuple(Destination(of_path(path) or default, path) for path in outputs)
     if len(formats) != len(outputs):
         parser.error(f"{len(formats)} --format and {len(outputs)} -o: one is needed for each")
     return tuple(map(Destination, formats, outputs))
-
-
-def format_of(path: str | None) -> str:
-    """The format of a command's one output: what the file's name says, or text."""
-    if path is None:
-        return "text"
-    from purebpf.report.formats import of_path
-
-    return of_path(path) or "text"
 
 
 def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from purebpf.kernel.machine import kernel_build_id
+
 __all__ = ["origin"]
 
 
@@ -14,6 +16,7 @@ def origin(elapsed_s: float) -> dict[str, object]:
     return {
         "host": host.nodename,
         "kernel": f"{host.release} {host.machine}",
+        "kernel_build_id": kernel_build_id().hex(),
         "started_s": round(time.time() - elapsed_s, 3),
         "elapsed_s": round(elapsed_s, 3),
     }

@@ -10,23 +10,48 @@ import hmac
 import queue
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.report import Profile, html, json
 
-__all__ = ["LivePage"]
+__all__ = ["LivePage", "Shown", "show"]
 
 _CLIENTS = 8
 _BEHIND = 4  # events that a slow client may be behind before it loses one
 _QUIET_S = 15.0
 _STALLED_S = 10
 _PATIENCE_S = 5.0
+
+
+class Shown(Protocol):
+    """A measurement that can be looked at while it goes on."""
+
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep; whether it is over."""
+
+    def take(self) -> None:
+        """Take in what was measured since the last time."""
+
+    def last(self) -> Profile:
+        """What was measured in the last second."""
+
+    def so_far(self) -> Profile:
+        """What was measured since the beginning."""
+
+
+def show(measured: Shown, live: LivePage, ends: Sequence[HasFileno]) -> None:
+    """Show each second, until the end."""
+    while not measured.wait(*ends, at_most_s=1):
+        measured.take()
+        live.send(measured.last)
+        live.answer(measured.so_far)
 
 
 class LivePage(Closing):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
+from purebpf.cli.arguments import address, cpu_list, id_list, positive_int, seconds
 
 __all__ = [
     "add_delimited",
     "add_duration",
     "add_output",
+    "add_serve",
     "add_stack_kinds",
     "add_storage",
     "add_strict",
@@ -19,6 +20,9 @@ __all__ = [
     "new",
     "parse",
 ]
+
+
+_ANYWHERE = ("127.0.0.1", 0)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -135,6 +139,14 @@ def add_delimited(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
     )
+
+
+def add_serve(group: argparse._ArgumentGroup) -> None:
+    """Option `serve`: where browsers that look on are listened for; None: nowhere."""
+    group.add_argument(
+        "--serve", metavar="ADDR:PORT", nargs="?", const=_ANYWHERE, type=address,
+        help="show a live flame graph in a browser (default: 127.0.0.1, a free port)",
+    )  # fmt: skip
 
 
 def add_duration(parser: argparse.ArgumentParser, verb: str) -> None:

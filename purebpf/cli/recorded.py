@@ -1,4 +1,4 @@
-"""The live part: the file, and the files and the kernel that know the names."""
+"""perf.data, of purebpf or of perf: its stacks, with names from this machine's files and kernel."""
 
 from __future__ import annotations
 
@@ -6,29 +6,48 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel.machine import kernel_build_id
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Cause, Labels, Loss, Profile
 from purebpf.report.hints import hints
-from purebpf.reporter.options import Options
-from purebpf.reporter.samples import KERNEL, Counted, Owner, count
+from purebpf.report.samples import SLOT_NS, Counted, Owner, count
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
 from purebpf.symbols.kallsyms import addresses
 from purebpf.symbols.runtimes import Runtime
-from purebpf.wire.perf_data import Feature
+from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData
 
-__all__ = ["Read", "read"]
+__all__ = ["Read", "Wanted", "of_bytes", "read"]
 
 Answers = Sequence[Frame | Unknown]
+
+_UNITS = {"offcpu-time": "ns", "wall-time": "ns", "calls": "calls", "bytes": "bytes"}
+"""What the periods of events count that programs wrote (purebpf.report.perf_data)."""
 
 
 class NoSuchEventError(PurebpfError):
     """The file has no samples of such an event."""
 
     exit_status = 2
+
+
+class Wanted(NamedTuple):
+    """What to read.
+
+    `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
+    their periods; None does the latter for events that programs wrote, whose period is a weight.
+    `timed`: when each sample was taken, in slots.
+    """
+
+    event: str | None = None
+    weight: str | None = None
+    timed: bool = False
+
+
+_ANYTHING = Wanted()
 
 
 class Read(NamedTuple):
@@ -38,8 +57,8 @@ class Read(NamedTuple):
     others: tuple[tuple[str, int], ...]
 
 
-def read(options: Options) -> Read:
-    """Read the file and name its stacks.
+def read(path: str, wanted: Wanted = _ANYTHING) -> Read:
+    """Read a file and name its stacks.
 
     Raises:
         KernelError: it cannot be opened.
@@ -47,21 +66,43 @@ def read(options: Options) -> Read:
         NoSuchEventError: there is no event of that name in it.
     """
     try:
-        fd = os.open(options.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise KernelError("open(2)", error.errno or 0, f"input {options.path}") from None
+        raise KernelError("open(2)", error.errno or 0, f"input {path}") from None
     try:
         size = os.fstat(fd).st_size
-        file = PerfData(lambda at, length: os.pread(fd, length, at), size, options.path)
-        build_ids = _build_ids(file)
-        counted = count(file, build_ids, periods=options.weight == "period")
-        return _named(options, file, counted, build_ids.get(KERNEL, b""))
+        return _read(PerfData(lambda at, length: os.pread(fd, length, at), size, path), wanted)
     except OSError as error:
         if isinstance(error, KernelError):
             raise
-        raise KernelError("read(2)", error.errno or 0, f"input {options.path}") from None
+        raise KernelError("read(2)", error.errno or 0, f"input {path}") from None
     finally:
         os.close(fd)
+
+
+def of_bytes(data: bytes, source: str, wanted: Wanted = _ANYTHING) -> Read:
+    """The same of a file that is in memory; `source` is what to call it."""
+    return _read(PerfData(lambda at, length: data[at : at + length], len(data), source), wanted)
+
+
+def _read(file: PerfData, wanted: Wanted) -> Read:
+    build_ids = _build_ids(file)
+    periods = [_is_weight(event, wanted) for event in file.events]
+    counted = count(file, build_ids, periods=periods, slots=wanted.timed)
+    number = _number(file, counted, wanted.event)
+    return _named(file, counted, number, build_ids.get(KERNEL, b""), periods=periods[number])
+
+
+def _is_weight(event: RecordedEvent, wanted: Wanted) -> bool:
+    if wanted.weight is not None:
+        return wanted.weight == "period"
+    return _is_of_programs(event)
+
+
+def _is_of_programs(event: RecordedEvent) -> bool:
+    attr = PERF_EVENT_ATTR.unpack(event.attr)
+    kind = perf_type_id.PERF_TYPE_SOFTWARE, perf_sw_ids.PERF_COUNT_SW_BPF_OUTPUT
+    return (attr["type"], attr["config"]) == kind
 
 
 def _build_ids(file: PerfData) -> dict[str, bytes]:
@@ -71,38 +112,49 @@ def _build_ids(file: PerfData) -> dict[str, bytes]:
     return {each.filename: each.build_id for each in unpack_build_ids(packed)}
 
 
-def _named(options: Options, file: PerfData, counted: Counted, kernel: bytes) -> Read:
-    number = _event(options, file, counted)
+def _named(file: PerfData, counted: Counted, number: int, kernel: bytes, *, periods: bool) -> Read:
     names = _Names(counted, kernel)
-    event = file.events[number].name
-    profile = Profile(
-        f"{counted.samples[number]} samples of {event} in {options.path}",
-        unit="samples" if options.weight == "samples" else "events",
-        about={"event": event, **_about(file), "rejected": counted.rejected},
-        loss=_loss(counted, number),
-    )
-    for (owner, stacks), weight in counted.found[number].items():
-        user = names.user(owner, stacks.user)
-        kernel_side = names.kernel(stacks.kernel)
-        profile.add(user, kernel_side, weight, Labels(owner.comm, owner.pid))
-    profile.hints = hints(profile, names.runtime)
+    event = file.events[number]
     others = tuple(
         (each.name, counted.samples[n])
         for n, each in enumerate(file.events)
         if n != number and counted.samples[n]
     )
+    profile = Profile(
+        f"{counted.samples[number]} samples of {event.name} in {file.source}",
+        unit=_unit(event, periods=periods),
+        about={"event": event.name, **_about(file), "rejected": counted.rejected},
+        loss=_loss(counted, number),
+    )
+    if others:
+        profile.about["other_events"] = [f"{name}: {samples} samples" for name, samples in others]
+    slots = counted.slots[number]
+    if slots:
+        profile.slot_ns = SLOT_NS
+        profile.about["started_ns"] = counted.first_ns
+        profile.about["elapsed_s"] = round((counted.last_ns - counted.first_ns) / 1e9, 3)
+    for (owner, stacks), weight in counted.found[number].items():
+        user = names.user(owner, stacks.user)
+        kernel_side = names.kernel(stacks.kernel)
+        when = tuple(sorted(slots.get((owner, stacks), {}).items()))
+        profile.add(user, kernel_side, weight, Labels(owner.comm, owner.pid), when)
+    profile.hints = hints(profile, names.runtime)
     return Read(profile, others)
 
 
-def _event(options: Options, file: PerfData, counted: Counted) -> int:
+def _unit(event: RecordedEvent, *, periods: bool) -> str:
+    if not periods:
+        return "samples"
+    return _UNITS.get(event.name, "samples") if _is_of_programs(event) else "events"
+
+
+def _number(file: PerfData, counted: Counted, event: str | None) -> int:
     names = [event.name for event in file.events]
-    if options.event is None:
+    if event is None:
         return next((n for n in range(len(names)) if counted.samples[n]), 0)
-    if options.event not in names:
-        raise NoSuchEventError(
-            f"{options.path} has no event {options.event!r}; it has {', '.join(names)}"
-        )
-    return names.index(options.event)
+    if event not in names:
+        raise NoSuchEventError(f"{file.source} has no event {event!r}; it has {', '.join(names)}")
+    return names.index(event)
 
 
 def _about(file: PerfData) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Reading a profile that was saved: our JSON or folded stacks, either gzipped."""
+"""Reading a profile that was saved: our JSON, folded stacks or perf.data, any of them gzipped."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.report import Profile, folded, json
+from purebpf.wire.perf_data import MAGIC
 
 __all__ = ["read"]
 
@@ -17,26 +18,37 @@ _LIMIT = 1 << 30
 """Bytes that a profile may have when it is unpacked: a small file can unpack to anything."""
 
 
-def read(path: str) -> Profile:
-    """The profile in a file.
+def read(path: str, *, timed: bool = False) -> Profile:
+    """The profile in a file; `timed`: with what a perf.data file says of when.
 
     Raises:
         KernelError: the file cannot be opened or read.
         FormatError: it is none of these formats, or cut short.
+        NotSupportedError: as `purebpf.cli.recorded.read`.
     """
     try:
         with open(path, "rb") as file:
+            if file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
+                from purebpf.cli import recorded
+
+                return recorded.read(path, recorded.Wanted(timed=timed)).profile
             data = _content(file)
+    except KernelError:  # an OSError that says what it is
+        raise
     except OSError as error:
         raise KernelError("open(2)", error.errno or errno.EIO, f"profile {path}") from None
     if data.startswith(_GZIP):
         data = _unpacked(data, path)
+    if data.startswith(MAGIC):
+        from purebpf.cli import recorded
+
+        return recorded.of_bytes(data, path, recorded.Wanted(timed=timed)).profile
     if len(data) > _LIMIT:
         raise FormatError(path, "size", f"more than {_LIMIT >> 20} MB of text")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        problem = "no text: saved profiles are JSON or folded stacks"
+        problem = "no text: saved profiles are JSON, folded stacks or perf.data"
         raise FormatError(path, f"byte {error.start}", problem) from None
     if text.lstrip()[:1] == "{":
         return json.parse(text, path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -19,14 +20,15 @@ from purebpf.kernel.perf_events import PerfEvents
 from purebpf.kernel.sched import bit_words
 from purebpf.kernel.stacks import max_depth
 from purebpf.kernel.switches import Listed, Switches
-from purebpf.report.spans import STATES, Place, Span, merged
+from purebpf.report.spans import STATES, Place, Span, merged, numbers, since
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_event import Event
-    from purebpf.kernel.sideband import Change
     from purebpf.symbols.spaces import AddressSpaces
 
 __all__ = ["Request", "ThreadTime", "Times"]
+
+_LONG_AGO_S = 2.5
 
 
 class Request(NamedTuple):
@@ -94,7 +96,6 @@ class ThreadTime(Closing):
         request: whose time.
         command_pid: a child that waits to execute a command (`purebpf.cli.child`). It is traced
             from its execve on, with everything it forks.
-        also: called with each record of what processes do meanwhile.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
@@ -102,16 +103,15 @@ class ThreadTime(Closing):
         NotSupportedError: the kernel does not have what is needed.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        command_pid: int = 0,
-        also: Callable[[Change], None] | None = None,
-    ) -> None:
+    def __init__(self, request: Request, command_pid: int = 0) -> None:
         self.request = request
-        self._also = also
         self._command_pid = command_pid
         self._singles: list[tuple[Place, Span]] = []
+        self._addresses: dict[int, Sequence[int]] = {}
+        self._looked_s = 0.0
+        self._looked_at: Times | None = None
+        self._single_sums: dict[Place, Span] = {}
+        self._summed = 0
         self._events: PerfEvents | None = None
         self._owned = ExitStack()
 
@@ -154,7 +154,7 @@ class ThreadTime(Closing):
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
             switches.sample(events)
-        self._followed = stack.enter_context(Followed(self._command_pid, self._also))
+        self._followed = stack.enter_context(Followed(self._command_pid))
         switches.start()
         if self._events is not None:
             self._events.enable()
@@ -202,8 +202,12 @@ class ThreadTime(Closing):
             "tids": len(request.tids) or 1,
         }
 
-    def wait(self, *ends: HasFileno) -> None:
-        """Sleep until the duration is over or one of `ends` is readable."""
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until the duration is over or one of `ends` is readable.
+
+        Returns:
+            Whether it is over; False after `at_most_s` seconds when it is not.
+        """
         poll = select.poll()
         for end in ends:
             poll.register(end.fileno(), select.POLLIN)
@@ -211,19 +215,20 @@ class ThreadTime(Closing):
         for fd in sources:
             poll.register(fd, select.POLLIN)
         duration_s = self.request.duration_s
-        deadline = None
-        if duration_s is not None:
-            deadline = self._switches.started_ns / 1e9 + duration_s
+        over = None if duration_s is None else self._switches.started_ns / 1e9 + duration_s
+        pause = None if at_most_s is None else time.monotonic() + at_most_s
+        deadline = min((each for each in (over, pause) if each is not None), default=None)
         while deadline is None or time.monotonic() < deadline:
             left_ms = None if deadline is None else 1000 * (deadline - time.monotonic())
             ready = poll.poll(left_ms)
             if any(fd not in sources for fd, _ in ready):
-                return
+                return True
             for fd, happened in ready:
                 if happened & (select.POLLHUP | select.POLLERR):  # its CPU went offline
                     poll.unregister(fd)
             if ready:
                 self._drain()
+        return deadline == over
 
     def _drain(self) -> None:
         self._followed.drain()
@@ -235,24 +240,64 @@ class ThreadTime(Closing):
         Raises:
             KernelError: a map could not be read.
         """
-        switches, request = self._switches, self.request
-        switches.stop()
+        self._switches.stop()
         if self._events is not None:
             self._events.disable()
-        listed = switches.list_tasks()
+        self._addresses = self._switches.addresses()
         self._drain()
-        sleepers = self._sleepers
+        return self._times(self._singles)
+
+    def so_far(self) -> Times:
+        """The same of the time until now; the tracing goes on.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._switches.look()
+        self._drain()
+        return self._times(self._singles)
+
+    def since_last(self) -> Times:
+        """What passed since this was last called; nothing if that is long ago, or never was.
+
+        Single times are among the sums.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._switches.look()
+        self._drain()
+        times = self._times(self._singles[self._summed :])
+        self._summed = len(self._singles)
+        self._single_sums = merged([*self._single_sums.items(), *times.singles])
+        spans = merged([*times.spans.items(), *self._single_sums.items()])
+        times = times._replace(spans=spans, singles=[])
+        before, long_ago = self._looked_at, time.monotonic() - self._looked_s > _LONG_AGO_S
+        self._looked_at, self._looked_s = times, time.monotonic()
+        if before is None or long_ago:
+            return times._replace(spans={}, samples={})
+        samples = Counter(times.samples) - Counter(before.samples)
+        return times._replace(spans=since(spans, before.spans), samples=dict(samples))
+
+    def _times(self, found_singles: Sequence[tuple[Place, Span]]) -> Times:
+        switches, request, sleepers = self._switches, self.request, self._sleepers
+        listed = switches.list_tasks()
         found = open_spans(
             listed, sleepers, self._is_wanted, switches, split=request.split, on_cpu=request.on_cpu
         )
         sums = self._chosen(sleepers.described(switches.sums()))
-        singles = [*self._chosen(sleepers.described(self._singles))]
+        singles = [*self._chosen(sleepers.described(found_singles))]
         singles.sort(key=_ended_ns)
+        spans = merged([*sums, *self._chosen(found, check=True)])
+        samples = dict(switches.samples()) if request.on_cpu else {}
+        switches.look_up(
+            numbers([*spans, *samples, *(place for place, _ in singles)]), self._addresses
+        )
         return Times(
-            merged([*sums, *self._chosen(found, check=True)]),
+            spans,
             singles,
-            dict(switches.samples()) if request.on_cpu else {},
-            {**switches.addresses(), **sleepers.addresses},
+            samples,
+            {**self._addresses, **sleepers.addresses},
             switches.stats(),
             switches.started_ns,
             switches.ended_ns,

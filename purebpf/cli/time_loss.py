@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.cli.header import origin
 from purebpf.kernel.stacks import MAX_DEPTH
 from purebpf.report import Cause, Loss, Profile
 from purebpf.report import stacks as kept
@@ -102,6 +103,6 @@ def about(times: Times) -> dict[str, object]:
     return {
         "started_ns": times.started_ns,
         "ended_ns": times.ended_ns,
-        "elapsed_s": round((times.ended_ns - times.started_ns) / 1e9, 3),
+        **origin((times.ended_ns - times.started_ns) / 1e9),
         **{name: times.stats[name] for name in names},
     }

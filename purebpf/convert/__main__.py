@@ -27,7 +27,8 @@ def _run(options: Options) -> int:
     from purebpf.report import formats
 
     with doing(f"reading {options.path}"):
-        profile = saved.read(options.path)
+        timed = any(destination.format in formats.TIMED for destination in options.to)
+        profile = saved.read(options.path, timed=timed)
     for destination in options.to:
         with Output(destination.path) as output, doing(f"writing {destination.format}"):
             pieces = formats.write(profile, destination.format)

@@ -13,8 +13,8 @@ __all__ = ["Options", "parse"]
 
 _DESCRIPTION = """\
 Write a saved profile in other formats. A profile is saved by any command that
-counts stacks, with -o FILE.json or FILE.json.gz; folded stacks of other tools
-can be read too."""
+counts stacks, with -o FILE.json or FILE.json.gz; perf.data and folded stacks of
+other tools can be read too."""
 
 _EPILOG = """\
 examples:
@@ -22,6 +22,7 @@ examples:
   python -m purebpf.convert day.json.gz -o day.pb.gz -o day.speedscope.json
   python -m purebpf.convert day.json.gz --format csv > functions.csv
   python -m purebpf.convert stackcollapse.folded -o other.csv
+  python -m purebpf.convert perf.data -o perf.html
 
 exit status: 0; 1 an error; 2 a wrong option.
 
@@ -44,6 +45,6 @@ def parse(argv: Sequence[str]) -> Options:
 
 def _parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
-    made.add_argument("path", metavar="IN", help="a saved profile: JSON or folded, or gzipped")
+    made.add_argument("path", metavar="IN", help="a saved profile: JSON, folded or perf.data")
     add_destinations(made.add_argument_group("output"))
     return made

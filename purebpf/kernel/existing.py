@@ -15,13 +15,11 @@ from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import KernelError
 from purebpf.symbols.maps import mapped_file
 from purebpf.syscall import proc
+from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL
 from purebpf.wire.perf_records import Comm, Fork, Mmap, Mmap2, Other
 
-__all__ = ["KERNEL", "cgroups", "kernel_mappings", "processes", "programs", "running"]
-
-KERNEL = "[kernel.kallsyms]"
-"""What perf calls the kernel's own code."""
+__all__ = ["cgroups", "kernel_mappings", "processes", "programs", "running"]
 
 _MAPPING = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) (r|-)(w|-)(x|-)(p|s) "

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.kernel.cgroup_labels import CgroupLabels
-from purebpf.kernel.sideband import Change, SideBand
+from purebpf.kernel.sideband import SideBand
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -28,17 +28,14 @@ class Followed(Closing):
         cgroups: the container or unit that each process was in.
     """
 
-    def __init__(self, root: int = 0, also: Callable[[Change], None] | None = None) -> None:
+    def __init__(self, root: int = 0) -> None:
         """Follow from now on; `root` is a process whose descendants are to be counted.
-
-        `also` is called with each record.
 
         Raises:
             KernelError: as `SideBand`.
         """
         self.tasks = 1
         self.cgroups = CgroupLabels()
-        self._also = also
         self._family = {root}
         self._band = SideBand()
 
@@ -79,8 +76,6 @@ class Followed(Closing):
         for record in self._band.drain():
             self.spaces.feed(record)
             self.cgroups.feed(record)
-            if self._also is not None:
-                self._also(record)
             if isinstance(record, Fork) and record.ppid in self._family:
                 self._family.add(record.pid)
                 self.tasks += 1

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from purebpf._version import __version__
 from purebpf.errors import FormatError
 from purebpf.kernel import cpus
-from purebpf.kernel.existing import KERNEL
 from purebpf.kernel.vdso import VDSO, vdso_build_id
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.maps import mapped_file
 from purebpf.syscall import proc, tracefs
-from purebpf.wire.perf_data import Feature
+from purebpf.wire.perf_data import KERNEL, Feature
 from purebpf.wire.perf_data_features import (
     BuildId,
     pack_build_ids,

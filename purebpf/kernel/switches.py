@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,6 +109,10 @@ class Switches(Closing):
             time.sleep(_SETTLE_S)
         self.ended_ns = time.monotonic_ns()
 
+    def look(self) -> None:
+        """Take what was counted until now for all, and go on."""
+        self.ended_ns = time.monotonic_ns()
+
     def drain(self) -> Iterator[tuple[Place, Span]]:
         """The times at or above the threshold that ended since the last call."""
         for sample in self._ring.drain():
@@ -170,6 +174,17 @@ class Switches(Closing):
     def addresses(self) -> dict[int, Sequence[int]]:
         """The stacks by number, leaf first."""
         return stacks.addresses(self.maps["stacks"])
+
+    def look_up(self, numbers: Iterable[int], known: dict[int, Sequence[int]]) -> None:
+        """Add the stacks with these numbers that are not `known`: each is read once.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        stack: Any
+        for number in numbers:
+            if number not in known and (stack := self.maps["stacks"].get(number)) is not None:
+                known[number] = stack.addresses[: stack.depth]
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""

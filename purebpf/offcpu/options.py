@@ -8,18 +8,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.destination import format_of
+from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
 from purebpf.cli.title import stacks, until, whose
 
-__all__ = ["DEFAULT_THRESHOLD_MS", "FORMATS", "Options", "parse", "title"]
+__all__ = ["DEFAULT_THRESHOLD_MS", "Options", "parse", "title"]
 
 DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
-
-FORMATS = (
-    *("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "chrome", "csv"),
-    "perf.data",
-)
 
 _LETTERS = "SDITtPW"
 _BITS = {1: "S", 2: "D", 4: "T", 8: "t", 64: "P", 0x402: "I"}
@@ -39,7 +34,9 @@ examples:
   python -m purebpf.offcpu -m 1000 5        at least a millisecond each
   python -m purebpf.offcpu -f 5 > out       folded stacks, for flame graphs
   python -m purebpf.offcpu --format json --thresh 0 -o out.json 5
-  python -m purebpf.offcpu --format perf.data -o waits.data 5; perf report -i waits.data
+  python -m purebpf.offcpu --thresh 0 -o a.trace.json 5   a time line for Perfetto
+  python -m purebpf.offcpu -o waits.html -o waits.data 5; perf report -i waits.data
+  python -m purebpf.offcpu --serve          a live flame graph in a browser
   python -m purebpf.offcpu -- make test     a command and its children
 
 States: S sleeping, D uninterruptible, I idle, T stopped, t traced, P parked,
@@ -59,6 +56,7 @@ class Options(NamedTuple):
     """A frozen request. Empty tuples and None mean: no restriction.
 
     `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
+    `serve` is where to listen (host and port) for browsers that look on.
     """
 
     pids: tuple[int, ...] = ()
@@ -80,10 +78,10 @@ class Options(NamedTuple):
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
-    format: str = "text"
+    to: tuple[Destination, ...] = (Destination("text", None),)
     delimited: bool = False
     offsets: bool = False
-    output: str | None = None
+    serve: tuple[str, int] | None = None
     strict: bool = False
 
     @property
@@ -99,10 +97,8 @@ def parse(argv: Sequence[str]) -> Options:
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if found.max_us is not None and found.max_us < found.min_us:
         made.error("-M is below -m: nothing would be left")
-    found.format = "folded" if found.folded else found.format or format_of(found.output)
-    if found.format == "perf.data":
-        found.output = found.output or "perf.data"
-    del found.folded
+    found.to = destinations(made, found.formats, found.outputs)
+    del found.formats, found.outputs
     return Options(**vars(found))
 
 
@@ -162,15 +158,15 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
     parser.add_stack_kinds(group)
-    layout = group.add_mutually_exclusive_group()
-    layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
-    layout.add_argument("--format", choices=FORMATS, help="default: what FILE's name says")
+    add_folded(group)
+    add_destinations(group)
     parser.add_delimited(group)
     group.add_argument(
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
     )
     parser.add_storage(group, "(thread, stacks, state)")
-    parser.add_output(group)
+    parser.add_serve(group)
+    parser.add_strict(group)
 
 
 def _states(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from purebpf.cli.stop import HasFileno
 from purebpf.cli.thread_time import Request, ThreadTime, Times
@@ -11,19 +11,13 @@ from purebpf.cli.time_loss import about, cost, losses
 from purebpf.closing import Closing
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.offcpu.options import Options, title
+from purebpf.offcpu.render import ONE_BY_ONE
 from purebpf.report import Profile
 from purebpf.report.hints import hints
 from purebpf.report.spans import fill, merged, row
 from purebpf.report.stacks import Stacks
 
-if TYPE_CHECKING:
-    from purebpf.wire.perf_data_writer import Target
-    from purebpf.wire.perf_records import Record
-
 __all__ = ["OffCpu"]
-
-_ONE_BY_ONE = ("json", "chrome", "perf.data")
-"""Formats that date each long wait."""
 
 
 class OffCpu(Closing):
@@ -40,35 +34,39 @@ class OffCpu(Closing):
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
-        self._records: list[Record] = []
-        also = self._records.append if options.format == "perf.data" else None
-        self._run = ThreadTime(_request(options), command_pid, also)
+        self._run = ThreadTime(_request(options), command_pid)
+        self._names: Symbolizer | None = None
 
     def __enter__(self) -> Self:
         self._run.__enter__()
-        if self._options.format == "perf.data":
-            from purebpf.offcpu import perf_data
-
-            self._records += perf_data.before(self._options.pids)
         return self
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""
         self._run.close()
 
-    def wait(self, *ends: HasFileno) -> None:
-        """Sleep until the duration is over or one of `ends` is readable."""
-        self._run.wait(*ends)
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
+        return self._run.wait(*ends, at_most_s=at_most_s)
 
-    def write(self, file: Target, profile: Profile) -> None:
-        """Write what `stop` returned as perf.data; for the format of this name.
+    def take(self) -> None:
+        """Nothing: what there is stays where it is until it is asked for."""
+
+    def last(self) -> Profile:
+        """What passed since this was last called; what is not over counts up to now.
 
         Raises:
-            KernelError: it could not be written.
+            KernelError: a map could not be read.
         """
-        from purebpf.offcpu import perf_data
+        return self._profile(self._run.since_last())
 
-        perf_data.write(file, profile, self._records)
+    def so_far(self) -> Profile:
+        """What passed since the beginning.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._profile(self._run.so_far())
 
     def stop(self) -> Profile:
         """End the tracing, name everything, and close.
@@ -81,21 +79,21 @@ class OffCpu(Closing):
 
     def _profile(self, times: Times) -> Profile:
         options = self._options
-        symbolizer = Symbolizer(self._run.spaces)
-        stacks = Stacks(times.addresses, symbolizer)
+        self._names = self._names or Symbolizer(self._run.spaces)
+        stacks = Stacks(times.addresses, self._names)
         profile = Profile(title(options), unit="ns", about=about(times))
         profile.loss = losses(times, self._run.request)
         profile.cost = cost(times)
         spans, singles = times.spans, times.singles
         if options.inflight:
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
-        if options.format in _ONE_BY_ONE:
+        if any(destination.format in ONE_BY_ONE for destination in options.to):
             for place, span in singles:
                 profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=options.waker))
         else:
             spans = merged([*spans.items(), *singles])
         fill(profile, spans, stacks, self._run.cgroup, is_split=options.waker)
-        profile.hints = hints(profile, symbolizer.runtime)
+        profile.hints = hints(profile, self._names.runtime)
         return profile
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.cli.output import Output
 from purebpf.profile.options import Options, parse, title
 
 if TYPE_CHECKING:
     from purebpf.cli.child import Child
-    from purebpf.cli.live import LivePage
     from purebpf.cli.stop import HasFileno
     from purebpf.profile.session import Profiler
     from purebpf.report import Profile
@@ -31,28 +30,28 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli import results
     from purebpf.cli.limits import raise_open_files
     from purebpf.cli.stop import Stop
     from purebpf.profile.session import Profiler
 
     with ExitStack() as stack:
-        outputs = [stack.enter_context(Output(each.path)) for each in options.to]
+        outputs = results.opened(options.to, stack)
         stop = stack.enter_context(Stop())
         child = stack.enter_context(_child(options)) if options.command else None
         raise_open_files()  # not before the child is there, which may count on its limit
         profiler = stack.enter_context(Profiler(options, child.pid if child else 0))
-        live = stack.enter_context(_served(options)) if options.serve else None
-        _announce(options, outputs)
-        ends: list[HasFileno] = [stop] if child is None else [stop, child]
-        if child is not None:
-            child.start()
-        if live is None:
-            profiler.wait(*ends)
-        else:
-            _show(profiler, live, ends)
-        profile = _stopped(profiler)
+        with results.live(profiler, options.serve, title(options)) as wait:
+            results.announce(title(options), options.to, outputs)
+            ends: list[HasFileno] = [stop] if child is None else [stop, child]
+            if child is not None:
+                child.start()
+            wait(*ends)
+        profile = results.named(profiler.stop)
         status = child.end() if child else 0
-        _write(profile, options, outputs)
+        from purebpf.profile.render import render
+
+        results.write(title(options), options.to, outputs, partial(render, profile, options))
         _explain(profiler, profile)
     if options.strict and profile.loss.any:
         return command.LOSS
@@ -63,48 +62,6 @@ def _child(options: Options) -> Child:
     from purebpf.cli.child import Child
 
     return Child(options.command)
-
-
-def _served(options: Options) -> LivePage:
-    from purebpf.cli.live import LivePage
-
-    assert options.serve is not None
-    live = LivePage(options.serve, title(options))
-    command.say(f"live flame graph: {live.url}")
-    return live
-
-
-def _show(profiler: Profiler, live: LivePage, ends: Sequence[HasFileno]) -> None:
-    """Show each second, until the end."""
-    while not profiler.wait(*ends, at_most_s=1):
-        profiler.take()
-        live.send(profiler.last)
-        live.answer(profiler.so_far)
-
-
-def _stopped(profiler: Profiler) -> Profile:
-    from purebpf.cli.progress import doing
-
-    with doing("looking up names"):
-        return profiler.stop()
-
-
-def _write(profile: Profile, options: Options, outputs: Sequence[Output]) -> None:
-    from purebpf.profile.render import render
-
-    for output, destination in zip(outputs, options.to, strict=True):
-        output.write(render(profile, options, destination))
-
-
-def _announce(options: Options, outputs: Sequence[Output]) -> None:
-    """Say what is going on, where the user looks; bcc's folded output has no such line."""
-    line = title(options)
-    for output, destination in zip(outputs, options.to, strict=True):
-        if output.is_stdout:
-            if destination.format == "text":
-                output.write([f"{line}\n"])
-            return
-    command.say(line)
 
 
 def _explain(profiler: Profiler, profile: Profile) -> None:

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import address, positive_int
-from purebpf.cli.destination import Destination, add_destinations, destinations
+from purebpf.cli.arguments import positive_int
+from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
 from purebpf.cli.title import stacks, until, whose
 
 __all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
 
 DEFAULT_FREQUENCY = 49
 """Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
-
-_ANYWHERE = ("127.0.0.1", 0)
 
 _DESCRIPTION = """\
 Show where the CPUs spend their time: sample at regular intervals what runs on
@@ -145,10 +143,7 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        *("-f", "--folded"), dest="formats", action="append_const", const="folded",
-        default=[], help="same as --format folded",
-    )  # fmt: skip
+    add_folded(group)
     add_destinations(group)
     parser.add_delimited(group)
     group.add_argument(
@@ -157,8 +152,5 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-A", "--address"), action="store_true", help="raw addresses before names (text)"
     )
-    group.add_argument(
-        "--serve", metavar="ADDR:PORT", nargs="?", const=_ANYWHERE, type=address,
-        help="show a live flame graph in a browser (default: 127.0.0.1, a free port)",
-    )  # fmt: skip
+    parser.add_serve(group)
     parser.add_strict(group)

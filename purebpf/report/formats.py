@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.report.profile import Profile
 
-__all__ = ["FORMATS", "Format", "Style", "compress", "of_path", "write"]
+__all__ = ["FORMATS", "TIMED", "Format", "Style", "compress", "of_path", "write"]
 
 
 class Format(NamedTuple):
@@ -34,15 +34,25 @@ FORMATS = {
 }
 
 
+TIMED = frozenset({"json", "html", "firefox", "chrome", "perf.data"})
+"""Formats that say when."""
+
+
 class Style(NamedTuple):
     """How the formats for people are laid out; see `text.blocks` and `folded.lines`."""
 
     delimiter: bool = False
     annotations: bool = False
     addresses: bool = False
+    offsets: bool = True
+    scale: int = 1
+    by_thread: bool = False
 
 
-_STYLES = {"text": ("delimiter", "addresses"), "folded": ("delimiter", "annotations")}
+_STYLES = {
+    "text": ("delimiter", "addresses", "offsets", "scale"),
+    "folded": ("delimiter", "annotations", "scale", "by_thread"),
+}
 _PLAIN = Style()
 
 

@@ -25,7 +25,7 @@ from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.report.profile import Profile, Row, Stack
 from purebpf.symbols.frame import Frame, Unknown
-from purebpf.wire.perf_data import Feature, RecordedEvent
+from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import (
     BuildId,
     pack_build_ids,
@@ -37,10 +37,7 @@ from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL, MISC_USER, RecordEncoder
 from purebpf.wire.perf_records import Comm, Mmap, Mmap2, Record, Sample
 
-__all__ = ["KERNEL", "document"]
-
-KERNEL = "[kernel.kallsyms]"
-"""What perf calls the kernel's own code."""
+__all__ = ["document"]
 
 _SAMPLE_TYPE = (
     bit.PERF_SAMPLE_IP
@@ -186,6 +183,7 @@ def _dated(profile: Profile, rows: list[Row]) -> list[_Dated]:
 
 
 def _records(profile: Profile, rows: list[Row]) -> Iterator[Record]:
+    yield Comm(0, 0, "swapper", False, 1)  # readers take a file without records for a broken one
     yield from _kernel_mappings(rows)
     mappings = _Mappings(rows)
     comms: dict[tuple[int, int], str] = {}
@@ -230,7 +228,7 @@ def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap]:
         low, high = spans.get(entry.module, (entry.address, entry.address))
         spans[entry.module] = min(low, entry.address), max(high, entry.address)
         if entry.module == "kernel" and isinstance(entry, Frame) and re.match(r"\w+$", entry.name):
-            starts[entry.name] = entry.address - entry.offset
+            starts[entry.name] = max(entry.address - entry.offset, 0)
     known = [name for name in _ANCHORS if name in starts] or sorted(starts)
     for module, (low, high) in spans.items():
         start, length = _pages(low, high)
@@ -238,7 +236,7 @@ def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap]:
             name = f"{KERNEL}{known[0]}"
             yield Mmap(HOST_KERNEL, 0, start, length, starts[known[0]], name, False)
         elif module and not module.startswith("["):
-            yield Mmap(HOST_KERNEL, 0, start, length, 0, f"[{module}]", False)
+            yield Mmap(HOST_KERNEL, 0, start, length, 0, f"[{_clean(module)}]", False)
 
 
 def _pages(low: int, high: int) -> tuple[int, int]:
@@ -318,9 +316,10 @@ class _Mappings:
 def _mapping(entry: Frame | Unknown) -> _Mapping | None:
     if entry.module == "[jit]":  # perf looks into /tmp/perf-PID.map for memory without a file
         return _Mapping("//anon", "", entry.address // _PAGE)
-    if entry.file_offset < 0 or not entry.module or not entry.address:
+    base = entry.address - entry.file_offset
+    if entry.file_offset < 0 or not entry.module or base % _PAGE:
         return None
-    return _Mapping(_clean(entry.module), entry.build_id, entry.address - entry.file_offset)
+    return _Mapping(_clean(entry.module), entry.build_id, base)
 
 
 def _clean(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.symbols.spaces import AddressSpaces
 from purebpf.wire.callchain import Stacks, stacks
+from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_encode import HOST_KERNEL
 from purebpf.wire.perf_records import (
@@ -21,9 +22,12 @@ from purebpf.wire.perf_records import (
     Sample,
 )
 
-__all__ = ["KERNEL", "Counted", "Owner", "count"]
+__all__ = ["SLOT_NS", "Counted", "Owner", "count"]
 
-KERNEL = "[kernel.kallsyms]"
+SLOT_NS = 20_000_000
+"""How long a slot of a time line is: fifty to the second."""
+
+
 _KEEP_EXITED = 1 << 20
 
 
@@ -40,6 +44,9 @@ class Counted:
     Attributes:
         samples: by event, how many.
         found: by event, the weight of each stack of each owner.
+        slots: by event, the same by slots of `SLOT_NS`, where they were asked for.
+        first_ns: when the first sample was taken, and
+        last_ns: the last one; 0: the file does not say.
         spaces: what was mapped where.
         kernel: the mapping of the kernel itself, None when the file has none.
         lost: samples that found no room.
@@ -49,6 +56,8 @@ class Counted:
     def __init__(self, events: int) -> None:
         self.samples: Counter[int] = Counter()
         self.found: list[Counter[tuple[Owner, Stacks]]] = [Counter() for _ in range(events)]
+        self.slots: list[dict[tuple[Owner, Stacks], Counter[int]]] = [{} for _ in range(events)]
+        self.first_ns = self.last_ns = 0
         self.spaces = AddressSpaces(keep_exited=_KEEP_EXITED)
         self.kernel: Mmap | None = None
         self.rejected = 0
@@ -61,13 +70,16 @@ class Counted:
         return max(self._announced, self._noted)
 
 
-def count(file: PerfData, build_ids: Mapping[str, bytes], *, periods: bool) -> Counted:
+def count(
+    file: PerfData, build_ids: Mapping[str, bytes], *, periods: Sequence[bool], slots: bool
+) -> Counted:
     """Read every record once.
 
     Args:
         file: what to read.
         build_ids: of the files that are named in it.
-        periods: a sample weighs its period instead of 1.
+        periods: of each event, whether a sample weighs its period instead of 1.
+        slots: whether to tell when, too.
 
     Raises:
         FormatError, NotSupportedError: as `PerfData.records`.
@@ -82,8 +94,14 @@ def count(file: PerfData, build_ids: Mapping[str, bytes], *, periods: bool) -> C
                 comm = comms.get(record.tid) or comms.get(record.pid) or f":{record.tid}"
                 owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
             counted.samples[event] += 1
-            weight = record.period if periods else 1
-            counted.found[event][owner, stacks(record)] += weight
+            weight = record.period if periods[event] else 1
+            key = owner, stacks(record)
+            counted.found[event][key] += weight
+            counted.last_ns = max(counted.last_ns, record.time)
+            if slots and record.time:
+                counted.first_ns = counted.first_ns or record.time
+                slot = max(record.time - counted.first_ns, 0) // SLOT_NS
+                counted.slots[event].setdefault(key, Counter())[slot] += weight
         elif isinstance(record, Comm):
             comms[record.tid] = record.comm
             owners.pop((record.pid, record.tid), None)

@@ -9,7 +9,20 @@ from purebpf.report.profile import Labels, Marks, Profile, Row, Waker
 from purebpf.report.stacks import Stacks
 from purebpf.report.trim import without_switch
 
-__all__ = ["BEFORE", "ON_CPU", "STATES", "Place", "Span", "SpanWaker", "fill", "merged", "row"]
+__all__ = [
+    "BEFORE",
+    "ON_CPU",
+    "STATES",
+    "Place",
+    "Span",
+    "SpanWaker",
+    "fill",
+    "merged",
+    "numbers",
+    "row",
+    "since",
+    "summed",
+]
 
 STATES = "RSDITtPW?+"
 """enum state of bpf_src/offcpu.bpf.c, each as a letter of ps(1)."""
@@ -120,4 +133,63 @@ def merged(spans: Iterable[tuple[Place, Span]]) -> dict[Place, Span]:
                 before.runnable_ns + span.runnable_ns,
             )
         found[place] = span
+    return found
+
+
+def numbers(places: Iterable[Place]) -> set[int]:
+    """The stacks that the kernel's programs keep, of all these."""
+    found: set[int] = set()
+    for place in places:
+        found.update((place.user, place.kernel))
+        if place.waker is not None:
+            found.update((place.waker.user, place.waker.kernel))
+    return {number for number in found if number < 1 << 64}
+
+
+def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place, Span]:
+    """What was spent between two looks at the same run.
+
+    A time that was not over at the first look, and is now, counts with the difference.
+    """
+    found = _closed(now)
+    for place, earlier in _closed(before).items():
+        later = found.get(place)
+        if later is not None:
+            found[place] = Span(
+                max(later.times - earlier.times, 0),
+                max(later.blocked_ns - earlier.blocked_ns, 0),
+                max(later.runnable_ns - earlier.runnable_ns, 0),
+            )
+    return {place: span for place, span in found.items() if span.duration_ns}
+
+
+def _closed(spans: Mapping[Place, Span]) -> dict[Place, Span]:
+    return merged((place._replace(is_open=False), span) for place, span in spans.items())
+
+
+def summed(profile: Profile) -> Profile:
+    """The same with single waits added up where all but their time is equal."""
+    dated = [row for row in profile.rows() if row.marks.ended_ns]
+    if not dated:
+        return profile
+    found = Profile(profile.title, unit=profile.unit, about=profile.about, loss=profile.loss)
+    found.cost, found.slot_ns, found.hints = profile.cost, profile.slot_ns, profile.hints
+    known: dict[tuple[object, ...], Row] = {}
+    for each in profile.rows():
+        labels, marks = each.labels, each.marks
+        if marks.ended_ns:
+            labels, marks = labels._replace(cpu=-1), marks._replace(ended_ns=0)
+        # stacks are shared, and hashing one takes long
+        key = (id(each.user), id(each.kernel), labels, marks._replace(times=0, runnable=-1))
+        before = known.get(key)
+        if before is None:
+            known[key] = each._replace(labels=labels, marks=marks)
+            continue
+        runnable = -1
+        if marks.runnable >= 0 and before.marks.runnable >= 0:
+            runnable = marks.runnable + before.marks.runnable
+        marks = marks._replace(times=marks.times + before.marks.times, runnable=runnable)
+        known[key] = before._replace(weight=before.weight + each.weight, marks=marks)
+    for each in known.values():
+        found.add_row(each)
     return found

@@ -2,8 +2,7 @@
 
 The room of profiles and their formats is `purebpf.report`; this is the command. As a library:
 
-    from purebpf.reporter.options import Options
-    from purebpf.reporter.session import read
+    from purebpf.cli.recorded import read
 
-    profile = read(Options(path="perf.data")).profile      # a purebpf.report.Profile
+    profile = read("perf.data").profile      # a purebpf.report.Profile
 """

@@ -22,10 +22,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.recorded import Wanted, read
     from purebpf.report import formats
-    from purebpf.reporter.session import read
 
-    found = read(options)
+    timed = any(destination.format in formats.TIMED for destination in options.to)
+    found = read(options.path, Wanted(options.event, options.weight, timed))
     for destination in options.to:
         with Output(destination.path) as output:
             pieces = formats.write(found.profile, destination.format)

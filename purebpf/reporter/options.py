@@ -38,7 +38,7 @@ class Options(NamedTuple):
     path: str = "perf.data"
     to: tuple[Destination, ...] = (Destination("text", None),)
     event: str | None = None
-    weight: str = "samples"
+    weight: str | None = None
     strict: bool = False
 
 
@@ -61,8 +61,9 @@ def _parser() -> argparse.ArgumentParser:
         help="of a file with several: this one (default: the first that has samples)",
     )  # fmt: skip
     made.add_argument(
-        *("--weight",), choices=("samples", "period"), default="samples",
-        help="count samples, or add up their periods: ns of a clock (default: samples)",
+        *("--weight",), choices=("samples", "period"),
+        help="count samples, or add up their periods: ns of a clock (default: samples; of "
+        "offcpu-time and its like the periods)",
     )  # fmt: skip
     group = made.add_argument_group("output")
     add_destinations(group)

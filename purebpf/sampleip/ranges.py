@@ -11,6 +11,7 @@ from purebpf.kernel.filter_names import MachineNames
 from purebpf.sampleip.options import Options, Symbol
 from purebpf.symbols.maps import parse_maps
 from purebpf.syscall import proc
+from purebpf.wire.perf_data import KERNEL
 
 __all__ = ["MAX_RANGES", "IpRange", "NoSuchRangeError", "resolve"]
 
@@ -69,7 +70,7 @@ def _of_module(module: str, pids: Iterable[int]) -> list[IpRange]:
     with open("/proc/kallsyms", "rb") as file:
         kallsyms = file.read()
     for mapping in existing.kernel_mappings(kallsyms):
-        is_kernel = mapping.filename.startswith(existing.KERNEL)
+        is_kernel = mapping.filename.startswith(KERNEL)
         file_name = mapping.filename.rpartition("/")[2].partition(".ko")[0].strip("[]")
         if module == ("kernel" if is_kernel else file_name.replace("-", "_")):
             found.append(IpRange(mapping.addr, mapping.addr + mapping.length - 1))

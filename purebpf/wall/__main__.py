@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.cli.output import Output
 from purebpf.wall.options import Options, parse, title
 
 if TYPE_CHECKING:
@@ -27,42 +27,33 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli import results
     from purebpf.cli.child import Child
-    from purebpf.cli.destination import Destination, encoded
     from purebpf.cli.limits import raise_open_files
     from purebpf.cli.stop import Stop
     from purebpf.wall.render import render
     from purebpf.wall.session import Wall
 
     with ExitStack() as stack:
-        output = stack.enter_context(Output(options.output))
+        outputs = results.opened(options.to, stack)
         stop = stack.enter_context(Stop())
         child = stack.enter_context(Child(options.command)) if options.command else None
         raise_open_files()  # not before the child is there, which may count on its limit
         clock = stack.enter_context(Wall(options, child.pid if child else 0))
-        _announce(options, output)
-        if child is not None:
-            child.start()
-        clock.wait(*([stop] if child is None else [stop, child]))
-        profile, threads = clock.stop()
+        with results.live(clock, options.serve, title(options)) as wait:
+            results.announce(title(options), options.to, outputs)
+            if child is not None:
+                child.start()
+            wait(*([stop] if child is None else [stop, child]))
+        profile, threads = results.named(clock.stop)
         status = child.end() if child else 0
-        pieces = render(profile, threads, options)
-        if options.format != "text":  # its title is written already
-            pieces = encoded(Destination(options.format, options.output), pieces)
-        output.write(pieces)
+        results.write(
+            title(options), options.to, outputs, partial(render, profile, threads, options)
+        )
         _explain(profile)
     if options.strict and profile.loss.any:
         return command.LOSS
     return status
-
-
-def _announce(options: Options, output: Output) -> None:
-    """Say what is going on, where the user looks; bcc's folded output has no such line."""
-    line = title(options)
-    if options.format == "text":
-        output.write([f"{line}\n"])
-    if not output.is_stdout:
-        command.say(line)
 
 
 def _explain(profile: Profile) -> None:

@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.destination import format_of
+from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
 from purebpf.cli.title import until, whose
 
-__all__ = ["DEFAULT_FREQUENCY", "FORMATS", "Options", "parse", "title"]
+__all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
 
 DEFAULT_FREQUENCY = 99
 """Hertz: odd, so that it does not run in step with what happens 100 times a second."""
-
-FORMATS = ("text", "folded", "json", "html", "pprof", "speedscope", "firefox", "chrome", "csv")
 
 _DESCRIPTION = """\
 Show where threads spend the wall clock: on a CPU, off it, or waiting for one.
@@ -28,6 +26,8 @@ examples:
   python -m purebpf.wall -p 185 5           process 185 and its new children
   python -m purebpf.wall -t 2040,2041 5     two threads
   python -m purebpf.wall -f -p 185 5 > out  folded stacks, for flame graphs
+  python -m purebpf.wall -o out.html -p 185 5   a flame graph; docs/formats.md
+  python -m purebpf.wall --serve -p 185     a live one in a browser
   python -m purebpf.wall -- make test       a command and its children
 
 The loss line at the end, on standard error, says what the numbers do not
@@ -44,6 +44,7 @@ class Options(NamedTuple):
     """A frozen request. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
+    `serve` is where to listen (host and port) for browsers that look on.
     """
 
     pids: tuple[int, ...] = ()
@@ -60,18 +61,19 @@ class Options(NamedTuple):
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
-    format: str = "text"
+    to: tuple[Destination, ...] = (Destination("text", None),)
     delimited: bool = False
     offsets: bool = False
-    output: str | None = None
+    serve: tuple[str, int] | None = None
     strict: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    found = parser.parse(_parser(), argv, {"-p": "pids", "-t": "tids"})
-    found.format = "folded" if found.folded else found.format or format_of(found.output)
-    del found.folded
+    made = _parser()
+    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    found.to = destinations(made, found.formats, found.outputs)
+    del found.formats, found.outputs
     return Options(**vars(found))
 
 
@@ -110,12 +112,12 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         *("-T", "--top"), metavar="N", type=positive_int,
         help="only the N threads that ran longest in the table of threads",
     )  # fmt: skip
-    layout = group.add_mutually_exclusive_group()
-    layout.add_argument("-f", "--folded", action="store_true", help="same as --format folded")
-    layout.add_argument("--format", choices=FORMATS, help="default: what FILE's name says")
+    add_folded(group)
+    add_destinations(group)
     parser.add_delimited(group)
     group.add_argument(
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
     )
     parser.add_storage(group, "(thread, stacks, state)")
-    parser.add_output(group)
+    parser.add_serve(group)
+    parser.add_strict(group)

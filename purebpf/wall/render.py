@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from purebpf.report import Profile
+from purebpf.report import Profile, formats, json
 from purebpf.report.names import printable
 from purebpf.wall.options import Options
 from purebpf.wall.threads import Thread
@@ -14,24 +14,15 @@ __all__ = ["render"]
 _US = 1000
 
 
-def render(profile: Profile, threads: Sequence[Thread], options: Options) -> Iterable[str | bytes]:
-    """The pieces of the output, without the title."""
-    if options.format == "json":
-        from purebpf.report import json
-
+def render(
+    profile: Profile, threads: Sequence[Thread], options: Options, format_name: str
+) -> Iterable[str | bytes]:
+    """The pieces of one output, without the title."""
+    if format_name == "json":
         return [json.document(profile, threads=[_as_dict(each) for each in threads])]
-    if options.format == "folded":
-        from purebpf.report import folded
-
-        return folded.lines(profile, delimiter=options.delimited, scale=_US, by_thread=True)
-    if options.format != "text":
-        from purebpf.report import formats
-
-        return formats.write(profile, options.format)
-    from purebpf.report import text
-
-    blocks = text.blocks(profile, delimiter=options.delimited, offsets=options.offsets, scale=_US)
-    return ["\n", *_table(threads[: options.top]), "\n", *blocks]
+    style = formats.Style(options.delimited, offsets=options.offsets, scale=_US, by_thread=True)
+    pieces = formats.write(profile, format_name, style)
+    return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
 
 
 def _table(threads: Sequence[Thread]) -> Iterator[str]:

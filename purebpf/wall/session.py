@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import NamedTuple, Self
 
 from purebpf.cli.stop import HasFileno
-from purebpf.cli.thread_time import Request, ThreadTime
+from purebpf.cli.thread_time import Request, ThreadTime, Times
 from purebpf.cli.time_loss import about, cost, losses
 from purebpf.closing import Closing
 from purebpf.kernel.symbolizer import Symbolizer
@@ -40,6 +40,7 @@ class Wall(Closing):
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
         self._run = ThreadTime(_request(options), command_pid)
+        self._names: Symbolizer | None = None
 
     def __enter__(self) -> Self:
         self._run.__enter__()
@@ -49,9 +50,28 @@ class Wall(Closing):
         """End it without a result, and give back what it holds; again is harmless."""
         self._run.close()
 
-    def wait(self, *ends: HasFileno) -> None:
-        """Sleep until the duration is over or one of `ends` is readable."""
-        self._run.wait(*ends)
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
+        return self._run.wait(*ends, at_most_s=at_most_s)
+
+    def take(self) -> None:
+        """Nothing: what there is stays where it is until it is asked for."""
+
+    def last(self) -> Profile:
+        """What passed since this was last called; what is not over counts up to now.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._profile(self._run.since_last())
+
+    def so_far(self) -> Profile:
+        """What passed since the beginning.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._profile(self._run.so_far())
 
     def stop(self) -> Found:
         """End the tracing, name everything, and close.
@@ -61,20 +81,23 @@ class Wall(Closing):
         """
         with closing(self._run):
             times = self._run.stop()
-            symbolizer = Symbolizer(self._run.spaces)
-            stacks = Stacks(times.addresses, symbolizer)
-            profile = Profile(title(self._options), unit="ns", about=about(times))
-            profile.loss = losses(times, self._run.request)
-            profile.cost = cost(times)
-            event = self._run.event
-            profile.about |= {
-                "event": event.name if event else "",
-                "frequency_hz": self._options.frequency,
-                "samples": sum(times.samples.values()),
-                "unsampled_ns": fill(profile, times.spans, times.samples, stacks, self._run.cgroup),
-            }
-            profile.hints = hints(profile, symbolizer.runtime)
-            return Found(profile, threads(times.spans))
+            return Found(self._profile(times), threads(times.spans))
+
+    def _profile(self, times: Times) -> Profile:
+        self._names = self._names or Symbolizer(self._run.spaces)
+        stacks = Stacks(times.addresses, self._names)
+        profile = Profile(title(self._options), unit="ns", about=about(times))
+        profile.loss = losses(times, self._run.request)
+        profile.cost = cost(times)
+        event = self._run.event
+        profile.about |= {
+            "event": event.name if event else "",
+            "frequency_hz": self._options.frequency,
+            "samples": sum(times.samples.values()),
+            "unsampled_ns": fill(profile, times.spans, times.samples, stacks, self._run.cgroup),
+        }
+        profile.hints = hints(profile, self._names.runtime)
+        return profile
 
 
 def _request(options: Options) -> Request:

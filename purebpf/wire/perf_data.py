@@ -16,6 +16,7 @@ from purebpf.abi.perf import PERF_EVENT_ATTR
 
 __all__ = [
     "HEADER",
+    "KERNEL",
     "MAGIC",
     "SECTION",
     "Feature",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 MAGIC = b"PERFILE2"
+
+KERNEL = "[kernel.kallsyms]"
+"""What perf calls the kernel's own code."""
 
 HEADER = struct.Struct("=8sQQQQQQQQ4Q")
 """magic, its own size, the size of an entry of the table of attributes, the sections of that

@@ -28,7 +28,7 @@ def test_every_command_line_parses(name: str, arguments: str) -> None:
 
 def test_every_format_is_explained() -> None:
     table = PAGES["formats"].partition("## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \|", table, re.MULTILINE)
     assert [name for name, _ in rows] == list(FORMATS)
     for name, endings in rows:
         assert set(FORMATS[name].suffixes) == set(re.findall(r"`(\.[\w.]+)`", endings))

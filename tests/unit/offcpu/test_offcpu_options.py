@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from purebpf.cli.destination import Destination
 from purebpf.offcpu.options import Options, parse, title
 from purebpf.wall import options as wall
 
@@ -23,7 +24,7 @@ def test_defaults() -> None:
         ("-k", Options(kernel_threads_only=True)),
         ("-U", Options(user_stacks_only=True)),
         ("-K", Options(kernel_stacks_only=True)),
-        ("-f -d", Options(format="folded", delimited=True)),
+        ("-f -d", Options(to=(Destination("folded", None),), delimited=True)),
         ("-s", Options(offsets=True)),
         ("-m 10 -M 20", Options(min_us=10, max_us=20)),
         ("--state D", Options(states="D")),
@@ -37,7 +38,7 @@ def test_defaults() -> None:
         ("-C 0-1,3", Options(cpus=(0, 1, 3))),
         ("-G /sys/fs/cgroup/x", Options(cgroup="/sys/fs/cgroup/x")),
         ("--stack-storage-size 2", Options(stack_storage_size=2)),
-        ("--format json -o out --strict", Options(format="json", output="out", strict=True)),
+        ("--format json -o out --strict", Options(to=(Destination("json", "out"),), strict=True)),
         ("-- make -p", Options(command=("make", "-p"))),
     ],
 )
@@ -51,7 +52,7 @@ def test_accepted(line: str, expected: Options) -> None:
         ("-p 1 -t 2", "not allowed with argument"),
         ("-u -k", "not allowed with argument"),
         ("-U -K", "not allowed with argument"),
-        ("-f --format json", "not allowed with argument"),
+        ("-f --format json", "several formats need a -o each"),
         ("--state Q", "'Q': states are S, D, I, T, t, P and R"),
         ("--state ,", "states are"),
         ("--thresh -1", "must be zero or more milliseconds"),

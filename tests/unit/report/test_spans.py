@@ -44,7 +44,6 @@ CGROUPS = {5: "", 7: "web.service"}
 OPEN = Place("app", 7, 7, "D", 17, 0, is_open=True)
 
 TEXT = """\
-
     k1 [kernel]
     k2 [kernel]
     --
@@ -61,7 +60,6 @@ TEXT = """\
 """
 
 WALL = """\
-
      wall us   on-CPU  off-CPU run-queue  thread
          100    50.0%    40.0%     10.0%  app (7/8)
 
@@ -76,7 +74,7 @@ def profile() -> Profile:
 
 
 def test_text() -> None:
-    assert "".join(render(profile(), Options(delimited=True, waker=True))) == TEXT
+    assert "".join(render(profile(), Options(delimited=True, waker=True), "text")) == TEXT
 
 
 def test_folded() -> None:
@@ -187,7 +185,7 @@ def test_the_table_of_threads() -> None:
         Thread(Labels("app", 7, 8), 50_000, 40_000, 10_000),
         Thread(Labels("x", 1, 1), 0, 0, 0),
     ]
-    assert "".join(render_wall(Profile(), found, WallOptions(top=1))) == WALL
+    assert "".join(render_wall(Profile(), found, WallOptions(top=1), "text")) == WALL
 
 
 def test_folded_marks_each_frame() -> None:
