@@ -263,6 +263,7 @@ def test_nothing_is_lost_while_two_processes_switch_as_fast_as_they_can(
     assert reads > times / 4  # a byte that is there already is not waited for
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_and_prints(workloads: Workloads, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "purebpf.offcpu", "-d", "-p"]

@@ -16,6 +16,8 @@ from purebpf.offcpu import options as offcpu
 from purebpf.wall import options as wall
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in ("offcpu", "wall")}
 PARSERS = {"offcpu": offcpu.parse, "wall": wall.parse}
 COMMANDS = [

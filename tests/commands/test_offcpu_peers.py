@@ -88,6 +88,7 @@ def test_offcputime_sees_as_much(workloads: Workloads) -> None:
     assert found.total / 1e9 / elapsed_s == pytest.approx(theirs_us / 1e6 / 2, abs=0.15)
 
 
+@pytest.mark.any_kernel
 def test_json_and_perf_data_are_the_same_waits(workloads: Workloads, tmp_path: Path) -> None:
     with workloads.running("wait", "three") as pid:
         samples = [

@@ -46,6 +46,7 @@ def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.any_kernel
 def test_text_has_a_title_and_a_block_for_each_stack(workloads: Workloads, profile: Run) -> None:
     with workloads.running("split") as pid:
         result = profile("-p", str(pid), "-F", "199", "0.5")
@@ -61,6 +62,7 @@ def test_text_has_a_title_and_a_block_for_each_stack(workloads: Workloads, profi
     assert " [split]\n" in result.stdout
 
 
+@pytest.mark.any_kernel
 def test_folded_has_nothing_else_on_standard_output(workloads: Workloads, profile: Run) -> None:
     with workloads.running("split") as pid:
         result = profile("-f", "-p", str(pid), "-F", "199", "0.5")
@@ -95,6 +97,7 @@ def test_a_signal_ends_the_run_and_prints(workloads: Workloads, number: signal.S
     assert loss(errors)
 
 
+@pytest.mark.any_kernel
 def test_a_closed_pipe_is_silent(workloads: Workloads) -> None:
     with workloads.running("split") as pid, start("-p", str(pid), "0.3") as profiler:
         assert profiler.stdout is not None
@@ -108,6 +111,7 @@ def test_a_closed_pipe_is_silent(workloads: Workloads) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.any_kernel
 def test_a_file_is_complete_when_it_appears(
     workloads: Workloads, profile: Run, tmp_path: Path
 ) -> None:
@@ -122,17 +126,20 @@ def test_a_file_is_complete_when_it_appears(
     assert os.listdir(tmp_path) == ["out"]
 
 
+@pytest.mark.any_kernel
 def test_a_wrong_output_path_costs_no_measurement(profile: Run, tmp_path: Path) -> None:
     result = profile("-o", str(tmp_path / "no" / "out"), "50")
     assert result.returncode == 1
     assert "open(2) failed with ENOENT" in said(result)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -KILL $$", 137)])
 def test_the_commands_status_is_passed_through(profile: Run, script: str, status: int) -> None:
     assert profile("--", "sh", "-c", script).returncode == status
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(("name", "status"), [("/no/such/program", 127), ("/etc", 126)])
 def test_a_command_that_cannot_run(profile: Run, tmp_path: Path, name: str, status: int) -> None:
     result = profile("-o", str(tmp_path / "out"), "--", name)
@@ -154,18 +161,21 @@ def test_a_command_ends_with_its_duration(workloads: Workloads, profile: Run) ->
     assert "spend_seventy" in result.stdout
 
 
+@pytest.mark.any_kernel
 def test_a_command_keeps_its_streams(profile: Run) -> None:
     result = profile("-f", "--", "sh", "-c", "echo out; echo err >&2")
     assert result.stdout.startswith("out\n")
     assert "err\n" in result.stderr
 
 
+@pytest.mark.any_kernel
 def test_no_such_process(profile: Run) -> None:
     result = profile("-p", "4194304", "1")
     assert result.returncode == 1
     assert "there is no process or thread 4194304" in said(result)
 
 
+@pytest.mark.any_kernel
 def test_a_thread_is_not_taken_for_a_process(workloads: Workloads, profile: Run) -> None:
     with workloads.running("still") as pid:
         (tid,) = (name for name in os.listdir(f"/proc/{pid}/task") if name != str(pid))
@@ -174,6 +184,7 @@ def test_a_thread_is_not_taken_for_a_process(workloads: Workloads, profile: Run)
     assert f"{tid} is a thread of process {pid}: take it alone with -L {tid}" in said(result)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -208,6 +219,7 @@ def test_no_privilege(profile: Run) -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.any_kernel
 def test_help_and_usage_errors_load_nothing_of_the_kernel_side() -> None:
     for arguments, status in ((["--help"], 0), (["-F", "0"], 2)):
         command = [sys.executable, "-X", "importtime", "-m", "purebpf.profile", *arguments]
@@ -248,6 +260,7 @@ def test_a_sleeping_target_is_told(profile: Run) -> None:
     assert "no samples: the target did not run on a CPU meanwhile" in result.stderr
 
 
+@pytest.mark.any_kernel
 def test_output_to_a_device_is_written_in_place(profile: Run) -> None:
     assert profile("-o", os.devnull, "0.1").returncode == 0
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)

@@ -14,6 +14,8 @@ from purebpf.profile.loss import losses
 from purebpf.profile.options import Options, parse
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 PAGE = (ROOT / "docs/profile.md").read_text()
 COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.profile(.*)$", PAGE, re.MULTILINE)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.commands.conftest import Run, Workloads
 from tests.commands.test_profile_command import loss, start
 
-pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
 
 
 def test_seconds_and_snapshot_and_result(workloads: Workloads) -> None:

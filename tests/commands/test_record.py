@@ -220,6 +220,7 @@ def test_it_ends_with_its_target(workloads: Workloads, record: Record) -> None:
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -246,5 +247,6 @@ def test_mistakes_leave_no_file(
     assert words in " ".join(run.stderr.split())
 
 
+@pytest.mark.any_kernel
 def test_the_exit_status_is_the_commands(record: Record) -> None:
     assert record("--", "sh", "-c", "exit 7").returncode == 7

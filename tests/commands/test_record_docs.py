@@ -16,6 +16,8 @@ from purebpf.sampleip.loss import losses
 from purebpf.sampleip.options import Options
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 PACKAGES = {"record": "record", "report": "reporter", "sampleip": "sampleip"}
 PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in PACKAGES}
 COMMANDS = [

@@ -119,6 +119,7 @@ def test_events_are_told_apart_and_periods_added_up(
     assert "it has cpu-clock, page-faults" in wrong.stderr
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -139,6 +140,7 @@ def test_other_files_are_refused(
     assert run.stdout == ""
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("perf_event")
 def test_a_file_that_was_cut_off_says_so(python: Python, tmp_path: Path) -> None:
     python("record", "-e", "page-faults", "-c", "1", "--", "true")

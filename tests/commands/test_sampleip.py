@@ -113,6 +113,7 @@ def test_a_command_is_sampled(workloads: Workloads, sampleip: SampleIp) -> None:
     assert functions(run)["burn_briefly"] > 0
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

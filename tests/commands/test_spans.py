@@ -230,17 +230,20 @@ def test_a_command_and_its_children(workloads: Workloads, command: list[str], ti
         assert least <= group["total_ns"] <= most
 
 
+@pytest.mark.any_kernel
 def test_results_come_as_often_as_asked() -> None:
     result = run("runqlat", "-mT", "0.2", "3")
     assert result.returncode == 0
     assert len(re.findall(r"^\d\d:\d\d:\d\d$", result.stdout, re.MULTILINE)) == 3
 
 
+@pytest.mark.any_kernel
 def test_the_status_is_the_commands() -> None:
     assert run("runqlat", "--", "sh", "-c", "exit 7").returncode == 7
     assert run("cpudist", "--", "no-such-command").returncode == 127
 
 
+@pytest.mark.any_kernel
 def test_a_target_that_is_not_there() -> None:
     result = run("cpudist", "-p", "4194000")
     assert result.returncode == 1

@@ -13,6 +13,8 @@ from purebpf.cpudist.__main__ import parse as cpudist
 from purebpf.runqlat.__main__ import parse as runqlat
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 PAGES = [(ROOT / f"docs/{name}.md").read_text() for name in ("runqlat", "cpudist")]
 COMMANDS = re.findall(
     r"^\$ sudo \.venv/bin/python -m purebpf\.(\w+)(.*)$", "".join(PAGES), re.MULTILINE

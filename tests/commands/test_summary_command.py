@@ -128,6 +128,7 @@ def busy() -> Iterator[None]:
             process.kill()
 
 
+@pytest.mark.any_kernel
 @pytest.mark.usefixtures("busy")
 def test_csv_intervals_have_one_header() -> None:
     result = run("--format", "csv", "-i", "0.3", "0.8")
@@ -137,6 +138,7 @@ def test_csv_intervals_have_one_header() -> None:
     assert all(int(row["calls"]) > 0 for row in rows)
 
 
+@pytest.mark.any_kernel
 def test_json_intervals_are_lines() -> None:
     result = run("--format", "json", "-i", "0.3", "0.8")
     found = [json.loads(line) for line in result.stdout.splitlines()]
@@ -148,6 +150,7 @@ def test_json_intervals_are_lines() -> None:
     )
 
 
+@pytest.mark.any_kernel
 def test_text_intervals_have_a_clock() -> None:
     result = run("-i", "0.3", "-T", "1", "0.5")
     clock = re.compile(r"^\[\d\d:\d\d:\d\d\]\n Summary of events:\n", re.MULTILINE)
@@ -165,6 +168,7 @@ def counting(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_and_prints(number: signal.Signals) -> None:
     with counting() as process:
@@ -175,6 +179,7 @@ def test_a_signal_ends_the_run_and_prints(number: signal.Signals) -> None:
     assert LOSS_LINE.search(errors)
 
 
+@pytest.mark.any_kernel
 def test_a_closed_pipe_is_silent() -> None:
     with counting() as process:
         assert process.stdout is not None
@@ -188,6 +193,7 @@ def test_a_closed_pipe_is_silent() -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [
@@ -204,6 +210,7 @@ def test_the_status_is_the_command_s(command: list[str], status: int, said: str)
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -241,6 +248,7 @@ def test_without_privilege_the_command_is_not_started(tmp_path: Path) -> None:
     assert not witness.exists()
 
 
+@pytest.mark.any_kernel
 def test_strict_tells_loss_by_the_status(workloads: Workloads) -> None:
     command = ["--", workloads.path("syscalls"), "threads", "9"]
     assert run("--strict", "--mode", "thread", *command).returncode == 0

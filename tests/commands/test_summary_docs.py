@@ -14,6 +14,8 @@ from purebpf.summary.loss import losses
 from purebpf.summary.options import parse
 from tests.commands.conftest import ROOT
 
+pytestmark = pytest.mark.any_kernel
+
 PAGE = (ROOT / "docs/summary.md").read_text()
 COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.summary(.*)$", PAGE, re.MULTILINE)
 

@@ -11,7 +11,7 @@ import pytest
 from purebpf.cli import saved
 from tests.commands.conftest import ROOT, Workloads
 
-pytestmark = pytest.mark.needs("bpf", "tracefs", "vmlinux_btf", "gcc")
+pytestmark = [pytest.mark.needs("bpf", "tracefs", "vmlinux_btf", "gcc"), pytest.mark.any_kernel]
 
 
 def ran(command: str, *arguments: str) -> None:

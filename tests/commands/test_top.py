@@ -25,10 +25,12 @@ now: 100 samples
 """
 
 
+@pytest.mark.any_kernel
 def test_table() -> None:
     assert "".join(render(example(), by="function", lines=3, heading="now")) == TABLE
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("by", "line"),
     [
@@ -41,11 +43,13 @@ def test_other_tables(by: str, line: str) -> None:
     assert line in render(example(), by=by, lines=1, heading="now")
 
 
+@pytest.mark.any_kernel
 def test_nothing_sampled_is_a_table_too() -> None:
     first, *_ = render(Profile(), by="function", lines=3, heading="now")
     assert first == "now: 0 samples\n"
 
 
+@pytest.mark.any_kernel
 def test_every_command_line_of_its_page_parses() -> None:
     page = (ROOT / "docs/top.md").read_text()
     lines = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.top(.*)$", page, re.MULTILINE)
@@ -54,6 +58,7 @@ def test_every_command_line_of_its_page_parses() -> None:
         assert isinstance(parse(shlex.split(line)), Options)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("bpf", "perf_event", "gcc")
 def test_tables_follow_each_other(workloads: Workloads) -> None:
     with workloads.running("split") as pid:

@@ -98,6 +98,7 @@ def test_profile_and_offcpu_add_up_as_well(workloads: Workloads) -> None:
     assert shares["spinner"] == pytest.approx(1, abs=0.25)
 
 
+@pytest.mark.any_kernel
 def test_text_has_a_table_and_marks(workloads: Workloads) -> None:
     command = [sys.executable, "-m", "purebpf.wall", "-p"]
     with workloads.running("wait", "three") as pid:
@@ -115,6 +116,7 @@ def test_text_has_a_table_and_marks(workloads: Workloads) -> None:
     assert "\nloss: expected=? seen=" in done.stderr
 
 
+@pytest.mark.any_kernel
 def test_folded_frames_are_marked(workloads: Workloads) -> None:
     command = [sys.executable, "-m", "purebpf.wall", "-f", "-p"]
     with workloads.running("wait", "three") as pid:
@@ -127,6 +129,7 @@ def test_folded_frames_are_marked(workloads: Workloads) -> None:
         assert {frame.rpartition("_[")[2] for frame in frames} in ({"on]"}, {"off]"}, {"rq]"})
 
 
+@pytest.mark.any_kernel
 def test_json_has_the_threads(workloads: Workloads) -> None:
     command = [sys.executable, "-m", "purebpf.wall", "--format", "json", "-p"]
     with workloads.running("wait", "three") as pid:
