@@ -12,11 +12,13 @@ import errno
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Protocol, Self
 
 from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import pins
+from purebpf.kernel.maker import Maker
 from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
 
@@ -40,6 +42,13 @@ class Event(Protocol):
         """Close it."""
 
 
+class Held(Protocol):
+    """What undoing an attachment needs, such as an ExitStack of descriptors."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 class Usable(Protocol):
     """A program, or for struct_ops a map, that a link can be made to run."""
 
@@ -51,7 +60,8 @@ class Link(Closing):
     """A program attached to something; detached by `close()` or the end of a `with` block.
 
     A bpf_link that was pinned stays attached after `close()`, until it is unpinned. A Link that
-    is collected while open warns (ResourceWarning), and detaches.
+    is collected while open warns (ResourceWarning), and detaches. What a forked child closes stays
+    attached for its parent.
 
     Attributes:
         what: what is attached to what, in words.
@@ -64,6 +74,7 @@ class Link(Closing):
         link: Descriptor | None = None,
         event: Event | None = None,
         undo: Callable[[], None] | None = None,
+        held: Held | None = None,
     ) -> None:
         """Own the attachment.
 
@@ -71,12 +82,15 @@ class Link(Closing):
             what: as the attribute.
             link: a bpf_link.
             event: a perf event, which without a `link` runs the program.
-            undo: ends an attachment that has neither; called once.
+            undo: ends an attachment that has neither, for every process; called once.
+            held: closed after that.
         """
         self.what = what
         self._link = link
         self._event = event
         self._undo = undo
+        self._held = held
+        self._maker = Maker()
         self._found = False
         self._pins: list[str] = []
         self._open = True
@@ -222,27 +236,31 @@ class Link(Closing):
                 os.unlink(self._pins.pop())
             except FileNotFoundError:
                 continue
+        self._maker = Maker()
         self.close()
 
     def close(self) -> None:
-        """Let go of it: only a pinned link keeps its program attached. Twice is harmless."""
+        """Let go of it: only a pinned link keeps its program attached. Twice is harmless.
+
+        In a child that the maker of the link forked, the parent's attachment stays as it is.
+        """
         self._open = False
         link, self._link = self._link, None
         event, self._event = self._event, None
         undo, self._undo = self._undo, None
-        if undo is not None:
-            undo()
-        try:
-            if link is not None:
-                link.close()
-            elif event is not None:
+        held, self._held = self._held, None
+        with ExitStack() as closing:
+            for each in (event, held, link):
+                if each is not None:
+                    closing.callback(each.close)
+            if not self._maker.is_here:
+                return
+            if undo is not None:
+                undo()
+            if link is None and event is not None:
                 # The event may live on in its owner's hands: it must at least stop running us.
-                perf_event.disable(event.fileno())
-        except KernelError:  # the task that the event watched is gone, and so is the attachment
-            pass
-        finally:
-            if event is not None:
-                event.close()
+                with suppress(KernelError):  # the task that it watched is gone, and so is all
+                    perf_event.disable(event.fileno())
 
     def __repr__(self) -> str:
         return f"<Link {self.what}{'' if self._open else ' (closed)'}>"

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from purebpf.abi.perf import perf_event_sample_format, perf_event_type
 from purebpf.errors import FormatError, KernelError
+from purebpf.kernel.maker import Maker
 from purebpf.kernel.perf_events import PerfEvents
 from purebpf.kernel.readers import Reader
 from purebpf.kernel.record_types import RecordMap, RecordType
@@ -51,6 +52,7 @@ class PerfBuffer(Reader):
             ValueError: `pages` is no power of two.
         """
         super().__init__(source, type)
+        self._maker = Maker()
         self._lost_records = 0
         self._lost_at_close: int | None = None
         with ExitStack() as undo:
@@ -90,7 +92,10 @@ class PerfBuffer(Reader):
         return self._epoll.fileno()
 
     def close(self) -> None:
-        """Take the events out of the map, unmap and close them; again is harmless."""
+        """Take the events out of the map, unmap and close them; again is harmless.
+
+        A forked child that closes what it inherited leaves them in the map, for its parent.
+        """
         if not self._closed:
             self._lost_at_close = self.lost
             self._closed = True
@@ -131,6 +136,8 @@ class PerfBuffer(Reader):
             ) from None
 
     def _remove(self, cpu: int) -> None:
+        if not self._maker.is_here:
+            return
         try:
             bpf.map_delete_elem(self._source.fileno(), struct.pack("=I", cpu))
         except (KernelError, ValueError):

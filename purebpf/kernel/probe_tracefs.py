@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from purebpf.errors import NotSupportedError
+from purebpf.kernel.maker import Maker
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.syscall import tracefs
 
@@ -35,6 +36,7 @@ class TracedProbe:
         self._event = event
         self._table = table
         self._name = name
+        self._maker = Maker()
 
     def fileno(self) -> int:
         """The number of the event's descriptor."""
@@ -44,7 +46,7 @@ class TracedProbe:
         """Close the event and remove the tracepoint. Twice is harmless."""
         name, self._name = self._name, ""
         self._event.close()
-        if name:
+        if name and self._maker.is_here:
             tracefs.append(self._table, f"-:{_GROUP}/{name}")
 
 

@@ -265,17 +265,12 @@ def attach(owner: MapHandle, value: bytes) -> Link:
             raise _not_registered(error, what) from None
         return Link(what, link=made)
     held = Map.from_fd(owner.fileno())  # what is registered outlives the owner, and must end
-
-    def unregister() -> None:
-        with held:
-            bpf.map_delete_elem(held.fileno(), _KEY)
-
     try:
         _write(owner, value)
     except BaseException:
         held.close()
         raise
-    return Link(what, undo=unregister)
+    return Link(what, undo=lambda: bpf.map_delete_elem(held.fileno(), _KEY), held=held)
 
 
 def _write(owner: MapHandle, value: bytes) -> None:

@@ -9,13 +9,20 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from errno import EINVAL
+from mmap import MADV_NOHUGEPAGE, PAGESIZE, mmap
 from pathlib import Path
 
 import pytest
 
 import purebpf
+from purebpf.kernel import cpus, features
+from purebpf.kernel.perf_buffer import PerfBuffer
 from purebpf.kernel.ring_buffer import RingBuffer
-from tests.kernel.producers import Numbers, ring_producer
+from purebpf.syscall.door import replaced
+from tests.kernel.producers import Numbers, perf_producer, ring_producer
+from tests.support import cgroups
+from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "tracefs")
 
@@ -161,3 +168,71 @@ def test_a_ring_that_a_child_closes_is_still_read() -> None:
         in_child(ring.close)
         producer.send(2)
         assert list(ring.drain()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.needs("perf_event")
+def test_a_perf_buffer_that_a_child_closes_is_still_read() -> None:
+    entries = cpus.possible()[-1] + 1
+    with perf_producer(entries) as producer, PerfBuffer(producer.source, Numbers()) as buffer:
+        producer.send(3)
+        in_child(buffer.close)
+        producer.send(2)
+        assert sorted(buffer.drain()) == [0, 1, 2, 3, 4]
+        assert (producer.refused, buffer.lost) == (0, 0)
+
+
+@pytest.fixture
+def without_links() -> Iterator[None]:
+    """Kernels before 5.7: no bpf_link for cgroups; before 5.15, none for perf events."""
+    features.forget()
+    with replaced(Interposer(lambda call: EINVAL if call.command == "BPF_LINK_CREATE" else None)):
+        yield
+    features.forget()
+
+
+@pytest.mark.needs("perf_event")
+@pytest.mark.usefixtures("without_links")
+def test_a_sampling_program_without_a_bpf_link_that_a_child_closes() -> None:
+    spec = purebpf.read_object(DATA / "load_attach.bpf.o").set(target_pid=os.getpid())
+    with (
+        purebpf.load(spec.only("on_sample")) as obj,
+        purebpf.PerfEvent.software("page-faults", pid=0, sample_period=1) as event,
+        obj.programs["on_sample"].attach(event) as link,
+    ):
+        with pytest.raises(purebpf.NotSupportedError, match="without a bpf_link"):
+            _ = link.info
+        in_child(link.close)
+        before = obj.globals["sample_hits"]
+        with mmap(-1, PRIME * PAGESIZE) as memory:
+            memory.madvise(MADV_NOHUGEPAGE)
+            for page in range(PRIME):
+                memory[page * PAGESIZE] = 1
+        assert obj.globals["sample_hits"] >= before + PRIME
+
+
+@pytest.mark.needs("cgroup2")
+@pytest.mark.usefixtures("without_links")
+def test_a_cgroup_s_program_that_a_child_closes_and_one_that_it_detaches() -> None:
+    spec = purebpf.read_object(DATA / "net_cgroup.bpf.o").only("first", "second")
+    used = {name: each for name, each in spec.maps.items() if not name.startswith("created")}
+    with cgroups.made() as cgroup, purebpf.load(spec._replace(maps=used)) as obj:
+        with obj.programs["first"].attach(cgroup) as first:
+            second = obj.programs["second"].attach(cgroup)
+
+            def body() -> None:
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    first.close()
+                    gc.collect()
+                assert told == [], "something that it held was forgotten"
+                second.detach()
+
+            in_child(body)
+            assert ids_at(cgroup) == [obj.programs["first"].info.id]
+            second.close()  # what it attached is gone already
+        assert ids_at(cgroup) == []
+
+
+def ids_at(cgroup: Path) -> list[int]:
+    hook = purebpf.Program.query(cgroup, "cgroup/sock_create")
+    return [each.id for each in hook.programs]

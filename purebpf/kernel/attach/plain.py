@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
+from functools import partial
 
 from purebpf.errors import KernelError
 from purebpf.kernel.link import Link
@@ -36,8 +37,8 @@ def attach_plainly(
         place = target if isinstance(target, int) else stack.enter_context(target).fileno()
         again = stack.enter_context(Descriptor(os.dup(program.fileno())))
         bpf.prog_attach(place, again.fileno(), attach_type, **fields)
-        stack.callback(_detach, place, again, attach_type)
-        return Link(what, undo=stack.pop_all().close)
+        undo = partial(_detach, place, again, attach_type)
+        return Link(what, undo=undo, held=stack.pop_all())
 
 
 def _detach(place: int, program: Descriptor, attach_type: int) -> None:

@@ -128,17 +128,17 @@ def _filter(
     namespace = os.stat("/proc/thread-self/ns/net").st_ino
     qdisc = (namespace, interface.ifindex)
     side = _PARENTS[attach_type]
-    with ExitStack() as stack:
-        route = stack.enter_context(netlink.Route())
+    with ExitStack() as held, ExitStack() as undo:
+        route = held.enter_context(netlink.Route())
         try:
             if _qdisc_was_missing(route, interface):
                 _made.add(qdisc)
-            stack.callback(_remove_qdisc, route, qdisc)
+            undo.callback(_remove_qdisc, route, qdisc)
             place = _added(route, interface, side, priority or _PRIORITY, program)
         except KernelError as error:
             raise _explained(error, what) from None
-        stack.callback(_remove_filter, route, interface, place)
-        return Link(what, undo=stack.pop_all().close)
+        undo.callback(_remove_filter, route, interface, place)
+        return Link(what, undo=undo.pop_all().close, held=held.pop_all())
 
 
 def _qdisc_was_missing(route: netlink.Route, interface: Interface) -> bool:

@@ -70,7 +70,7 @@ class UsdtLink(Link):
         super().close()
         while self._parts:
             self._parts.pop().close()
-        if is_pinned:
+        if is_pinned or not self._maker.is_here:
             self._cleanup.pop_all()
         self._cleanup.close()
 

@@ -109,8 +109,7 @@ def _over_netlink(
                 if error.errno not in _GONE:
                     raise
 
-        stack.callback(remove)
-        return Link(what, undo=stack.pop_all().close)
+        return Link(what, undo=remove, held=stack.pop_all())
 
 
 def _explained(error: KernelError, interface: Interface, what: str) -> AttachError:
