@@ -45,6 +45,7 @@ def test_records_survive_many_turns_of_the_ring() -> None:
         assert producer.refused == 0
 
 
+@pytest.mark.needs("atomic_fetch")
 def test_nothing_is_lost_or_doubled_while_two_cpus_write() -> None:
     with ring_producer(1 << 14) as producer, RingBuffer(producer.source, Numbers()) as ring:
         senders = [

@@ -24,16 +24,9 @@ _INSTALLED = frozenset(
 _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
 
 _CI = frozenset(
-    {"cgroup_order", "cgroup_unix", "clsact", "exact_raw_tracepoints", "netfilter_link"}
-    | {
-        "new_iterators",
-        "sk_skb_verdict",
-        "sockmap_link",
-        "syscall_programs",
-        "tcx",
-        "user_ring_buffer",
-        "veth",
-    }
+    {"atomic_fetch", "cgroup_order", "cgroup_unix", "clsact", "exact_raw_tracepoints"}
+    | {"netfilter_link", "new_iterators", "sk_skb_verdict", "sockmap_link", "syscall_programs"}
+    | {"tcx", "user_ring_buffer", "veth"}
 )
 """What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
 
@@ -41,6 +34,7 @@ _SINCE = {
     "5.10": frozenset({"freplace"}),
     "6.1": frozenset(
         {
+            "atomic_fetch",
             "bpf_lsm",
             "function_cookies",
             "kernel_variable_types",

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from purebpf.abi.bpf import bpf_map_type
+from purebpf.abi.instruction import Instruction, pack
 from purebpf.errors import errno_name
 from purebpf.kernel import features
 from tests.support import expected, libbpf_tools, modules
@@ -56,6 +57,24 @@ def _program() -> str:
     buffer = ctypes.create_string_buffer(attr, 120)
     problem = _syscall(0, 5, buffer, 120)
     return f"bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+
+
+def _atomic_fetch() -> str:
+    """Linux 5.12: an addition that tells what was there before."""
+    code = pack(
+        [
+            Instruction(0xB7, 1, 0, 0, 1),
+            Instruction(0x7A, 10, 0, -8, 0),
+            Instruction(0xDB, 10, 1, -8, 1),
+            Instruction(0xB7, 0, 0, 0, 0),
+            Instruction(0x95, 0, 0, 0, 0),
+        ]
+    )
+    buffer = ctypes.create_string_buffer(code)
+    text = ctypes.create_string_buffer(b"GPL")
+    attr = struct.pack("=IIQQ", 3, 5, ctypes.addressof(buffer), ctypes.addressof(text))
+    problem = _syscall(0, 5, ctypes.create_string_buffer(attr, 120), 120)
+    return f"a program that fetches and adds: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
 
 
 def _perf_event() -> str:
@@ -404,6 +423,7 @@ def _browser() -> str:
 
 
 PROBES: dict[str, Callable[[], str]] = {
+    "atomic_fetch": _atomic_fetch,
     "bpf": _bpf,
     "bpffs": _file_system("bpf"),
     "cgroup2": _cgroup2,
