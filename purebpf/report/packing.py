@@ -78,6 +78,7 @@ def head(profile: Profile) -> dict[str, Any]:
         "total": profile.total,
         "slot_ns": profile.slot_ns,
         "about": {name: _brief(value) for name, value in profile.about.items()},
+        "hints": profile.hints,
         "loss": {
             "expected": loss.expected,
             "seen": loss.seen,

@@ -29,7 +29,7 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 
 Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/top.md"""
 
-BY = ("function", "module", "comm", "process")
+BY = ("function", "module", "comm", "process", "cgroup")
 
 
 class Options(NamedTuple):

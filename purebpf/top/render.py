@@ -18,7 +18,7 @@ def render(profile: Profile, *, by: str, lines: int, heading: str) -> Iterator[s
 
     Args:
         profile: what to show.
-        by: what a line stands for: "function", "module", "comm" or "process".
+        by: what a line stands for: "function", "module", "comm", "process" or "cgroup".
         lines: how many of them.
         heading: says what it is of; the weight of everything is put behind it.
     """
@@ -58,4 +58,6 @@ def _of_functions(profile: Profile, by: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _owner(labels: Labels, by: str) -> str:
+    if by == "cgroup":
+        return labels.cgroup or "[no cgroup]"
     return labels.comm if by == "comm" else f"{labels.comm} ({labels.pid})"

@@ -82,6 +82,13 @@ def test_the_quality_is_said(page: Page) -> None:
     assert "missed: 3 of 103" in told
     assert "file is stripped" in told
     assert "truncated" not in told
+    assert "hint" not in told
+
+
+def test_hints_come_with_the_quality(open_page: Open) -> None:
+    profile = profiles.example()
+    profile.hints = ["node (PID 7) names <b>more</b>"]
+    assert "hint: node (PID 7) names <b>more</b>" in open_page(html.page(profile)).text("quality")
 
 
 def test_a_complete_profile_says_so(open_page: Open) -> None:

@@ -37,6 +37,7 @@ def test_table() -> None:
         ("module", " 50.00%  84.00%       50  /srv/app\n"),
         ("comm", " 80.00%  80.00%       80  app\n"),
         ("process", " 80.00%  80.00%       80  app (185)\n"),
+        ("cgroup", " 80.00%  80.00%       80  /system.slice/app.service\n"),
     ],
 )
 def test_other_tables(by: str, line: str) -> None:

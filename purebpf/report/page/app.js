@@ -427,7 +427,7 @@ class App {
 }
 
 // What the numbers do not include, in sentences; the first stands alone.
-function quality({ loss, total, unit }) {
+function quality({ loss, total, unit, hints }) {
   const lost = loss.causes.filter((each) => each.lost);
   const missed = loss.missed > loss.tolerance;
   const complete = !missed && !lost.length;
@@ -439,6 +439,7 @@ function quality({ loss, total, unit }) {
   for (const { reason, module, percent } of loss.unknown.reasons) {
     lines.push(`unknown, ${percent.toFixed(1)}%: ${reason}${module ? ` [${module}]` : ""}`);
   }
+  for (const hint of hints ?? []) lines.push(`hint: ${hint}`);
   return { lines, complete };
 }
 
