@@ -255,12 +255,16 @@ ATTR = {
             "uprobe_multi_cnt": (48, "I"),
             "uprobe_multi_flags": (52, "I"),
             "uprobe_multi_pid": (56, "I"),
+            "uprobe_multi_path_fd": (60, "I"),
             "netkit_relative_fd": (16, "I"),
             "netkit_relative_id": (16, "I"),
             "netkit_expected_revision": (24, "Q"),
             "cgroup_relative_fd": (16, "I"),
             "cgroup_relative_id": (16, "I"),
             "cgroup_expected_revision": (24, "Q"),
+            "tracing_multi_ids": (16, "Q"),
+            "tracing_multi_cookies": (24, "Q"),
+            "tracing_multi_cnt": (32, "I"),
         },
     ),
     "link_update": Layout(
@@ -322,6 +326,15 @@ ATTR = {
             "stream_buf_len": (8, "I"),
             "stream_id": (12, "I"),
             "prog_fd": (16, "I"),
+        },
+    ),
+    "prog_assoc_struct_ops": Layout(
+        "prog_assoc_struct_ops",
+        12,
+        {
+            "map_fd": (0, "I"),
+            "prog_fd": (4, "I"),
+            "flags": (8, "I"),
         },
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from purebpf.btf.decode import Strides
 from purebpf.btf.parse import Btf
@@ -90,9 +90,31 @@ class BtfEditor:
         """Append a global VAR of type `target`; its id."""
         return self._add(name, Kind.VAR, target, Linkage.GLOBAL)
 
+    def add_pointer_to_struct(self, name: str) -> int:
+        """Append `struct name {}` and a pointer to it; the pointer's id."""
+        return self._add(0, Kind.PTR, self._add(self.add_string(name), Kind.STRUCT, 0))
+
+    def copy_function(self, type_id: int, parameters: Mapping[int, int]) -> int:
+        """Append a copy of a FUNC, with other types for some parameters; its id."""
+        at = self._starts[type_id]
+        function = self._words[at : at + 3]
+        prototype = self._starts[function[2]]
+        words = self._words[prototype : prototype + 3 + 2 * (self._words[prototype + 1] & 0xFFFF)]
+        for index, target in parameters.items():
+            words[3 + 2 * index + 1] = target
+        function[2] = self._append(words)
+        return self._append(function)
+
+    def add_tag(self, text: str, type_id: int, component: int) -> int:
+        """Append a DECL_TAG; its id."""
+        return self._add(self.add_string(text), Kind.DECL_TAG, type_id, component)
+
     def _add(self, name: int, kind: Kind, *rest: int) -> int:
+        return self._append((name, kind << 24, *rest))
+
+    def _append(self, words: Iterable[int]) -> int:
         self._starts.append(len(self._words))
-        self._words.extend((name, kind << 24, *rest))
+        self._words.extend(words)
         return len(self._starts) - 1
 
     def finish(self) -> Btf:

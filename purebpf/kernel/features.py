@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import re
+import struct
 from collections.abc import Callable, Iterator
 
 from purebpf.abi.bpf import (
@@ -42,6 +43,7 @@ __all__ = [
     "have_attach_cookie",
     "have_batch_operations",
     "have_btf_kind",
+    "have_context_tags",
     "have_frozen_maps",
     "have_function_info",
     "have_global_functions",
@@ -158,6 +160,26 @@ def have_question_marks() -> Feature:
     """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9)."""
     name = "question marks in BTF"
     return _try(name, lambda: bpf.btf_load(probes.question_mark_blob()))
+
+
+@remembered
+def have_context_tags() -> Feature:
+    """Whether parameters tagged `arg:ctx` are the program's context (Linux 6.8)."""
+
+    def load() -> Descriptor:
+        functions = struct.pack("=4I", 0, 4, 2, 6)
+        with bpf.btf_load(probes.context_tag_blob()) as types:
+            return bpf.prog_load(
+                bpf_prog_type.BPF_PROG_TYPE_KPROBE,
+                probes.calling_a_function(bpf_func_id.BPF_FUNC_get_func_ip),
+                "GPL",
+                prog_btf_fd=types.fileno(),
+                func_info=functions,
+                func_info_cnt=2,
+                func_info_rec_size=8,
+            )
+
+    return _try("context tags", load)
 
 
 def have_ring_buffer() -> Feature:
@@ -317,6 +339,7 @@ def all_features() -> Iterator[Feature]:
         have_batch_operations,
         have_program_names,
         have_function_info,
+        have_context_tags,
         have_perf_event_link,
         have_attach_cookie,
         have_uprobe_multi,

@@ -10,6 +10,7 @@ A refused program is asked about again, with a log, which then decides:
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -125,7 +126,7 @@ class ProgramLoader:
         if self._upload.descriptor is not None and self._upload.functions and linked.func_info:
             fields |= {
                 "prog_btf_fd": self._upload.descriptor.fileno(),
-                "func_info": linked.func_info,
+                "func_info": self._function_info(program, linked.func_info),
                 "func_info_rec_size": FUNC_INFO_SIZE,
                 "func_info_cnt": len(linked.func_info) // FUNC_INFO_SIZE,
             }
@@ -137,17 +138,36 @@ class ProgramLoader:
                 }
         return fields
 
+    def _function_info(self, program: ProgramSpec, info: bytes) -> bytes:
+        """The functions by type, or by that of the copy made for programs of this type."""
+        copies = self._upload.copies.get(program.type)
+        if not copies:
+            return info
+        records = struct.iter_unpack("=II", info)
+        return b"".join(struct.pack("=II", at, copies.get(kind, kind)) for at, kind in records)
+
     def _attach_target(self, program: ProgramSpec) -> dict[str, Field]:
         """The type or function that the program is for, as the kernel's BTF has it, if any."""
         found = self._targets.get(program.name)
         if found is None:
             section = find_section(program.section)
-            if section is None or section.definition.btf_prefix is None:
+            if section is None:
+                return {}
+            if section.definition.attach == "tracing_multi":
+                return self._module_of(program)
+            if section.definition.btf_prefix is None:
                 return {}
             from purebpf.kernel.attach_target import attach_target
 
             found = attach_target(program, section.definition, self._types.modules)
         return {"attach_btf_id": found.type_id, "attach_btf_obj_fd": found.btf_fd}
+
+    def _module_of(self, program: ProgramSpec) -> dict[str, Field]:
+        """Whose functions a program for many is for: vmlinux's, or `module:pattern`'s."""
+        module = program.attach_target.rpartition(":")[0]
+        if not module:
+            return {}
+        return {"attach_btf_obj_fd": self._types.modules.descriptor(module)}
 
 
 def _for_every_place(program: ProgramSpec) -> ProgramSpec:

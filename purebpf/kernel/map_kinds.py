@@ -34,7 +34,7 @@ PER_CPU = frozenset(
 )
 """Each element has a value for every possible CPU."""
 
-ARRAYS = frozenset({t.BPF_MAP_TYPE_ARRAY, t.BPF_MAP_TYPE_PERCPU_ARRAY})
+ARRAYS = frozenset({t.BPF_MAP_TYPE_ARRAY, t.BPF_MAP_TYPE_PERCPU_ARRAY, t.BPF_MAP_TYPE_INSN_ARRAY})
 """Every index is there from the start and for ever."""
 
 MAP_VALUES = frozenset({t.BPF_MAP_TYPE_ARRAY_OF_MAPS, t.BPF_MAP_TYPE_HASH_OF_MAPS})
@@ -109,7 +109,7 @@ FD_KEYS = frozenset(
 ENDLESS = RINGS | FD_KEYS | KEYLESS | {t.BPF_MAP_TYPE_ARENA}
 """The keys cannot be listed."""
 
-BATCHED = ARRAYS | {
+BATCHED = ARRAYS - {t.BPF_MAP_TYPE_INSN_ARRAY} | {
     t.BPF_MAP_TYPE_HASH,
     t.BPF_MAP_TYPE_LRU_HASH,
     t.BPF_MAP_TYPE_PERCPU_HASH,

@@ -36,6 +36,7 @@ __all__ = ["Object", "load"]
 _PINS = "/sys/fs/bpf"
 _KCONFIG = ".kconfig"
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
+_CONTEXT_TAG = b"\0arg:ctx\0"
 _USDT = "__bpf_usdt_specs"
 _Owned = TypeVar("_Owned")
 
@@ -176,6 +177,10 @@ def _upload(spec: ObjectSpec) -> Upload:
     """The object's BTF in the kernel; an object without BTF has nothing to upload."""
     if spec.btf is None:
         return Upload(None, functions=False, problem="")
+    if _CONTEXT_TAG in spec.btf.data:
+        from purebpf.kernel.context_tags import upload_with_contexts
+
+        return upload_with_contexts(spec, spec.btf)
     return upload(spec.btf)
 
 

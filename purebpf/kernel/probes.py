@@ -16,7 +16,7 @@ from purebpf.abi.bpf import (
     bpf_map_type,
     bpf_prog_type,
 )
-from purebpf.abi.instruction import CALL, EXIT, Instruction, pack
+from purebpf.abi.instruction import CALL, EXIT, PSEUDO_CALL, Instruction, pack
 from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.btf.types import Kind
 from purebpf.syscall import bpf
@@ -27,6 +27,8 @@ __all__ = [
     "NEEDS_BTF_TARGET",
     "RETURN_0",
     "calling",
+    "calling_a_function",
+    "context_tag_blob",
     "global_function_blob",
     "kind_blob",
     "load_program",
@@ -86,6 +88,8 @@ _SHAPES: dict[int, tuple[int, int, int, int]] = {
     bpf_map_type.BPF_MAP_TYPE_CGROUP_STORAGE: (16, 8, 0, 0),
     bpf_map_type.BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE: (16, 8, 0, 0),
     bpf_map_type.BPF_MAP_TYPE_ARENA: (0, 0, 1, BPF_F_MMAPABLE),
+    bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY: (4, 16, 1, 0),
+    bpf_map_type.BPF_MAP_TYPE_RHASH: (4, 4, 1, BPF_F_NO_PREALLOC),
 }
 
 
@@ -199,6 +203,29 @@ def question_mark_blob() -> bytes:
     """BTF of a section `?x` that is not used by default (Linux 6.9)."""
     variable = _type(1, Kind.VAR, 0, 1, _STATIC)
     return _blob(_INT + variable + _type(3, Kind.DATASEC, 1, 4, 2, 0, 4), b"\0x\0?x\0")
+
+
+def context_tag_blob() -> bytes:
+    """BTF of `int a(void *a)` (4) and `int b(void *b)` (6), whose parameter is tagged `arg:ctx`."""
+    names = b"\0a\0b\0arg:ctx\0"
+    first, second, tag = 1, 3, 5
+    return _blob(
+        _INT
+        + _type(0, Kind.PTR, 0, 0)
+        + _type(0, Kind.FUNC_PROTO, 1, 1, first, 2)
+        + _type(first, Kind.FUNC, _GLOBAL, 3)
+        + _type(0, Kind.FUNC_PROTO, 1, 1, second, 2)
+        + _type(second, Kind.FUNC, _GLOBAL, 5)
+        + _type(tag, Kind.DECL_TAG, 0, 6, 0),
+        names,
+    )
+
+
+def calling_a_function(helper: int) -> bytes:
+    """A program whose function, at instruction 2, calls a helper with what it was given."""
+    return pack([Instruction(CALL, 0, PSEUDO_CALL, 0, 1), Instruction(EXIT, 0, 0, 0, 0)]) + calling(
+        helper
+    )
 
 
 def _blob(types: bytes, strings: bytes = b"\0x\0") -> bytes:

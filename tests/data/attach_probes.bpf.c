@@ -11,7 +11,7 @@ extern bool LINUX_HAS_BPF_COOKIE __kconfig;
 
 struct {
 	__u64 kprobe, kretprobe, ksyscall, kretsyscall, multi, multi_return, session;
-	__u64 fentry, fexit, fmod_ret, lsm, uprobe, uretprobe, uprobes, uprobe_session;
+	__u64 fentry, fexit, fsession, fentries, fexits, fsessions, fmod_ret, lsm, uprobe, uretprobe, uprobes, uprobe_session;
 	__u64 cookie;
 	long returned;
 } seen;
@@ -52,6 +52,10 @@ COUNT("kprobe.multi/__x64_sys_*etpriority", multi, struct pt_regs)
 COUNT_RETURN("kretprobe.multi/__x64_sys_?etpriority", multi_return)
 COUNT("kprobe.session/__x64_sys_?etpriority", session, struct pt_regs)
 COUNT("fentry/__x64_sys_getpriority", fentry, void)
+COUNT("fsession/__x64_sys_getpriority", fsession, void)
+COUNT("fentry.multi/__x64_sys_?etpriority", fentries, void)
+COUNT("fexit.multi/__x64_sys_?etpriority", fexits, void)
+COUNT("fsession.multi/__x64_sys_?etpriority", fsessions, void)
 COUNT("uprobe/libc.so.6:getpriority", uprobe, struct pt_regs)
 COUNT_RETURN("uretprobe/libc.so.6:getpriority", uretprobe)
 COUNT("uprobe.multi/libc.so.6:?etpriority", uprobes, struct pt_regs)

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 kprobes = pytest.mark.needs("kprobes")
 fprobe = pytest.mark.needs("kprobe_multi")
 trampolines = pytest.mark.needs("trampolines")
+many = pytest.mark.needs("tracing_multi")
 
 
 def call_getpriority(times: int = PRIME) -> None:
@@ -43,6 +44,7 @@ WATCHERS = [
     *(pytest.param(name, marks=kprobes) for name in ("ksyscall", "kretsyscall")),
     *(pytest.param(name, marks=fprobe) for name in ("multi", "multi_return")),
     *(pytest.param(name, marks=trampolines) for name in ("fentry", "fexit")),
+    *(pytest.param(name, marks=many) for name in ("fentries", "fexits")),
     *("uprobe", "uretprobe"),
     pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi")),
 ]
@@ -59,13 +61,16 @@ def test_every_call_is_counted_while_attached_and_none_after(way: str):
         assert getattr(seen, way) == PRIME
         if "ret" in way or way == "fexit":
             in_libc = way == "uretprobe"
-            assert seen.returned == (0 if in_libc else NICE_0) - os.getpriority(0, 0)
+            nice = os.getpriority(os.PRIO_PROCESS, 0)
+            assert seen.returned == (nice if in_libc else NICE_0 - nice)
 
 
 @pytest.mark.parametrize(
     ("way", "kind", "times"),
     [
         pytest.param("session", 8, 2, marks=pytest.mark.needs("kprobe_session")),
+        pytest.param("fsession", 2, 2, marks=pytest.mark.needs("tracing_session")),
+        pytest.param("fsessions", 15, 2, marks=many),
         pytest.param("uprobe_session", 12, 2, marks=pytest.mark.needs("uprobe_session")),
     ],
 )
@@ -84,6 +89,7 @@ def test_a_session_sees_both_ends_of_a_call(way: str, kind: int, times: int):
         pytest.param("kprobe", marks=kprobes),
         pytest.param("multi", marks=fprobe),
         pytest.param("fentry", marks=trampolines),
+        pytest.param("fentries", marks=many),
         "uprobe",
         pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi")),
     ],
@@ -92,6 +98,27 @@ def test_cookies_reach_the_program(way: str):
     with loaded(f"on_{way}") as obj, obj.programs[f"on_{way}"].attach(cookie=0xC00C1E):
         call_getpriority(1)
         assert obj.globals["seen"].cookie == 0xC00C1E
+
+
+@many
+def test_many_functions_are_named_or_matched():
+    with loaded("on_fentries") as obj:
+        program = obj.programs["on_fentries"]
+        with program.attach(["__x64_sys_getpriority", "__x64_sys_setpriority"]) as link:
+            assert "(2 functions)" in link.what
+            call_getpriority(PRIME - 1)
+            os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))
+        assert obj.globals["seen"].fentries == PRIME + 1
+        with pytest.raises(purebpf.AttachError, match="no function that can be traced matches"):
+            program.attach("no_such_function*")
+        with pytest.raises(purebpf.NotSupportedError, match="the module is not loaded"):
+            program.attach("no_such_module:*")
+
+
+@pytest.mark.needs("no_tracing_multi")
+def test_a_kernel_without_links_for_many_functions_says_so():
+    with pytest.raises(purebpf.VerifierError):
+        purebpf.load(SPEC.only("on_fentries"))
 
 
 @trampolines

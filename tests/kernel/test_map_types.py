@@ -94,6 +94,27 @@ def test_hashes_hold_structs(kind, btf_fd):
             del m[7, "c7"]
 
 
+@pytest.mark.needs("rhash")
+def test_a_hash_that_grows_holds_structs(btf_fd):
+    resizable = typed(t.BPF_MAP_TYPE_RHASH, flags=BPF_F_NO_PREALLOC)
+    with Map.create(resizable, btf=BTF, btf_fd=btf_fd) as m:
+        m[1, "init"] = (2, 3)
+        m.update({(i, "x"): (i, i) for i in range(50)})
+        assert m[1, "init"].total == 2
+        assert len(m) == 51
+        assert {key.pid for key in m} == set(range(50))
+        del m[1, "init"]
+        assert sorted(value.last for value in m.values()) == list(range(50))
+
+
+@pytest.mark.needs("insn_array")
+def test_an_array_of_instructions_holds_where_they_were():
+    with Map.create(spec(t.BPF_MAP_TYPE_INSN_ARRAY, 4, 16)) as m:
+        m[3] = struct.pack("=4I", 17, 0, 0, 0)
+        assert m[3] == struct.pack("=4I", 17, 0, 0, 0)
+        assert len(m) == 8
+
+
 @pytest.mark.parametrize("kind", PER_CPU_HASHES, ids=map_kinds.type_name)
 def test_per_cpu_hashes_hold_a_tuple(kind, btf_fd):
     count = len(cpus.possible())

@@ -68,7 +68,10 @@ _SINCE = {
             "uprobe_multi",
         }
     ),
-    "7.2": frozenset({"cgroup_order", "uprobe_session"}),
+    "7.2": frozenset(
+        {"cgroup_order", "insn_array", "rhash", "tracing_multi", "tracing_session"}
+        | {"uprobe_session"}
+    ),
 }
 """Needs that this series is the first of the matrix to meet, as Debian configures it."""
 
@@ -78,9 +81,11 @@ _UNTIL = {"6.12": frozenset({"exact_raw_tracepoints"})}
 _ARM64 = "6.12-arm64"
 
 _NO_LIRC = frozenset({"program type LIRC_MODE2"})
+_BEFORE_7 = _NO_LIRC | {"map type INSN_ARRAY", "map type RHASH"}
+_BEFORE_6_8 = _BEFORE_7 | {"context tags"}
 
 ABSENT: dict[str, frozenset[str]] = {
-    "5.10": _NO_LIRC
+    "5.10": _BEFORE_6_8
     | {
         "program type SYSCALL",
         "program type NETFILTER",
@@ -98,7 +103,7 @@ ABSENT: dict[str, frozenset[str]] = {
         "multi-uprobes",
         "question marks in BTF",
     },
-    "6.1": _NO_LIRC
+    "6.1": _BEFORE_6_8
     | {
         "program type NETFILTER",
         "map type CGRP_STORAGE",
@@ -106,9 +111,9 @@ ABSENT: dict[str, frozenset[str]] = {
         "multi-uprobes",
         "question marks in BTF",
     },
-    "6.12": _NO_LIRC,
+    "6.12": _BEFORE_7,
     "7.2": _NO_LIRC,
-    _ARM64: _NO_LIRC,
+    _ARM64: _BEFORE_7,
 }
 """The names of `purebpf.kernel.features` that each kernel of the matrix does not have."""
 

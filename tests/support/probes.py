@@ -465,6 +465,13 @@ PROBES: dict[str, Callable[[], str]] = {
     "kprobe_session": _kernel_functions("kprobe_multi_link_handler", "bpf_session_is_return"),
     "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
     "uprobe_session": _uprobe_session,
+    "tracing_multi": _in_btf("BPF_TRACE_FENTRY_MULTI"),
+    "no_tracing_multi": lambda: (
+        "" if _in_btf("BPF_TRACE_FENTRY_MULTI")() else "this kernel has fentry.multi"
+    ),
+    "tracing_session": _in_btf("BPF_TRACE_FSESSION"),
+    "insn_array": _map_type(bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY),
+    "rhash": _map_type(bpf_map_type.BPF_MAP_TYPE_RHASH),
     "task_pt_regs": _kernel_functions("bpf_task_pt_regs"),
     "freplace": _freplace,
     "trampolines": _trampolines,

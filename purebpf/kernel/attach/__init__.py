@@ -57,12 +57,12 @@ _BY_ATTACH_TYPE: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_ITER: "iterator",
     bpf_attach_type.BPF_TRACE_KPROBE_MULTI: "kprobe_multi",
     bpf_attach_type.BPF_TRACE_KPROBE_SESSION: "kprobe_multi",
+    bpf_attach_type.BPF_TRACE_FENTRY_MULTI: "tracing_multi",
+    bpf_attach_type.BPF_TRACE_FEXIT_MULTI: "tracing_multi",
+    bpf_attach_type.BPF_TRACE_FSESSION_MULTI: "tracing_multi",
     bpf_attach_type.BPF_TRACE_UPROBE_MULTI: "uprobe_multi",
     bpf_attach_type.BPF_TRACE_UPROBE_SESSION: "uprobe_multi",
 }
-_NOT_YET = frozenset({"tracing_multi"})
-"""Ways to attach, of section names, to which the tables above do not apply."""
-
 _TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
 
 
@@ -93,8 +93,6 @@ def attaches_itself(program: Program) -> bool:
 def _module(program: Program) -> str | None:
     section = find_section(program.section)
     way = section.definition.attach if section is not None else ""
-    if way in _NOT_YET:
-        return None
     return (
         _BY_SECTION.get(way)
         or _BY_ATTACH_TYPE.get(program.attach_type)

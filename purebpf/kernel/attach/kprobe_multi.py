@@ -17,7 +17,7 @@ from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, tracefs
 from purebpf.syscall.buffer import Buffer
 
-__all__ = ["attach"]
+__all__ = ["attach", "matching", "regex", "traceable"]
 
 _RETURN = 1  # BPF_F_KPROBE_MULTI_RETURN
 _KALLSYMS = "/proc/kallsyms"
@@ -107,18 +107,28 @@ def matching(pattern: str) -> list[int]:
         NotSupportedError: no tracefs, or the kernel shows no addresses.
         KernelError: EACCES, tracefs or kallsyms may not be read.
     """
-    traceable = {line.split(" ", 1)[0] for line in tracefs.read(_AVAILABLE).splitlines()}
-    line = re.compile(rb"^([0-9a-f]+) [tTwW] (%b)(?:\t.*)?$" % _regex(pattern), re.MULTILINE)
+    known = traceable()
+    line = re.compile(rb"^([0-9a-f]+) [tTwW] (%b)(?:\t.*)?$" % regex(pattern), re.MULTILINE)
     with open(_KALLSYMS, "rb") as file:
         found = [(int(m[1], 16), m[2].decode()) for m in line.finditer(file.read())]
-    places = sorted({address for address, name in found if name in traceable})
+    places = sorted({address for address, name in found if name in known})
     if places and not places[-1]:
         reason = f"{_KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG"
         raise NotSupportedError(f"kernel functions {pattern}", reason)
     return places
 
 
-def _regex(pattern: str) -> bytes:
+def traceable() -> set[str]:
+    """The functions that ftrace lists, those of modules too.
+
+    Raises:
+        NotSupportedError: no tracefs.
+        KernelError: EACCES, it may not be read.
+    """
+    return {line.split(" ", 1)[0] for line in tracefs.read(_AVAILABLE).splitlines()}
+
+
+def regex(pattern: str) -> bytes:
     """A pattern as a regular expression over one name."""
     wild = {"*": r"\S*", "?": r"\S"}
     return "".join(wild.get(char) or re.escape(char) for char in pattern).encode()

@@ -1,4 +1,4 @@
-"""Attach what was loaded for one place: `tp_btf`, `fentry`, `fexit`, `fmod_ret`, `lsm`.
+"""Attach what was loaded for one place: `tp_btf`, `fentry`, `fexit`, `fsession`, `fmod_ret`, `lsm`.
 
 The place was chosen at load, when the verifier checked the program against it. Linux 5.5
 (tracepoints, fentry, fexit), 5.7 (fmod_ret, LSM).
@@ -21,6 +21,7 @@ _PLACES: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_RAW_TP: "BTF tracepoint",
     bpf_attach_type.BPF_TRACE_FENTRY: "the start of",
     bpf_attach_type.BPF_TRACE_FEXIT: "the end of",
+    bpf_attach_type.BPF_TRACE_FSESSION: "the start and the end of",
     bpf_attach_type.BPF_MODIFY_RETURN: "the return value of",
     bpf_attach_type.BPF_LSM_MAC: "LSM hook",
 }

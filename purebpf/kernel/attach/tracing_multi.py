@@ -1,0 +1,132 @@
+"""Attach to many functions by trampolines: `fentry.multi`, `fexit.multi`, `fsession.multi`.
+
+One link for all of them (Linux 7.2 has it). Of the functions that match, those are taken whose
+arguments and results fit into registers, as by libbpf, and that ftrace lists, where tracefs can be
+read.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+
+from purebpf.btf.parse import Btf
+from purebpf.btf.types import Func, FuncProto, Kind, Struct, Union
+from purebpf.errors import AttachError, FormatError, KernelError, NotSupportedError
+from purebpf.kernel.attach.kprobe_multi import regex, traceable
+from purebpf.kernel.btf import kernel_btf
+from purebpf.kernel.btf_modules import Modules
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall import bpf
+
+__all__ = ["attach"]
+
+_MOST_ARGUMENTS = 12  # MAX_BPF_FUNC_ARGS
+_LARGEST_ARGUMENT = 16
+_WHY = {
+    errno.EINVAL: "this kernel does not know the kind (7.2 does), or one function cannot be traced",
+    errno.EOPNOTSUPP: "this kernel has no trampolines that many functions share",
+    errno.EBUSY: "the kernel's own tracing holds one of the functions",
+}
+
+
+def attach(program: Program, target: str | Iterable[str] | None = None, *, cookie: int = 0) -> Link:
+    """Run `program` at the entry or the end of every matching function of the kernel, or at both.
+
+    Args:
+        program: an `fentry.multi`, `fexit.multi` or `fsession.multi` program.
+        target: a pattern with `*` and `?`, `"vfs_*"`; or names, each of which must be. Without it,
+            what the program's section says. A program for a module, `"nf_conntrack:nf_ct_*"`, was
+            loaded for it: its section must say so.
+        cookie: what bpf_get_attach_cookie() returns, at each of them.
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: the program is closed.
+        AttachError: ENOENT, no function matches, or one of the names is none that can be traced;
+            EINVAL, a kernel that does not know the kind.
+        NotSupportedError: the kernel has no BTF, or the module is not loaded.
+    """
+    where = target or program.target
+    if not where:
+        raise TypeError(f"program {program.name!r}: which functions of the kernel?")
+    what = f"program {program.name!r} on kernel functions {where}"
+    names = [where] if isinstance(where, str) else list(where)
+    ids = array("I", sorted(_ids(names, what)))
+    try:
+        link = bpf.link_create(
+            program.attach_type,
+            prog_fd=program.fileno(),
+            tracing_multi_ids=ids.tobytes(),
+            tracing_multi_cookies=array("Q", [cookie] * len(ids)).tobytes() if cookie else None,
+            tracing_multi_cnt=len(ids),
+        )
+    except KernelError as error:
+        number = error.errno or 0
+        raise AttachError(error.call, number, what, why=_WHY.get(number, "")) from None
+    return Link(f"{what} ({len(ids)} functions)", link=link)
+
+
+def _ids(names: list[str], what: str) -> Iterator[int]:
+    """The id of each function that is meant, all in the BTF of vmlinux or of one module."""
+    try:
+        known = traceable()
+    except (KernelError, NotSupportedError):
+        known = None
+    with ExitStack() as stack:
+        modules: Modules | None = None
+        for each in names:
+            module, _, pattern = each.rpartition(":")
+            if module and modules is None:
+                modules = stack.enter_context(Modules())
+            types = _types_of(module, modules) if modules and module else kernel_btf()
+            found = _matching(types, pattern, known)
+            if not found:
+                why = f"no function that can be traced matches {each!r}"
+                raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
+            yield from found
+
+
+def _types_of(module: str, modules: Modules) -> Btf:
+    types = modules.types().get(module)
+    if types is None:
+        raise NotSupportedError(f"functions of module {module!r}", "the module is not loaded")
+    return types
+
+
+def _matching(btf: Btf, pattern: str, known: set[str] | None) -> list[int]:
+    """The functions that match, by id; of a module's BTF, the module's own."""
+    first = len(kernel_btf()) if btf.base is not None else 1
+    if set(pattern) & set("*?"):
+        fits = re.compile(regex(pattern).decode()).fullmatch
+        functions = (each for each in range(first, len(btf)) if btf.kind(each) is Kind.FUNC)
+        found = [each for each in functions if fits(btf.name(each))]
+    else:
+        found = [each for each in btf.find(pattern, Kind.FUNC) if each >= first]
+    return [
+        each
+        for each in found
+        if (known is None or btf.name(each) in known) and _in_registers(btf, each)
+    ]
+
+
+def _in_registers(btf: Btf, type_id: int) -> bool:
+    """Whether a trampoline can pass the arguments on, and the result."""
+    function = btf.type(type_id)
+    assert isinstance(function, Func)
+    prototype = btf.type(function.type_id)
+    if not isinstance(prototype, FuncProto) or len(prototype.params) > _MOST_ARGUMENTS:
+        return False
+    if prototype.return_type:
+        result = btf.type(btf.resolve(prototype.return_type))
+        if isinstance(result, Struct | Union):
+            return False
+    try:
+        sizes = [btf.sizeof(each.type_id) for each in prototype.params if each.type_id]
+    except FormatError:
+        return False
+    return len(sizes) == len(prototype.params) and max(sizes, default=0) <= _LARGEST_ARGUMENT
