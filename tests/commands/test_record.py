@@ -214,6 +214,7 @@ def test_sigterm_ends_it_well_and_the_file_is_whole(workloads: Workloads, tmp_pa
     assert opened(tmp_path / "perf.data").events
 
 
+@pytest.mark.any_kernel
 def test_it_ends_with_its_target(workloads: Workloads, record: Record) -> None:
     with subprocess.Popen(["sleep", "20" if SLOW_HOST else "5"]) as sleeping:
         run = record("-p", str(sleeping.pid))

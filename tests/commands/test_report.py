@@ -61,7 +61,7 @@ def perf_leaves(directory: Path) -> Counter[str]:
 
 
 @pytest.mark.needs("perf_event", "gcc", "perf")
-@pytest.mark.parametrize("recorder", ["ours", "perf"])
+@pytest.mark.parametrize("recorder", ["ours", pytest.param("perf", marks=pytest.mark.any_kernel)])
 def test_it_agrees_with_perf_about_every_sample(
     recorder: str, workloads: Workloads, python: Python, tmp_path: Path
 ) -> None:
@@ -105,6 +105,7 @@ def test_processes_that_are_gone_are_named(
     assert len(pids) == 2
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("perf_event", "gcc")
 def test_events_are_told_apart_and_periods_added_up(
     workloads: Workloads, python: Python, tmp_path: Path

@@ -57,6 +57,7 @@ def test_only_the_function_is_counted(workloads: Workloads, sampleip: SampleIp) 
     assert inside > 5
 
 
+@pytest.mark.any_kernel
 def test_a_module_of_a_process_is_all_its_functions(
     workloads: Workloads, sampleip: SampleIp
 ) -> None:
@@ -89,6 +90,7 @@ def test_kernel_functions_are_shown_with_their_process(
     assert re.search(rf"samples: {len(lines)} in the ranges", run.stderr)
 
 
+@pytest.mark.any_kernel
 def test_the_bytes_begin_with_the_address(workloads: Workloads, sampleip: SampleIp) -> None:
     with workloads.running("split") as pid:
         run = sampleip("--symbol", "spend_seventy", "-p", str(pid), "--hex", "-F", "499", "0.5")
