@@ -157,6 +157,7 @@ def test_short_threads_lose_nothing(workloads: Workloads, hook: str) -> None:
 
 
 @needs_btf
+@pytest.mark.any_kernel
 @pytest.mark.slow
 def test_a_hundred_thousand_short_threads_lose_nothing(workloads: Workloads) -> None:
     table = observed(workloads, Options(), "short-threads", 100_000)
@@ -244,6 +245,7 @@ def test_sleeps_have_the_spread_of_their_durations(workloads: Workloads) -> None
 
 
 @needs_btf
+@pytest.mark.any_kernel
 @pytest.mark.slow
 def test_ten_second_sleeps_do_not_overflow(workloads: Workloads) -> None:
     table = observed(workloads, Options(), "long-sleeps", 3, 10_000_000_000)
