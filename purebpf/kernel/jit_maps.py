@@ -13,7 +13,7 @@ from purebpf.syscall import proc
 __all__ = ["JitMaps", "owners"]
 
 _TMP = "/tmp"  # noqa: S108  the place is the convention
-_MAX_SIZE = 1 << 28
+_MAX_SIZE = 1 << 26
 _KEEP = 64
 _ROOT = 0
 
@@ -61,7 +61,7 @@ class JitMaps:
             PermissionError: it is not ours to read, or a stranger's.
         """
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-        with open(fd, "rb") as file:
+        try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise FileNotFoundError(path)
@@ -70,11 +70,22 @@ class JitMaps:
             known = self._maps.get(pid)
             if known is not None and known[0] == status.st_size:
                 return known[1]
-            found = PerfMap(file.read(_MAX_SIZE))
+            found = PerfMap(_end(fd, status.st_size))
+        finally:
+            os.close(fd)
         if pid not in self._maps and len(self._maps) >= _KEEP:
             del self._maps[next(iter(self._maps))]
         self._maps[pid] = status.st_size, found
         return found
+
+
+def _end(fd: int, size: int) -> bytes:
+    """The file's text, or the last lines of one that has been growing for weeks."""
+    skipped = max(size - _MAX_SIZE, 0)
+    with open(fd, "rb", closefd=False) as file:
+        file.seek(skipped)
+        text = file.read(_MAX_SIZE)
+    return text.partition(b"\n")[2] if skipped else text
 
 
 def owners(pid: int) -> frozenset[int]:

@@ -30,8 +30,8 @@ _HEADER_SIZE = 40
 _PREFIX_SIZE = 16
 _LOAD_SIZE = 40
 _LONGEST_NAME = 1 << 16
-_MOST_RECORDS = 1 << 22
-_MOST_TEXT = 1 << 28
+_MOST_RECORDS = 1 << 21
+_MOST_TEXT = 1 << 27
 _CHUNK = 1 << 18
 _TOP = (1 << 64) - 1
 _NAME = re.compile(r"jit-\d+\.dump")
@@ -41,7 +41,8 @@ class JitDump:
     """The functions of a jitdump; the one that was generated last at an address names it.
 
     Records have times, of CLOCK_MONOTONIC or of the processor's counter. Only their order counts
-    here, and that is the same on either clock.
+    here, and that is the same on either clock. So that nobody's file takes all memory, two million
+    records are read, and names of 128 MiB.
 
     Attributes:
         problem: what is wrong with the file, from which on nothing was read; "" if all is well.

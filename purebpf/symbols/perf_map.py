@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from itertools import islice
 
 from purebpf.symbols.intervals import flatten
 
@@ -16,25 +17,28 @@ __all__ = ["PerfMap", "perf_map_name"]
 
 _LINE = re.compile(rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)$", re.MULTILINE)
 _TOP = (1 << 64) - 1
+_MOST_LINES = 1 << 21
 
 
 class PerfMap:
     """The functions of a perf map's text; the latest line that covers an address names it.
 
-    Lines of another form are skipped, and so is a last line that is still being written.
+    Lines of another form are skipped, and so is a last line that is still being written. So that
+    nobody's file takes all memory, two million lines are read, and no more.
     """
 
     def __init__(self, text: bytes) -> None:
         self._text = text[: text.rfind(b"\n") + 1]
-        rows = [
-            (int(line[1], 16), int(line[2], 16), line.start(3))
-            for line in _LINE.finditer(self._text)
-        ]
-        ranks = sorted(range(len(rows)), key=lambda at: rows[at][0])
-        self._starts = array("Q", (rows[at][0] for at in ranks))
-        self._names = array("Q", (rows[at][2] for at in ranks))
-        ends = [min(sum(rows[at][:2]), _TOP) for at in ranks]
-        self._segments = flatten(self._starts, ends, ranks)
+        starts, ends, names = array("Q"), array("Q"), array("Q")
+        for line in islice(_LINE.finditer(self._text), _MOST_LINES):
+            start = int(line[1], 16)
+            starts.append(start)
+            ends.append(min(start + int(line[2], 16), _TOP))
+            names.append(line.start(3))
+        ranks = array("I", sorted(range(len(starts)), key=starts.__getitem__))
+        self._starts = array("Q", map(starts.__getitem__, ranks))
+        self._names = array("Q", map(names.__getitem__, ranks))
+        self._segments = flatten(self._starts, array("Q", map(ends.__getitem__, ranks)), ranks)
 
     def __len__(self) -> int:
         """How many lines name a function."""

@@ -129,7 +129,7 @@ def test_node_in_a_container(tmp_path: Path) -> None:
         assert answers(pid, addresses) == names
 
 
-@pytest.mark.needs("node")
+@pytest.mark.needs("node", "chown")
 def test_a_perf_map_of_another_user_is_not_trusted(tmp_path: Path) -> None:
     program = tmp_path / "loop.js"
     program.write_text(NODE)

@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -291,6 +292,15 @@ def _setpriv() -> str:
     return "setpriv is busybox's, which has no --reuid" if done.returncode else ""
 
 
+def _chown() -> str:
+    with tempfile.NamedTemporaryFile() as file:
+        try:
+            os.chown(file.name, 65534, 65534)
+        except OSError as error:
+            return f"chown(2): {error.strerror} (it takes CAP_CHOWN)"
+    return ""
+
+
 def _perf_trace() -> str:
     if reason := _program_on_path("perf")() or _tracefs():
         return reason
@@ -501,6 +511,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "speedscope": _program_on_path("speedscope"),
     "profiler-cli": _program_on_path("profiler-cli"),
     "g++": _program_on_path("g++"),
+    "chown": _chown,
     "node": _program_on_path("node"),
     "python_with_jitdump": _python_with_jitdump,
     "perf_trace": _perf_trace,

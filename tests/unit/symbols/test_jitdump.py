@@ -205,6 +205,13 @@ def test_any_numbers_read_at_once_or_in_two_steps(rows, cut):
         assert whole.find(start) == parts.find(start)
 
 
+def test_a_file_of_nothing_but_records_is_read_to_its_two_millionth(monkeypatch):
+    monkeypatch.setattr("purebpf.symbols.jitdump._MOST_RECORDS", 3)
+    dump = read(header() + b"".join(load(at, at << 4, 1, at) for at in range(5)))
+    assert len(dump) == 3
+    assert dump.problem.endswith("more than purebpf keeps")
+
+
 @pytest.mark.parametrize(
     ("path", "is_one"),
     [

@@ -56,3 +56,9 @@ def test_a_container_s_process_names_its_map_after_the_pid_it_sees():
     assert perf_map_name(4711) == "perf-4711.map"
     assert perf_map_name(4711, "4711") == "perf-4711.map"
     assert perf_map_name(4711, "4711\t12\t3") == "perf-3.map"
+
+
+def test_a_map_of_nothing_but_lines_is_read_to_its_two_millionth(monkeypatch):
+    monkeypatch.setattr("purebpf.symbols.perf_map._MOST_LINES", 3)
+    table = PerfMap(b"".join(b"%x 1 f%d\n" % (at, at) for at in range(5)))
+    assert [table.find(at) for at in (2, 3)] == [("f2", 0), None]

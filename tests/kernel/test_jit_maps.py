@@ -1,0 +1,64 @@
+"""Which file counts as a process's perf map, and how much of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from purebpf.kernel.jit_maps import JitMaps, owners
+
+pytestmark = pytest.mark.any_kernel
+GONE = 4_194_304 + os.getpid()  # more than any pid (PID_MAX_LIMIT)
+
+
+@pytest.fixture
+def perf_map():
+    path = Path(f"/tmp/perf-{GONE}.map")
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def test_the_map_of_a_process_that_has_exited(perf_map):
+    perf_map.write_text("100 10 main\n")
+    maps = JitMaps()
+    assert maps.read(GONE, lives=False).find(0x100) == ("main", 0)
+    assert maps.untrusted == set()
+
+
+def test_a_map_that_is_a_link_a_directory_or_a_pipe_is_none(perf_map, tmp_path):
+    real = tmp_path / "map"
+    real.write_text("100 10 main\n")
+    for make in (lambda: perf_map.symlink_to(real), lambda: os.mkfifo(perf_map)):
+        make()
+        assert JitMaps().read(GONE, lives=False) is None
+        perf_map.unlink()
+    perf_map.mkdir()
+    assert JitMaps().read(GONE, lives=False) is None
+    perf_map.rmdir()
+
+
+def test_of_a_map_that_grew_for_weeks_the_last_lines_count(perf_map, monkeypatch):
+    monkeypatch.setattr("purebpf.kernel.jit_maps._MAX_SIZE", 20)
+    perf_map.write_text("f00100 10 old\n100 10 newer\n200 10 new\n")
+    table = JitMaps().read(GONE, lives=False)
+    assert [table.find(at) for at in (0x100, 0x200)] == [None, ("new", 0)]
+    assert len(table) == 1
+
+
+@pytest.mark.needs("chown")
+def test_who_may_own_it(perf_map):
+    perf_map.write_text("100 10 main\n")
+    os.chown(perf_map, 65534, 65534)
+    maps = JitMaps()
+    assert maps.read(GONE, lives=False) is None
+    assert maps.untrusted == {GONE}
+    os.chown(perf_map, 0, 0)
+    assert maps.read(GONE, lives=False) is not None
+    assert maps.untrusted == set()
+
+
+def test_owners():
+    assert owners(os.getpid()) == {0, os.getuid()}
+    assert owners(GONE) == owners(0) == {0, os.geteuid()}
