@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.abi.perf import perf_hw_id, perf_type_id
+from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
 from purebpf.cli.places import Place
 from purebpf.errors import KernelError
 from purebpf.kernel.event_choice import Choice, chosen
@@ -44,6 +44,7 @@ _SIDE_BAND_PAGES = 64
 _FEWEST_PAGES = 8
 _WAKE_AT = 4
 """The reader wakes when a ring is full to this part: the rest is for while it gets a CPU."""
+_RATES = ("sample_period", "sample_freq", "freq")
 _GONE = (errno.ESRCH, errno.ENODEV)
 
 
@@ -79,13 +80,23 @@ def sample_type(options: Options, choice: Choice) -> int:
         found |= bit.PERF_SAMPLE_CPU
     if choice.is_tracepoint:
         found |= bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_CPU
+    if _rate(options, choice).get("sample_period", 1) > 1 and _is_counted(choice):
+        found &= ~bit.PERF_SAMPLE_PERIOD  # with it, each event is a sample (perf_swevent_event())
     return found
+
+
+def _is_counted(choice: Choice) -> bool:
+    """Whether it is the kernel's code that counts, and no timer and no hardware."""
+    clocks = (perf_sw_ids.PERF_COUNT_SW_CPU_CLOCK, perf_sw_ids.PERF_COUNT_SW_TASK_CLOCK)
+    is_software = choice.event.type == perf_type_id.PERF_TYPE_SOFTWARE
+    return choice.is_tracepoint or (is_software and choice.event.config not in clocks)
 
 
 def _rate(options: Options, choice: Choice) -> dict[str, int]:
     """How often to sample: as the event itself says, or the user, or as is usual for it."""
-    if "sample_period" in choice.attr:
-        return {}
+    own = {name: choice.attr[name] for name in _RATES if name in choice.attr}
+    if "sample_period" in own:
+        return own
     if options.period is not None:
         return {"sample_period": options.period}
     if options.frequency is None and choice.is_tracepoint:
@@ -206,7 +217,7 @@ def open_side_band(
     fields = {
         name: like.choice.attr.get(name, value)
         for name, value in _attr(options, like.choice).items()
-        if name not in ("sample_period", "sample_freq", "freq")
+        if name not in _RATES
     }
     own = like.opened[0]
     fields |= {

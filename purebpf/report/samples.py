@@ -87,6 +87,7 @@ def count(
     counted = Counted(len(file.events))
     comms: dict[int, str] = {0: "swapper"}
     owners: dict[tuple[int, int], Owner] = {}
+    fixed = [each.period for each in file.events]
     for event, record in file.records():
         if isinstance(record, Sample):
             owner = owners.get(record[2:4])
@@ -94,7 +95,7 @@ def count(
                 comm = comms.get(record.tid) or comms.get(record.pid) or f":{record.tid}"
                 owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
             counted.samples[event] += 1
-            weight = record.period if periods[event] else 1
+            weight = (record.period or fixed[event]) if periods[event] else 1
             key = owner, stacks(record)
             counted.found[event][key] += weight
             counted.last_ns = max(counted.last_ns, record.time)

@@ -112,6 +112,12 @@ class RecordedEvent(NamedTuple):
         """The parts of its samples: bits of enum perf_event_sample_format."""
         return int(PERF_EVENT_ATTR.unpack(self.attr)["sample_type"])
 
+    @property
+    def period(self) -> int:
+        """What each of its samples stands for; 0 where that differs, and the samples say it."""
+        fields = PERF_EVENT_ATTR.unpack(self.attr)
+        return 0 if fields["freq"] else int(fields["sample_period"])
+
 
 def shortest_attr(attrs: list[bytes]) -> int:
     """The least size in which the file can hold every attr, in bytes.

@@ -154,6 +154,27 @@ def test_every_page_fault_is_one_sample(record: Record, tmp_path: Path) -> None:
     assert [sample.time for sample in found] == sorted(sample.time for sample in found)
 
 
+def test_every_tenth_page_fault_is_one_sample(record: Record, tmp_path: Path) -> None:
+    code = (
+        f"import mmap; m = mmap.mmap(-1, {FAULTS} * 4096)\n"
+        f"for at in range({FAULTS}): m[at << 12] = 1"
+    )
+    run = record("-e", "page-faults:u", "-c", "10", "--", sys.executable, "-c", code)
+    assert run.returncode == 0, run.stderr
+    words = said(run)
+    assert words["expected"] == words["seen"]
+    file = opened(tmp_path / "perf.data")
+    found = [placed.record for placed in file.records() if isinstance(placed.record, Sample)]
+    assert len(found) == int(words["seen"]) < FAULTS
+    assert [event.period for event in file.events] == [10]
+    report = [sys.executable, "-m", "purebpf.report", "-i", str(tmp_path / "perf.data")]
+    folded = subprocess.run(
+        [*report, "--weight", "period", "--format", "folded"],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    ).stdout  # fmt: skip
+    assert sum(int(line.split()[-1]) for line in folded.splitlines()) == 10 * len(found)
+
+
 def test_children_are_recorded_with_their_names(
     workloads: Workloads, record: Record, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from purebpf.kernel.pinned_filter import tells_ancestors
 from purebpf.kernel.sample_filter import SampleFilter
 from purebpf.symbols.kallsyms import Kallsyms
 from purebpf.wire.perf_records import Sample
-from tests.support import expected
+from tests.support import cgroups, expected
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
 
@@ -257,6 +257,10 @@ def run_in(work: Callable[[], None], **who: int) -> None:
         ("gid == 4712", True),
         ("gid == root", False),
         ("gid & 1", False),
+        (f"pid == {ME}", False),
+        (f"pid != {ME}", True),
+        (f"tid in {{{ME}}}", False),
+        (f"!tid == {ME}", True),
     ],
 )
 def test_users_and_names_of_inherited_events(text: str, kept: bool) -> None:
@@ -381,6 +385,19 @@ def test_a_cgroup_and_what_is_under_it() -> None:
     finally:
         os.rmdir(inner)
         os.rmdir(outer)
+
+
+@pytest.mark.needs("cgroup2")
+def test_a_cgroup_is_not_the_one_around_it() -> None:
+    with cgroups.made() as outer, cgroups.made(outer) as inner:
+        for text, kept in (
+            (f"cgroup == {inner}", True),
+            (f"cgroup == /{outer.name}/{inner.name}", True),
+            (f"cgroup != {inner}", False),
+            (f"cgroup == {outer}", False),
+            (f"cgroup != {outer}", True),
+        ):
+            assert count_in_cgroup(str(inner), text) == (PAGES if kept else 0), text
 
 
 def count_in_cgroup(folder: str, text: str) -> int:
