@@ -10,6 +10,7 @@ from purebpf.cli.arguments import address, cpu_list, id_list, positive_int, seco
 __all__ = [
     "add_delimited",
     "add_duration",
+    "add_names",
     "add_output",
     "add_serve",
     "add_stack_kinds",
@@ -168,3 +169,14 @@ def add_output(group: argparse._ArgumentGroup) -> None:
 def add_strict(group: argparse._ArgumentGroup) -> None:
     """Option `strict`."""
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+
+
+def add_names(group: argparse._ArgumentGroup) -> None:
+    """Options `lines` and `debuginfod`."""
+    group.add_argument(
+        "--lines", action="store_true", help="file, line and inlined functions; docs/symbols.md"
+    )
+    group.add_argument(
+        "--debuginfod", action="store_true",
+        help="get missing debug files from the servers in DEBUGINFOD_URLS",
+    )  # fmt: skip

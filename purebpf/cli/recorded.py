@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.errors import KernelError, PurebpfError
+from purebpf.kernel.debug_files import Fetch
 from purebpf.kernel.machine import kernel_build_id
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Cause, Labels, Loss, Profile
@@ -39,12 +40,13 @@ class Wanted(NamedTuple):
 
     `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
     their periods; None does the latter for events that programs wrote, whose period is a weight.
-    `timed`: when each sample was taken, in slots.
+    `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
     """
 
     event: str | None = None
     weight: str | None = None
     timed: bool = False
+    fetch: Fetch | None = None
 
 
 _ANYTHING = Wanted()
@@ -90,7 +92,8 @@ def _read(file: PerfData, wanted: Wanted) -> Read:
     periods = [_is_weight(event, wanted) for event in file.events]
     counted = count(file, build_ids, periods=periods, slots=wanted.timed)
     number = _number(file, counted, wanted.event)
-    return _named(file, counted, number, build_ids.get(KERNEL, b""), periods=periods[number])
+    names = _Names(counted, build_ids.get(KERNEL, b""), wanted.fetch)
+    return _named(file, counted, number, names, periods=periods[number])
 
 
 def _is_weight(event: RecordedEvent, wanted: Wanted) -> bool:
@@ -112,8 +115,7 @@ def _build_ids(file: PerfData) -> dict[str, bytes]:
     return {each.filename: each.build_id for each in unpack_build_ids(packed)}
 
 
-def _named(file: PerfData, counted: Counted, number: int, kernel: bytes, *, periods: bool) -> Read:
-    names = _Names(counted, kernel)
+def _named(file: PerfData, counted: Counted, number: int, names: _Names, *, periods: bool) -> Read:
     event = file.events[number]
     others = tuple(
         (each.name, counted.samples[n])
@@ -187,8 +189,8 @@ class _Names:
     and perhaps at another place, since every boot chooses one (KASLR).
     """
 
-    def __init__(self, counted: Counted, build_id: bytes) -> None:
-        self._symbolizer = Symbolizer(counted.spaces, read_processes=False)
+    def __init__(self, counted: Counted, build_id: bytes, fetch: Fetch | None) -> None:
+        self._symbolizer = Symbolizer(counted.spaces, read_processes=False, fetch=fetch)
         self._mapping = counted.kernel
         self._why_not = ""
         self._moved = 0

@@ -7,6 +7,7 @@ import zlib
 from typing import BinaryIO
 
 from purebpf.errors import FormatError, KernelError
+from purebpf.kernel.debug_files import Fetch
 from purebpf.report import Profile, folded, json
 from purebpf.wire.perf_data import MAGIC
 
@@ -18,8 +19,10 @@ _LIMIT = 1 << 30
 """Bytes that a profile may have when it is unpacked: a small file can unpack to anything."""
 
 
-def read(path: str, *, timed: bool = False) -> Profile:
+def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profile:
     """The profile in a file; `timed`: with what a perf.data file says of when.
+
+    `fetch` gets debug files that are not here, to name what is in perf.data.
 
     Raises:
         KernelError: the file cannot be opened or read.
@@ -31,7 +34,7 @@ def read(path: str, *, timed: bool = False) -> Profile:
             if file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
                 from purebpf.cli import recorded
 
-                return recorded.read(path, recorded.Wanted(timed=timed)).profile
+                return recorded.read(path, recorded.Wanted(timed=timed, fetch=fetch)).profile
             data = _content(file)
     except KernelError:  # an OSError that says what it is
         raise
@@ -42,7 +45,7 @@ def read(path: str, *, timed: bool = False) -> Profile:
     if data.startswith(MAGIC):
         from purebpf.cli import recorded
 
-        return recorded.of_bytes(data, path, recorded.Wanted(timed=timed)).profile
+        return recorded.of_bytes(data, path, recorded.Wanted(timed=timed, fetch=fetch)).profile
     if len(data) > _LIMIT:
         raise FormatError(path, "size", f"more than {_LIMIT >> 20} MB of text")
     try:

@@ -23,12 +23,15 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     from purebpf.cli import saved
+    from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.progress import doing
     from purebpf.report import formats
 
+    fetch = debuginfod(wanted=options.debuginfod)
     with doing(f"reading {options.path}"):
         timed = any(destination.format in formats.TIMED for destination in options.to)
-        profile = saved.read(options.path, timed=timed)
+        profile = saved.read(options.path, timed=timed, fetch=fetch)
+    profile = lined(profile, lines=options.lines, fetch=fetch)
     for destination in options.to:
         with Output(destination.path) as output, doing(f"writing {destination.format}"):
             pieces = formats.write(profile, destination.format)

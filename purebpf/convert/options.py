@@ -34,17 +34,22 @@ class Options(NamedTuple):
 
     path: str
     to: tuple[Destination, ...]
+    lines: bool = False
+    debuginfod: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = _parser()
     found = made.parse_args(argv)
-    return Options(found.path, destinations(made, found.formats, found.outputs))
+    to = destinations(made, found.formats, found.outputs)
+    return Options(found.path, to, found.lines, found.debuginfod)
 
 
 def _parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
     made.add_argument("path", metavar="IN", help="a saved profile: JSON, folded or perf.data")
-    add_destinations(made.add_argument_group("output"))
+    group = made.add_argument_group("output")
+    add_destinations(group)
+    parser.add_names(group)
     return made

@@ -13,14 +13,12 @@ found there must be the recorded inode, or have the recorded build id:
 from __future__ import annotations
 
 import os
-import stat
-from binascii import crc32
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from enum import Enum, auto
 from typing import NamedTuple
 
 from purebpf.errors import FormatError, errno_name
+from purebpf.kernel.debug_files import Fetch, debug_file, image_of, open_regular
 from purebpf.kernel.symbol_cache import SymbolCache
 from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage, Segment, virtual_offset
 from purebpf.symbols.elf_symbols import read_symbols
@@ -30,10 +28,8 @@ from purebpf.symbols.symbol_table import SymbolTable
 
 __all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of", "open_mapped"]
 
-_DEBUG = "/usr/lib/debug"
 _KEEP_BYTES = 24 << 20
 _KEEP_PROBLEMS = 4096
-_CRC_CHUNK = 1 << 20
 
 
 class _Identity(NamedTuple):
@@ -81,14 +77,20 @@ class _Place(Enum):
 
 
 class ElfFiles:
-    """Functions of mapped files; tables that were not used lately are dropped above 24 MiB."""
+    """Functions of mapped files; tables that were not used lately are dropped above 24 MiB.
 
-    def __init__(self) -> None:
+    Args:
+        fetch: gets the debug file of a build id that is not on this machine.
+    """
+
+    def __init__(self, fetch: Fetch | None = None) -> None:
+        self._fetch = fetch
         self._identities: dict[MappedFile, _Identity] = {}
         self._tables: dict[_Identity, ElfFunctions] = {}  # the one used last at the end
         self._bytes = 0
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
         self._cache = SymbolCache()
+        self._uncached: set[str] = set()
 
     def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         """The functions of a mapped file, or why they cannot be known.
@@ -110,7 +112,7 @@ class ElfFiles:
         problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
         for path, place in _places(mapping, pids):
             try:
-                with _opened(path) as fd:
+                with open_regular(path) as fd:
                     if _is_mapped_one(path, place, os.fstat(fd), file):
                         found = self._load(fd, file, pids[0])
                     else:
@@ -132,7 +134,7 @@ class ElfFiles:
         identity = _Identity.of(os.fstat(fd))
         found = self._tables.get(identity)
         if found is None:
-            image = _image(fd, file.path)
+            image = image_of(fd, file.path)
             if file.build_id and image.build_id != file.build_id:
                 return Problem(Reason.REPLACED)
             found = self._read(image, file.path, pid, identity.owner)
@@ -142,12 +144,20 @@ class ElfFiles:
 
     def _read(self, image: ElfImage, path: str, pid: int, owner: int) -> ElfFunctions:
         """The functions of a file, as they were kept or from the file."""
-        key = f"{image.build_id}-{owner}" if image.build_id else ""
-        table = self._cache.load(key) if key else None
+        key = _key(image.build_id, owner)
+        may_keep = image.build_id and key not in self._uncached
+        table = self._cache.load(key) if may_keep else None
         if table is not None:
             return ElfFunctions(image.build_id, False, image.segments, table)  # noqa: FBT003
-        found = _read(image, path, pid)
-        if key and not found.is_stripped:
+        debug = None
+        if not _has_symbols(image):
+            debug = debug_file(image, path, (pid,), _has_symbols, self._fetch)
+        try:
+            found = functions_of(image, debug.image if debug else None)
+        finally:
+            if debug is not None:
+                os.close(debug.fd)
+        if may_keep and not found.is_stripped:
             found = found._replace(table=self._cache.keep(key, found.table))
         return found
 
@@ -156,7 +166,9 @@ class ElfFiles:
         for identity, known in list(self._tables.items()):
             if known is found:
                 self._bytes -= self._tables.pop(identity).table.nbytes
-                self._cache.drop(f"{found.build_id}-{identity.owner}")
+                key = _key(found.build_id, identity.owner)
+                self._cache.drop(key)
+                self._uncached.add(key)
 
     def _keep(self, identity: _Identity, found: ElfFunctions) -> None:
         self._tables[identity] = found
@@ -164,6 +176,10 @@ class ElfFiles:
         while self._bytes > _KEEP_BYTES and len(self._tables) > 1:
             oldest = next(iter(self._tables))
             self._bytes -= self._tables.pop(oldest).table.nbytes
+
+
+def _key(build_id: str, owner: int) -> str:
+    return f"{build_id}-{owner}"
 
 
 def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions:
@@ -189,7 +205,7 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
     """
     for path, place in _places(mapping, pids):
         try:
-            with _opened(path) as fd:
+            with open_regular(path) as fd:
                 if _is_mapped_one(path, place, os.fstat(fd), mapping.file):
                     return os.dup(fd)
         except OSError:
@@ -231,69 +247,5 @@ def _explain(error: OSError) -> tuple[Reason, str]:
     return Reason.UNREADABLE, errno_name(error.errno or 0)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
-    """A regular file, open for reading; anything else might block or act when it is opened.
-
-    Raises:
-        OSError: it cannot be opened; FileNotFoundError also when it is no regular file.
-    """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise FileNotFoundError(path)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _image(fd: int, source: str) -> ElfImage:
-    return ElfImage(lambda offset, size: os.pread(fd, size, offset), os.fstat(fd).st_size, source)
-
-
-def _read(image: ElfImage, path: str, pid: int) -> ElfFunctions:
-    """The functions of a file, from its debug file when it has no .symtab itself."""
-    with ExitStack() as stack:
-        debug = None if image.typed(SHT_SYMTAB) else _debug_image(stack, image, path, pid)
-        return functions_of(image, debug)
-
-
-def _debug_image(stack: ExitStack, image: ElfImage, path: str, pid: int) -> ElfImage | None:
-    """The separate debug file of an image (gdb manual, "Separate Debug Files"), kept open."""
-    for place in _debug_places(image, path):
-        for root in (f"/proc/{pid}/root", ""):
-            try:
-                fd = stack.enter_context(_opened(root + place))
-                debug = _image(fd, place)
-                if _belongs(debug, image, fd):
-                    return debug
-            except (OSError, FormatError):
-                continue
-    return None
-
-
-def _debug_places(image: ElfImage, path: str) -> Iterator[str]:
-    build_id = image.build_id
-    if len(build_id) > 2:
-        yield f"{_DEBUG}/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
-    if image.debug_link:
-        name = image.debug_link[0]
-        directory = os.path.dirname(path)
-        yield from (f"{directory}/{name}", f"{directory}/.debug/{name}")
-        yield f"{_DEBUG}{directory}/{name}"
-
-
-def _belongs(debug: ElfImage, image: ElfImage, fd: int) -> bool:
-    if debug.typed(SHT_SYMTAB) is None:
-        return False
-    if image.build_id:
-        return debug.build_id == image.build_id
-    return image.debug_link is not None and _crc(fd) == image.debug_link[1]
-
-
-def _crc(fd: int) -> int:
-    crc = offset = 0
-    while chunk := os.pread(fd, _CRC_CHUNK, offset):
-        crc = crc32(chunk, crc)
-        offset += len(chunk)
-    return crc
+def _has_symbols(image: ElfImage) -> bool:
+    return image.typed(SHT_SYMTAB) is not None

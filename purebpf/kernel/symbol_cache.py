@@ -18,7 +18,7 @@ from purebpf.errors import FormatError
 from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.symbols.table_file import opened, pieces
 
-__all__ = ["SymbolCache", "cache_home"]
+__all__ = ["SymbolCache", "cache_home", "own_directory"]
 
 _LIMIT = 256 << 20
 """Bytes of all files together; one that needs more than half of them is not kept."""
@@ -63,7 +63,7 @@ class SymbolCache:
         if len(table) < _WORTH or table.nbytes > self._limit // 2:
             return table
         try:
-            if not _prepared(self.directory):
+            if not own_directory(self.directory):
                 return table
             self._write(key, pieces(table))
             self._forget_oldest()
@@ -137,8 +137,8 @@ def cache_home() -> str:
     return told if os.path.isabs(told) else os.path.expanduser("~/.cache")
 
 
-def _prepared(directory: str) -> bool:
-    """Make the directory, unless that is in a place of another user's (sudo keeps HOME there)."""
+def own_directory(directory: str) -> bool:
+    """Make a directory where only we may write; False: it would be in another user's (sudo -E)."""
     above = directory
     while not os.path.lexists(above):
         above = os.path.dirname(above)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from purebpf.errors import FormatError, KernelError
+from purebpf.kernel.debug_files import Fetch
 from purebpf.kernel.elf_files import ElfFiles, ElfFunctions, Problem
 from purebpf.kernel.generated import GeneratedCode
 from purebpf.kernel.kernel_symbols import KernelSymbols
@@ -59,12 +60,20 @@ class Symbolizer:
         spaces: the mappings of processes; what they lack is read from /proc and added to them.
         read_processes: False for what was recorded earlier or elsewhere: a process of the same
             number that runs here now is another one.
+        fetch: gets the debug file of a build id that is not on this machine
+            (`purebpf.kernel.debuginfod`).
     """
 
-    def __init__(self, spaces: AddressSpaces | None = None, *, read_processes: bool = True) -> None:
+    def __init__(
+        self,
+        spaces: AddressSpaces | None = None,
+        *,
+        read_processes: bool = True,
+        fetch: Fetch | None = None,
+    ) -> None:
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
-        self._files = ElfFiles()
+        self._files = ElfFiles(fetch)
         self._jit = GeneratedCode(self.spaces.files, self._lives)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
         self._retries = Retries()

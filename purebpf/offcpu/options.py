@@ -83,6 +83,8 @@ class Options(NamedTuple):
     offsets: bool = False
     serve: tuple[str, int] | None = None
     strict: bool = False
+    lines: bool = False
+    debuginfod: bool = False
 
     @property
     def wanted_states(self) -> str:
@@ -166,6 +168,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )
     parser.add_storage(group, "(thread, stacks, state)")
     parser.add_serve(group)
+    parser.add_names(group)
     parser.add_strict(group)
 
 

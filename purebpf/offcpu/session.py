@@ -9,6 +9,7 @@ from purebpf.cli.stop import HasFileno
 from purebpf.cli.thread_time import Request, ThreadTime, Times
 from purebpf.cli.time_loss import about, cost, losses
 from purebpf.closing import Closing
+from purebpf.kernel.debug_files import Fetch
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.offcpu.options import Options, title
 from purebpf.offcpu.render import ONE_BY_ONE
@@ -27,13 +28,15 @@ class OffCpu(Closing):
         options: whose time and which; how to print it does not matter here, but for those
             formats that have the long sleeps one by one.
         command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
+        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
         self._options = options
+        self._fetch = fetch
         self._run = ThreadTime(_request(options), command_pid)
         self._names: Symbolizer | None = None
 
@@ -79,7 +82,7 @@ class OffCpu(Closing):
 
     def _profile(self, times: Times) -> Profile:
         options = self._options
-        self._names = self._names or Symbolizer(self._run.spaces)
+        self._names = self._names or Symbolizer(self._run.spaces, fetch=self._fetch)
         stacks = Stacks(times.addresses, self._names)
         profile = Profile(title(options), unit="ns", about=about(times))
         profile.loss = losses(times, self._run.request)

@@ -32,22 +32,24 @@ def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import results
     from purebpf.cli.limits import raise_open_files
+    from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.stop import Stop
     from purebpf.profile.session import Profiler
 
+    fetch = debuginfod(wanted=options.debuginfod)
     with ExitStack() as stack:
         outputs = results.opened(options.to, stack)
         stop = stack.enter_context(Stop())
         child = stack.enter_context(_child(options)) if options.command else None
         raise_open_files()  # not before the child is there, which may count on its limit
-        profiler = stack.enter_context(Profiler(options, child.pid if child else 0))
+        profiler = stack.enter_context(Profiler(options, child.pid if child else 0, fetch))
         with results.live(profiler, options.serve, title(options)) as wait:
             results.announce(title(options), options.to, outputs)
             ends: list[HasFileno] = [stop] if child is None else [stop, child]
             if child is not None:
                 child.start()
             wait(*ends)
-        profile = results.named(profiler.stop)
+        profile = lined(results.named(profiler.stop), lines=options.lines, fetch=fetch)
         status = child.end() if child else 0
         from purebpf.profile.render import render
 

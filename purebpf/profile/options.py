@@ -73,6 +73,8 @@ class Options(NamedTuple):
     addresses: bool = False
     serve: tuple[str, int] | None = None
     strict: bool = False
+    lines: bool = False
+    debuginfod: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -101,6 +103,8 @@ def parse(argv: Sequence[str]) -> Options:
         addresses=found.address,
         serve=found.serve,
         strict=found.strict,
+        lines=found.lines,
+        debuginfod=found.debuginfod,
     )
 
 
@@ -153,4 +157,5 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         *("-A", "--address"), action="store_true", help="raw addresses before names (text)"
     )
     parser.add_serve(group)
+    parser.add_names(group)
     parser.add_strict(group)

@@ -27,6 +27,7 @@ from purebpf.kernel.perf_events import PerfEvents
 from purebpf.profile.options import Options, title
 
 if TYPE_CHECKING:
+    from purebpf.kernel.debug_files import Fetch
     from purebpf.kernel.perf_event import Event
     from purebpf.kernel.symbolizer import Symbolizer
     from purebpf.profile.loss import Clock
@@ -44,6 +45,7 @@ class Profiler(Closing):
     Args:
         options: what to sample and how; how to print it does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). It is
+        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
             sampled from its execve on, with everything it forks.
 
     Raises, when it is entered; nothing stays open then:
@@ -52,8 +54,9 @@ class Profiler(Closing):
         NotSupportedError: the kernel, or a pinned map, does not have what is needed.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
         self._options = options
+        self._fetch = fetch
         self._command_pid = command_pid
         self._max_depth = stacks.max_depth()
         self._owned = ExitStack()
@@ -250,7 +253,7 @@ class Profiler(Closing):
     def _symbolizer(self) -> Symbolizer:
         from purebpf.kernel.symbolizer import Symbolizer
 
-        return Symbolizer(self._followed.spaces)
+        return Symbolizer(self._followed.spaces, fetch=self._fetch)
 
     @cached_property
     def _stacks(self) -> Stacks:

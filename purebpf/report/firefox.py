@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from json import JSONEncoder
 from typing import Any
 
-from purebpf.report.functions import Function, Functions
+from purebpf.report.functions import Function, Functions, at_line
 from purebpf.report.profile import Labels, Profile, Row
 
 __all__ = ["document"]
@@ -34,7 +34,7 @@ _LIBRARY = 1  # the type of a resource
 
 def document(profile: Profile) -> str:
     """The whole file."""
-    functions = Functions()
+    functions = Functions(at_line)
     threads: dict[Labels, list[tuple[Row, list[int]]]] = {}
     for row in reversed(profile.rows()):
         whose = Labels(*row.labels[:3])  # not where, nor in which cgroup and state
@@ -141,16 +141,21 @@ class _Tables:
 
     def tables(self) -> dict[str, Any]:
         """All of them, as columns."""
-        used = [self._functions[number] for number in self._frames]
-        categories = [_NUMBER.get(each.kind, 0) for each in used]
+        frames = [self._functions[number] for number in self._frames]
+        categories = [_NUMBER.get(each.kind, 0) for each in frames]
+        used: dict[Function, int] = {}
+        numbers = [used.setdefault(each._replace(line=0), len(used)) for each in frames]
         strings: dict[str, int] = {}
         resources: dict[str, int] = {}
         names = [strings.setdefault(each.name, len(strings)) for each in used]
+        files = [
+            strings.setdefault(each.file, len(strings)) if each.file else None for each in used
+        ]
         modules = [
             resources.setdefault(each.module, len(resources)) if each.module else -1
             for each in used
         ]
-        count = len(used)
+        count = len(frames)
         zeros, nulls = [0] * count, [None] * count
         return {
             "stackTable": {
@@ -162,21 +167,23 @@ class _Tables:
             },
             "frameTable": {
                 "length": count,
-                "func": list(range(count)),
+                "func": numbers,
                 "category": categories,
                 "subcategory": zeros,
                 "address": [-1] * count,
                 "inlineDepth": zeros,
                 "innerWindowID": zeros,
-                **dict.fromkeys(("nativeSymbol", "implementation", "line", "column"), nulls),
+                "line": [each.line or None for each in frames],
+                **dict.fromkeys(("nativeSymbol", "implementation", "column"), nulls),
             },
             "funcTable": {
-                "length": count,
+                "length": len(used),
                 "name": names,
                 "resource": modules,
-                "isJS": [False] * count,
-                "relevantForJS": [False] * count,
-                **dict.fromkeys(("fileName", "lineNumber", "columnNumber"), nulls),
+                "isJS": [False] * len(used),
+                "relevantForJS": [False] * len(used),
+                "fileName": files,
+                **dict.fromkeys(("lineNumber", "columnNumber"), [None] * len(used)),
             },
             "resourceTable": {
                 "length": len(resources),

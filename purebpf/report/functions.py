@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER, UNKNOWN
@@ -9,20 +10,23 @@ from purebpf.report.numbering import Numbering
 from purebpf.report.profile import Row
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["Function", "Functions", "function"]
+__all__ = ["Function", "Functions", "at_line", "function", "in_file"]
 
 
 class Function(NamedTuple):
     """What addresses are merged by.
 
     `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` says why), or
-    "process" for the comm that heads a path.
+    "process" for the comm that heads a path. `file` and `line` are "" and 0 where the lines of a
+    function are not told apart.
     """
 
     name: str
     module: str
     kind: str
     why: str = ""
+    file: str = ""
+    line: int = 0
 
 
 _MISSED_USER = Function(MISSED_USER, "", "unknown", "the user stack was lost")
@@ -42,14 +46,29 @@ def function(entry: Frame | Unknown) -> Function:
     return Function(entry.name, entry.module, entry.kind)
 
 
+def in_file(entry: Frame | Unknown) -> Function:
+    """The same, with its source file."""
+    found = function(entry)
+    return found if isinstance(entry, Unknown) else found._replace(file=entry.file)
+
+
+def at_line(entry: Frame | Unknown) -> Function:
+    """The same, each line for itself."""
+    found = function(entry)
+    if isinstance(entry, Unknown):
+        return found
+    return found._replace(file=entry.file, line=entry.line)
+
+
 class Functions:
     """Paths as numbers of functions, one table for all of them.
 
-    The profile whose rows are asked for must live as long as this.
+    The profile whose rows are asked for must live as long as this. `key` is
+    `function`, `in_file` or `at_line`.
     """
 
-    def __init__(self) -> None:
-        self._numbers = Numbering(function)
+    def __init__(self, key: Callable[[Frame | Unknown], Function] = function) -> None:
+        self._numbers = Numbering(key)
 
     def path(self, row: Row) -> list[int]:
         """User frames, root to leaf, then kernel frames; a stack that was lost is one frame."""

@@ -7,7 +7,7 @@ total     the sum of all weights
 about     facts about the run, by name
 frames    each distinct address once: kind, address (hex: JSON numbers end at 2^53), module,
           build_id and file_offset where known, and either name and offset or unknown (the
-          reason) and detail
+          reason) and detail; with --lines, file and line
 stacks    weight, comm, pid, and where they are told apart tid, cpu, cgroup and state; user and
           kernel: indices into frames, leaf first; [] no such stack, null it was lost; slots:
           [slot, weight] pairs, where there is a time line. Of waits also: kind, inflight (true:
@@ -128,6 +128,8 @@ def _frame(entry: Frame | Unknown) -> dict[str, Any]:
             frame["detail"] = entry.detail
     else:
         frame |= {"name": entry.name, "offset": entry.offset}
+        if entry.file or entry.line:
+            frame |= {"file": entry.file, "line": entry.line}
     if entry.module:
         frame["module"] = entry.module
     if entry.build_id:
@@ -236,8 +238,9 @@ def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
         reason = Reason(frame["unknown"])
         detail = str(frame.get("detail", ""))
         return Unknown(reason, module, address, kind, detail, build_id, file_offset)
-    offset = int(frame["offset"])
-    return Frame(str(frame["name"]), offset, module, address, kind, build_id, file_offset)
+    name, offset = str(frame["name"]), int(frame["offset"])
+    file, line = str(frame.get("file", "")), int(frame.get("line", 0))
+    return Frame(name, offset, module, address, kind, build_id, file_offset, file, line)
 
 
 def _parsed_loss(tree: Mapping[str, Any]) -> Loss:

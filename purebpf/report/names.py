@@ -13,14 +13,23 @@ NO_STACK = "[no stack]"
 
 
 def located(entry: Frame | Unknown, *, offset: bool = True) -> str:
-    """Name, offset and module, as bcc prints them: `clone+0x2d [libc.so.6]`."""
+    """Name, offset and module, as bcc prints them: `clone+0x2d [libc.so.6]`.
+
+    Where lines were asked for, file and line follow: `clone+0x2d [libc.so.6] clone.S:91`.
+    """
     module = entry.module.rpartition("/")[2] or entry.module
     if module and not module.startswith("["):  # "[vdso]" has its brackets
         module = f"[{module}]"
     where = f" {module}" if module else ""
     if isinstance(entry, Unknown):
         return UNKNOWN + printable(where)
-    return printable(f"{entry.name}+{entry.offset:#x}{where}" if offset else entry.name + where)
+    if entry.kind == "inlined":
+        where = f" (inlined){where}"
+    elif offset:
+        where = f"+{entry.offset:#x}{where}"
+    if entry.file:
+        where += f" {entry.file.rpartition('/')[2]}:{entry.line}"
+    return printable(entry.name + where)
 
 
 def printable(text: str) -> str:

@@ -198,7 +198,7 @@ def _records(profile: Profile, rows: list[Row]) -> Iterator[Record]:
 
 def _sample(row: Row, pid: int, tid: int, time_ns: int, weight: int) -> Sample:
     kernel: list[int] = [entry.address for entry in row.kernel or ()]
-    user: list[int] = [entry.address for entry in row.user or ()]
+    user: list[int] = [entry.address for entry in row.user or () if entry.kind != "inlined"]
     chain: list[int] = []
     if kernel:
         chain += [_KERNEL_CONTEXT, *kernel]

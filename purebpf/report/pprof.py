@@ -13,7 +13,7 @@ import gzip
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from purebpf.report.functions import Function, function
+from purebpf.report.functions import Function, at_line
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER
 from purebpf.report.numbering import Numbering
 from purebpf.report.profile import Labels, Profile, Row
@@ -34,7 +34,7 @@ _ANY_ADDRESS = (1 << 64) - 1
 class _Place(NamedTuple):
     """A location: where an address is, and the function it is in."""
 
-    function: Function
+    function: Function  # its line, too
     address: int
     build_id: str
 
@@ -46,7 +46,7 @@ def document(profile: Profile) -> bytes:
 
 def _place(entry: Frame | Unknown) -> _Place:
     address = entry.file_offset if entry.file_offset >= 0 else entry.address
-    return _Place(function(entry), address, entry.build_id)
+    return _Place(at_line(entry), address, entry.build_id)
 
 
 def _kernel_last(mapping: tuple[tuple[str, str], int]) -> bool:
@@ -119,20 +119,28 @@ class _Writer:
         mappings: dict[tuple[str, str], int] = {}
         functions: dict[Function, int] = {}
         for number, place in enumerate(self._places, 1):
-            found, module = place.function, place.function.module
+            found, module = place.function._replace(line=0), place.function.module
             at = 0
             if module:
                 at = mappings.setdefault((module, place.build_id), len(mappings) + 1)
-            line = message(4, integer(1, functions.setdefault(found, len(functions) + 1)))
+            where = integer(2, place.function.line) if place.function.line else b""
+            line = message(4, integer(1, functions.setdefault(found, len(functions) + 1)) + where)
             yield message(4, integer(1, number) + integer(2, at) + integer(3, place.address) + line)
+        flags = integer(7, 1)  # has_functions
+        if any(each.file for each in functions):
+            flags += integer(8, 1) + integer(9, 1) + integer(10, 1)  # filenames, lines, inlines
         # the first mapping is what pprof calls the program
         for (module, build_id), number in sorted(mappings.items(), key=_kernel_last):
             names = integer(5, self._string(module)) + integer(6, self._string(build_id))
-            content = integer(1, number) + integer(3, _ANY_ADDRESS) + names + integer(7, 1)
+            content = integer(1, number) + integer(3, _ANY_ADDRESS) + names + flags
             yield message(3, content)
         for each, number in functions.items():
             name = self._string(each.name)
-            names = integer(2, name) + integer(3, name) + integer(4, self._string(each.module))
+            names = (
+                integer(2, name)
+                + integer(3, name)
+                + integer(4, self._string(each.file or each.module))
+            )
             yield message(5, integer(1, number) + names)
 
     def _header(self, kind: str) -> Iterator[bytes]:

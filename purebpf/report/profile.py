@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from typing import NamedTuple
 
 from purebpf.report.loss import Loss
@@ -142,6 +143,12 @@ class Profile:
     def add_row(self, row: Row) -> None:
         """Add one that is made already."""
         self._rows.append(row)
+
+    def without_rows(self) -> Profile:
+        """The same, and empty."""
+        found = copy(self)
+        found._rows = []  # noqa: SLF001
+        return found
 
     def rows(self) -> list[Row]:
         """Every stack, the heaviest last; equal weights in the order of their labels."""

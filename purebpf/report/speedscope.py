@@ -5,7 +5,7 @@ from __future__ import annotations
 from json import JSONEncoder
 from typing import Any
 
-from purebpf.report.functions import Function, Functions
+from purebpf.report.functions import Function, Functions, in_file
 from purebpf.report.profile import Profile
 
 __all__ = ["document"]
@@ -15,7 +15,7 @@ _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 def document(profile: Profile) -> str:
     """One sampled profile; each stack begins with its process, as folded stacks do."""
-    functions = Functions()
+    functions = Functions(in_file)
     samples: list[list[int]] = []
     weights: list[int] = []
     for row in reversed(profile.rows()):
@@ -44,6 +44,6 @@ def document(profile: Profile) -> str:
 
 def _frame(function: Function) -> dict[str, Any]:
     frame = {"name": function.name}
-    if function.module:
-        frame["file"] = function.module
+    if function.file or function.module:
+        frame["file"] = function.file or function.module
     return frame

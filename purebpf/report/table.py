@@ -64,7 +64,7 @@ def csv(profile: Profile) -> Iterator[str]:
     """
     whole = profile.total or 1
     yield "function,module,kind,self,self_percent,total,total_percent\r\n"
-    for (name, module, kind, _), own, total in lines(profile):
+    for (name, module, kind, *_), own, total in lines(profile):
         texts = ",".join(map(_field, (name, module, kind)))
         yield f"{texts},{own},{100 * own / whole:.3f},{total},{100 * total / whole:.3f}\r\n"
 

@@ -22,14 +22,17 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.recorded import Wanted, read
     from purebpf.report import formats
 
     timed = any(destination.format in formats.TIMED for destination in options.to)
-    found = read(options.path, Wanted(options.event, options.weight, timed))
+    fetch = debuginfod(wanted=options.debuginfod)
+    found = read(options.path, Wanted(options.event, options.weight, timed, fetch))
+    profile = lined(found.profile, lines=options.lines, fetch=fetch)
     for destination in options.to:
         with Output(destination.path) as output:
-            pieces = formats.write(found.profile, destination.format)
+            pieces = formats.write(profile, destination.format)
             output.write(encoded(destination, pieces))
     command.say(found.profile.title)
     for name, samples in found.others:

@@ -40,6 +40,8 @@ class Options(NamedTuple):
     event: str | None = None
     weight: str | None = None
     strict: bool = False
+    lines: bool = False
+    debuginfod: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -47,7 +49,15 @@ def parse(argv: Sequence[str]) -> Options:
     made = _parser()
     found = made.parse_args(argv)
     to = destinations(made, found.formats, found.outputs)
-    return Options(found.path, to, found.event, found.weight, found.strict)
+    return Options(
+        found.path,
+        to,
+        found.event,
+        found.weight,
+        strict=found.strict,
+        lines=found.lines,
+        debuginfod=found.debuginfod,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,5 +77,6 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     group = made.add_argument_group("output")
     add_destinations(group)
+    parser.add_names(group)
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
     return made

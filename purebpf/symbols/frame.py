@@ -59,8 +59,10 @@ class Frame(NamedTuple):
 
     `name` is demangled; `offset` is `address` minus the function's start, in bytes. `module` is
     the file's path as its process sees it, "kernel", the name of a kernel module, or "[bpf]",
-    "[vdso]", "[jit]". `kind` is "kernel" or "user". `build_id` (hex) and `file_offset` find the
-    place again in another copy of the file; they are "" and -1 where there is no file.
+    "[vdso]", "[jit]". `kind` is "kernel" or "user", or "inlined" for a function whose code the
+    compiler put into that of its caller, the next frame; its `offset` is 0. `build_id` (hex) and
+    `file_offset` find the place again in another copy of the file; they are "" and -1 where there
+    is no file. `file` and `line` say where it is in the source, "" and 0 where nobody asked.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Frame(NamedTuple):
     kind: str
     build_id: str = ""
     file_offset: FileOffset = FileOffset(-1)
+    file: str = ""
+    line: int = 0
 
 
 class Unknown(NamedTuple):

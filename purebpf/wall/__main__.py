@@ -30,22 +30,25 @@ def _run(options: Options) -> int:
     from purebpf.cli import results
     from purebpf.cli.child import Child
     from purebpf.cli.limits import raise_open_files
+    from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.stop import Stop
     from purebpf.wall.render import render
     from purebpf.wall.session import Wall
 
+    fetch = debuginfod(wanted=options.debuginfod)
     with ExitStack() as stack:
         outputs = results.opened(options.to, stack)
         stop = stack.enter_context(Stop())
         child = stack.enter_context(Child(options.command)) if options.command else None
         raise_open_files()  # not before the child is there, which may count on its limit
-        clock = stack.enter_context(Wall(options, child.pid if child else 0))
+        clock = stack.enter_context(Wall(options, child.pid if child else 0, fetch))
         with results.live(clock, options.serve, title(options)) as wait:
             results.announce(title(options), options.to, outputs)
             if child is not None:
                 child.start()
             wait(*([stop] if child is None else [stop, child]))
         profile, threads = results.named(clock.stop)
+        profile = lined(profile, lines=options.lines, fetch=fetch)
         status = child.end() if child else 0
         results.write(
             title(options), options.to, outputs, partial(render, profile, threads, options)

@@ -66,6 +66,8 @@ class Options(NamedTuple):
     offsets: bool = False
     serve: tuple[str, int] | None = None
     strict: bool = False
+    lines: bool = False
+    debuginfod: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -120,4 +122,5 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )
     parser.add_storage(group, "(thread, stacks, state)")
     parser.add_serve(group)
+    parser.add_names(group)
     parser.add_strict(group)

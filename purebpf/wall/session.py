@@ -9,6 +9,7 @@ from purebpf.cli.stop import HasFileno
 from purebpf.cli.thread_time import Request, ThreadTime, Times
 from purebpf.cli.time_loss import about, cost, losses
 from purebpf.closing import Closing
+from purebpf.kernel.debug_files import Fetch
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Profile
 from purebpf.report.hints import hints
@@ -32,13 +33,15 @@ class Wall(Closing):
     Args:
         options: whose time; how to print it does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
+        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
         self._options = options
+        self._fetch = fetch
         self._run = ThreadTime(_request(options), command_pid)
         self._names: Symbolizer | None = None
 
@@ -84,7 +87,7 @@ class Wall(Closing):
             return Found(self._profile(times), threads(times.spans))
 
     def _profile(self, times: Times) -> Profile:
-        self._names = self._names or Symbolizer(self._run.spaces)
+        self._names = self._names or Symbolizer(self._run.spaces, fetch=self._fetch)
         stacks = Stacks(times.addresses, self._names)
         profile = Profile(title(self._options), unit="ns", about=about(times))
         profile.loss = losses(times, self._run.request)

@@ -1,0 +1,130 @@
+"""Separate debug files: where they are, and whether they belong to the file they are for.
+
+The places are those that gdb looks in (its manual, "Separate Debug Files"): by build id below
+/usr/lib/debug/.build-id, then by the name in .gnu_debuglink beside the file, in .debug/ there, and
+below /usr/lib/debug. In the mount namespace of the process first (a container's), then in ours.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from binascii import crc32
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from purebpf.errors import FormatError
+from purebpf.symbols.elf_image import ElfImage
+
+__all__ = ["DebugFile", "debug_file", "image_of", "open_regular"]
+
+_DEBUG = "/usr/lib/debug"
+_CRC_CHUNK = 1 << 20
+
+Fetch = Callable[[str], str | None]
+"""Build id (hex) -> the path of its debug file, got from elsewhere."""
+
+
+class DebugFile(NamedTuple):
+    """An open debug file: who asked for it closes `fd`."""
+
+    path: str
+    fd: int
+    image: ElfImage
+
+
+def debug_file(
+    image: ElfImage,
+    path: str,
+    pids: Sequence[int],
+    has: Callable[[ElfImage], bool],
+    fetch: Fetch | None = None,
+) -> DebugFile | None:
+    """The debug file of an image, if there is one that has what is wanted.
+
+    Args:
+        image: of the file that was mapped.
+        path: of that file, as its process sees it.
+        pids: processes whose mount namespaces to look in, before our own.
+        has: whether a file is of use.
+        fetch: asked where nothing was found.
+    """
+    for place in _places(image, path):
+        for root in (*(f"/proc/{pid}/root" for pid in pids), ""):
+            found = _opened(root + place, image, has)
+            if found is not None:
+                return found
+    if fetch is None or not image.build_id:
+        return None
+    fetched = fetch(image.build_id)
+    return None if fetched is None else _opened(fetched, image, has)
+
+
+def _opened(path: str, image: ElfImage, has: Callable[[ElfImage], bool]) -> DebugFile | None:
+    try:
+        fd = _open(path)
+    except OSError:
+        return None
+    try:
+        debug = image_of(fd, path)
+        if has(debug) and _belongs(debug, image, fd):
+            found = DebugFile(path, fd, debug)
+            fd = -1
+            return found
+    except (OSError, FormatError):
+        pass
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return None
+
+
+def _places(image: ElfImage, path: str) -> Iterator[str]:
+    build_id = image.build_id
+    if len(build_id) > 2:
+        yield f"{_DEBUG}/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    if image.debug_link:
+        name = image.debug_link[0]
+        directory = os.path.dirname(path)
+        yield from (f"{directory}/{name}", f"{directory}/.debug/{name}")
+        yield f"{_DEBUG}{directory}/{name}"
+
+
+def _belongs(debug: ElfImage, image: ElfImage, fd: int) -> bool:
+    if image.build_id:
+        return debug.build_id == image.build_id
+    return image.debug_link is not None and _crc(fd) == image.debug_link[1]
+
+
+def _crc(fd: int) -> int:
+    crc = offset = 0
+    while chunk := os.pread(fd, _CRC_CHUNK, offset):
+        crc = crc32(chunk, crc)
+        offset += len(chunk)
+    return crc
+
+
+def image_of(fd: int, source: str) -> ElfImage:
+    """The ELF file in an open file, which must stay open while it is read."""
+    return ElfImage(lambda offset, size: os.pread(fd, size, offset), os.fstat(fd).st_size, source)
+
+
+@contextmanager
+def open_regular(path: str) -> Iterator[int]:
+    """A regular file, open for reading; anything else might block or act when it is opened.
+
+    Raises:
+        OSError: it cannot be opened; FileNotFoundError also when it is no regular file.
+    """
+    fd = _open(path)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _open(path: str) -> int:
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise FileNotFoundError(path)
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

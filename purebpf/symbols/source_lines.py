@@ -1,0 +1,75 @@
+"""What llvm-symbolizer and addr2line answer, in the words of the latter (GNU style).
+
+An address, then a function and its `file:line` for each function inlined there, the innermost
+first, and at last for the function whose code it is. `??` stands for what is not known. Printed by
+`addr2line -a -f -i`, and by `llvm-symbolizer --output-style=GNU -a -f -i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+__all__ = ["SourceLine", "parse_lines"]
+
+_UNKNOWN = "??"
+
+
+class SourceLine(NamedTuple):
+    """A function, mangled, and where in its source; "" and 0 for what is not known."""
+
+    function: str
+    file: str
+    line: int
+
+
+def parse_lines(text: str, addresses: Iterable[int]) -> dict[int, tuple[SourceLine, ...]]:
+    """The answers by address, innermost function first; without those that say nothing.
+
+    Args:
+        text: what was printed, which may be cut short anywhere.
+        addresses: what was asked, in that order.
+    """
+    rows = text.split("\n")[:-1]
+    found: dict[int, tuple[SourceLine, ...]] = {}
+    asked = iter(addresses)
+    following = next(asked, None)
+    current: int | None = None
+    answer: list[SourceLine] = []
+    at = 0
+    while at < len(rows):
+        if following is not None and _number(rows[at]) == following:
+            _add(found, current, answer)
+            current, following, answer = following, next(asked, None), []
+            at += 1
+        else:
+            if at + 1 < len(rows):
+                answer.append(_line(rows[at], rows[at + 1]))
+            at += 2
+    if following is None:  # else the last answer may lack its end
+        _add(found, current, answer)
+    return found
+
+
+def _add(
+    found: dict[int, tuple[SourceLine, ...]], address: int | None, answer: list[SourceLine]
+) -> None:
+    if address is not None and any(each.file for each in answer):
+        found[address] = tuple(answer)
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 16) if text.startswith("0x") else None
+    except ValueError:
+        return None
+
+
+def _line(function: str, place: str) -> SourceLine:
+    """`place` is `file:line`, perhaps with ` (discriminator 3)` behind it."""
+    file, _, rest = place.rpartition(":")
+    number = rest.partition(" ")[0]
+    line = int(number) if number.isascii() and number.isdigit() else 0
+    if file == _UNKNOWN:
+        file = ""
+    return SourceLine("" if function == _UNKNOWN else function, file, line if file else 0)
