@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from purebpf.cli import targets
-from purebpf.cli.targets import NoSuchTargetError
+from purebpf.cli.targets import NoSuchTargetError, Target
 from purebpf.kernel import cpus, existing
 from purebpf.syscall import proc
 
-__all__ = ["Place", "Target", "observed", "places", "side_band_places"]
-
-
-class Target(Protocol):
-    """The options that say whom to sample: `purebpf.cli.parser.add_targets`. Empty: everybody."""
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """Processes."""
-
-    @property
-    def tids(self) -> tuple[int, ...]:
-        """Threads."""
-
-    @property
-    def cpus(self) -> tuple[int, ...]:
-        """CPUs."""
-
-    @property
-    def cgroup(self) -> str | None:
-        """The path of a cgroup v2 directory."""
+__all__ = ["Place", "observed", "places", "side_band_places"]
 
 
 class Place(NamedTuple):

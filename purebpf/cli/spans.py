@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import select
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -146,30 +145,17 @@ def _run(measure: str, title: str, options: SpanOptions) -> int:
 
 def _spans(measure: str, options: SpanOptions, command_pid: int) -> Spans:
     from purebpf.cli import targets
-    from purebpf.kernel.spans import SpanFilter, Spans
+    from purebpf.kernel.spans import Spans
 
-    targets.check_processes(options.pids, thread_option="-t")
-    targets.check_threads(options.tids)
-    cgroup = None if options.cgroup is None else targets.open_cgroup(options.cgroup)
-    try:
+    with targets.chosen(options, command_pid=command_pid) as whose:
         return Spans(
             measure,
             by=options.by,
             unit_ns=options.unit[1],
             groups=options.groups,
-            whose=SpanFilter(
-                options.pids,
-                options.tids,
-                command_pid,
-                cgroup,
-                options.cpus,
-                options.include_idle,
-                targets.PidNamespace.own(),
-            ),
+            whose=whose,
+            include_idle=options.include_idle,
         )
-    finally:
-        if cgroup is not None:
-            os.close(cgroup)
 
 
 def _watch(

@@ -4,24 +4,48 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
 from purebpf.kernel import cgroups
+from purebpf.kernel.task_filter import TaskFilter
 from purebpf.syscall import proc
 
 __all__ = [
     "NoSuchTargetError",
     "PidNamespace",
+    "Target",
     "check_processes",
     "check_threads",
+    "chosen",
     "is_below",
     "open_cgroup",
     "user_id",
 ]
 
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
+
+
+class Target(Protocol):
+    """The options that say whom to sample: `purebpf.cli.parser.add_targets`. Empty: everybody."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Processes."""
+
+    @property
+    def tids(self) -> tuple[int, ...]:
+        """Threads."""
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """CPUs."""
+
+    @property
+    def cgroup(self) -> str | None:
+        """The path of a cgroup v2 directory."""
 
 
 class NoSuchTargetError(PurebpfError):
@@ -42,6 +66,33 @@ class PidNamespace(NamedTuple):
             return cls(0, 0)
         major, minor = os.major(found.st_dev), os.minor(found.st_dev)
         return cls(major << 20 | minor, found.st_ino)  # the kernel's own encoding of a dev_t
+
+
+@contextmanager
+def chosen(
+    target: Target, *, thread_option: str = "-t", command_pid: int = 0
+) -> Iterator[TaskFilter]:
+    """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
+
+    Raises:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        NotSupportedError: a cgroup that is not of version 2.
+    """
+    check_processes(target.pids, thread_option=thread_option)
+    check_threads(target.tids)
+    cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
+    try:
+        yield TaskFilter(
+            target.pids,
+            target.tids,
+            cgroup,
+            target.cpus,
+            command_pid,
+            namespace=PidNamespace.own(),
+        )
+    finally:
+        if cgroup is not None:
+            os.close(cgroup)
 
 
 def check_processes(pids: Iterable[int], *, thread_option: str) -> None:

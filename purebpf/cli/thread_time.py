@@ -17,7 +17,6 @@ from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.perf_events import PerfEvents
-from purebpf.kernel.sched import bit_words
 from purebpf.kernel.stacks import max_depth
 from purebpf.kernel.switches import Listed, Switches
 from purebpf.report.spans import STATES, Place, Span, merged, numbers, since
@@ -130,8 +129,6 @@ class ThreadTime(Closing):
         return self._followed.cgroups.of(pid)
 
     def __enter__(self) -> Self:
-        targets.check_processes(self.request.pids, thread_option="-t")
-        targets.check_threads(self.request.tids)
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._attach(stack)
             self._owned = stack.pop_all()
@@ -139,17 +136,14 @@ class ThreadTime(Closing):
 
     def _attach(self, stack: ExitStack) -> None:
         request = self.request
-        cgroup = None
-        if request.cgroup is not None:
-            cgroup = targets.open_cgroup(request.cgroup)
-            stack.callback(os.close, cgroup)
-        switches = Switches(self._settings(), self._sizes(), samples=request.on_cpu)
+        with targets.chosen(request, command_pid=self._command_pid) as whose:
+            switches = Switches(
+                self._settings(),
+                self._sizes(),
+                whose._replace(own_pid=os.getpid()),
+                samples=request.on_cpu,
+            )
         self._switches = stack.enter_context(switches)
-        maps = switches.maps
-        maps["tgids"].update(dict.fromkeys(request.pids, 1))
-        maps["tids"].update(dict.fromkeys(request.tids, 1))
-        if cgroup is not None:
-            maps["cgroup"][0] = cgroup
         if request.on_cpu:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
@@ -163,7 +157,6 @@ class ThreadTime(Closing):
 
     def _settings(self) -> dict[str, Any]:
         request = self.request
-        namespace = targets.PidNamespace.own()
         states = "".join({*request.states, "?"})  # what that is, is known later
         settings = {
             "user_stacks": request.user_stacks,
@@ -175,15 +168,6 @@ class ThreadTime(Closing):
             "min_ns": request.min_ns,
             "user_threads": request.user_threads,
             "kernel_threads": request.kernel_threads,
-            "has_tgids": bool(request.pids),
-            "has_tids": bool(request.tids),
-            "has_cgroup": request.cgroup is not None,
-            "has_cpus": bool(request.cpus),
-            "cpus": bit_words(request.cpus, 64),
-            "own_tgid": os.getpid(),
-            "command_tgid": self._command_pid,
-            "pid_namespace_dev": namespace.dev,
-            "pid_namespace_ino": namespace.ino,
         }
         if request.threshold_ns is not None:
             settings["threshold_ns"] = request.threshold_ns
@@ -198,8 +182,6 @@ class ThreadTime(Closing):
             "samples": request.hash_storage_size if request.on_cpu else 1,
             "stacks": request.stack_storage_size,
             "direct_samples": 4096 if request.threshold_ns is None else request.ring_size,
-            "tgids": len(request.pids) or 1,
-            "tids": len(request.tids) or 1,
         }
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
@@ -12,13 +11,12 @@ from purebpf.kernel import features
 from purebpf.kernel.btf import kernel_btf
 from purebpf.spec import ObjectSpec
 
-__all__ = ["adapted", "bit_words", "has_prev_state", "without_task_storage"]
+__all__ = ["adapted", "has_prev_state", "without_task_storage"]
 
 _TASKS = 65536
 """Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
 
 _PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context before them
-_WORD = 64
 
 
 def adapted(spec: ObjectSpec) -> ObjectSpec:
@@ -64,12 +62,3 @@ def without_task_storage(spec: ObjectSpec) -> ObjectSpec:
     )
     changed = spec._replace(maps={**spec.maps, "tasks": unused})
     return changed.set(task_storage=False).resize(tasks_by_address=_TASKS)
-
-
-def bit_words(numbers: Iterable[int], words: int) -> list[int]:
-    """Numbers as bits of 64-bit words; those beyond them, which nothing has, are left out."""
-    found = [0] * words
-    for number in numbers:
-        if number < _WORD * words:
-            found[number // _WORD] |= 1 << number % _WORD
-    return found

@@ -6,16 +6,17 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf import objects
 from purebpf.closing import Closing
 from purebpf.kernel import sched
 from purebpf.kernel.object import load
+from purebpf.kernel.task_filter import TaskFilter
 from purebpf.report.distribution import Distribution, Group
 from purebpf.syscall.membarrier import wait_for_all_cpus
 
-__all__ = ["GROUPINGS", "MEASURES", "SpanFilter", "Spans"]
+__all__ = ["GROUPINGS", "MEASURES", "Spans"]
 
 MEASURES = ("run_queue", "on_cpu", "off_cpu")
 """enum measure of bpf_src/spans.bpf.c."""
@@ -25,30 +26,7 @@ GROUPINGS = ("", "pid", "tid", "pidns", "cgroup")
 
 _WAKE_UPS = ("on_wakeup", "on_wakeup_new")
 _SWITCHES = ("on_switch", "on_newtask", "on_exec")
-_CPU_WORDS = 64  # MAX_CPUS / 64
 _SETTLE_S = 0.01
-
-
-class SpanFilter(NamedTuple):
-    """Whose spans; everybody's by default.
-
-    Attributes:
-        pids: these processes, and their children from now on.
-        tids: these threads.
-        command_pid: a child that waits to execute a command: from its execve on, with children.
-        cgroup_fd: tasks in and below the cgroup v2 directory that this is a descriptor of.
-        cpus: spans that end on these.
-        include_idle: those of the idle tasks as well.
-        namespace: the pid namespace to number tasks in, as (device, inode); (0, 0): the initial.
-    """
-
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    command_pid: int = 0
-    cgroup_fd: int | None = None
-    cpus: tuple[int, ...] = ()
-    include_idle: bool = False
-    namespace: tuple[int, int] = (0, 0)
 
 
 class Spans(Closing):
@@ -58,7 +36,8 @@ class Spans(Closing):
         measure: one of MEASURES.
         by: one of GROUPINGS.
         unit_ns: the unit of the histograms.
-        whose: a restriction.
+        whose: whose spans; CPUs are those that they end on.
+        include_idle: those of the idle tasks as well.
         groups: groups that there is room for.
 
     Raises:
@@ -72,20 +51,19 @@ class Spans(Closing):
         *,
         by: str = "",
         unit_ns: int = 1000,
-        whose: SpanFilter | None = None,
+        whose: TaskFilter | None = None,
+        include_idle: bool = False,
         groups: int = 1024,
     ) -> None:
         self._by = by
-        whose = whose or SpanFilter()
+        whose = whose or TaskFilter()
         cpus = os.cpu_count() or 1
         programs = _SWITCHES + (_WAKE_UPS if measure == "run_queue" else ())
         spec = (
-            sched.adapted(objects.spec("spans").only(*programs))
-            .set(measure=MEASURES.index(measure), grouping=GROUPINGS.index(by), unit_ns=unit_ns)
-            .set(**_settings(whose))
+            whose.applied(sched.adapted(objects.spec("spans").only(*programs)))
+            .set(measure=MEASURES.index(measure), grouping=GROUPINGS.index(by))
+            .set(unit_ns=unit_ns, include_idle=include_idle)
             .resize(
-                tgids=len(whose.pids) or 1,
-                tids=len(whose.tids) or 1,
                 rows=groups * cpus if by else 1,
                 names=groups if by in ("pid", "tid") else 1,
             )
@@ -93,10 +71,7 @@ class Spans(Closing):
         with ExitStack() as stack:
             self._object = stack.enter_context(load(spec))
             self._maps = self._object.maps
-            self._maps["tgids"].update(dict.fromkeys(whose.pids, 1))
-            self._maps["tids"].update(dict.fromkeys(whose.tids, 1))
-            if whose.cgroup_fd is not None:
-                self._maps["cgroup"][0] = whose.cgroup_fd
+            whose.fill(self._maps)
             for program in self._object.programs.values():
                 stack.enter_context(program.attach())
             self._owned = stack.pop_all()
@@ -158,21 +133,6 @@ class Spans(Closing):
     def close(self) -> None:
         """Detach and unload; again is harmless."""
         self._owned.close()
-
-
-def _settings(whose: SpanFilter) -> dict[str, Any]:
-    device, inode = whose.namespace
-    return {
-        "include_idle": whose.include_idle,
-        "has_tgids": bool(whose.pids),
-        "has_tids": bool(whose.tids),
-        "has_cgroup": whose.cgroup_fd is not None,
-        "has_cpus": bool(whose.cpus),
-        "cpus": sched.bit_words(whose.cpus, _CPU_WORDS),
-        "command_tgid": whose.command_pid,
-        "pid_namespace_dev": device,
-        "pid_namespace_ino": inode,
-    }
 
 
 def _summed(parts: Iterable[Any]) -> tuple[int, list[int]]:

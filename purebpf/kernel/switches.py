@@ -17,6 +17,7 @@ from purebpf.syscall.membarrier import wait_for_all_cpus
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_events import PerfEvents
+    from purebpf.kernel.task_filter import TaskFilter
     from purebpf.spec import ObjectSpec
 
 __all__ = ["ADOPTED", "UNDECIDED", "WANTED", "Listed", "Switches"]
@@ -62,6 +63,7 @@ class Switches(Closing):
     Args:
         settings: constants of bpf_src/offcpu.bpf.c.
         sizes: max_entries of its maps.
+        whose: whose time.
         samples: whether `sample()` will be called.
 
     Raises:
@@ -69,14 +71,20 @@ class Switches(Closing):
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], sizes: Mapping[str, int], *, samples: bool = False
+        self,
+        settings: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        whose: TaskFilter,
+        *,
+        samples: bool = False,
     ) -> None:
         self._with_wakers = bool(settings.get("wakers"))
         self.started_ns = self.ended_ns = 0
         with ExitStack() as stack:
-            spec = _spec(settings, samples=samples).resize(**sizes)
+            spec = whose.applied(_spec(settings, samples=samples)).resize(**sizes)
             self._object = stack.enter_context(load(spec))
             self.maps = self._object.maps
+            whose.fill(self.maps)
             for name, program in self._object.programs.items():
                 if name == "list_tasks":
                     self._list = stack.enter_context(iterator.attach(program))

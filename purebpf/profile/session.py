@@ -5,7 +5,6 @@ What is needed only once the program is attached is imported then: see docs/desi
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from collections.abc import Iterable, Mapping
@@ -69,8 +68,6 @@ class Profiler(Closing):
         return self._events.event
 
     def __enter__(self) -> Self:
-        targets.check_processes(self._options.pids, thread_option="-L")
-        targets.check_threads(self._options.tids)
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._attach(stack)
             self._owned = stack.pop_all()
@@ -87,8 +84,11 @@ class Profiler(Closing):
                 )
                 if path is not None
             }
-            self._object = stack.enter_context(load(self._spec(), maps=pinned))
-        self._fill_filters()
+            whose = loading.enter_context(targets.chosen(options, thread_option="-L"))
+            whose = whose._replace(cpus=())  # the events are on those
+            loaded = load(whose.applied(self._spec()), maps=pinned)
+            self._object = stack.enter_context(loaded)
+            whose.fill(loaded.maps)
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
         (program,) = self._object.programs.values()
@@ -101,7 +101,6 @@ class Profiler(Closing):
 
     def _spec(self) -> ObjectSpec:
         options = self._options
-        namespace = targets.PidNamespace.own()
         by_mount = options.mount_namespace_map is not None
         return (
             objects.spec("profile")
@@ -111,32 +110,11 @@ class Profiler(Closing):
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
                 by_thread=bool(options.tids),
-                has_tgids=bool(options.pids),
-                has_tids=bool(options.tids),
-                has_cgroup=options.cgroup is not None,
                 has_cgroup_ids=options.cgroup_map is not None,
                 max_depth=self._max_depth,
-                pid_namespace_dev=namespace.dev,
-                pid_namespace_ino=namespace.ino,
             )
-            .resize(
-                counts=options.hash_storage_size,
-                stacks=options.stack_storage_size,
-                tgids=len(options.pids) or 1,
-                tids=len(options.tids) or 1,
-            )
+            .resize(counts=options.hash_storage_size, stacks=options.stack_storage_size)
         )
-
-    def _fill_filters(self) -> None:
-        maps, options = self._object.maps, self._options
-        maps["tgids"].update(dict.fromkeys(options.pids, 1))
-        maps["tids"].update(dict.fromkeys(options.tids, 1))
-        if options.cgroup is not None:
-            descriptor = targets.open_cgroup(options.cgroup)
-            try:
-                maps["cgroup"][0] = descriptor
-            finally:
-                os.close(descriptor)
 
     def _open_events(self) -> PerfEvents:
         options = self._options

@@ -18,6 +18,7 @@ from purebpf.kernel.link import Link
 from purebpf.kernel.object import Object, load
 from purebpf.kernel.preemption import syscall_programs_are_preempted
 from purebpf.kernel.sched import adapted, without_task_storage
+from purebpf.kernel.task_filter import TaskFilter
 from purebpf.spec import ObjectSpec
 from purebpf.summary import compat
 from purebpf.syscall import tracefs
@@ -61,13 +62,17 @@ class Loaded(NamedTuple):
 
 
 def load_best(
-    settings: Mapping[str, Any], sizes: Mapping[str, int], hook: str | None = None
+    settings: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    whose: TaskFilter,
+    hook: str | None = None,
 ) -> Loaded:
     """Load and attach the best variant, or only `hook`.
 
     Args:
         settings: constants of bpf_src/summary.bpf.c.
         sizes: max_entries of its maps.
+        whose: whose calls; `whose.fill` is left to do.
         hook: a key of HOOKS.
 
     Raises:
@@ -78,7 +83,7 @@ def load_best(
     ways = (hook,) if hook else _ways()
     for way in ways:
         try:
-            return _load(way, settings, sizes, why_not)
+            return _load(way, settings, sizes, whose, why_not)
         except (NotSupportedError, KernelError) as error:
             if way == ways[-1] or getattr(error, "errno", 0) in _HOST:
                 raise
@@ -93,11 +98,13 @@ def _ways() -> tuple[str, ...]:
     return tuple(HOOKS)
 
 
-def _load(way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], why: str) -> Loaded:
+def _load(
+    way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], whose: TaskFilter, why: str
+) -> Loaded:
     machine = syscalls.machine(os.uname().machine)
     offset = compat.word_offset()
     is_typed = offset != compat.UNKNOWN
-    spec = _spec(way, is_typed=is_typed)
+    spec = whose.applied(_spec(way, is_typed=is_typed))
     spec = spec.set(**settings, **_machine_settings(machine), compat_offset=offset)
     loaded = load(spec.resize(**sizes))
     links: list[Link] = []

@@ -15,7 +15,7 @@ from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import statistics
-from purebpf.kernel.sched import bit_words
+from purebpf.kernel.task_filter import bit_words
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
 from purebpf.summary.inflight import Open, open_calls
@@ -74,8 +74,6 @@ class Summary(Closing):
         return self._loaded.abis_known
 
     def __enter__(self) -> Self:
-        targets.check_processes(self._options.pids, thread_option="-t")
-        targets.check_threads(self._options.tids)
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._attach(stack)
             self._owned = stack.pop_all()
@@ -83,18 +81,13 @@ class Summary(Closing):
 
     def _attach(self, stack: ExitStack) -> None:
         options = self._options
-        cgroup = None
-        if options.cgroup is not None:
-            cgroup = targets.open_cgroup(options.cgroup)
-            stack.callback(os.close, cgroup)
-        self._loaded = load_best(self._settings(), self._sizes(), options.hook)
-        stack.callback(self._loaded.close)
-        self._object = self._loaded.object
-        self._maps = self._object.maps
-        self._maps["tgids"].update(dict.fromkeys(options.pids, 1))
-        self._maps["tids"].update(dict.fromkeys(options.tids, 1))
-        if cgroup is not None:
-            self._maps["cgroup"][0] = cgroup
+        with targets.chosen(options, command_pid=self._command_pid) as whose:
+            whose = whose._replace(own_pid=os.getpid())
+            self._loaded = load_best(self._settings(), self._sizes(), whose, options.hook)
+            stack.callback(self._loaded.close)
+            self._object = self._loaded.object
+            self._maps = self._object.maps
+            whose.fill(self._maps)
         stack.enter_context(self._measuring)
         if options.format == "json":
             self._measure()
@@ -109,7 +102,6 @@ class Summary(Closing):
 
     def _settings(self) -> dict[str, Any]:
         options = self._options
-        namespace = targets.PidNamespace.own()
         return {
             "mode": MODES.index(options.mode),
             "histograms_wanted": options.wants_buckets,
@@ -117,19 +109,10 @@ class Summary(Closing):
             "has_filters": options.has_filters,
             "only_failed": options.only_failed,
             "only_errno": options.errno or 0,
-            "has_tgids": bool(options.pids),
-            "has_tids": bool(options.tids),
-            "has_cgroup": options.cgroup is not None,
             "has_uid": options.uid is not None,
             "uid": options.uid or 0,
-            "has_cpus": bool(options.cpus),
-            "cpus": bit_words(options.cpus, 64),
             "has_calls": bool(options.calls),
             "calls": [bit_words(numbers, 9) for numbers in slots(options.calls)],
-            "own_tgid": os.getpid(),
-            "command_tgid": self._command_pid,
-            "pid_namespace_dev": namespace.dev,
-            "pid_namespace_ino": namespace.ino,
         }
 
     def _sizes(self) -> dict[str, int]:
@@ -153,8 +136,6 @@ class Summary(Closing):
             ),
             "errors": 16384 if options.wants_errnos else 1,
             "names": max(options.map_entries // 4, 1) if named else 1,
-            "tgids": len(options.pids) or 1,
-            "tids": len(options.tids) or 1,
         }
 
     def wait(self, *ends: HasFileno) -> bool:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.kernel.spans import SpanFilter, Spans
+from purebpf.kernel.spans import Spans
+from purebpf.kernel.task_filter import TaskFilter
 from purebpf.report.distribution import Distribution
 from purebpf.report.histogram import bucket_bounds
 from tests.commands.conftest import ROOT, Workloads
@@ -51,7 +52,7 @@ class Turns(NamedTuple):
 
 
 @contextmanager
-def spans(measure: str, whose: SpanFilter, by: str = "", groups: int = 64) -> Iterator[Spans]:
+def spans(measure: str, whose: TaskFilter, by: str = "", groups: int = 64) -> Iterator[Spans]:
     with Spans(measure, by=by, whose=whose, groups=groups) as found:
         found.start()
         yield found
@@ -80,7 +81,7 @@ def observed(
     for _ in range(TRIES):
         with (
             waiting(workloads, *arguments) as workload,
-            spans(measure, SpanFilter(pids=(workload.pid,)), by) as measured,
+            spans(measure, TaskFilter(pids=(workload.pid,)), by) as measured,
         ):
             before = Turns.of(workload.pid)
             workload.act()
@@ -122,7 +123,7 @@ def test_sleeps_are_in_their_bucket(workloads: Workloads) -> None:
 def test_children_are_followed_and_others_are_not(workloads: Workloads, measure: str) -> None:
     with (
         waiting(workloads, "forks", 7) as workload,
-        spans(measure, SpanFilter(pids=(workload.pid,)), by="pid") as measured,
+        spans(measure, TaskFilter(pids=(workload.pid,)), by="pid") as measured,
     ):
         workload.act()
         groups = found(measured)
@@ -138,7 +139,7 @@ def test_children_are_followed_and_others_are_not(workloads: Workloads, measure:
 def test_threads_are_told_apart(workloads: Workloads) -> None:
     with (
         waiting(workloads, "threads", 5) as workload,
-        spans("on_cpu", SpanFilter(pids=(workload.pid,)), by="tid") as measured,
+        spans("on_cpu", TaskFilter(pids=(workload.pid,)), by="tid") as measured,
     ):
         workload.act()
         names = [each.group.name for each in found(measured)]
@@ -148,7 +149,7 @@ def test_threads_are_told_apart(workloads: Workloads) -> None:
 def test_one_thread_alone(workloads: Workloads) -> None:
     with (
         waiting(workloads, "threads", 5) as workload,
-        spans("on_cpu", SpanFilter(tids=(workload.pid,)), by="tid") as measured,
+        spans("on_cpu", TaskFilter(tids=(workload.pid,)), by="tid") as measured,
     ):
         workload.act()
         assert [each.group.number for each in found(measured)] == [workload.pid]
@@ -165,7 +166,7 @@ def test_groups_that_everybody_is_in(workloads: Workloads, by: str) -> None:
 def test_other_cpus_are_left_out(workloads: Workloads) -> None:
     with (
         waiting(workloads, "sleeps", 31, 1_000_000) as workload,
-        spans("run_queue", SpanFilter(pids=(workload.pid,), cpus=(4000,))) as measured,
+        spans("run_queue", TaskFilter(pids=(workload.pid,), cpus=(4000,))) as measured,
     ):
         workload.act()
         (everything,) = found(measured)
@@ -175,7 +176,7 @@ def test_other_cpus_are_left_out(workloads: Workloads) -> None:
 def test_groups_without_room_are_told(workloads: Workloads) -> None:
     with (
         waiting(workloads, "forks", 40) as workload,
-        spans("on_cpu", SpanFilter(pids=(workload.pid,)), by="pid", groups=1) as measured,
+        spans("on_cpu", TaskFilter(pids=(workload.pid,)), by="pid", groups=1) as measured,
     ):
         workload.act()
         found(measured)
@@ -186,7 +187,7 @@ def test_groups_without_room_are_told(workloads: Workloads) -> None:
 def test_intervals_add_up(workloads: Workloads) -> None:
     with (
         waiting(workloads, "sleeps", 31, 1_000_000) as workload,
-        spans("run_queue", SpanFilter(pids=(workload.pid,))) as measured,
+        spans("run_queue", TaskFilter(pids=(workload.pid,))) as measured,
     ):
         before = Turns.of(workload.pid)
         first = measured.read()
