@@ -1,4 +1,4 @@
-"""What is imported before the profiler answers --help, and before it is attached.
+"""What is imported before a command answers --help, and before it is attached.
 
 An import is the price of a start: this is what keeps it low, without a clock. See
 docs/design/0002-start.md.
@@ -22,9 +22,11 @@ HELP = {
     "purebpf.cli.title",
     "purebpf.errors",
     "purebpf.lazy",
-    "purebpf.profile",
-    "purebpf.profile.options",
 }
+"""Of any command, beside its own package and its options."""
+
+SPAN_COMMANDS = ("runqlat", "cpudist")
+COMMANDS = ("profile", "offcpu", "wall", "summary", "sampleip", "record", *SPAN_COMMANDS)
 
 SLOW = {
     *("asyncio", "dataclasses", "inspect", "ipaddress", "json", "logging", "pathlib", "shutil"),
@@ -53,9 +55,10 @@ RUN = """
 import sys
 before = {*sys.modules}
 import runpy
-sys.argv = ["purebpf.profile", *sys.argv[1:]]
+name, *sys.argv[1:] = sys.argv[1:]
+sys.argv[0] = name
 try:
-    runpy.run_module("purebpf.profile", run_name="__main__")
+    runpy.run_module(name, run_name="__main__")
 finally:
     print(*({*sys.modules} - before), file=sys.stderr)
 """
@@ -85,14 +88,27 @@ def among(modules: set[str], unwanted: set[str]) -> set[str]:
     }
 
 
-def test_help_imports_the_options_and_nothing_else_of_ours():
-    modules = imported(RUN, "--help")
-    assert {module for module in modules if module.startswith("purebpf")} == HELP
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_imports_the_options_and_nothing_else_of_ours(command):
+    modules = imported(RUN, f"purebpf.{command}", "--help")
+    own = {f"purebpf.{command}", f"purebpf.{command}.options"}
+    if command in SPAN_COMMANDS:
+        own = {f"purebpf.{command}", "purebpf.cli.spans"}
+    assert own <= modules
+    assert {module for module in modules if module.startswith("purebpf")} - own <= HELP
     assert not among(modules, {*SLOW, "ctypes"} - {"textwrap"})  # argparse wraps with it
 
 
 @pytest.mark.needs("bpf", "perf_event")
 def test_what_is_not_needed_to_attach_is_not_imported_before():
-    modules = imported(STOP_WHEN_ATTACHED + RUN, "-F", "99", "1")
+    modules = imported(STOP_WHEN_ATTACHED + RUN, "purebpf.profile", "-F", "99", "1")
     assert "purebpf.kernel.attach.perf_event" in modules
     assert not among(modules, SLOW | NOT_BEFORE_ATTACH)
+
+
+@pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
+@pytest.mark.parametrize("command", ["offcpu", "wall"])
+def test_nothing_slow_is_imported_before_time_is_measured(command):
+    modules = imported(STOP_WHEN_ATTACHED + RUN, f"purebpf.{command}", "1")
+    assert "purebpf.kernel.switches" in modules
+    assert not among(modules, SLOW)
