@@ -32,7 +32,6 @@ def _run(options: Options) -> int:
     from purebpf.cli.limits import raise_open_files
     from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.stop import Stop
-    from purebpf.offcpu.render import render
     from purebpf.offcpu.session import OffCpu
 
     fetch = debuginfod(wanted=options.debuginfod)
@@ -49,6 +48,8 @@ def _run(options: Options) -> int:
             wait(*([stop] if child is None else [stop, child]))
         profile = lined(results.named(waiting.stop), lines=options.lines, fetch=fetch)
         status = child.end() if child else 0
+        from purebpf.offcpu.render import render  # not before everything is measured
+
         results.write(title(options), options.to, outputs, partial(render, profile, options))
         _explain(profile)
     if options.strict and profile.loss.any:

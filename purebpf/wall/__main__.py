@@ -32,7 +32,6 @@ def _run(options: Options) -> int:
     from purebpf.cli.limits import raise_open_files
     from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.stop import Stop
-    from purebpf.wall.render import render
     from purebpf.wall.session import Wall
 
     fetch = debuginfod(wanted=options.debuginfod)
@@ -50,6 +49,8 @@ def _run(options: Options) -> int:
         profile, threads = results.named(clock.stop)
         profile = lined(profile, lines=options.lines, fetch=fetch)
         status = child.end() if child else 0
+        from purebpf.wall.render import render  # not before everything is measured
+
         results.write(
             title(options), options.to, outputs, partial(render, profile, threads, options)
         )

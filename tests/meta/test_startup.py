@@ -18,6 +18,7 @@ HELP = {
     "purebpf.cli.arguments",
     "purebpf.cli.command",
     "purebpf.cli.destination",
+    "purebpf.cli.output",
     "purebpf.cli.parser",
     "purebpf.cli.title",
     "purebpf.errors",
