@@ -37,6 +37,7 @@ _PINS = "/sys/fs/bpf"
 _KCONFIG = ".kconfig"
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _CONTEXT_TAG = b"\0arg:ctx\0"
+_TOKEN_PATH = "LIBBPF_BPF_TOKEN_PATH"
 _USDT = "__bpf_usdt_specs"
 _Owned = TypeVar("_Owned")
 
@@ -64,7 +65,8 @@ def load(
             path that it followed last, 2 for every instruction, 4 for statistics.
         pin_path: where maps that ask to be pinned by name are, or go.
         token: where a bpf file system is mounted that delegates what the object needs, for a
-            process without privileges outside of its user namespace; or a token's descriptor.
+            process without privileges outside of its user namespace; or a token's descriptor. The
+            environment's LIBBPF_BPF_TOKEN_PATH says where when this does not.
         maps: maps to use instead of making those of these names; they stay the caller's.
         targets: for programs of these names, the loaded program whose function they replace
             (`SEC("freplace/function")`) or watch (`fentry`, `fexit`).
@@ -121,6 +123,8 @@ def load(
 @contextmanager
 def _rights(token: str | os.PathLike[str] | int | None) -> Iterator[None]:
     """The rights that are delegated to this process, inside the block."""
+    if token is None:
+        token = os.environ.get(_TOKEN_PATH) or None
     if token is None:
         yield
         return

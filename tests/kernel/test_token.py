@@ -86,6 +86,22 @@ def test_what_is_delegated_is_loaded():
     assert delegated(EVERYTHING, then) == "3 maps, 1 programs"
 
 
+def test_the_environment_may_say_where():
+    def then(mount: int) -> str:
+        os.environ["LIBBPF_BPF_TOKEN_PATH"] = f"/proc/self/fd/{mount}"  # of a child that ends here
+        return load_with(None)
+
+    assert delegated(EVERYTHING, then) == "3 maps, 1 programs"
+
+
+def test_a_place_without_delegation_in_the_environment_is_an_error(monkeypatch, bpffs: Path):
+    monkeypatch.setenv("LIBBPF_BPF_TOKEN_PATH", str(bpffs))
+    with pytest.raises(NotSupportedError, match="first user namespace has no tokens"):
+        load_with(None)
+    monkeypatch.setenv("LIBBPF_BPF_TOKEN_PATH", "")
+    assert load_with(None) == "3 maps, 1 programs"
+
+
 def test_without_the_token_it_is_refused():
     assert "EPERM" in delegated(EVERYTHING, lambda _mount: load_with(None))
 
