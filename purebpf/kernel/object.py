@@ -37,7 +37,7 @@ _PINS = "/sys/fs/bpf"
 _KCONFIG = ".kconfig"
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _CONTEXT_TAG = b"\0arg:ctx\0"
-_TOKEN_PATH = "LIBBPF_BPF_TOKEN_PATH"
+_DELEGATED = "LIBBPF_BPF_TOKEN_PATH"
 _USDT = "__bpf_usdt_specs"
 _Owned = TypeVar("_Owned")
 
@@ -124,7 +124,7 @@ def load(
 def _rights(token: str | os.PathLike[str] | int | None) -> Iterator[None]:
     """The rights that are delegated to this process, inside the block."""
     if token is None:
-        token = os.environ.get(_TOKEN_PATH) or None
+        token = os.environ.get(_DELEGATED) or None
     if token is None:
         yield
         return

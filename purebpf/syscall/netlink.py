@@ -1,4 +1,4 @@
-"""XDP and tc over rtnetlink(7), for kernels without bpf_links for them.
+"""XDP, tc and routes over rtnetlink(7), where there are no bpf_links for them.
 
 The only module that imports pyroute2, and only when a `Route` is made: that takes 0.2 s. A `Route`
 stays in the network namespace that its thread was in when it was made.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
 
-__all__ = ["EGRESS", "INGRESS", "Filter", "Route"]
+__all__ = ["EGRESS", "INGRESS", "Filter", "Route", "Tunnel"]
 
 INGRESS, EGRESS = 0xFFFF_FFF2, 0xFFFF_FFF3
 """The two sides of a clsact qdisc: TC_H_CLSACT with TC_H_MIN_INGRESS or _EGRESS."""
@@ -27,6 +27,19 @@ class Filter(NamedTuple):
     side: int
     priority: int
     handle: int
+
+
+class Tunnel(NamedTuple):
+    """A route whose packets a program sees: where to, by which interface, over which gateway."""
+
+    network: str
+    ifindex: int
+    gateway: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """What RTM_NEWROUTE and RTM_DELROUTE both want to know."""
+        gateway = {"gateway": self.gateway} if self.gateway else {}
+        return {"dst": self.network, "oif": self.ifindex, **gateway}
 
 
 class Route(Closing):
@@ -91,6 +104,17 @@ class Route(Closing):
                 prio=place.priority,
                 handle=place.handle,
             )
+
+    def add_tunnel(self, tunnel: Tunnel, side: str, program_fd: int, name: str) -> None:
+        """Make a route with a program for its packets: "in", "out" or "xmit" (Linux 4.10)."""
+        encapsulation = {"type": "bpf", side: {"fd": program_fd, "name": name}}
+        with _answers("RTM_NEWROUTE"):
+            self._route.route("add", encap=encapsulation, **tunnel.fields())
+
+    def delete_tunnel(self, tunnel: Tunnel) -> None:
+        """Remove a route that `add_tunnel` made. ESRCH: it is gone."""
+        with _answers("RTM_DELROUTE"):
+            self._route.route("del", **tunnel.fields())
 
     def filters(self, ifindex: int, side: int) -> list[Filter]:
         """The filters on one side, whatever their kind."""

@@ -28,6 +28,7 @@ EXAMPLES = re.findall(r"(?:<!-- needs: (\w+) -->\n)?```python\n(.*?)```", PAGE, 
 OBJECTS = {
     "net_cgroup": ("connect4", "first", "second", "third"),
     "net_device": ("frame", "packet", "entering", "of_devmap"),
+    "net_route": ("sent",),
     "net_socket": ("filter", "message", "steer"),
     "load_replace": ("ask",),
 }
@@ -110,6 +111,7 @@ MODULES = {
     "xdp": "xdp",
     "tc": "tc",
     "netkit/primary": "netkit",
+    "lwt_in": "lwt",
     "netfilter": "netfilter",
     "freplace/FUNCTION": "freplace",
 }

@@ -111,11 +111,13 @@ def test_a_program_that_cannot_be_attached_undoes_those_before_it():
 
 
 def test_a_kind_that_cannot_be_attached_is_named():
-    lightweight_tunnel = 10
+    lightweight_tunnel = 19
     with (
         probes.load_program(lightweight_tunnel) as descriptor,
         purebpf.Program(descriptor.duplicate(), "tunnel", lightweight_tunnel) as program,
-        pytest.raises(purebpf.NotSupportedError, match="does not attach BPF_PROG_TYPE_LWT_IN"),
+        pytest.raises(
+            purebpf.NotSupportedError, match="does not attach BPF_PROG_TYPE_LWT_SEG6LOCAL"
+        ),
     ):
         program.attach()
 

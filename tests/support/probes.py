@@ -475,6 +475,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "kprobe_session": _kernel_functions("kprobe_multi_link_handler", "bpf_session_is_return"),
     "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
     "uprobe_session": _uprobe_session,
+    "route_programs": _in_btf("bpf_lwt_prog"),
     "tracing_multi": _in_btf("BPF_TRACE_FENTRY_MULTI"),
     "no_tracing_multi": lambda: (
         "" if _in_btf("BPF_TRACE_FENTRY_MULTI")() else "this kernel has fentry.multi"

@@ -41,6 +41,9 @@ _MODULES: dict[int, str] = {
     bpf_prog_type.BPF_PROG_TYPE_XDP: "xdp",
     bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS: "tc",
     bpf_prog_type.BPF_PROG_TYPE_SCHED_ACT: "tc",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_IN: "lwt",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_OUT: "lwt",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_XMIT: "lwt",
     bpf_prog_type.BPF_PROG_TYPE_NETFILTER: "netfilter",
     bpf_prog_type.BPF_PROG_TYPE_EXT: "freplace",
 }

@@ -1,0 +1,94 @@
+"""Attach to a route: `lwt_in`, `lwt_out` and `lwt_xmit` (Linux 4.10).
+
+A lightweight tunnel is a route that runs a program for the packets it is taken by: those that come
+to this machine over it, those that a socket sends, or those about to leave by its interface. There
+is no bpf_link for it: the route is made over netlink, through pyroute2, and removed with the link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.interfaces import find_interface
+from purebpf.kernel.link import Link
+from purebpf.kernel.program import Program
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["attach"]
+
+_SIDES = {
+    bpf_prog_type.BPF_PROG_TYPE_LWT_IN: "in",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_OUT: "out",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_XMIT: "xmit",
+}
+_WHY = {
+    errno.EEXIST: "there is a route to that network already",
+    errno.ENETUNREACH: "the gateway cannot be reached from the interface",
+    errno.EHOSTUNREACH: "the gateway cannot be reached from the interface",
+    errno.ENETDOWN: "the interface is down",
+    errno.EOPNOTSUPP: "this kernel was built without CONFIG_LWTUNNEL_BPF",
+}
+
+
+def attach(
+    program: Program,
+    target: str | IPv4Network | IPv6Network | None,
+    *,
+    interface: str | int | None = None,
+    gateway: str = "",
+) -> Link:
+    """Run `program` for packets that take the route to the network `target`, which is made.
+
+    Args:
+        program: an `lwt_in`, `lwt_out` or `lwt_xmit` program.
+        target: the network, `"192.0.2.0/24"`.
+        interface: by which the packets leave, a name or an index.
+        gateway: the next hop's address, if there is one.
+
+    Raises:
+        TypeError: no network, or no interface.
+        ValueError: no network, an unknown interface, or the program is closed.
+        AttachError: EEXIST, there is such a route; EOPNOTSUPP, a kernel without these; EPERM, no
+            CAP_NET_ADMIN.
+    """
+    if target is None:
+        raise TypeError(f"program {program.name!r}: for packets to which network?")
+    network = ip_network(target)
+    device = find_interface(interface)
+    what = f"program {program.name!r} on the route to {network} by {device}"
+    from purebpf.syscall.netlink import Route, Tunnel
+
+    tunnel = Tunnel(str(network), device.ifindex, gateway)
+    with ExitStack() as stack:
+        route = stack.enter_context(Route())
+        own = stack.enter_context(Descriptor(os.dup(program.fileno())))
+        try:
+            route.add_tunnel(
+                tunnel, _SIDES[bpf_prog_type(program.type)], own.fileno(), program.name
+            )
+        except KernelError as error:
+            raise _explained(error, what) from None
+
+        def remove() -> None:
+            try:
+                route.delete_tunnel(tunnel)
+            except KernelError as error:
+                if error.errno not in (errno.ESRCH, errno.ENODEV):
+                    raise
+
+        return Link(what, undo=remove, held=stack.pop_all())
+
+
+def _explained(error: KernelError, what: str) -> AttachError:
+    number = error.errno or 0
+    why, fix = _WHY.get(number, ""), ""
+    if number == errno.EPERM:
+        from purebpf.kernel.privilege import advice, read_host
+
+        why, fix = advice(read_host(), "CAP_NET_ADMIN")
+    return AttachError(error.call, number, what, why=why, fix=fix)
