@@ -139,7 +139,9 @@ def _named(file: PerfData, counted: Counted, number: int, names: _Names, *, peri
         user = names.user(owner, stacks.user)
         kernel_side = names.kernel(stacks.kernel)
         when = tuple(sorted(slots.get((owner, stacks), {}).items()))
-        profile.add(user, kernel_side, weight, Labels(owner.comm, owner.pid), when)
+        profile.add(
+            user, kernel_side, weight, Labels(owner.comm, owner.pid, cgroup=owner.cgroup), when
+        )
     profile.hints = hints(profile, names.runtime)
     return Read(profile, others)
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from purebpf.abi.perf import perf_event_type
+from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.spaces import AddressSpaces
 from purebpf.wire.callchain import Stacks, stacks
 from purebpf.wire.perf_data import KERNEL
@@ -19,6 +21,7 @@ from purebpf.wire.perf_records import (
     LostSamples,
     Mmap,
     Mmap2,
+    Other,
     Sample,
 )
 
@@ -29,13 +32,15 @@ SLOT_NS = 20_000_000
 
 
 _KEEP_EXITED = 1 << 20
+_CGROUP_ID = 8
 
 
 class Owner(NamedTuple):
-    """Whose stack it is."""
+    """Whose stack it is. `cgroup` is the container or unit, "" unless the file tells."""
 
     comm: str
     pid: int
+    cgroup: str = ""
 
 
 class Counted:
@@ -49,6 +54,7 @@ class Counted:
         last_ns: the last one; 0: the file does not say.
         spaces: what was mapped where.
         kernel: the mapping of the kernel itself, None when the file has none.
+        cgroups: labels of cgroups by id.
         lost: samples that found no room.
         rejected: samples that a filter rejected.
     """
@@ -60,6 +66,7 @@ class Counted:
         self.first_ns = self.last_ns = 0
         self.spaces = AddressSpaces(keep_exited=_KEEP_EXITED)
         self.kernel: Mmap | None = None
+        self.cgroups: dict[int, str] = {}
         self.rejected = 0
         self._announced = 0
         self._noted = 0
@@ -96,6 +103,8 @@ def count(
                 owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
             counted.samples[event] += 1
             weight = (record.period or fixed[event]) if periods[event] else 1
+            if record.cgroup:
+                owner = owner._replace(cgroup=counted.cgroups.get(record.cgroup, ""))
             key = owner, stacks(record)
             counted.found[event][key] += weight
             counted.last_ns = max(counted.last_ns, record.time)
@@ -129,6 +138,11 @@ def _other(counted: Counted, record: object, build_ids: Mapping[str, bytes]) -> 
         counted.spaces.feed(record)
     elif isinstance(record, Exit):
         counted.spaces.feed(record)
+    elif isinstance(record, Other):
+        if record.type == perf_event_type.PERF_RECORD_CGROUP and len(record.body) > _CGROUP_ID:
+            number = int.from_bytes(record.body[:_CGROUP_ID], "little")
+            path = record.body[_CGROUP_ID:].partition(b"\0")[0].decode(errors="surrogateescape")
+            counted.cgroups[number] = cgroup_name(f"0::{path}").label
     elif isinstance(record, Lost):
         counted._announced += record.lost  # noqa: SLF001
     elif isinstance(record, LostSamples):

@@ -83,21 +83,40 @@ def test_who_is_in_no_group_and_who_is_not_there_have_no_label() -> None:
     assert labels.of(1 << 30) == ""
 
 
+@contextmanager
+def busy(path: Path) -> Iterator[str]:
+    """The pid of a process that computes in a cgroup."""
+    child = started(path, sys.executable, "-c", BUSY)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield str(child.pid)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def output(command: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", f"purebpf.{command}", *arguments],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def labels_of(document: str) -> set[str]:
+    return {stack.get("cgroup", "") for stack in json.loads(document)["stacks"]}
+
+
 @pytest.mark.needs("bpf")
 def test_a_profile_says_in_which_container_it_was() -> None:
-    with container() as path:
-        busy = started(path, sys.executable, "-c", BUSY)
-        try:
-            assert busy.stdout is not None
-            busy.stdout.readline()
-            found = subprocess.run(
-                [sys.executable, "-m", "purebpf.profile", "--format", "json", "-p", str(busy.pid),
-                 "-F", "99", "1"],
-                check=True, capture_output=True,
-            )  # fmt: skip
-        finally:
-            busy.kill()
-            busy.communicate()
-    stacks = json.loads(found.stdout)["stacks"]
-    assert stacks
-    assert {stack["cgroup"] for stack in stacks} == {LABEL}
+    with container() as path, busy(path) as pid:
+        found = output("profile", "--format", "json", "-p", pid, "-F", "99", "1")
+    assert labels_of(found) == {LABEL}
+
+
+def test_so_does_a_report_of_a_recording_with_cgroups(tmp_path: Path) -> None:
+    data = str(tmp_path / "perf.data")
+    with container() as path, busy(path) as pid:
+        output("record", "--all-cgroups", "-F", "99", "-p", pid, "-o", data, "1")
+    assert labels_of(output("report", "-i", data, "--format", "json")) == {LABEL}
