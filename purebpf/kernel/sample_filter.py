@@ -1,11 +1,13 @@
 """A sample filter at work, in the best way that this kernel and this user's rights allow.
 
-parsed = filter.parse("comm == mysqld, cpu == 1")
-with SampleFilter(parsed, sample_type) as chosen:
-    for event in events:
-        chosen.attach(event)
-    ...
-    print(chosen.counts())
+    parsed = filter.parse("comm == mysqld, cpu == 1")
+    with SampleFilter(parsed, sample_type) as chosen:
+        for event in events:
+            chosen.attach(event)
+        ...
+        print(chosen.counts())
+
+`explain()` shows what the filter became.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _filtered(options: Options) -> int:
     try:
         return _explain_filters(options) if options.explain else _run(options)
     except FilterError as error:
-        command.say(f"{NAME}: {error}")
+        command.note(f"{NAME}: {error}")
         return _USAGE
 
 

@@ -78,6 +78,17 @@ def _atomic_fetch() -> str:
     return f"a program that fetches and adds: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
 
 
+def hotspot_parser() -> Path | None:
+    """The program of hotspot that reads perf.data; Debian's is not on the path."""
+    if found := shutil.which("hotspot-perfparser"):
+        return Path(found)
+    return next(Path("/usr/lib").glob("*/libexec/hotspot-perfparser"), None)
+
+
+def _hotspot() -> str:
+    return "" if hotspot_parser() else "there is no hotspot-perfparser"
+
+
 def _perf_event() -> str:
     attr = ctypes.create_string_buffer(struct.pack("=IIQ", 1, 112, 0), 112)  # cpu-clock
     problem = _syscall(1, attr, -1, 0, -1, 8)
@@ -524,6 +535,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "x86_64": _x86_64,
     "strace": _program_on_path("strace"),
     "perf": _program_on_path("perf"),
+    "hotspot": _hotspot,
     "bpftrace": _program_on_path("bpftrace"),
     "setpriv": _setpriv,
     "unshare": _program_on_path("unshare"),

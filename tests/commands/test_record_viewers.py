@@ -1,0 +1,41 @@
+"""What other viewers than perf make of the file: hotspot's parser reads all of its samples."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import ROOT, Workloads
+from tests.support import probes
+
+pytestmark = pytest.mark.needs("perf_event", "gcc", "hotspot")
+
+
+def test_hotspot_parses_every_sample_and_names_it(workloads: Workloads, tmp_path: Path) -> None:
+    with workloads.running("split") as pid:
+        command = [sys.executable, "-m", "purebpf.record", "-g", "-e", "cpu-clock:u"]
+        subprocess.run(
+            [*command, "-o", "perf.data", "-p", str(pid), "3"], check=True, cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True,
+        )  # fmt: skip
+    from purebpf.wire.perf_data_reader import PerfData
+    from purebpf.wire.perf_records import Sample
+
+    data = (tmp_path / "perf.data").read_bytes()
+    file = PerfData(lambda at, size: data[at : at + size], len(data), "perf.data")
+    count = sum(isinstance(each.record, Sample) for each in file.records())
+    parser = [str(probes.hotspot_parser()), "--input", "perf.data"]
+    done = subprocess.run(
+        [*parser, "--print-stats"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    found = re.search(r"^samples: (\d+)$", done.stderr + done.stdout, re.MULTILINE)
+    assert found is not None
+    assert int(found[1]) == count > 0
+    assert "samples time violations: 0" in done.stderr + done.stdout
+    subprocess.run([*parser, "--output", "out"], capture_output=True, check=True, cwd=tmp_path)
+    assert b"spend_seventy" in (tmp_path / "out").read_bytes()
