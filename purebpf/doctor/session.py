@@ -12,6 +12,8 @@ from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel import features
 from purebpf.kernel.attach_features import KINDS
 from purebpf.kernel.btf import kernel_btf
+from purebpf.kernel.debuginfod import servers
+from purebpf.kernel.source_lines import find_tool
 from purebpf.syscall import proc, tracefs
 
 __all__ = ["examine"]
@@ -99,6 +101,18 @@ def _machine() -> Iterator[Fact]:
         "hardware counters",
         "yes" if hardware is not None else "no",
         "" if hardware is not None else "profiles use the CPU clock",
+    )
+    tool = find_tool()
+    yield Fact(
+        "source lines",
+        tool.path if tool else "no",
+        "--lines" if tool else "--lines needs llvm-symbolizer or addr2line",
+    )
+    asked = servers()
+    yield Fact(
+        "debuginfod",
+        " ".join(asked) or "no servers",
+        "--debuginfod asks them" if asked else "DEBUGINFOD_URLS names them for --debuginfod",
     )
 
 

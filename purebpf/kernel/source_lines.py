@@ -7,11 +7,12 @@ answered until then counts.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
@@ -22,9 +23,11 @@ from purebpf.symbols.source_lines import SourceLine, parse_lines
 
 __all__ = ["LineTool", "SourceLines", "find_tool"]
 
-_LLVM = ("llvm-symbolizer", "llvm-symbolizer-19")
+_LLVM = ("llvm-symbolizer-19", "llvm-symbolizer")
 _GNU = "addr2line"
 _NOWHERE = (1 << 64) - 1
+_MAX_MEMORY = 8 << 30
+"""Bytes of address space: the tool maps the file, and reads what others wrote."""
 _LINES = (".debug_line", ".zdebug_line")
 
 Lines = Mapping[FileOffset, tuple[SourceLine, ...]]
@@ -115,6 +118,8 @@ class SourceLines:
         asked = [*addresses, _NOWHERE]  # what follows an answer says that it is complete
         questions = "".join(f"{address:#x}\n" for address in asked).encode()
         with process:
+            with suppress(OSError):  # it may have ended
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (_MAX_MEMORY, _MAX_MEMORY))
             try:
                 out, _ = process.communicate(questions, max(0.0, self._end - time.monotonic()))
             except subprocess.TimeoutExpired as late:
@@ -134,7 +139,7 @@ def _image(stack: ExitStack, path: str, build_id: str, pids: Sequence[int]) -> E
     for place in (*(f"/proc/{pid}/root{path}" for pid in pids), path):
         try:
             image = image_of(stack.enter_context(open_regular(place)), place)
-        except (OSError, FormatError):
+        except (OSError, FormatError, ValueError):  # a path may have any character, NUL too
             continue
         if image.build_id == build_id:
             return image

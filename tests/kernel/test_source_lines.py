@@ -106,7 +106,8 @@ def test_a_file_without_lines_or_another_one_by_now_is_named(program):
     assert all(not frame.file for frame in _named(program, source))
     assert source.of("/nowhere", "", [FileOffset(1)], ()) == {}
     assert source.of("/proc/self/exe", "ab", [FileOffset(1)], ()) == {}
-    assert source.without == [str(program), "/nowhere", "/proc/self/exe"]
+    assert source.of("/a\0b", "", [FileOffset(1)], ()) == {}
+    assert source.without == [str(program), "/nowhere", "/proc/self/exe", "/a\0b"]
 
 
 @pytest.mark.needs("gcc")
