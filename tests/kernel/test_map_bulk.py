@@ -21,11 +21,12 @@ from purebpf.kernel.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall.door import replaced
 from tests.support.doors import Call, Interposer
+from tests.support.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf")
 
 _ENOTSUPP = 524
-COUNT = 3001
+COUNT = 307 if slow_host() else 3001
 
 
 def key(number: int) -> bytes:
@@ -54,7 +55,8 @@ DOORS = {
 
 @pytest.fixture(params=DOORS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(map_batch, "_CHUNK_BYTES", 1 << 13)  # so that there are many chunks
+    # so that there are many chunks
+    monkeypatch.setattr(map_batch, "_CHUNK_BYTES", 1 << 10 if slow_host() else 1 << 13)
     with DOORS[request.param]():
         yield request.param
 
@@ -120,7 +122,7 @@ def test_a_kernel_without_batches_is_asked_once_for_updates():
 
 @pytest.mark.parametrize("kind", [t.BPF_MAP_TYPE_ARRAY, t.BPF_MAP_TYPE_PERCPU_ARRAY])
 def test_arrays(kind, way):
-    entries = 1009
+    entries = COUNT // 3
     with Map.create(MapSpec("bulk", kind, 4, 8, entries)) as m:
         m.update((index, value(kind, index)) for index in range(entries))
         assert list(m.items()) == [(index, value(kind, index)) for index in range(entries)]
