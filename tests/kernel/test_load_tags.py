@@ -77,7 +77,6 @@ def test_the_context_has_any_spelling_on_every_kernel():
 
 
 @pytest.mark.needs("kprobes")
-@pytest.mark.usefixtures("_kernel")
 def test_registers_are_a_context_too():
     with purebpf.load(CONTEXTS.only("counts")) as obj, obj.programs["counts"].attach():
         os.getpriority(os.PRIO_PROCESS, 0)
