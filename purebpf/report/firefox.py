@@ -9,10 +9,13 @@ the weights mean something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from json import JSONEncoder
 from typing import Any
 
+from purebpf.report import paths
 from purebpf.report.functions import Function, Functions, at_line
 from purebpf.report.profile import Labels, Profile, Row
 
@@ -30,22 +33,32 @@ _CATEGORIES = {
 _NUMBER = {name: number for number, name in enumerate(_CATEGORIES)}
 _WEIGHTS = {"ns": ("tracing-ms", 1e-6), "bytes": ("bytes", 1)}
 _LIBRARY = 1  # the type of a resource
+_PIECE = 1 << 16  # numbers that are written at once
+
+_Sample = tuple[bytes, Row]
+_encode = JSONEncoder(separators=(",", ":")).encode
 
 
-def document(profile: Profile) -> str:
-    """The whole file."""
+def document(profile: Profile) -> Iterator[str]:
+    """The pieces of the file.
+
+    A thread's stacks are a tree of as many nodes as there are frames in different places, which
+    is most of the file: its columns are written a piece at a time.
+    """
     functions = Functions(at_line)
-    threads: dict[Labels, list[tuple[Row, list[int]]]] = {}
-    for row in reversed(profile.rows()):
+    threads: dict[Labels, list[_Sample]] = {}
+    for row in profile.rows():
         whose = Labels(*row.labels[:3])  # not where, nor in which cgroup and state
-        threads.setdefault(whose, []).append((row, functions.path(row)))
+        path = paths.sortable(functions.path(row))
+        threads.setdefault(whose, []).append((path, row))
     table = functions.table
-    tree = {
-        "meta": _meta(profile),
-        "libs": [],
-        "threads": [_thread(profile, table, whose, samples) for whose, samples in threads.items()],
-    }
-    return JSONEncoder(separators=(",", ":")).encode(tree) + "\n"
+    yield f'{{"meta":{_encode(_meta(profile))},"libs":[],"threads":['
+    separator = ""
+    for whose, samples in threads.items():
+        yield separator
+        yield from _thread(profile, table, whose, samples)
+        separator = ","
+    yield "]}\n"
 
 
 def _meta(profile: Profile) -> dict[str, Any]:
@@ -74,21 +87,17 @@ def _meta(profile: Profile) -> dict[str, Any]:
 
 
 def _thread(
-    profile: Profile,
-    functions: Sequence[Function],
-    labels: Labels,
-    rows: Sequence[tuple[Row, list[int]]],
-) -> dict[str, Any]:
+    profile: Profile, functions: Sequence[Function], labels: Labels, rows: list[_Sample]
+) -> Iterator[str]:
     comm, pid, tid, *_ = labels
-    tables = _Tables(functions)
+    tree = _Tree(rows)
     weight_type, factor = _WEIGHTS.get(profile.unit, ("samples", 1))
     samples = sorted(
         (time_ms, stack, weight * factor)
-        for row, path in rows
-        for stack in [tables.stack(path)]
+        for (_, row), stack in zip(rows, tree.leaves, strict=True)
         for time_ms, weight in _times(row, profile.slot_ns)
     )
-    return {
+    about = {
         "name": comm,
         "processName": comm,
         "processType": "default",
@@ -111,8 +120,11 @@ def _thread(
             **{name: [] for name in ("category", "data", "endTime", "name", "phase", "startTime")},
             "length": 0,
         },
-        **tables.tables(),
+        **_tables([functions[number] for number in tree.functions]),
     }
+    yield _encode(about)[:-1] + ","
+    yield from tree.table([_NUMBER.get(functions[each].kind, 0) for each in tree.functions])
+    yield "}"
 
 
 def _times(row: Row, slot_ns: int) -> Iterator[tuple[float, int]]:
@@ -123,77 +135,102 @@ def _times(row: Row, slot_ns: int) -> Iterator[tuple[float, int]]:
         yield slot * slot_ns / 1e6, weight
 
 
-class _Tables:
-    """The tables of one thread: its stacks as a tree, its frames, functions and modules."""
+class _Tree:
+    """The stacks of one thread: each node its parent's number and a frame's.
 
-    def __init__(self, functions: Sequence[Function]) -> None:
-        self._functions = functions
-        self._stacks: dict[tuple[int, int], int] = {}
-        self._frames: dict[int, int] = {}
+    Attributes:
+        functions: of each frame.
+        leaves: the node of each row, -1 for an empty stack; the rows are sorted meanwhile.
+    """
 
-    def stack(self, path: Sequence[int]) -> int:
-        """The number of a path, -1 for the empty one."""
-        at, stacks, frames = -1, self._stacks, self._frames
-        for number in path:
-            frame = frames.setdefault(number, len(frames))
-            at = stacks.setdefault((at, frame), len(stacks))
-        return at
+    def __init__(self, rows: list[_Sample]) -> None:
+        rows.sort(key=_path)
+        self.functions: dict[int, int] = {}
+        self.leaves = array("i")
+        self._parents, self._frames = array("i"), array("I")
+        frames, parents, number = self.functions, self._parents, self.functions.setdefault
+        last, open_ = b"", [-1]
+        for path, _ in rows:
+            keep = paths.shared(last, path)
+            del open_[keep + 1 :]
+            for function in paths.numbers(path[keep * paths.WORD :]):
+                parents.append(open_[-1])
+                open_.append(len(parents) - 1)
+                self._frames.append(number(function, len(frames)))
+            self.leaves.append(open_[-1])
+            last = path
 
-    def tables(self) -> dict[str, Any]:
-        """All of them, as columns."""
-        frames = [self._functions[number] for number in self._frames]
-        categories = [_NUMBER.get(each.kind, 0) for each in frames]
-        used: dict[Function, int] = {}
-        numbers = [used.setdefault(each._replace(line=0), len(used)) for each in frames]
-        strings: dict[str, int] = {}
-        resources: dict[str, int] = {}
-        names = [strings.setdefault(each.name, len(strings)) for each in used]
-        files = [
-            strings.setdefault(each.file, len(strings)) if each.file else None for each in used
-        ]
-        modules = [
-            resources.setdefault(each.module, len(resources)) if each.module else -1
-            for each in used
-        ]
-        count = len(frames)
-        zeros, nulls = [0] * count, [None] * count
-        return {
-            "stackTable": {
-                "length": len(self._stacks),
-                "prefix": [prefix if prefix >= 0 else None for prefix, _ in self._stacks],
-                "frame": [frame for _, frame in self._stacks],
-                "category": [categories[frame] for _, frame in self._stacks],
-                "subcategory": [0] * len(self._stacks),
-            },
-            "frameTable": {
-                "length": count,
-                "func": numbers,
-                "category": categories,
-                "subcategory": zeros,
-                "address": [-1] * count,
-                "inlineDepth": zeros,
-                "innerWindowID": zeros,
-                "line": [each.line or None for each in frames],
-                **dict.fromkeys(("nativeSymbol", "implementation", "column"), nulls),
-            },
-            "funcTable": {
-                "length": len(used),
-                "name": names,
-                "resource": modules,
-                "isJS": [False] * len(used),
-                "relevantForJS": [False] * len(used),
-                "fileName": files,
-                **dict.fromkeys(("lineNumber", "columnNumber"), [None] * len(used)),
-            },
-            "resourceTable": {
-                "length": len(resources),
-                "name": [strings.setdefault(each, len(strings)) for each in resources],
-                "type": [_LIBRARY] * len(resources),
-                **dict.fromkeys(("lib", "host"), [None] * len(resources)),
-            },
-            "nativeSymbols": {
-                **{name: [] for name in ("address", "functionSize", "libIndex", "name")},
-                "length": 0,
-            },
-            "stringArray": list(strings),
-        }
+    def table(self, categories: Sequence[int]) -> Iterator[str]:
+        """The table of the stacks, given the category of each frame."""
+        count = len(self._frames)
+        yield f'"stackTable":{{"length":{count},"prefix":['
+        yield from _column("null" if each < 0 else str(each) for each in self._parents)
+        yield '],"frame":['
+        yield from _column(map(str, self._frames))
+        yield '],"category":['
+        yield from _column(str(categories[frame]) for frame in self._frames)
+        yield '],"subcategory":['
+        yield from _column(repeat("0", count))
+        yield "]}"
+
+
+def _path(sample: _Sample) -> bytes:
+    return sample[0]
+
+
+def _column(values: Iterable[str]) -> Iterator[str]:
+    values = iter(values)
+    separator = ""
+    while some := ",".join(islice(values, _PIECE)):
+        yield separator
+        yield some
+        separator = ","
+
+
+def _tables(frames: Sequence[Function]) -> dict[str, Any]:
+    """Frames, their functions and modules, as columns."""
+    categories = [_NUMBER.get(each.kind, 0) for each in frames]
+    used: dict[Function, int] = {}
+    numbers = [used.setdefault(each._replace(line=0), len(used)) for each in frames]
+    strings: dict[str, int] = {}
+    resources: dict[str, int] = {}
+    names = [strings.setdefault(each.name, len(strings)) for each in used]
+    files = [strings.setdefault(each.file, len(strings)) if each.file else None for each in used]
+    modules = [
+        resources.setdefault(each.module, len(resources)) if each.module else -1 for each in used
+    ]
+    count = len(frames)
+    zeros, nulls = [0] * count, [None] * count
+    return {
+        "frameTable": {
+            "length": count,
+            "func": numbers,
+            "category": categories,
+            "subcategory": zeros,
+            "address": [-1] * count,
+            "inlineDepth": zeros,
+            "innerWindowID": zeros,
+            "line": [each.line or None for each in frames],
+            **dict.fromkeys(("nativeSymbol", "implementation", "column"), nulls),
+        },
+        "funcTable": {
+            "length": len(used),
+            "name": names,
+            "resource": modules,
+            "isJS": [False] * len(used),
+            "relevantForJS": [False] * len(used),
+            "fileName": files,
+            **dict.fromkeys(("lineNumber", "columnNumber"), [None] * len(used)),
+        },
+        "resourceTable": {
+            "length": len(resources),
+            "name": [strings.setdefault(each, len(strings)) for each in resources],
+            "type": [_LIBRARY] * len(resources),
+            **dict.fromkeys(("lib", "host"), [None] * len(resources)),
+        },
+        "nativeSymbols": {
+            **{name: [] for name in ("address", "functionSize", "libIndex", "name")},
+            "length": 0,
+        },
+        "stringArray": list(strings),
+    }

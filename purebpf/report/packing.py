@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from sys import byteorder
 from typing import Any, NamedTuple
 
+from purebpf.report import paths
 from purebpf.report.functions import Function, Functions
 from purebpf.report.names import printable
 from purebpf.report.profile import Labels, Profile, Row
@@ -22,7 +23,7 @@ __all__ = ["Packed", "head", "pack"]
 
 _KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process")
 _REASONS = 5
-_WORD = 4
+_NARROW = 0xFFFF  # functions whose numbers fit in 16 bits
 _LEVEL = 6
 
 
@@ -64,7 +65,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     found["compare"] = before is not None
     found["labels"] = [_shown(label) for label in labels]
     found |= _tables(table)
-    data, found["counts"] = _arrays(ordered, compare=before is not None)
+    data, found["counts"] = _arrays(ordered, len(table), compare=before is not None)
     return Packed(found, b64encode(zlib.compress(data, _LEVEL)).decode())
 
 
@@ -144,12 +145,9 @@ def _sorted(table: Sequence[Function]) -> tuple[list[Function], list[int]]:
 def _merging(
     rows: Iterable[_Row], numbers: Sequence[int]
 ) -> Iterable[tuple[bytes, int, int, Sequence[tuple[int, int]]]]:
-    """The rows with paths that sort as bytes: big-endian numbers."""
+    """The rows with paths that sort."""
     for path, label, weight, slots in rows:
-        renumbered = array("I", map(numbers.__getitem__, path))
-        if byteorder == "little":
-            renumbered.byteswap()
-        yield renumbered.tobytes(), label, weight, slots
+        yield paths.sortable(map(numbers.__getitem__, path)), label, weight, slots
 
 
 def _key(item: tuple[tuple[bytes, int], _Entry]) -> tuple[bytes, int]:
@@ -175,7 +173,7 @@ def _tables(table: Sequence[Function]) -> dict[str, Any]:
 
 
 def _arrays(
-    entries: Sequence[tuple[tuple[bytes, int], _Entry]], *, compare: bool
+    entries: Sequence[tuple[tuple[bytes, int], _Entry]], functions: int, *, compare: bool
 ) -> tuple[bytes, dict[str, int]]:
     """The arrays one after the other, widest items first, and how many items there are."""
     weight, before, slot_weight = array("d"), array("d"), array("d")
@@ -184,10 +182,10 @@ def _arrays(
     added: list[bytes] = []
     last = b""
     for row, ((path, whose), entry) in enumerate(entries):
-        shared = _shared(last, path)
+        shared = paths.shared(last, path)
         keep.append(shared)
-        more.append(len(path) // _WORD - shared)
-        added.append(path[shared * _WORD :])
+        more.append(len(path) // paths.WORD - shared)
+        added.append(path[shared * paths.WORD :])
         label.append(whose)
         weight.append(entry.weight)
         if compare:
@@ -197,19 +195,14 @@ def _arrays(
             slot.append(number)
             slot_weight.append(part)
         last = path
-    frames = array("I", b"".join(added))
-    if byteorder == "little":
-        frames.byteswap()
-    parts = (weight, before, slot_weight, label, frames, slot_row, slot, keep, more)
+    wide = paths.numbers(b"".join(added))
+    frames = wide if functions > _NARROW else array("H", wide)
+    parts: tuple[array[Any], ...] = (
+        *(weight, before, slot_weight, label, slot_row, slot),
+        *(frames, keep, more),
+    )
     if byteorder == "big":
         for column in parts:
             column.byteswap()
     counts = {"rows": len(entries), "frames": len(frames), "slots": len(slot)}
     return b"".join(part.tobytes() for part in parts), counts
-
-
-def _shared(left: bytes, right: bytes) -> int:
-    """How many words two paths have in common from the left."""
-    size = min(len(left), len(right))
-    different = int.from_bytes(left[:size], "big") ^ int.from_bytes(right[:size], "big")
-    return (8 * size - different.bit_length()) // (8 * _WORD)

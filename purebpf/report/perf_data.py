@@ -261,26 +261,29 @@ class _Mappings:
     """
 
     def __init__(self, rows: list[Row]) -> None:
-        self._of_entry: dict[int, _Mapping | None] = {}
-        self._of_stack: dict[int, dict[_Mapping, tuple[int, int]]] = {}
-        self._spans: dict[int, dict[_Mapping, tuple[int, int]]] = {}
         self._told: dict[int, set[_Mapping]] = {}
-        for row in rows:
-            spans = self._spans.setdefault(row.labels.pid, {})
-            for mapping, (low, high) in self._needed(row.user).items():
-                before = spans.get(mapping, (low, high))
-                spans[mapping] = min(before[0], low), max(before[1], high)
+        self._of_stack: dict[int, list[_Mapping]] = {}
+        self._pages: dict[_Mapping, tuple[int, int]] = {}
+        entries = {id(entry): entry for row in rows for entry in row.user or ()}
+        self._of_entry = {key: _mapping(entry) for key, entry in entries.items()}
+        spans: dict[_Mapping, tuple[int, int]] = {}
+        for key, entry in entries.items():
+            mapping, at = self._of_entry[key], entry.address
+            if mapping is not None:
+                low, high = spans.get(mapping, (at, at))
+                spans[mapping] = min(low, at), max(high, at)
+        for mapping, (low, high) in spans.items():
+            self._pages[mapping] = _pages(low, high)
 
     def new(self, pid: int, stack: Stack | None, time_ns: int) -> Iterator[Mmap2]:
         """What was not told of a process, of what a stack needs."""
         told = self._told.setdefault(pid, set())
-        spans = self._spans[pid]
         for mapping in self._needed(stack):
             if mapping in told:
                 continue
-            start, length = _pages(*spans[mapping])
+            start, length = self._pages[mapping]
             told.difference_update(
-                [each for each in told if _overlap(_pages(*spans[each]), (start, length))]
+                [each for each in told if _overlap(self._pages[each], (start, length))]
             )
             told.add(mapping)
             path, build_id, base = mapping
@@ -290,27 +293,15 @@ class _Mappings:
                 pid, pid, start, length, offset, path, *file, _EXECUTABLE, _PRIVATE, time_ns
             )  # fmt: skip
 
-    def _needed(self, stack: Stack | None) -> dict[_Mapping, tuple[int, int]]:
-        """The lowest and the highest address of each mapping in a stack."""
+    def _needed(self, stack: Stack | None) -> list[_Mapping]:
+        """The mappings in a stack."""
         if not stack:
-            return {}
+            return []
         found = self._of_stack.get(id(stack))
         if found is None:
-            found = self._of_stack[id(stack)] = {}
-            for entry in stack:
-                mapping = self._mapping(entry)
-                if mapping is not None:
-                    at = entry.address
-                    low, high = found.get(mapping, (at, at))
-                    found[mapping] = min(low, at), max(high, at)
+            different = dict.fromkeys(map(self._of_entry.__getitem__, map(id, stack)))
+            found = self._of_stack[id(stack)] = [each for each in different if each is not None]
         return found
-
-    def _mapping(self, entry: Frame | Unknown) -> _Mapping | None:
-        try:
-            return self._of_entry[id(entry)]
-        except KeyError:
-            found = self._of_entry[id(entry)] = _mapping(entry)
-            return found
 
 
 def _mapping(entry: Frame | Unknown) -> _Mapping | None:

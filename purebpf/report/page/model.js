@@ -1,11 +1,16 @@
 // The profile as arrays: a tree of frames in depth-first order, and the weights of its nodes.
 
+function fromBase64(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64); // browsers since 2025
+  const text = atob(base64);
+  const found = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);
+  return found;
+}
+
 // What report/html.py packed: little-endian arrays, deflated, in base64.
 async function unpack(head, base64) {
-  const text = atob(base64);
-  const packed = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([fromBase64(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));
   const buffer = await new Response(stream).arrayBuffer();
   let at = 0;
   const take = (Kind, count) => {
@@ -19,9 +24,9 @@ async function unpack(head, base64) {
     before: take(Float64Array, head.compare ? rows : 0),
     slotWeight: take(Float64Array, slots),
     label: take(Uint32Array, rows),
-    frames: take(Uint32Array, frames),
     slotRow: take(Uint32Array, slots),
     slot: take(Uint32Array, slots),
+    frames: take(head.functions.name.length > 65535 ? Uint32Array : Uint16Array, frames),
     keep: take(Uint16Array, rows),
     more: take(Uint16Array, rows),
   };
@@ -62,19 +67,21 @@ class Model {
 
   plant() {
     const { keep, more, frames } = this.rows;
-    const open = [0];
+    const { parent, frame, end, node } = this;
+    const open = new Int32Array(65537); // the path to the last node; a path has fewer frames
+    let depth = 0;
     let next = 1;
-    this.frame[0] = -1;
+    frame[0] = -1;
+    frame.set(frames, 1);
     for (let row = 0; row < keep.length; row++) {
-      while (open.length > keep[row] + 1) this.end[open.pop()] = next;
-      for (let i = 0; i < more[row]; i++, next++) {
-        this.parent[next] = open[open.length - 1];
-        this.frame[next] = frames[next - 1];
-        open.push(next);
+      while (depth > keep[row]) end[open[depth--]] = next;
+      for (const last = next + more[row]; next < last; next++) {
+        parent[next] = open[depth];
+        open[++depth] = next;
       }
-      this.node[row] = open[open.length - 1];
+      node[row] = open[depth];
     }
-    while (open.length) this.end[open.pop()] = next;
+    while (depth >= 0) end[open[depth--]] = next;
   }
 
   // Weigh what passes: `wanted` has 0 or 1 for each label, `span` is [first slot, slot behind].

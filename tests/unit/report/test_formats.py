@@ -203,7 +203,7 @@ def test_speedscope_holds_every_stack(profile: Profile) -> None:
 @given(profiles.profiles())
 def test_firefox_holds_every_stack(profile: Profile) -> None:
     found: Counter[tuple[str, ...]] = Counter()
-    for thread in reader.loads(firefox.document(profile))["threads"]:
+    for thread in reader.loads("".join(firefox.document(profile)))["threads"]:
         stacks, samples = thread["stackTable"], thread["samples"]
         for stack, weight in zip(samples["stack"], samples["weight"], strict=True):
             path = []
@@ -216,7 +216,7 @@ def test_firefox_holds_every_stack(profile: Profile) -> None:
 
 
 def test_firefox_has_the_time_line() -> None:
-    threads = reader.loads(firefox.document(profiles.timed()))["threads"]
+    threads = reader.loads("".join(firefox.document(profiles.timed())))["threads"]
     times = {thread["tid"]: thread["samples"]["time"] for thread in threads}
     assert times == {2: [0.0, 60.0], 3: [180.0]}
 

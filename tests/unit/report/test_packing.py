@@ -13,6 +13,7 @@ from purebpf.report import Labels, Marks, Profile
 from purebpf.report.functions import Functions
 from purebpf.report.names import printable
 from purebpf.report.packing import Packed, pack
+from purebpf.symbols.frame import Address
 from tests.support.profiles import MAIN, WORK, example, profiles, timed
 
 
@@ -22,11 +23,12 @@ def unpacked(packed: Packed) -> Counter[tuple[str, ...]]:
     rows, frames = packed.head["counts"]["rows"], packed.head["counts"]["frames"]
     slots = packed.head["counts"]["slots"]
     before = rows if packed.head["compare"] else 0
-    layout = f"<{rows}d{before}d{slots}d{rows}I{frames}I{slots}I{slots}I{rows}H{rows}H"
+    code = "I" if len(packed.head["functions"]["name"]) > 0xFFFF else "H"
+    layout = f"<{rows}d{before}d{slots}d{rows}I{slots}I{slots}I{frames}{code}{rows}H{rows}H"
     assert struct.calcsize(layout) == len(data)
     values = list(struct.unpack(layout, data))
     weights = values[:rows]
-    at = rows + before + slots + rows
+    at = rows + before + 3 * slots + rows
     added = iter(values[at : at + frames])
     keeps, mores = values[-2 * rows : -rows or None], values[-rows:]
     names = packed.head["functions"]["name"]
@@ -48,6 +50,13 @@ def test_every_stack_is_there(profile: Profile) -> None:
         names = [functions.table[number].name for number in numbers]
         wanted[tuple(map(printable, [row.labels.comm, *names]))] += row.weight
     assert unpacked(pack(profile)) == +wanted
+
+
+def test_numbers_of_many_functions_are_wider() -> None:
+    profile = Profile()
+    for number in range(70_000):
+        profile.add((MAIN._replace(name=str(number), address=Address(number)),), (), 1, Labels("a"))
+    assert unpacked(pack(profile)).total() == 70_000
 
 
 def test_a_comparison_has_both() -> None:
