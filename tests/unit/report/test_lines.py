@@ -131,7 +131,7 @@ def test_firefox_has_a_frame_for_each_line_of_a_function():
     profile = Profile("t")
     profile.add((_LEAF,), (), 1, Labels("a", 7))
     profile.add((_frame("leaf", 0x110),), (), 2, Labels("a", 7))
-    (thread,) = loads(firefox.document(with_lines(profile, answers)))["threads"]
+    (thread,) = loads("".join(firefox.document(with_lines(profile, answers))))["threads"]
     frames, functions = thread["frameTable"], thread["funcTable"]
     assert sorted(frames["line"]) == [20, 21]
     assert frames["func"] == [0, 0]
