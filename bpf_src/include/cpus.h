@@ -12,9 +12,12 @@ CONFIG u64 cpus[MAX_CPUS / 64] = {};
 
 static __always_inline bool cpu_wanted(u32 cpu)
 {
+	u32 word = cpu / 64;
+
 	if (!has_cpus)
 		return true;
-	return cpu < MAX_CPUS && cpus[cpu / 64] >> (cpu % 64) & 1;
+	OPAQUE(word); // Linux 6.1 is shown another register than the one that was compared
+	return word < MAX_CPUS / 64 && cpus[word] >> (cpu % 64) & 1;
 }
 
 #endif
