@@ -43,7 +43,7 @@ def record(tmp_path: Path) -> Record:
             check=False,
             cwd=tmp_path,
             env=environment,
-            timeout=60,
+            timeout=240,  # an emulated machine takes its time
         )
 
     return run
