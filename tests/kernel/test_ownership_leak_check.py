@@ -123,6 +123,7 @@ def _pytest(folder: Path, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.any_kernel
 def test_a_test_that_leaks_fails(tmp_path: Path) -> None:
     text = _pytest(tmp_path)
     assert "left behind: ['fd " in text
@@ -130,10 +131,12 @@ def test_a_test_that_leaks_fails(tmp_path: Path) -> None:
     assert "1  guest: sysctls and CPUs are only switched in the guests" in text
 
 
+@pytest.mark.any_kernel
 def test_a_need_that_is_required_fails(tmp_path: Path) -> None:
     assert "needs guest, required here" in _pytest(tmp_path, PUREBPF_REQUIRE="kernel")
 
 
+@pytest.mark.any_kernel
 def test_a_kernel_without_a_row_is_refused(tmp_path: Path) -> None:
     text = _pytest(tmp_path, PUREBPF_KERNEL="2.6")
     assert "PUREBPF_KERNEL=2.6 has no row in tests/support/expected.py" in text
