@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 NAME = "purebpf.top"
-_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -74,14 +72,12 @@ def _sampling(options: Options) -> Sampling:
 
 def _show(profiler: Profiler, options: Options, output: Output, ends: Sequence[HasFileno]) -> None:
     """A table each interval, until the end."""
-    is_live = sys.stdout.isatty()
-    while not profiler.wait(*ends, at_most_s=options.interval_s):
-        profiler.take()
-        lines = list(_table(profiler.last(), options, time.strftime("%H:%M:%S")))
-        if is_live:
-            height = os.get_terminal_size(sys.stdout.fileno()).lines
-            lines = [_HOME_AND_CLEAR, *lines[: height - 1]]
-        output.write([*lines, "" if is_live else "\n"])
+    from purebpf.top.screen import screen
+
+    with screen(output, by=options.by, lines=options.lines) as shown:
+        while not profiler.wait(*ends, at_most_s=options.interval_s):
+            profiler.take()
+            shown.show(profiler.last(), time.strftime("%H:%M:%S"))
 
 
 def _table(profile: Profile, options: Options, heading: str) -> Iterable[str]:

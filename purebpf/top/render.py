@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from purebpf.report import Labels, Profile, table
 from purebpf.report.names import printable
 
-__all__ = ["render"]
+__all__ = ["found", "percent", "render"]
 
 _WIDTH = 80
 
@@ -25,16 +25,22 @@ def render(profile: Profile, *, by: str, lines: int, heading: str) -> Iterator[s
     whole = profile.total
     yield f"{heading}: {whole} {profile.unit}\n"
     yield f"{'self':>7} {'total':>7} {'samples':>8}  {by}\n"
-    found = sorted(_weights(profile, by), key=lambda each: (-each[1], -each[2], each[0]))
-    for name, own, total in found[:lines]:
-        line = f"{_percent(own, whole)} {_percent(total, whole)} {own:8}  {printable(name)}"
+    rows = found(profile, by)
+    for name, own, total in rows[:lines]:
+        line = f"{percent(own, whole)} {percent(total, whole)} {own:8}  {printable(name)}"
         yield f"{line[:_WIDTH]}\n"
-    if len(found) > lines:
-        yield f"{'':24}  and {len(found) - lines} more\n"
+    if len(rows) > lines:
+        yield f"{'':24}  and {len(rows) - lines} more\n"
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:6.2f}%"
+def found(profile: Profile, by: str) -> list[tuple[str, int, int]]:
+    """Name, own and total weight of each line, the heaviest first."""
+    return sorted(_weights(profile, by), key=lambda each: (-each[1], -each[2], each[0]))
+
+
+def percent(part: int, whole: int) -> str:
+    """Seven letters."""
+    return f"{100 * part / (whole or 1):6.2f}%"
 
 
 def _weights(profile: Profile, by: str) -> Iterable[tuple[str, int, int]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.report import folded, json, table
+from purebpf.report import folded, json, perf_data, table
 from tests.commands.conftest import ROOT
 from tests.support import profiles
 from tests.support.browser import until
@@ -48,10 +48,15 @@ def test_several_files_at_once(saved: str, tmp_path: Path) -> None:
     assert again.stdout == Path(saved).read_text()
 
 
-@pytest.mark.parametrize("content", ["", "{", "words without number"])
-def test_a_broken_profile_leaves_no_file(tmp_path: Path, content: str) -> None:
+DATA = perf_data.document(profiles.example())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"words without number", b"PERFILE2", DATA[:-500], DATA[:300]]
+)
+def test_a_broken_profile_leaves_no_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken"
-    path.write_text(content)
+    path.write_bytes(content)
     result = convert(str(path), "-o", str(tmp_path / "out.csv"))
     assert result.returncode == 1
     assert " ".join(result.stderr.split()).startswith(f"purebpf.convert: {path}: ")

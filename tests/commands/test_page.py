@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as reader
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from tests.support.browser import Page, chromium, until
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.any_kernel]
 
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "build/screenshots"
 TOTAL = profiles.example().total
 
 
@@ -37,7 +37,7 @@ Open = Callable[[str], Page]
 
 @pytest.fixture
 def open_page(driver: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Open]:
-    """Open a page from a file; a screenshot is kept where PUREBPF_SCREENSHOTS says."""
+    """Open a page from a file; a screenshot is kept in build/screenshots."""
     opened: list[Page] = []
 
     def show(text: str) -> Page:
@@ -47,8 +47,8 @@ def open_page(driver: Any, tmp_path: Path, request: pytest.FixtureRequest) -> It
         return opened[-1]
 
     yield show
-    if folder := os.environ.get("PUREBPF_SCREENSHOTS"):
-        driver.save_screenshot(f"{folder}/{request.node.name}.png")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    driver.save_screenshot(str(SCREENSHOTS / f"{request.node.name}.png".replace("/", "_")))
     for page in opened:
         assert page.complaints() == []
 
@@ -57,6 +57,22 @@ def open_page(driver: Any, tmp_path: Path, request: pytest.FixtureRequest) -> It
 def page(open_page: Open) -> Page:
     """The example's page."""
     return open_page(html.page(profiles.example()))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_both_themes(page: Page, theme: str) -> None:
+    if page.run("return app.dark") is (theme == "light"):
+        page.press("d")
+    wanted = [255, 255, 255] if theme == "light" else [22, 24, 29]
+    found = page.run(
+        "const canvas = document.getElementById('flame');"
+        "const pixels = canvas.getContext('2d').getImageData(canvas.width - 2, 40, 1, 1).data;"
+        "return [document.documentElement.classList.contains('dark'), ...pixels]"
+    )
+    assert found[0] is (theme == "dark")
+    assert page.run("return getComputedStyle(document.body).backgroundColor") == (
+        f"rgb({', '.join(map(str, wanted))})"
+    )
 
 
 def wide(row: list[list[Any]]) -> dict[str, float]:

@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from purebpf.cli.output import Output
 from purebpf.report import Profile
 from purebpf.top.options import Options, parse
 from purebpf.top.render import render
+from purebpf.top.screen import screen
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.profiles import example
 
@@ -45,6 +47,28 @@ def test_other_tables(by: str, line: str) -> None:
 
 
 @pytest.mark.any_kernel
+def test_a_terminal_gets_its_screen_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With rich, the same lines in colours, on a screen of their own."""
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with Output() as output, screen(output, by="function", lines=3) as shown:
+        shown.show(example(), "now")
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+        for words in ("now: 100 samples", "work [app]", "35.00%", "and 6 more"):
+            assert words in text
+        assert "\x1b[?1049h" in terminal.getvalue()
+    assert "\x1b[?1049l" in terminal.getvalue()
+
+
+@pytest.mark.any_kernel
 def test_nothing_sampled_is_a_table_too() -> None:
     first, *_ = render(Profile(), by="function", lines=3, heading="now")
     assert first == "now: 0 samples\n"
@@ -64,7 +88,7 @@ def test_every_command_line_of_its_page_parses() -> None:
 def test_tables_follow_each_other(workloads: Workloads) -> None:
     with workloads.running("split") as pid:
         done = subprocess.run(
-            [sys.executable, "-m", "purebpf.top", "-p", str(pid), "-i", "0.5", "-F", "199", "2"],
+            [sys.executable, "-m", "purebpf.top", "-p", str(pid), "-i", "0.5", "-F", "199", "4"],
             capture_output=True, text=True, check=False, cwd=ROOT,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
