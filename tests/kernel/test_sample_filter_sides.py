@@ -7,6 +7,7 @@ one event's samples have (`test_sample_filter`).
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -63,6 +64,9 @@ def test_one_filter_tells_two_events_apart(text: str, kept: Kind, rejected: Kind
     where = EVERYTHING if "pgsz" in text else OLD
     if not knows(where):
         pytest.skip("this kernel's samples have no page sizes (Linux 5.11)")
+    for kind in (kept, rejected):
+        if kind.period == 1 and not is_sampled(kind):
+            pytest.skip(f"this kernel samples no {kind.event}")
     with opened(kept, where) as first, opened(rejected, where) as second:
         numbers = {"KEPT": first, "REJECTED": second}
         for word, event in numbers.items():
@@ -86,9 +90,19 @@ def test_one_filter_tells_two_events_apart(text: str, kept: Kind, rejected: Kind
     assert counts.dropped >= (PAGES if rejected.period == 1 else 3)
 
 
+@cache
+def is_sampled(kind: Kind) -> bool:
+    """Whether there are such samples when nothing filters them."""
+    with opened(kind, bit.PERF_SAMPLE_IP) as event, region(PAGES) as memory:
+        event.enable()
+        touch(memory)
+        event.disable()
+        return len(list(event.records())) >= PAGES
+
+
 def compute() -> None:
-    """Spend some periods of the clocks."""
-    end = time.process_time() + 5 * LONG.period / 1e9
+    """Spend many periods of the clocks: an emulated machine's timers come when they can."""
+    end = time.process_time() + 0.3
     while time.process_time() < end:
         pass
 
