@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from purebpf.cli.stop import HasFileno
@@ -21,7 +21,10 @@ from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.report import Profile, html, json
 
-__all__ = ["LivePage", "Shown", "show"]
+if TYPE_CHECKING:
+    from purebpf.cli.results import Session
+
+__all__ = ["LivePage", "show"]
 
 _CLIENTS = 8
 _BEHIND = 4  # events that a slow client may be behind before it loses one
@@ -30,23 +33,7 @@ _STALLED_S = 10
 _PATIENCE_S = 5.0
 
 
-class Shown(Protocol):
-    """A measurement that can be looked at while it goes on."""
-
-    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
-        """Sleep; whether it is over."""
-
-    def take(self) -> None:
-        """Take in what was measured since the last time."""
-
-    def last(self) -> Profile:
-        """What was measured in the last second."""
-
-    def so_far(self) -> Profile:
-        """What was measured since the beginning."""
-
-
-def show(measured: Shown, live: LivePage, ends: Sequence[HasFileno]) -> None:
+def show(measured: Session, live: LivePage, ends: Sequence[HasFileno]) -> None:
     """Show each second, until the end."""
     while not measured.wait(*ends, at_most_s=1):
         measured.take()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Self
 
-from purebpf.cli.stop import HasFileno
-from purebpf.cli.thread_time import Request, ThreadTime, Times
-from purebpf.cli.time_loss import about, cost, losses
-from purebpf.closing import Closing
+from purebpf.cli.thread_profiler import ThreadProfiler
+from purebpf.cli.thread_time import Request, Times
 from purebpf.kernel.debug_files import Fetch
-from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.offcpu.options import Options, title
 from purebpf.offcpu.render import ONE_BY_ONE
 from purebpf.report import Profile
-from purebpf.report.hints import hints
 from purebpf.report.spans import fill, merged, row
 from purebpf.report.stacks import Stacks
 
 __all__ = ["OffCpu"]
 
 
-class OffCpu(Closing):
+class OffCpu(ThreadProfiler):
     """Traces from when its context is entered until `stop()`.
 
     Args:
@@ -35,41 +30,8 @@ class OffCpu(Closing):
     """
 
     def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+        super().__init__(title(options), _request(options), command_pid, fetch)
         self._options = options
-        self._fetch = fetch
-        self._run = ThreadTime(_request(options), command_pid)
-        self._names: Symbolizer | None = None
-
-    def __enter__(self) -> Self:
-        self._run.__enter__()
-        return self
-
-    def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
-        self._run.close()
-
-    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
-        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
-        return self._run.wait(*ends, at_most_s=at_most_s)
-
-    def take(self) -> None:
-        """Nothing: what there is stays where it is until it is asked for."""
-
-    def last(self) -> Profile:
-        """What passed since this was last called; what is not over counts up to now.
-
-        Raises:
-            KernelError: a map could not be read.
-        """
-        return self._profile(self._run.since_last())
-
-    def so_far(self) -> Profile:
-        """What passed since the beginning.
-
-        Raises:
-            KernelError: a map could not be read.
-        """
-        return self._profile(self._run.so_far())
 
     def stop(self) -> Profile:
         """End the tracing, name everything, and close.
@@ -80,13 +42,8 @@ class OffCpu(Closing):
         with closing(self._run):
             return self._profile(self._run.stop())
 
-    def _profile(self, times: Times) -> Profile:
+    def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         options = self._options
-        self._names = self._names or Symbolizer(self._run.spaces, fetch=self._fetch)
-        stacks = Stacks(times.addresses, self._names)
-        profile = Profile(title(options), unit="ns", about=about(times))
-        profile.loss = losses(times, self._run.request)
-        profile.cost = cost(times)
         spans, singles = times.spans, times.singles
         if options.inflight:
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
@@ -96,8 +53,6 @@ class OffCpu(Closing):
         else:
             spans = merged([*spans.items(), *singles])
         fill(profile, spans, stacks, self._run.cgroup, is_split=options.waker)
-        profile.hints = hints(profile, self._names.runtime)
-        return profile
 
 
 def _request(options: Options) -> Request:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,6 @@ from purebpf.cli import command
 from purebpf.profile.options import Options, parse, title
 
 if TYPE_CHECKING:
-    from purebpf.cli.child import Child
-    from purebpf.cli.stop import HasFileno
     from purebpf.profile.session import Profiler
     from purebpf.report import Profile
 
@@ -31,39 +28,16 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import results
-    from purebpf.cli.limits import raise_open_files
-    from purebpf.cli.names import debuginfod, lined
-    from purebpf.cli.stop import Stop
     from purebpf.profile.session import Profiler
 
-    fetch = debuginfod(wanted=options.debuginfod)
-    with ExitStack() as stack:
-        outputs = results.opened(options.to, stack)
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(_child(options)) if options.command else None
-        raise_open_files()  # not before the child is there, which may count on its limit
-        profiler = stack.enter_context(Profiler(options, child.pid if child else 0, fetch))
-        with results.live(profiler, options.serve, title(options)) as wait:
-            results.announce(title(options), options.to, outputs)
-            ends: list[HasFileno] = [stop] if child is None else [stop, child]
-            if child is not None:
-                child.start()
-            wait(*ends)
-        profile = lined(results.named(profiler.stop), lines=options.lines, fetch=fetch)
-        status = child.end() if child else 0
-        from purebpf.profile.render import render
+    with results.measured(title(options), options, Profiler) as run:
+        profile = run.lined(run.named(run.session.stop))
+        status = run.end()
+        from purebpf.profile.render import render  # not before everything is measured
 
-        results.write(title(options), options.to, outputs, partial(render, profile, options))
-        _explain(profiler, profile)
-    if options.strict and profile.loss.any:
-        return command.LOSS
-    return status
-
-
-def _child(options: Options) -> Child:
-    from purebpf.cli.child import Child
-
-    return Child(options.command)
+        run.write(partial(render, profile, options))
+        _explain(run.session, profile)
+    return command.LOSS if options.strict and profile.loss.any else status
 
 
 def _explain(profiler: Profiler, profile: Profile) -> None:

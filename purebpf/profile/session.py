@@ -44,8 +44,8 @@ class Profiler(Closing):
     Args:
         options: what to sample and how; how to print it does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). It is
-        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
             sampled from its execve on, with everything it forks.
+        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,36 +27,17 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import results
-    from purebpf.cli.child import Child
-    from purebpf.cli.limits import raise_open_files
-    from purebpf.cli.names import debuginfod, lined
-    from purebpf.cli.stop import Stop
     from purebpf.wall.session import Wall
 
-    fetch = debuginfod(wanted=options.debuginfod)
-    with ExitStack() as stack:
-        outputs = results.opened(options.to, stack)
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(Child(options.command)) if options.command else None
-        raise_open_files()  # not before the child is there, which may count on its limit
-        clock = stack.enter_context(Wall(options, child.pid if child else 0, fetch))
-        with results.live(clock, options.serve, title(options)) as wait:
-            results.announce(title(options), options.to, outputs)
-            if child is not None:
-                child.start()
-            wait(*([stop] if child is None else [stop, child]))
-        profile, threads = results.named(clock.stop)
-        profile = lined(profile, lines=options.lines, fetch=fetch)
-        status = child.end() if child else 0
+    with results.measured(title(options), options, Wall) as run:
+        found = run.named(run.session.stop)
+        profile = run.lined(found.profile)
+        status = run.end()
         from purebpf.wall.render import render  # not before everything is measured
 
-        results.write(
-            title(options), options.to, outputs, partial(render, profile, threads, options)
-        )
+        run.write(partial(render, profile, found.threads, options))
         _explain(profile)
-    if options.strict and profile.loss.any:
-        return command.LOSS
-    return status
+    return command.LOSS if options.strict and profile.loss.any else status
 
 
 def _explain(profile: Profile) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from purebpf.cli.stop import HasFileno
-from purebpf.cli.thread_time import Request, ThreadTime, Times
-from purebpf.cli.time_loss import about, cost, losses
-from purebpf.closing import Closing
+from purebpf.cli.thread_profiler import ThreadProfiler
+from purebpf.cli.thread_time import Request, Times
 from purebpf.kernel.debug_files import Fetch
-from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.report import Profile
-from purebpf.report.hints import hints
 from purebpf.report.stacks import Stacks
 from purebpf.wall.options import Options, title
 from purebpf.wall.threads import Thread, fill, threads
@@ -27,7 +23,7 @@ class Found(NamedTuple):
     threads: list[Thread]
 
 
-class Wall(Closing):
+class Wall(ThreadProfiler):
     """Traces from when its context is entered until `stop()`.
 
     Args:
@@ -40,41 +36,8 @@ class Wall(Closing):
     """
 
     def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
-        self._options = options
-        self._fetch = fetch
-        self._run = ThreadTime(_request(options), command_pid)
-        self._names: Symbolizer | None = None
-
-    def __enter__(self) -> Self:
-        self._run.__enter__()
-        return self
-
-    def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
-        self._run.close()
-
-    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
-        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
-        return self._run.wait(*ends, at_most_s=at_most_s)
-
-    def take(self) -> None:
-        """Nothing: what there is stays where it is until it is asked for."""
-
-    def last(self) -> Profile:
-        """What passed since this was last called; what is not over counts up to now.
-
-        Raises:
-            KernelError: a map could not be read.
-        """
-        return self._profile(self._run.since_last())
-
-    def so_far(self) -> Profile:
-        """What passed since the beginning.
-
-        Raises:
-            KernelError: a map could not be read.
-        """
-        return self._profile(self._run.so_far())
+        super().__init__(title(options), _request(options), command_pid, fetch)
+        self._frequency = options.frequency
 
     def stop(self) -> Found:
         """End the tracing, name everything, and close.
@@ -86,21 +49,14 @@ class Wall(Closing):
             times = self._run.stop()
             return Found(self._profile(times), threads(times.spans))
 
-    def _profile(self, times: Times) -> Profile:
-        self._names = self._names or Symbolizer(self._run.spaces, fetch=self._fetch)
-        stacks = Stacks(times.addresses, self._names)
-        profile = Profile(title(self._options), unit="ns", about=about(times))
-        profile.loss = losses(times, self._run.request)
-        profile.cost = cost(times)
+    def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         event = self._run.event
         profile.about |= {
             "event": event.name if event else "",
-            "frequency_hz": self._options.frequency,
+            "frequency_hz": self._frequency,
             "samples": sum(times.samples.values()),
             "unsampled_ns": fill(profile, times.spans, times.samples, stacks, self._run.cgroup),
         }
-        profile.hints = hints(profile, self._names.runtime)
-        return profile
 
 
 def _request(options: Options) -> Request:

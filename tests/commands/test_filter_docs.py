@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
@@ -15,6 +13,7 @@ from purebpf.filter.fields import CONSTANTS, FIELDS
 from purebpf.kernel.sample_filter import SampleFilter, kernel_access
 from purebpf.setup import options
 from tests.support.environment import ROOT
+from tests.support.pages import run_example
 
 PAGE = (ROOT / "docs/filter.md").read_text()
 SETUP = (ROOT / "docs/setup.md").read_text()
@@ -52,11 +51,8 @@ def _without_offsets(text: str) -> str:
 
 @pytest.mark.needs("bpf", "perf_event")
 def test_the_python_example_runs() -> None:
-    (code,) = (text for kind, text in BLOCKS if kind == "python")
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert re.match(r"\d+ samples, \d+ kept\n +\d+ rejected by ip < ", done.stdout)
+    found = run_example(PAGE)
+    assert re.match(r"\d+ samples, \d+ kept\n +\d+ rejected by ip < ", found)
 
 
 def test_every_field_and_constant_is_listed() -> None:

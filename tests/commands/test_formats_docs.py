@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
 from purebpf.report.formats import FORMATS
 from tests.commands.conftest import ROOT
+from tests.support.pages import run_example
 
 pytestmark = pytest.mark.any_kernel
 
@@ -35,6 +34,4 @@ def test_every_format_is_explained() -> None:
 
 
 def test_the_python_example_runs() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGES["formats"], re.DOTALL)
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], check=False, cwd=ROOT)
-    assert done.returncode == 0
+    run_example(PAGES["formats"])

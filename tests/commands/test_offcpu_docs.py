@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
@@ -15,6 +13,7 @@ from purebpf.cli.time_loss import losses
 from purebpf.offcpu import options as offcpu
 from purebpf.wall import options as wall
 from tests.commands.conftest import ROOT
+from tests.support.pages import run_example
 
 pytestmark = pytest.mark.any_kernel
 
@@ -37,15 +36,7 @@ def test_every_command_line_parses(name: str, line: str) -> None:
 @pytest.mark.needs("bpf", "perf_event")
 @pytest.mark.parametrize("name", PAGES)
 def test_the_python_example_runs(name: str) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGES[name], re.DOTALL)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert result.returncode == 0, result.stderr
+    run_example(PAGES[name])
 
 
 def test_every_word_of_the_loss_line_is_explained() -> None:

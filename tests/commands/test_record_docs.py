@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from collections import defaultdict
 from importlib import import_module
 
@@ -15,6 +13,7 @@ from purebpf.record.loss import Recorded, paragraphs
 from purebpf.sampleip.loss import losses
 from purebpf.sampleip.options import Options
 from tests.commands.conftest import ROOT
+from tests.support.pages import run_example
 
 pytestmark = pytest.mark.any_kernel
 
@@ -37,15 +36,7 @@ def test_every_command_line_parses(name: str, line: str) -> None:
 
 @pytest.mark.needs("bpf", "perf_event")
 def test_the_python_example_runs() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGES["record"], re.DOTALL)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert result.returncode == 0, result.stderr
+    run_example(PAGES["record"])
 
 
 def explained(name: str) -> list[str]:

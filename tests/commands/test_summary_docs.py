@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from purebpf.summary.loss import losses
 from purebpf.summary.options import parse
 from tests.commands.conftest import ROOT
+from tests.support.pages import run_example
 
 pytestmark = pytest.mark.any_kernel
 
@@ -27,15 +26,7 @@ def test_every_command_line_parses(line: str) -> None:
 
 @pytest.mark.needs("bpf")
 def test_the_python_example_runs() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert result.returncode == 0, result.stderr
+    run_example(PAGE)
 
 
 def test_every_word_of_the_loss_line_is_explained() -> None:

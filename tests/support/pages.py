@@ -1,0 +1,19 @@
+"""What pages of the documentation show, run as a reader would."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run_example(page: str) -> str:
+    """Run the one Python example of a page, with warnings as errors; what it prints."""
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
