@@ -42,8 +42,9 @@ _encode = JSONEncoder(separators=(",", ":")).encode
 def document(profile: Profile) -> Iterator[str]:
     """The pieces of the file.
 
-    A thread's stacks are a tree of as many nodes as there are frames in different places, which
-    is most of the file: its columns are written a piece at a time.
+    The heaviest thread is the first. A thread's stacks are a tree of as many nodes as there are
+    frames in different places, which is most of the file: its columns are written a piece at a
+    time.
     """
     functions = Functions(at_line)
     threads: dict[Labels, list[_Sample]] = {}
@@ -54,11 +55,15 @@ def document(profile: Profile) -> Iterator[str]:
     table = functions.table
     yield f'{{"meta":{_encode(_meta(profile))},"libs":[],"threads":['
     separator = ""
-    for whose, samples in threads.items():
+    for whose, samples in sorted(threads.items(), key=_weight, reverse=True):
         yield separator
         yield from _thread(profile, table, whose, samples)
         separator = ","
     yield "]}\n"
+
+
+def _weight(thread: tuple[Labels, list[_Sample]]) -> int:
+    return sum(row.weight for _, row in thread[1])
 
 
 def _meta(profile: Profile) -> dict[str, Any]:
