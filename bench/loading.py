@@ -1,6 +1,6 @@
 """Loading the objects of Debian's libbpf-tools, against libbpf: the first time, and later ones.
 
-    sudo python bench/loading.py [--rounds 3]
+    python bench/loading.py [--rounds 3]
 
 One process for each side and object measures its first load and, with everything cached, later
 ones; sides take turns. libbpf runs through ctypes in a Python process of its own, timed around its
@@ -16,7 +16,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import results
+from results import Figure
 
 ROOT = Path(__file__).parents[1]
 _LATER = 3
@@ -60,11 +64,8 @@ def times(script: str, path: str) -> list[float] | None:
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
 
-def main() -> int:
-    """Measure, and print the means over all objects."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """The means over all objects."""
     sys.path.insert(0, str(ROOT))
     from tests.support.libbpf_tools import objects
 
@@ -86,11 +87,10 @@ def main() -> int:
     ours, later, theirs, theirs_later = (
         statistics.mean(column) * 1000 for column in zip(*rows.values(), strict=True)
     )
-    print(f"\n| mean of {len(rows)} objects | purebpf | libbpf | ratio |\n|---|---|---|---|")
-    print(f"| first load | {ours:.1f} ms | {theirs:.1f} ms | {ours / theirs:.1f} |")
-    print(f"| later loads | {later:.1f} ms | {theirs_later:.1f} ms | {later / theirs_later:.1f} |")
-    return 0
+    what = f"mean of {len(rows)} objects"
+    yield Figure(f"first load in a process, {what}", ours, "ms", "libbpf", theirs, 10)
+    yield Figure(f"later loads, {what}", later, "ms", "libbpf", theirs_later, 4)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(results.run(measure, results.parser(__doc__, rounds=3).parse_args()))

@@ -1,15 +1,22 @@
-"""Map operations a second: `Map`, the reused buffers below it, and a call built from scratch.
+"""One map operation: `Map`, the reused buffers below it, and a call built from scratch.
 
-sudo python bench/map_element.py
+    python bench/map_element.py [--rounds 5]
+
+What a binding written in an afternoon does, ctypes structures for each call, is the peer.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import os
 import struct
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import results
+from results import Figure
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.kernel.map import Map
@@ -32,7 +39,7 @@ class Attr(ctypes.Structure):
 
 
 def from_scratch(fd: int) -> None:
-    """What a binding written in an afternoon does (x86_64)."""
+    """A look-up of each key (x86_64)."""
     libc = ctypes.CDLL(None, use_errno=True)
     for raw in KEYS:
         key = ctypes.create_string_buffer(raw, 4)
@@ -57,28 +64,35 @@ def elements(fd: int) -> None:
             bytes(element.value)
 
 
-def measure(name: str, work: Callable[[], object], count: int = ENTRIES) -> None:
+def least_ns(work: Callable[[], object], rounds: int) -> float:
+    """Nanoseconds of one of ENTRIES operations, at the least."""
     best = float("inf")
-    for _ in range(5):
+    for _ in range(rounds):
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)
-    print(f"{name:38s} {count / best / 1e3:10.0f} thousand/s")
+    return best / ENTRIES * 1e9
 
 
-def main() -> None:
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """Each way to reach an element."""
     with Map.create(MapSpec("bench", bpf_map_type.BPF_MAP_TYPE_HASH, 4, 8, ENTRIES)) as m:
         pairs = [(raw, raw * 2) for raw in KEYS]
-        measure("update, in bulk", lambda: m.update(pairs))
-        measure("update, m[key] = value", lambda: [m.put(*pair) for pair in pairs])
-        measure("lookup, m[key]", lambda: [m[raw] for raw in KEYS])
-        measure("lookup, reused buffers", lambda: elements(m.fileno()))
-        measure("lookup, bpf.map_lookup_elem", lambda: plain_function(m.fileno()))
-        measure("lookup, ctypes from scratch", lambda: from_scratch(m.fileno()))
-        measure("items, in bulk", lambda: dict(m.items()))
-        measure("keys, in bulk", lambda: list(m))
-        measure("missing key, m.get", lambda: [m.get(b"none") for _ in KEYS])
+        m.update(pairs)
+        scratch = least_ns(lambda: from_scratch(m.fileno()), options.rounds)
+        ways: dict[str, Callable[[], object]] = {
+            "look-up, m[key]": lambda: [m[raw] for raw in KEYS],
+            "look-up, reused buffers": lambda: elements(m.fileno()),
+            "look-up, bpf.map_lookup_elem": lambda: plain_function(m.fileno()),
+            "missing key, m.get": lambda: [m.get(b"none") for _ in KEYS],
+            "keys, in bulk": lambda: list(m),
+            "items, in bulk": lambda: dict(m.items()),
+            "update, m[key] = value": lambda: [m.put(*pair) for pair in pairs],
+            "update, in bulk": lambda: m.update(pairs),
+        }
+        for name, work in ways.items():
+            yield Figure(name, least_ns(work, options.rounds), "ns", "ctypes look-up", scratch)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(results.run(measure, results.parser(__doc__, rounds=5).parse_args()))

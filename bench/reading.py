@@ -1,6 +1,6 @@
 """Reading maps and ring buffers: against bcc's Python, and bpftool, on the same map in one run.
 
-    sudo python bench/reading.py [--entries 1000000] [--events 2000000] [--rounds 3]
+    python bench/reading.py [--entries 1000000] [--events 2000000] [--rounds 3]
 
 bcc's own classes (Debian's python3-bpfcc) read the map and the ring that purebpf made, so that its
 compiler is not needed. Rounds are interleaved, medians compared. Figures are CPU seconds of the
@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import os
 import resource
-import shutil
 import statistics
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+
+import results
+from peers import here
+from results import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.append("/usr/lib/python3/dist-packages")
@@ -38,6 +40,11 @@ try:
     from bcc import libbcc, table
 except ImportError:
     table = libbcc = None
+
+BATCHES, BPFTOOL = "BPF_MAP_LOOKUP_BATCH alone", "bpftool -j map dump"
+ITEMS, TO_NUMPY, AT_REST = "items()", "to_numpy(), summed", "to_numpy(at_rest=True), summed"
+DRAIN, DRAIN_NUMPY = "drain()", "drain_numpy()"
+BCC_ITEMS, BCC_RING = "bcc items()", "bcc ring_buffer_consume()"
 
 
 class Types:
@@ -81,8 +88,8 @@ def cpu_s(work: Callable[[], object], who: int = resource.RUSAGE_SELF) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def bench_map(types: Types, entries: int, rounds: int) -> None:
-    """Every entry of a hash with struct values, as the sum of one field."""
+def bench_map(types: Types, entries: int, rounds: int) -> dict[str, float]:
+    """CPU seconds for every entry of a hash with struct values, by the side."""
     kind = bpf_map_type.BPF_MAP_TYPE_HASH
     spec = MapSpec("bench", kind, 8, 32, entries, 0, types.key, types.value)
     with Map.create(spec, btf=types.btf) as m:
@@ -109,25 +116,25 @@ def bench_map(types: Types, entries: int, rounds: int) -> None:
             assert sum(len(keys) // 8 for keys, _ in chunks(m.fileno(), shape)) == entries
 
         sides: dict[str, tuple[Callable[[], None], int]] = {
-            "BPF_MAP_LOOKUP_BATCH alone": (batches, resource.RUSAGE_SELF),
-            "purebpf items()": (plain, resource.RUSAGE_SELF),
-            "purebpf items(), summing a field": (items, resource.RUSAGE_SELF),
-            "purebpf to_numpy(), summing a column": (arrays, resource.RUSAGE_SELF),
-            "purebpf to_numpy(at_rest=True), the same": (at_rest, resource.RUSAGE_SELF),
+            BATCHES: (batches, resource.RUSAGE_SELF),
+            ITEMS: (plain, resource.RUSAGE_SELF),
+            f"{ITEMS}, a field of each": (items, resource.RUSAGE_SELF),
+            TO_NUMPY: (arrays, resource.RUSAGE_SELF),
+            AT_REST: (at_rest, resource.RUSAGE_SELF),
         }
-        if shutil.which("bpftool"):
+        if here("bpftool"):
             command = ["bpftool", "-j", "map", "dump", "id", str(m.info.id)]
-            sides["bpftool -j map dump"] = (
+            sides[BPFTOOL] = (
                 lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True) and None,
                 resource.RUSAGE_CHILDREN,
             )
         if table is not None:
             theirs = bcc_hash(m.fileno(), entries)
-            sides["bcc items()"] = (
+            sides[BCC_ITEMS] = (
                 lambda: check(sum(1 for _ in theirs.items()), entries),
                 resource.RUSAGE_SELF,
             )
-        report(f"{entries:,} entries", sides, rounds, entries)
+        return taken(sides, rounds)
 
 
 def check(found: int, expected: int) -> None:
@@ -143,24 +150,26 @@ def bcc_hash(fd: int, entries: int) -> object:
     return made
 
 
-def bench_ring(types: Types, events: int, rounds: int) -> None:
-    """Typed events through a ring of 64 MiB, filled before each reading."""
+def bench_ring(types: Types, events: int, rounds: int) -> tuple[dict[str, float], int]:
+    """CPU seconds for typed events through a ring of 64 MiB, filled before each reading, by the
+    side; and how many events a full ring lost without counting them as refused.
+    """
     with ring_producer(1 << 26) as producer:
         producer.source.btf, producer.source.value_type_id = types.btf, types.event
         with RingBuffer(producer.source) as ring:
             one_by_one = {
-                "purebpf drain()": lambda: sum(1 for _ in ring.drain()),
-                "purebpf drain(), reading a field": lambda: last_number(ring),
-                "purebpf drain_numpy()": lambda: len(ring.drain_numpy()["number"]),
+                DRAIN: lambda: sum(1 for _ in ring.drain()),
+                f"{DRAIN}, a field of each": lambda: last_number(ring),
+                DRAIN_NUMPY: lambda: len(ring.drain_numpy()["number"]),
             }
             if table is not None:
-                one_by_one["bcc ring_buffer_consume()"] = bcc_ring(producer.source.fileno())
+                one_by_one[BCC_RING] = bcc_ring(producer.source.fileno())
             sides = {
                 name: (reading(events, read), resource.RUSAGE_SELF)
                 for name, read in one_by_one.items()
             }
-            report(f"{events:,} events", sides, rounds, events, prepare=producer.send)
-            loss(producer, ring)
+            found = taken(sides, rounds, prepare=lambda: producer.send(events))
+            return found, uncounted(producer, ring)
 
 
 def last_number(ring: RingBuffer) -> int:
@@ -197,52 +206,59 @@ def bcc_ring(fd: int) -> Callable[[], int]:
     return consume
 
 
-def loss(producer: Producer, ring: RingBuffer) -> None:
-    """A producer that is faster than its reader: what is lost is what was refused."""
+def uncounted(producer: Producer, ring: RingBuffer) -> int:
+    """A producer that is faster than its reader: what it sent, less what came or was refused."""
     sent, refused, received = producer.sent, producer.refused, 0
     for _ in range(5):
         producer.send(6_000_000)  # the ring has room for 4,194,304
         received += len(ring.drain_numpy())
     sent, refused = producer.sent - sent, producer.refused - refused
-    print(f"\n{sent:,} sent to a full ring, {received:,} received, {refused:,} refused")
-    assert sent == received + refused
+    print(f"{sent:,} sent to a full ring, {received:,} received, {refused:,} refused")
+    return abs(sent - received - refused)
 
 
-def report(
-    what: str,
+def taken(
     sides: dict[str, tuple[Callable[[], None], int]],
     rounds: int,
-    count: int,
-    prepare: Callable[[int], None] | None = None,
-) -> None:
-    """Run each side in turn, `rounds` times, and print the medians."""
-    taken: dict[str, list[float]] = {name: [] for name in sides}
+    prepare: Callable[[], None] | None = None,
+) -> dict[str, float]:
+    """The median CPU seconds of each side, which take turns."""
+    found: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, (work, who) in sides.items():
             if prepare is not None:
-                prepare(count)
-            taken[name].append(cpu_s(work, who))
-    print(f"\n| {what} | CPU seconds | million a second |\n|---|---|---|")
-    for name, each in taken.items():
-        median = statistics.median(each)
-        print(f"| {name} | {median:.3f} | {count / median / 1e6:.2f} |", flush=True)
+                prepare()
+            found[name].append(cpu_s(work, who))
+    return {name: statistics.median(each) for name, each in found.items()}
 
 
-def main() -> int:
-    """Run both benches."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--entries", type=int, default=1_000_000)
-    parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """Both benches."""
     if table is None:
-        print("bcc: left out, python3-bpfcc is not installed", file=sys.stderr)
+        print("left out, not installed: python3-bpfcc", file=sys.stderr)
     types = Types()
-    bench_map(types, options.entries, options.rounds)
-    bench_ring(types, options.events, options.rounds)
-    print(f"\n{os.cpu_count()} CPUs; load average {os.getloadavg()[0]:.1f}")
-    return 0
+    entries, events = options.entries, options.events
+    found = bench_map(types, entries, options.rounds)
+    what = f"{entries:,} entries by"
+    yield Figure(f"{what} {BATCHES}", found[BATCHES], "s of CPU")
+    for peer, limit in ((BCC_ITEMS, 0.1), (BPFTOOL, 1.0)):
+        yield Figure(f"{what} {ITEMS}", found[ITEMS], "s of CPU", peer, found.get(peer), limit)
+    for name, limit in ((TO_NUMPY, None), (AT_REST, 0.1)):
+        yield Figure(f"{what} {name}", found[name], "s of CPU", ITEMS, found[ITEMS], limit)
+    found, lost = bench_ring(types, events, options.rounds)
+    yield Figure(f"an event by {DRAIN}", found[DRAIN] / events * 1e9, "ns of CPU", limit=1000)
+    yield Figure(
+        f"an event by {DRAIN_NUMPY}", found[DRAIN_NUMPY] / events * 1e9, "ns of CPU", limit=200
+    )
+    what = f"{events:,} events by {DRAIN}, a field of each"
+    yield Figure(
+        what, found[f"{DRAIN}, a field of each"], "s of CPU", BCC_RING, found.get(BCC_RING), 1 / 3
+    )
+    yield Figure("neither received nor counted as lost, of a full ring", lost, "events", limit=0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = results.parser(__doc__, rounds=3)
+    options.add_argument("--entries", type=int, default=1_000_000)
+    options.add_argument("--events", type=int, default=2_000_000)
+    sys.exit(results.run(measure, options.parse_args()))

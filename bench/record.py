@@ -1,6 +1,6 @@
 """What recording a million samples costs, beside perf record, in one run.
 
-    python bench/record.py [--rounds 3] [--samples 1000000] [--json FILE]
+    python bench/record.py [--rounds 3] [--samples 1000000]
 
 A program faults in that many pages, and each fault is a sample. What is printed is the CPU time of
 the recorder itself, which the two take turns to be, the samples in the file and those lost. The
@@ -11,17 +11,20 @@ Needs root, gcc and perf.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).parent
+import results
+from peers import workload
+from results import Figure
+
 PER_ROUND = 10_000
 OURS, PERF = "purebpf.record", "perf record"
 SETTLED_S = 0.5
@@ -31,10 +34,9 @@ LIMIT = 2.0
 EVENT = ("-e", "page-faults:u", "-c", "1", "-m", "512")
 
 
-class Figure(NamedTuple):
-    """A run: seconds of CPU, samples in the file, and samples that were lost."""
+class Run(NamedTuple):
+    """Seconds of CPU, samples in the file, and samples that were lost."""
 
-    tool: str
     cpu_s: float
     samples: int
     lost: int
@@ -49,11 +51,11 @@ def commands(path: str, pid: int, *, chains: bool) -> dict[str, list[str]]:
     }
 
 
-def measure(tool: str, workload: str, folder: str, samples: int, *, chains: bool) -> Figure:
+def recorded(tool: str, program: str, folder: str, samples: int, *, chains: bool) -> Run:
     """One run of one tool."""
     path = f"{folder}/perf.data"
     process = subprocess.Popen(
-        [workload, str(samples // PER_ROUND)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [program, str(samples // PER_ROUND)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -67,7 +69,7 @@ def measure(tool: str, workload: str, folder: str, samples: int, *, chains: bool
     process.stdout.close()
     _, status, usage = os.wait4(recorder.pid, 0)
     recorder.returncode = os.waitstatus_to_exitcode(status)
-    return Figure(tool, usage.ru_utime + usage.ru_stime, *counted(path))
+    return Run(usage.ru_utime + usage.ru_stime, *counted(path))
 
 
 def settle(pid: int) -> None:
@@ -91,46 +93,23 @@ def counted(path: str) -> tuple[int, int]:
     return found[0] if found else 0, int(lost[-1]) if lost else 0
 
 
-def main() -> int:
-    """Measure and print; 1 when something was lost or the limit is passed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=1_000_000)
-    parser.add_argument("--json", metavar="FILE")
-    options = parser.parse_args()
-    wrong = False
-    results = []
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """The least of the rounds, with and without call chains."""
     with tempfile.TemporaryDirectory() as folder:
-        workload = f"{folder}/faults"
-        source = HERE / "workloads" / "faults.c"
-        subprocess.run(["gcc", "-O2", "-o", workload, str(source)], check=True)
+        program = workload("faults", folder)
         for chains in (False, True):
-            rounds = [
-                measure(tool, workload, folder, options.samples, chains=chains)
-                for _ in range(options.rounds)
-                for tool in (OURS, PERF)
-            ]
-            results += [{**figure._asdict(), "chains": chains} for figure in rounds]
-            wrong |= _print(rounds, options.samples, chains=chains)
-    if options.json:
-        Path(options.json).write_text(json.dumps(results))
-    return int(wrong)
-
-
-def _print(rounds: list[Figure], samples: int, *, chains: bool) -> bool:
-    best = {}
-    for tool in (OURS, PERF):
-        runs = [figure for figure in rounds if figure.tool == tool]
-        least = best[tool] = min(figure.cpu_s for figure in runs)
-        fewest, lost = min(figure.samples for figure in runs), sum(figure.lost for figure in runs)
-        what = "with call chains" if chains else "without call chains"
-        print(f"{tool:15s} {what:19s} {least:6.2f} s CPU, {fewest} samples, {lost} lost")
-    ratio = best[OURS] / best[PERF]
-    ours = [figure for figure in rounds if figure.tool == OURS]
-    complete = all(figure.samples >= samples and not figure.lost for figure in ours)
-    print(f"{'':15s} {'':19s} ratio {ratio:.2f} (limit {LIMIT}), complete: {complete}")
-    return ratio > LIMIT or not complete
+            runs: dict[str, list[Run]] = {OURS: [], PERF: []}
+            for _ in range(options.rounds):
+                for tool, found in runs.items():
+                    found.append(recorded(tool, program, folder, options.samples, chains=chains))
+            what = f"{options.samples:,} samples {'with' if chains else 'without'} call chains"
+            ours, perf = (min(run.cpu_s for run in found) for found in runs.values())
+            yield Figure(what, ours, "s of CPU", PERF, perf, LIMIT)
+            missing = max(options.samples - run.samples + run.lost for run in runs[OURS])
+            yield Figure(f"{what}: lost", max(missing, 0), "samples", limit=0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = results.parser(__doc__, rounds=3)
+    options.add_argument("--samples", type=int, default=1_000_000)
+    sys.exit(results.run(measure, options.parse_args()))

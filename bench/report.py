@@ -1,28 +1,34 @@
 """What it takes to write each format: 100,000 different stacks of 40 frames.
 
-    python bench/report.py [STACKS] [DEPTH]
+    python bench/report.py [--stacks 100000] [--depth 40] [--rounds 1]
 
-Prints CPU seconds, size and the peak memory of each format, with that of the profile itself; the
-stacks are made from a random call graph of 5,000 functions, so most of them share only their first
-few frames.
+CPU seconds and the peak memory of each format, the profile itself included; the stacks are made
+from a random call graph of 5,000 functions, so most of them share only their first few frames.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import random
 import resource
+import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+
+import results
+from results import Figure
 
 from purebpf.report import Labels, Profile, formats, json
 from purebpf.symbols.frame import Address, FileOffset, Frame
 
 FUNCTIONS = 5000
 CALLEES = 3
+LIMITS_S = {"html": 5.0, "pprof": 2.0}
+LIMIT_MB = 300
 MODULES = ("/usr/lib/libc.so.6", "/srv/app", "/usr/lib/libpython3.11.so", "/usr/lib/libssl.so")
 
 
@@ -73,28 +79,39 @@ def parsed(text: str) -> int:
     return len(json.parse(text).rows())
 
 
-def measured(name: str, work: Callable[[], int]) -> None:
-    """Print what a piece of work takes in a process of its own, which has the profile already."""
-    sys.stdout.flush()
+def alone(work: Callable[[], int]) -> tuple[float, int, int]:
+    """CPU seconds, size in kB and peak memory in MB of a child that has the profile already."""
+    reading, writing = os.pipe()
     if child := os.fork():
+        os.close(writing)
+        with open(reading) as pipe:
+            seconds, kilobytes, megabytes = pipe.read().split()
         os.waitpid(child, 0)
-        return
+        return float(seconds), int(kilobytes), int(megabytes)
     start = time.process_time()
     size = work()
-    print(f"{name:12} {time.process_time() - start:6.2f} {size >> 10:8} {peak_mb():8}", flush=True)
+    os.write(writing, f"{time.process_time() - start} {size >> 10} {peak_mb()}".encode())
     os._exit(0)
 
 
-def main(stacks: int = 100_000, depth: int = 40) -> None:
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """Each format's seconds, and the most memory."""
     gc.disable()  # as the commands do
-    profile = made(stacks, depth)
-    print(f"{'':12} {'CPU s':>6} {'kB':>8} {'peak MB':>8}")
-    print(f"{'made':12} {'':6} {'':8} {peak_mb():8}")
-    for name in formats.FORMATS:
-        measured(name, partial(written, profile, name))
+    profile = made(options.stacks, options.depth)
     text = json.document(profile)
-    measured("read json", partial(parsed, text))
+    works = {name: partial(written, profile, name) for name in formats.FORMATS}
+    most = (0.0, "")
+    for name, work in (works | {"saved json": partial(parsed, text)}).items():
+        rounds = [alone(work) for _ in range(options.rounds)]
+        seconds, kilobytes, megabytes = map(statistics.median, zip(*rounds, strict=True))
+        size = f"{kilobytes / 1024:,.1f} MB written" if name in works else "read"
+        yield Figure(f"{name}, {size}", seconds, "s of CPU", limit=LIMITS_S.get(name))
+        most = max(most, (megabytes, name))
+    yield Figure(f"most memory of all, for {most[1]}", most[0], "MB", limit=LIMIT_MB)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    options = results.parser(__doc__, rounds=1)
+    options.add_argument("--stacks", type=int, default=100_000)
+    options.add_argument("--depth", type=int, default=40)
+    sys.exit(results.run(measure, options.parse_args()))

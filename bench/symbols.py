@@ -1,23 +1,28 @@
 """What naming addresses costs in a program of 500 MB with 1,000,000 functions.
 
-    python bench/symbols.py [FUNCTIONS] [MEGABYTES] [LOOK-UPS]
+    python bench/symbols.py [--functions 1000000] [--megabytes 500] [--look-ups 5000] [--rounds 3]
 
 Makes the file (its code is a hole, so it takes little room on the disk), then names random
 addresses of it in fresh processes: without a cache, with an empty one, and with that filled.
-Prints seconds, CPU seconds and the peak memory of each, Python's start included.
+Seconds and the peak memory of each; Python's own start is not included.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
+import statistics
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
+
+import results
+from results import Figure
 
 _TEXT = 0x1000
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -26,7 +31,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _NAMES = b"\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0"
 
 _RUN = r"""
-import random, re, resource, sys, time
+import random, re, sys, time
 begun = time.perf_counter()
 from purebpf.kernel.elf_files import ElfFiles
 from purebpf.symbols.frame import Address, FileOffset
@@ -41,9 +46,8 @@ for _ in range(times):
     name, offset = found.find(FileOffset(0x1000 + at * distance + 3))
     assert (name, offset) == (f"_ZN7company7product9component{at:08d}E4callEPKcii", 3), (at, name)
 spent = time.perf_counter() - begun
-usage = resource.getrusage(resource.RUSAGE_SELF)
 peak = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
-print(f"{spent:.2f} s, {usage.ru_utime + usage.ru_stime:.2f} s of CPU, {peak >> 10} MB")
+print(spent, peak / 1024)
 """
 
 
@@ -92,27 +96,39 @@ def write(path: Path, functions: int, size: int) -> int:
     return distance
 
 
-def main() -> int:
-    """Measure, and print a line for each run."""
-    functions, megabytes, times = (*map(int, sys.argv[1:]), 1_000_000, 500, 5000)[:3]
+def looked_up(arguments: list[str], cache: str) -> tuple[float, float]:
+    """Seconds and peak MB of a fresh process, whose symbol cache is in folder `cache`."""
+    command = [sys.executable, "-c", _RUN, *arguments]
+    environment = {**os.environ, "XDG_CACHE_HOME": cache}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    seconds, megabytes = done.stdout.split()
+    return float(seconds), float(megabytes)
+
+
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """Without a cache, with an empty one, and with that filled."""
+    found: dict[str, list[tuple[float, float]]] = {
+        "without a cache": [],
+        "with an empty cache": [],
+        "from the cache": [],
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"
-        distance = write(path, functions, megabytes << 20)
-        arguments = [str(path), str(functions), str(distance), str(times)]
-        size, blocks = path.stat().st_size >> 20, path.stat().st_blocks >> 11
-        print(f"{functions} functions, {size} MB ({blocks} of them on the disk), {times} look-ups")
-        off = {**os.environ, "XDG_CACHE_HOME": "/dev/null"}
-        on = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
-        for what, environment in (("no cache", off), ("empty cache", on), ("cached", on)):
-            begun = time.perf_counter()
-            command = [sys.executable, "-c", _RUN, *arguments]
-            out = subprocess.run(
-                command, env=environment, check=True, capture_output=True, text=True
-            )
-            whole = time.perf_counter() - begun
-            print(f"{what:12} {out.stdout.strip()}; {whole:.2f} s with Python's start")
-    return 0
+        distance = write(path, options.functions, options.megabytes << 20)
+        arguments = [str(path), str(options.functions), str(distance), str(options.look_ups)]
+        for turn in range(options.rounds):
+            cache = f"{folder}/cache{turn}"
+            for rounds, place in zip(found.values(), ("/dev/null", cache, cache), strict=True):
+                rounds.append(looked_up(arguments, place))
+    for name, rounds in found.items():
+        seconds, megabytes = map(statistics.median, zip(*rounds, strict=True))
+        yield Figure(f"{options.look_ups:,} look-ups {name}", seconds, "s", limit=1)
+        yield Figure(f"peak memory {name}", megabytes, "MB", limit=200)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = results.parser(__doc__, rounds=3)
+    options.add_argument("--functions", type=int, default=1_000_000)
+    options.add_argument("--megabytes", type=int, default=500)
+    options.add_argument("--look-ups", type=int, default=5000)
+    sys.exit(results.run(measure, options.parse_args()))

@@ -1,11 +1,11 @@
 """Measure purebpf against what a user would run instead, side by side in one run.
 
-    python bench/bench.py [--rounds 7] [--only start,cost,report,btf] [--json FILE]
+    python bench/profiler.py [--rounds 7] [--only start,cost,report,btf]
 
-Runs are interleaved and medians compared, since the machines that run this are noisy; the load
-average before and after is printed with them. Python may write and read its bytecode files, as it
-does for every user, and one run that writes them comes first. Needs root, bpftrace, strace and gcc;
-a bench whose peer is missing says so and is left out.
+Runs are interleaved and medians compared, since the machines that run this are noisy. Python may
+write and read its bytecode files, as it does for every user, and one run that writes them comes
+first. Needs root, bpftrace, strace and gcc; what a bench needs and is not there is named, and the
+bench left out.
 """
 
 from __future__ import annotations
@@ -14,39 +14,31 @@ import argparse
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-HERE = Path(__file__).parent
+import results
+from peers import here, workload
+from results import Figure
+
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
     if name not in {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 }
 PROFILE = [sys.executable, "-m", "purebpf.profile"]
-PEER = "profile:hz:99 { @[kstack, ustack, comm] = count(); }"
+PEER = "bpftrace"
+SCRIPT = "profile:hz:99 { @[kstack, ustack, comm] = count(); }"
 
 _STARTED_S = 1.5
 """Seconds after which both sides are attached, on a busy machine too."""
 _WATCHED_S = 10
-
-
-class Figure(NamedTuple):
-    """One measured quantity: medians of both sides, or of ours alone."""
-
-    what: str
-    unit: str
-    ours: float
-    peer: float | None
-    limit: str
 
 
 def attach_ms(command: list[str]) -> float:
@@ -130,7 +122,7 @@ def peak_mb(command: list[str]) -> float:
 
 def bpftrace(seconds: int) -> list[str]:
     """The peer: the same profile by bpftrace."""
-    return ["bpftrace", "-e", f"{PEER} interval:s:{seconds} {{ exit(); }}"]
+    return [PEER, "-e", f"{SCRIPT} interval:s:{seconds} {{ exit(); }}"]
 
 
 def bench_start(rounds: int) -> list[Figure]:
@@ -150,10 +142,10 @@ def bench_start(rounds: int) -> list[Figure]:
     median = statistics.median
     what = "process start to attached"
     return [
-        Figure("--help", "ms", median(helped), None, "<= 100"),
-        Figure(f"{what}, first run", "ms", median(cold), median(peer_cold), "ratio <= 0.5"),
-        Figure(f"{what}, again", "ms", median(ours), median(peer), "ratio <= 0.5"),
-        Figure("peak memory, 1 s run", "MB", median(ours_mb), median(peer_mb), "ratio <= 0.5"),
+        Figure("--help", median(helped), "ms", limit=100),
+        Figure(f"{what}, first run", median(cold), "ms", PEER, median(peer_cold), 0.5),
+        Figure(f"{what}, again", median(ours), "ms", PEER, median(peer), 0.5),
+        Figure("peak memory, 1 s run", median(ours_mb), "MB", PEER, median(peer_mb), 0.5),
     ]
 
 
@@ -167,8 +159,8 @@ def bench_cost(rounds: int) -> list[Figure]:
     median = statistics.median
     what = "CPU while running at 99 Hz"
     return [
-        Figure(f"{what}, the tool", "% of a CPU", median(ours), median(peer), "sum < 1"),
-        Figure(f"{what}, its BPF program", "% of a CPU", median(program), None, "sum < 1"),
+        Figure(f"{what}, the tool", median(ours), "% of a CPU", PEER, median(peer)),
+        Figure(f"{what}, tool and program", median(ours) + median(program), "% of a CPU", limit=1),
     ]
 
 
@@ -191,11 +183,7 @@ def bench_report(rounds: int) -> list[Figure]:
     the scheduler shares the CPUs with a load that keeps all of them busy.
     """
     with tempfile.TemporaryDirectory() as folder:
-        binary = f"{folder}/stacks"
-        source = HERE / "workloads" / "stacks.c"
-        subprocess.run(
-            ["gcc", "-O1", "-fno-omit-frame-pointer", "-o", binary, str(source)], check=True
-        )
+        binary = workload("stacks", folder, "-O1", "-fno-omit-frame-pointer")
         busy = [subprocess.Popen([binary]) for _ in range(os.cpu_count() or 1)]
         try:
             took, stacks = zip(*(interrupted(busy) for _ in range(rounds)), strict=True)
@@ -204,8 +192,8 @@ def bench_report(rounds: int) -> list[Figure]:
                 process.kill()
                 process.wait()
     return [
-        Figure("distinct stacks in that report", "", statistics.median(stacks), None, "10,000"),
-        Figure("Ctrl-C to printed", "ms", statistics.median(took), None, "<= 1000"),
+        Figure("distinct stacks in that report", statistics.median(stacks), "stacks"),
+        Figure("Ctrl-C to printed", statistics.median(took), "ms", limit=1000),
     ]
 
 
@@ -245,8 +233,8 @@ def bench_btf(rounds: int) -> list[Figure]:
             btf.find(name, Kind.STRUCT)
         lookup.append((time.perf_counter() - start) * 1000 / len(names))
     return [
-        Figure("vmlinux BTF index", "ms", statistics.median(index), None, "<= 80"),
-        Figure("BTF lookup by name", "ms", statistics.median(lookup), None, "< 1"),
+        Figure("vmlinux BTF index", statistics.median(index), "ms", limit=80),
+        Figure("BTF lookup by name", statistics.median(lookup), "ms", limit=1),
     ]
 
 
@@ -258,42 +246,15 @@ BENCHES: dict[str, tuple[Callable[[int], list[Figure]], tuple[str, ...]]] = {
 }
 
 
-def table(figures: list[Figure]) -> str:
-    """The figures as a Markdown table."""
-    lines = ["| what | purebpf | bpftrace | ratio | aim |", "|---|---|---|---|---|"]
-    for figure in figures:
-        peer = "" if figure.peer is None else f"{figure.peer:.2f} {figure.unit}"
-        ratio = "" if not figure.peer else f"{figure.ours / figure.peer:.2f}"
-        lines.append(
-            f"| {figure.what} | {figure.ours:.2f} {figure.unit} | {peer} | {ratio} "
-            f"| {figure.limit} |"
-        )
-    return "\n".join(lines)
-
-
-def main() -> int:
-    """Run the benches and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", default=",".join(BENCHES))
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    figures: list[Figure] = []
-    load = os.getloadavg()[0]
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """The figures of the chosen benches whose programs are there."""
     for name in options.only.split(","):
         bench, programs = BENCHES[name]
-        if absent := [program for program in programs if not shutil.which(program)]:
-            print(f"{name}: left out, {', '.join(absent)} not installed", file=sys.stderr)
-            continue
-        figures += bench(options.rounds)
-    print(table(figures))
-    print(
-        f"\n{os.cpu_count()} CPUs; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after"
-    )
-    if options.json:
-        options.json.write_text(json.dumps([figure._asdict() for figure in figures], indent=1))
-    return 0
+        if here(*programs):
+            yield from bench(options.rounds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    options = results.parser(__doc__, rounds=7)
+    options.add_argument("--only", default=",".join(BENCHES))
+    sys.exit(results.run(measure, options.parse_args()))

@@ -1,0 +1,52 @@
+"""What the benches compare with, and what both sides are made to work on."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+__all__ = ["ATTACHED_S", "Watch", "here", "watching", "workload"]
+
+ATTACHED_S = 2.0
+"""Seconds after which a tool that does not say so is taken to have attached."""
+
+Watch = Callable[[], AbstractContextManager[object]]
+"""Starts a tool that watches the machine until the end of the block."""
+
+
+def here(*programs: str) -> bool:
+    """Whether all are installed; says so when not."""
+    absent = [program for program in programs if not shutil.which(program)]
+    if absent:
+        print(f"left out, not installed: {', '.join(absent)}", file=sys.stderr)
+    return not absent
+
+
+def watching(*command: str) -> Watch:
+    """A program that watches the machine until Ctrl-C."""
+
+    @contextmanager
+    def watch() -> Iterator[None]:
+        nowhere = subprocess.DEVNULL
+        with subprocess.Popen(command, stdout=nowhere, stderr=nowhere) as process:
+            time.sleep(ATTACHED_S)
+            try:
+                yield
+            finally:
+                process.send_signal(signal.SIGINT)
+
+    return watch
+
+
+def workload(name: str, folder: str, *options: str) -> str:
+    """The path of a compiled program of bench/workloads."""
+    target = f"{folder}/{name}"
+    source = Path(__file__).parent / "workloads" / f"{name}.c"
+    subprocess.run(["gcc", *(options or ("-O2",)), "-o", target, str(source)], check=True)
+    return target
