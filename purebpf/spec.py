@@ -121,6 +121,9 @@ class MapSpec(NamedTuple):
     A STRUCT_OPS map has a kernel struct as the object declares it: `contents` is its image and
     `initial` lists (place of the member, name of the program). Without `autocreate`, `load` leaves
     the map out, and a program that uses it is only refused when the verifier gets there.
+
+    `exclusive_to` is the name of the one program that may use the map (Linux 6.18). The kernel
+    is told `program_hash`, the SHA-256 of that program's instructions, which `load` finds.
     """
 
     name: str
@@ -141,6 +144,8 @@ class MapSpec(NamedTuple):
     frozen: bool = False
     extra: bytes = b""
     autocreate: bool = True
+    exclusive_to: str = ""
+    program_hash: bytes = b""
 
     def __repr__(self) -> str:
         return f"<MapSpec {self}>"
@@ -273,6 +278,22 @@ class ObjectSpec(NamedTuple):
         changed = {
             name: _lookup(self.maps, name, f"{self.source}: no map")._replace(autocreate=False)
             for name in maps
+        }
+        return self._replace(maps={**self.maps, **changed})
+
+    def exclusive(self, /, **programs: str) -> ObjectSpec:
+        """Let one program alone use a map: `spec.exclusive(secrets="on_open")` (Linux 6.18).
+
+        The kernel knows it by its instructions, and refuses every other one that uses the map.
+
+        Raises:
+            KeyError: there is no such map or program; lists those with a similar name.
+        """
+        changed = {
+            name: _lookup(self.maps, name, f"{self.source}: no map")._replace(
+                exclusive_to=_lookup(self.programs, program, f"{self.source}: no program").name
+            )
+            for name, program in programs.items()
         }
         return self._replace(maps={**self.maps, **changed})
 

@@ -44,6 +44,7 @@ __all__ = [
     "have_batch_operations",
     "have_btf_kind",
     "have_context_tags",
+    "have_exclusive_maps",
     "have_frozen_maps",
     "have_function_info",
     "have_global_functions",
@@ -61,6 +62,7 @@ __all__ = [
 
 _ENOTSUPP = 524
 _LOG_SIZE = 4096
+_SHA256_SIZE = 32
 _CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper call is not allow")
 """How verifiers have put it (kernel/bpf/verifier.c, check_helper_call): unchanged since 4.9."""
 
@@ -206,6 +208,14 @@ def have_frozen_maps() -> Feature:
 
 
 @remembered
+def have_exclusive_maps() -> Feature:
+    """Maps that only a program with given instructions may use (Linux 6.18)."""
+    array = bpf_map_type.BPF_MAP_TYPE_ARRAY
+    nobody = bytes(_SHA256_SIZE)
+    return _try("exclusive maps", lambda: bpf.map_create(array, 4, 4, 1, excl_prog_hash=nobody))
+
+
+@remembered
 def have_batch_operations() -> Feature:
     """BPF_MAP_LOOKUP_BATCH and its kin on hash maps (Linux 5.6)."""
 
@@ -336,6 +346,7 @@ def all_features() -> Iterator[Feature]:
         have_question_marks,
         have_mmapable_arrays,
         have_frozen_maps,
+        have_exclusive_maps,
         have_batch_operations,
         have_program_names,
         have_function_info,

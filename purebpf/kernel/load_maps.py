@@ -18,12 +18,13 @@ from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_kinds import MAP_VALUES
 from purebpf.kernel.program import Program
+from purebpf.relocate import Linker
 from purebpf.spec import MapSpec, ObjectSpec
 
 if TYPE_CHECKING:
     from purebpf.kernel.struct_ops import StructOpsMap
 
-__all__ = ["create_maps", "fill_program_arrays"]
+__all__ = ["create_maps", "fill_program_arrays", "with_program_hashes"]
 
 
 def create_maps(
@@ -62,6 +63,23 @@ def create_maps(
                     raise LinkError(spec.source, inner, f"map {name} should hold this map")
                 maps[name].put(slot, maps[inner])
     return maps
+
+
+def with_program_hashes(spec: ObjectSpec, linker: Linker) -> ObjectSpec:
+    """`spec`, whose maps know the programs that they are exclusive to by their instructions.
+
+    Raises:
+        LinkError: the object has no such program; or as `Linker.link`.
+    """
+    known = {}
+    for name, each in spec.maps.items():
+        if not each.exclusive_to:
+            continue
+        if each.exclusive_to not in spec.programs:
+            problem = f"map {name} is exclusive to this program, which is not in the object"
+            raise LinkError(spec.source, each.exclusive_to, problem)
+        known[name] = each._replace(program_hash=linker.link(each.exclusive_to).digest)
+    return spec._replace(maps={**spec.maps, **known}) if known else spec
 
 
 def _taken(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:

@@ -129,7 +129,13 @@ def _issue(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:
     name = fields["map_name"]
     assert isinstance(name, bytes)
     return bpf.map_create(
-        spec.type, spec.key_size, spec.value_size, spec.max_entries, map_name=name, **numbers
+        spec.type,
+        spec.key_size,
+        spec.value_size,
+        spec.max_entries,
+        map_name=name,
+        excl_prog_hash=spec.program_hash,
+        **numbers,
     )
 
 

@@ -47,7 +47,16 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
         fix = f"make it smaller: spec.resize({spec.name!r}, fewer entries)"
     elif number == errno.EINVAL:
         why, fix = _invalid(spec)
+    if spec.program_hash and number in (errno.EINVAL, errno.E2BIG) and not _exclusive_maps():
+        why = "this kernel has no maps that are exclusive to a program (Linux 6.18)"
+        fix = ""
     return KernelError(error.call, number, what, why=why, fix=fix)
+
+
+def _exclusive_maps() -> bool:
+    from purebpf.kernel import features
+
+    return bool(features.have_exclusive_maps())
 
 
 def _bytes(spec: MapSpec) -> int:

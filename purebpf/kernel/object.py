@@ -19,7 +19,7 @@ from purebpf.kernel.btf import Upload, upload
 from purebpf.kernel.globals import Globals
 from purebpf.kernel.kernel_types import KernelTypes
 from purebpf.kernel.link import Link
-from purebpf.kernel.load_maps import create_maps, fill_program_arrays
+from purebpf.kernel.load_maps import create_maps, fill_program_arrays, with_program_hashes
 from purebpf.kernel.load_programs import ProgramLoader
 from purebpf.kernel.map import Map
 from purebpf.kernel.program import Program
@@ -104,11 +104,12 @@ def load(
         with _rights(token), _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
             plan, tables, members = _struct_ops(spec, types) or (spec, {}, {})
+            linker = Linker(plan, types.core_targets, types.extern)
+            plan = with_program_hashes(plan, linker)
             created = create_maps(
                 plan, btf_fd, os.fspath(pin_path), stack, given=maps or {}, struct_ops=tables
             )
             fds = {name: each.fileno() for name, each in created.items()}
-            linker = Linker(plan, types.core_targets, types.extern)
             places = {**members, **_functions(plan, targets or {})}
             loader = ProgramLoader(plan, uploaded, fds, types, log_level=log_level, targets=places)
             programs = {

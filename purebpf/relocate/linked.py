@@ -64,6 +64,18 @@ class LinkedProgram(NamedTuple):
         """The names of the maps it needs."""
         return frozenset(reference.map for reference in self.references)
 
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of the instructions without the numbers of maps, as the kernel computes it.
+
+        Its first 8 bytes are the program's tag (Linux 6.18; before, tags are of SHA-1).
+        Source: bpf_prog_calc_tag in kernel/bpf/core.c.
+        """
+        from hashlib import sha256
+
+        unplaced = self._replace(references=tuple(r._replace(offset=0) for r in self.references))
+        return sha256(unplaced.bind(dict.fromkeys(self.maps, 0))).digest()
+
     def bind(self, map_fds: Mapping[str, int]) -> bytes:
         """The final instructions, given the descriptor of each map by name.
 

@@ -36,9 +36,13 @@ def map_create(
     max_entries: int,
     *,
     map_name: bytes = b"",
+    excl_prog_hash: bytes = b"",
     **fields: int,
 ) -> Descriptor:
-    """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15, at most 15 of [A-Za-z0-9_.]."""
+    """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15, at most 15 of [A-Za-z0-9_.].
+
+    `excl_prog_hash` (Linux 6.18) is the SHA-256 of the only program that may use the map.
+    """
     fields |= token.fields("map", fields.get("map_flags", 0))
     return Descriptor(
         command(
@@ -49,6 +53,8 @@ def map_create(
             value_size=value_size,
             max_entries=max_entries,
             map_name=map_name,
+            excl_prog_hash=excl_prog_hash or None,
+            excl_prog_hash_size=len(excl_prog_hash),
             **fields,
         )
     )

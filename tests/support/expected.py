@@ -69,8 +69,15 @@ _SINCE = {
         }
     ),
     "7.2": frozenset(
-        {"cgroup_order", "insn_array", "rhash", "tracing_multi", "tracing_session"}
-        | {"uprobe_session"}
+        {
+            "cgroup_order",
+            "exclusive_maps",
+            "insn_array",
+            "rhash",
+            "tracing_multi",
+            "tracing_session",
+            "uprobe_session",
+        }
     ),
 }
 """Needs that this series is the first of the matrix to meet, as Debian configures it."""
@@ -81,7 +88,7 @@ _UNTIL = {"6.12": frozenset({"exact_raw_tracepoints"})}
 _ARM64 = "6.12-arm64"
 
 _NO_LIRC = frozenset({"program type LIRC_MODE2"})
-_BEFORE_7 = _NO_LIRC | {"map type INSN_ARRAY", "map type RHASH"}
+_BEFORE_7 = _NO_LIRC | {"exclusive maps", "map type INSN_ARRAY", "map type RHASH"}
 _BEFORE_6_8 = _BEFORE_7 | {"context tags"}
 
 ABSENT: dict[str, frozenset[str]] = {

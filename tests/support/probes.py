@@ -492,6 +492,7 @@ PROBES: dict[str, Callable[[], str]] = {
         "" if _in_btf("BPF_TRACE_FENTRY_MULTI")() else "this kernel has fentry.multi"
     ),
     "tracing_session": _in_btf("BPF_TRACE_FSESSION"),
+    "exclusive_maps": _asked(features.have_exclusive_maps),
     "insn_array": _map_type(bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY),
     "rhash": _map_type(bpf_map_type.BPF_MAP_TYPE_RHASH),
     "task_pt_regs": _kernel_functions("bpf_task_pt_regs"),
