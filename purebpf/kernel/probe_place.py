@@ -20,7 +20,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["Place", "find_file", "function_offsets", "opened_image", "parse_place"]
+__all__ = ["Place", "find_file", "find_places", "opened_image", "parse_place"]
 
 _PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -49,6 +49,26 @@ def parse_place(text: str) -> Place:
     if _NUMBER.fullmatch(function):
         return Place(file, "", int(function, 0) + int(offset or "0", 0))
     return Place(file, function, int(offset or "0", 0))
+
+
+def find_places(where: str, what: str) -> tuple[str, list[int]]:
+    """The path of the file, and the offsets in it, in order, that `"file:pattern"` means.
+
+    Raises:
+        ValueError: it is no place.
+        AttachError: ENOENT, no such file, or no such function in it; says `what` for.
+        FormatError: no ELF file, or a damaged one, and a function was named.
+        OSError: it cannot be read.
+    """
+    place = parse_place(where)
+    path = find_file(place.file, what)
+    if not place.function:
+        return path, [place.offset]
+    found = _function_offsets(path, place.function)
+    if not found:
+        why = f"{path} has no function {place.function!r}"
+        raise AttachError("uprobe", errno.ENOENT, what, why=why)
+    return path, sorted({offset + place.offset for offset in found.values()})
 
 
 def find_file(name: str, what: str) -> str:
@@ -111,7 +131,7 @@ def opened_image(path: str) -> Iterator[ElfImage]:
         yield ElfImage(lambda offset, count: os.pread(fd, count, offset), size, path)
 
 
-def function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:
+def _function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:
     """The functions of a file whose names match, and where in the file they start.
 
     A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the

@@ -408,15 +408,3 @@ def iter_create(link_fd: int) -> Descriptor:
 def enable_stats(stats_type: int) -> Descriptor:
     """BPF_ENABLE_STATS (Linux 5.8): run time and count of every program while it is open."""
     return Descriptor(command(bpf_cmd.BPF_ENABLE_STATS, "enable_stats", type=stats_type))
-
-
-def task_fd_query(pid: int, fd: int, name: bytearray) -> dict[str, int | bytes]:
-    """BPF_TASK_FD_QUERY: what a perf event or raw tracepoint of a process runs.
-
-    The attr after the call (`prog_id`, `fd_type`, `probe_offset`, ...); `name` gets the symbol.
-    """
-    cmd = bpf_cmd.BPF_TASK_FD_QUERY
-    fields: dict[str, Field] = {"pid": pid, "fd": fd, "buf": name, "buf_len": len(name)}
-    result, attr = issue(cmd, "task_fd_query", fields)
-    checked(cmd, result)
-    return ATTR["task_fd_query"].unpack(attr)

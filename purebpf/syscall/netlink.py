@@ -61,13 +61,6 @@ class Route(Closing):
         with _answers("RTM_SETLINK"):
             self._route.link("set", index=ifindex, xdp={"attrs": attributes})
 
-    def xdp_program(self, ifindex: int) -> int:
-        """The id of the XDP program of an interface, or 0."""
-        with _answers("RTM_GETLINK"):
-            (link,) = self._route.link("get", index=ifindex)
-        found = link.get_nested("IFLA_XDP", "IFLA_XDP_PROG_ID")
-        return int(found or 0)
-
     def add_clsact(self, ifindex: int) -> None:
         """Make the clsact qdisc of an interface. EEXIST: it has one, or an ingress qdisc."""
         with _answers("RTM_NEWQDISC"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from purebpf.kernel import probe_event
 from purebpf.kernel.attach import kprobe_multi
 
 DATA = Path(__file__).parents[1] / "data"
-SPEC = purebpf.read_object(DATA / "attach_probes.bpf.o").set(own_tgid=os.getpid())
+SPEC = purebpf.read_object(DATA / "attach_probes.bpf.o")
 PRIME = 31
 NICE_0 = 20
 """What the system call returns for a nice value of 0: 20 less the value."""
@@ -34,9 +36,34 @@ def call_getpriority(times: int = PRIME) -> None:
 
 
 @contextmanager
-def loaded(*programs: str) -> Iterator[purebpf.Object]:
-    with purebpf.load(SPEC.only(*programs)) as obj:
+def loaded(*programs: str, own_tgid: int = 0) -> Iterator[purebpf.Object]:
+    with purebpf.load(SPEC.set(own_tgid=own_tgid or os.getpid()).only(*programs)) as obj:
         yield obj
+
+
+class Caller:
+    """Another process, that calls when told to."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def call(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "done\n"
+
+
+@contextmanager
+def caller() -> Iterator[Caller]:
+    code = f"import os\nwhile input() == '':\n for _ in range({PRIME}):\n  os.getpriority(0, 0)"
+    command = [sys.executable, "-S", "-c", f"{code}\n print('done', flush=True)"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        yield Caller(process)
+        process.kill()
 
 
 WATCHERS = [
@@ -194,15 +221,31 @@ def test_files_and_functions_that_are_not_there():
             program.attach("nothing")
 
 
-def test_a_uprobe_of_one_process():
-    with loaded("on_uprobe") as obj:
-        child = os.fork()
-        if not child:
-            os._exit(0)
-        os.waitpid(child, 0)
-        with obj.programs["on_uprobe"].attach(pid=os.getpid()):
-            call_getpriority(3)
-        assert obj.globals["seen"].uprobe == 3
+def test_a_uprobe_is_at_one_place():
+    with loaded("on_uprobe") as obj, pytest.raises(ValueError, match=r"functions: .*uprobe\.multi"):
+        obj.programs["on_uprobe"].attach("libc.so.6:?etpriority")
+
+
+@pytest.mark.parametrize(
+    "way", ["uprobe", pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi"))]
+)
+def test_a_uprobe_of_one_process_or_of_every_one(way: str):
+    with caller() as child, loaded(f"on_{way}", own_tgid=child.pid) as obj:
+        program = obj.programs[f"on_{way}"]
+        for others in (0, os.getpid()):
+            with program.attach(pid=others):
+                call_getpriority()
+                child.call()
+            assert getattr(obj.globals["seen"], way) == 0
+        with program.attach(pid=child.pid):
+            child.call()
+        assert getattr(obj.globals["seen"], way) == PRIME
+        with program.attach():
+            child.call()
+        assert getattr(obj.globals["seen"], way) == 2 * PRIME
+    with loaded(f"on_{way}") as obj, obj.programs[f"on_{way}"].attach(pid=0):
+        call_getpriority(3)
+        assert getattr(obj.globals["seen"], way) == 3
 
 
 @pytest.mark.needs("no_kprobes")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from purebpf.errors import AttachError, KernelError
 from purebpf.kernel.attach.order import REPLACE, Order, refused
 from purebpf.kernel.attach.plain import attach_plainly
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.interfaces import Interface
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -68,13 +69,7 @@ def replacing(program: Program, old: Program, hook: Hook, place: Order, what: st
 
 def not_attached(error: KernelError, what: str, place: Order) -> AttachError:
     """The error of an attachment to an interface, explained."""
-    number = error.errno or 0
-    if number == errno.EPERM:
-        from purebpf.kernel.privilege import advice, read_host
-
-        why, fix = advice(read_host(), "CAP_BPF", "CAP_NET_ADMIN")
-        return AttachError(error.call, number, what, why=why, fix=fix)
-    if number == errno.EBUSY:
-        why = "the program to replace has a bpf_link: update that"
-        return AttachError(error.call, number, what, why=why)
+    if error.errno in (errno.EPERM, errno.EBUSY):
+        linked_already = {errno.EBUSY: "the program to replace has a bpf_link: update that"}
+        return attach_error(error, what, linked_already, "CAP_BPF", "CAP_NET_ADMIN")
     return refused(error, what, place)

@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.errors import AttachError, FormatError, KernelError, SchemaError
+from purebpf.errors import FormatError, KernelError, SchemaError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.map import Map
 from purebpf.kernel.perf_attr import directory
@@ -142,5 +143,5 @@ def attach(
                 bpf_attach_type.BPF_TRACE_ITER, prog_fd=program.fileno(), **fields
             )
         except KernelError as error:
-            raise AttachError(error.call, error.errno or 0, what) from None
+            raise attach_error(error, what) from None
     return IteratorLink(what, link=made, btf=program.btf)

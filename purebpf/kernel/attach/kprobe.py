@@ -7,8 +7,10 @@ import os
 import re
 
 from purebpf.abi.sections import find_section
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.asked import at_return, target_of
 from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.probe_event import Probe, open_probe, syscall_function
 from purebpf.kernel.program import Program
@@ -45,26 +47,21 @@ def attach(
         AttachError: ENOENT, EINVAL, EADDRNOTAVAIL: nothing can be probed there.
         NotSupportedError: a kernel without kprobes; a cookie, and a kernel that has none.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which function of the kernel?")
+    where = target_of(program, target, "which function of the kernel?")
     found = _PLACE.fullmatch(where)
     if found is None:
         raise ValueError(f"{where!r} is no place in the kernel: that is 'function' or 'function+8'")
     section = find_section(program.section)
-    prefix = section.definition.prefix if section is not None else "kprobe"
     name, offset = found[1], int(found[2] or "0", 0)
-    if prefix.endswith("syscall"):
+    if section is not None and section.definition.prefix.endswith("syscall"):
         name = syscall_function(name)
-    at_return = prefix.startswith("kret") if returns is None else returns
-    moment = "return of" if at_return else "entry to"
+    end = at_return(program, returns)
+    moment = "return of" if end else "entry to"
     what = f"program {program.name!r} on {moment} kernel function {name}" + f"+{offset:#x}" * bool(
         offset
     )
     try:
-        event = open_probe(Probe("kprobe", os.fsencode(name), offset, at_return))
+        event = open_probe(Probe("kprobe", os.fsencode(name), offset, end))
     except KernelError as error:
-        number = error.errno or 0
-        why = _WHY.get(number, error.why)
-        raise AttachError(error.call, number, what, why=why, fix=error.fix) from None
+        raise attach_error(error, what, _WHY) from None
     return owning_link(program, event, what, cookie=cookie)

@@ -10,8 +10,9 @@ import re
 from array import array
 from collections.abc import Iterable
 
-from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.asked import at_return, target_of
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, tracefs
@@ -22,6 +23,11 @@ __all__ = ["attach", "matching", "regex", "traceable"]
 _RETURN = 1  # BPF_F_KPROBE_MULTI_RETURN
 _KALLSYMS = "/proc/kallsyms"
 _AVAILABLE = "available_filter_functions"
+_WHY = {
+    errno.EOPNOTSUPP: "this kernel has no fprobe (CONFIG_FPROBE, Linux 5.18)",
+    errno.EINVAL: "this kernel does not know the kind, or one function cannot be traced",
+    errno.ESRCH: "not every one of them is a function that can be traced",
+}
 
 
 def attach(
@@ -47,12 +53,7 @@ def attach(
             traced; EOPNOTSUPP, a kernel without fprobe.
         NotSupportedError: a pattern, and no tracefs, or addresses that may not be seen.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which functions of the kernel?")
-    section = find_section(program.section)
-    prefix = section.definition.prefix if section is not None else ""
-    at_return = prefix.startswith("kret") if returns is None else returns
+    where = target_of(program, target, "which functions of the kernel?")
     what = f"program {program.name!r} on kernel functions {where}"
     memory: Buffer | None = None  # what pointers lead to, kept until the call is over
     if isinstance(where, str) and set(where) & set("*?"):
@@ -71,20 +72,14 @@ def attach(
             link=bpf.link_create(
                 program.attach_type,
                 prog_fd=program.fileno(),
-                kprobe_multi_flags=_RETURN if at_return else 0,
+                kprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
                 kprobe_multi_cnt=count,
                 kprobe_multi_cookies=array("Q", [cookie] * count).tobytes() if cookie else None,
                 **{field: pointers.tobytes()},
             ),
         )
     except KernelError as error:
-        number = error.errno or 0
-        why = {
-            errno.EOPNOTSUPP: "this kernel has no fprobe (CONFIG_FPROBE, Linux 5.18)",
-            errno.EINVAL: "this kernel does not know the kind, or one function cannot be traced",
-            errno.ESRCH: "not every one of them is a function that can be traced",
-        }.get(number, "")
-        raise AttachError(error.call, number, what, why=why) from None
+        raise attach_error(error, what, _WHY) from None
     finally:
         del memory
 

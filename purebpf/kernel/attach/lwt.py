@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.interfaces import find_interface
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -72,7 +73,7 @@ def attach(
                 tunnel, _SIDES[bpf_prog_type(program.type)], own.fileno(), program.name
             )
         except KernelError as error:
-            raise _explained(error, what) from None
+            raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
 
         def remove() -> None:
             try:
@@ -82,13 +83,3 @@ def attach(
                     raise
 
         return Link(what, undo=remove, held=stack.pop_all())
-
-
-def _explained(error: KernelError, what: str) -> AttachError:
-    number = error.errno or 0
-    why, fix = _WHY.get(number, ""), ""
-    if number == errno.EPERM:
-        from purebpf.kernel.privilege import advice, read_host
-
-        why, fix = advice(read_host(), "CAP_NET_ADMIN")
-    return AttachError(error.call, number, what, why=why, fix=fix)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
@@ -64,11 +65,5 @@ def attach(
             netfilter_flags=_DEFRAGMENT if defragment else 0,
         )
     except KernelError as error:
-        number = error.errno or 0
-        why, fix = _WHY.get(number, ""), ""
-        if number == errno.EPERM:
-            from purebpf.kernel.privilege import advice, read_host
-
-            why, fix = advice(read_host(), "CAP_NET_ADMIN")
-        raise AttachError(error.call, number, what, why=why, fix=fix) from None
+        raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
     return Link(what, link=link)

@@ -6,9 +6,10 @@ import errno
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.abi.sections import find_section
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
 from purebpf.kernel.attach.device import Hook, linked, not_attached, replacing
 from purebpf.kernel.attach.order import Neighbour, order
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.interfaces import find_interface
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -62,7 +63,7 @@ def attach(
         number = error.errno or 0
         if number in (errno.ENXIO, errno.EACCES) or (number == errno.EINVAL and not place.asked):
             why = f"{interface} is no primary netkit device, or this kernel has none (Linux 6.7)"
-            raise AttachError(error.call, number, what, why=why) from None
+            raise attach_error(error, what, {number: why}) from None
         raise not_attached(error, what, place) from None
 
 

@@ -6,7 +6,8 @@ import errno
 import os
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link, Usable
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
@@ -25,6 +26,7 @@ _ATTACH_TYPES: dict[int, int] = {
 _WHY = {
     errno.EEXIST: "the first network namespace has a flow dissector, which is that of all; or it "
     "may have none, as another one has",
+    errno.EINVAL: "that is no network namespace, or this kernel has no such links (Linux 5.8, 5.9)",
     errno.E2BIG: "it has as many programs as the kernel runs there: one flow dissector, 64 others",
 }
 
@@ -54,7 +56,7 @@ def attach(program: Program, target: Namespace = None) -> Link:
                 attach_type, prog_fd=program.fileno(), target_fd=namespace.fileno()
             )
         except KernelError as error:
-            raise _refused(error, what) from None
+            raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
     return Link(what, link=link)
 
 
@@ -75,16 +77,3 @@ def open_namespace(target: Namespace) -> Descriptor:
     except OSError as error:
         call = f"open({path})"
         raise KernelError(call, error.errno or 0, "the network namespace") from None
-
-
-def _refused(error: KernelError, what: str) -> AttachError:
-    number = error.errno or 0
-    if number == errno.EPERM:
-        from purebpf.kernel.privilege import advice, read_host
-
-        why, fix = advice(read_host(), "CAP_NET_ADMIN")
-        return AttachError(error.call, number, what, why=why, fix=fix)
-    why = _WHY.get(number, "")
-    if number == errno.EINVAL:
-        why = "that is no network namespace, or this kernel has no such links (Linux 5.8, 5.9)"
-    return AttachError(error.call, number, what, why=why)

@@ -10,6 +10,7 @@ import errno
 from typing import Literal, NamedTuple
 
 from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
 
@@ -68,14 +69,13 @@ def order(
 
 def refused(error: KernelError, what: str, asked: Order) -> AttachError:
     """The error of an attachment with an order, on a kernel that has them."""
-    number = error.errno or 0
-    why = {
+    reasons = {
         errno.ESTALE: f"the hook has changed: its revision is no longer {asked.revision}",
         errno.EEXIST: "the program is attached there already",
         errno.ENOENT: "the program to run before or after, or to replace, is not attached there",
         errno.ERANGE: "the hook has as many programs as the kernel runs (64)",
         errno.E2BIG: "the hook has as many programs as the kernel runs (64)",
-    }.get(number, "")
-    if number == errno.EINVAL and asked.relative_fd and not asked.flags & LINK:
-        why = "a program with a bpf_link is no neighbour by itself: give its link"
-    return AttachError(error.call, number, what, why=why)
+    }
+    if asked.relative_fd and not asked.flags & LINK:
+        reasons[errno.EINVAL] = "a program with a bpf_link is no neighbour by itself: give its link"
+    return attach_error(error, what, reasons)

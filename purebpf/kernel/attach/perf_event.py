@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Event, Link
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, perf_event
@@ -121,9 +122,9 @@ def _without_link(program: Program, event: Event, what: str) -> Link:
 
 def refused(error: KernelError, what: str) -> AttachError:
     """The error of an attachment to a perf event, explained."""
-    why = {
+    reasons = {
         errno.EEXIST: "a program is attached to it already",
         errno.EBUSY: "a program is attached to it already",
         errno.E2BIG: "too many programs run on this event (the kernel takes 64)",
-    }.get(error.errno or 0, "")
-    return AttachError(error.call, error.errno or 0, what, why=why)
+    }
+    return attach_error(error, what, reasons)

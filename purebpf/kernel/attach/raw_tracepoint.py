@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 
 from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.asked import target_of
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
@@ -24,9 +26,7 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
         AttachError: ENOENT, no such tracepoint.
         NotSupportedError: a cookie, and a kernel that has none.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which raw tracepoint?")
+    where = target_of(program, target, "which raw tracepoint?")
     what = f"program {program.name!r} on raw tracepoint {where}"
     try:
         return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
@@ -36,10 +36,7 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
 
 def refused(error: KernelError, what: str, *, cookie: int) -> AttachError | NotSupportedError:
     """The error of an attachment to a raw or BTF tracepoint, explained."""
-    number = error.errno or 0
-    if cookie and number in (errno.EINVAL, errno.E2BIG):
+    if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
         return NotSupportedError("a cookie for a raw tracepoint", f"{error}; Linux 6.10 has them")
-    if number == errno.ENOENT:
-        why = "this kernel has no such tracepoint; the name is without the category"
-        return AttachError(error.call, number, what, why=why)
-    return AttachError(error.call, number, what)
+    why = "this kernel has no such tracepoint; the name is without the category"
+    return attach_error(error, what, {errno.ENOENT: why})

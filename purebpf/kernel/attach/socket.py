@@ -10,7 +10,8 @@ import errno
 from collections.abc import Callable
 
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link, Usable
 from purebpf.kernel.program import Program
 from purebpf.syscall import sockets
@@ -56,8 +57,7 @@ def attach(program: Program, target: Usable | None, *, reuseport: bool | None = 
         else:
             sockets.attach_filter(number, program.fileno())
     except KernelError as error:
-        number = error.errno or 0
-        raise AttachError(error.call, number, what, why=_WHY.get(number, "")) from None
+        raise attach_error(error, what, _WHY) from None
     detach = sockets.detach_reuseport if reuseport else sockets.detach_filter
     return Link(what, undo=lambda: _detach(target, detach))
 

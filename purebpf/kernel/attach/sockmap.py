@@ -12,9 +12,10 @@ import os
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.sections import find_section
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
 from purebpf.kernel.attach.kind import attach_type_of
 from purebpf.kernel.attach.plain import attach_plainly
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.map import Map
 from purebpf.kernel.program import Program
@@ -55,12 +56,12 @@ def attach(program: Program, target: Map | None, *, kind: str | int | None = Non
         return Link(what, link=link)
     except KernelError as error:
         if error.errno != errno.EINVAL:
-            raise _refused(error, what) from None
+            raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
     # Before Linux 6.10 there was no such link; if that was not the reason, this fails as well.
     try:
         return attach_plainly(program, Descriptor(os.dup(target.fileno())), attach_type, what)
     except KernelError as error:
-        raise _refused(error, what) from None
+        raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
 
 
 def _attach_type(program: Program, kind: str | int | None) -> int:
@@ -75,13 +76,3 @@ def _attach_type(program: Program, kind: str | int | None) -> int:
             'kind="sk_skb/stream_verdict" or another'
         )
     return section.definition.attach_type
-
-
-def _refused(error: KernelError, what: str) -> AttachError:
-    number = error.errno or 0
-    why, fix = _WHY.get(number, ""), ""
-    if number == errno.EPERM:
-        from purebpf.kernel.privilege import advice, read_host
-
-        why, fix = advice(read_host(), "CAP_NET_ADMIN")
-    return AttachError(error.call, number, what, why=why, fix=fix)

@@ -16,6 +16,7 @@ from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach.device import Hook, linked, not_attached, replacing
 from purebpf.kernel.attach.order import Neighbour, order
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.interfaces import Interface, find_interface
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -33,6 +34,14 @@ _PRIORITY = 0xC000
 _HANDLES = 1 << 10
 """Filters of one priority to look for a free place among."""
 
+_NO_FILTERS = "this kernel has no clsact qdisc or no BPF filters (modules sch_ingress, cls_bpf)"
+_REFUSED = {
+    errno.EEXIST: "the priority has no free place",
+    errno.EINVAL: "the priority holds filters of another kind or protocol, or the interface has an "
+    "ingress qdisc instead of clsact",
+    errno.ENOENT: _NO_FILTERS,
+    errno.EOPNOTSUPP: _NO_FILTERS,
+}
 _GONE = (errno.ENOENT, errno.EINVAL, errno.ENODEV)
 _made: set[tuple[int, int]] = set()
 """The clsact qdiscs that this process made: network namespace (inode) and interface."""
@@ -191,18 +200,5 @@ def _remove_qdisc(route: netlink.Route, qdisc: tuple[int, int]) -> None:
 
 
 def _explained(error: KernelError, what: str) -> AttachError:
-    number = error.errno or 0
-    why = fix = ""
-    if number == errno.EPERM:
-        from purebpf.kernel.privilege import advice, read_host
-
-        why, fix = advice(read_host(), "CAP_NET_ADMIN")
-    elif number == errno.EEXIST:
-        why = "the priority has no free place"
-    elif number == errno.EINVAL:
-        why = "the priority holds filters of another kind or protocol, or the interface has an "
-        why += "ingress qdisc instead of clsact"
-        fix = "choose another priority="
-    elif number in (errno.ENOENT, errno.EOPNOTSUPP):
-        why = "this kernel has no clsact qdisc or no BPF filters (modules sch_ingress, cls_bpf)"
-    return AttachError(error.call, number, what, why=why, fix=fix)
+    fix = "choose another priority=" if error.errno == errno.EINVAL else ""
+    return attach_error(error, what, _REFUSED, "CAP_NET_ADMIN", fix=fix)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.asked import target_of
 from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.program import Program
@@ -13,6 +15,7 @@ from purebpf.syscall import tracefs
 
 __all__ = ["attach"]
 
+_MISSING = {errno.ENOENT: "this kernel has no such tracepoint"}
 _ANY_CPU = 0
 """The program runs wherever the tracepoint is passed; the event must merely be somewhere."""
 
@@ -29,9 +32,7 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
         AttachError: ENOENT, no such tracepoint; EEXIST, the program is on it already.
         NotSupportedError: no tracefs; a cookie, and a kernel that has none.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which tracepoint? 'category/name'")
+    where = target_of(program, target, "which tracepoint? 'category/name'")
     category, _, name = where.replace(":", "/").partition("/")
     if not category or not name or "/" in name:
         raise ValueError(f"{where!r} is no tracepoint: that is 'category/name'")
@@ -45,8 +46,7 @@ def _opened(category: str, name: str, what: str) -> PerfEvent:
         number = tracefs.tracepoint_id(category, name)
         return PerfEvent.tracepoint(number, pid=-1, cpu=_ANY_CPU)
     except KernelError as error:
-        why, fix = error.why, error.fix
-        if error.errno == errno.ENOENT and not why:
-            why = "this kernel has no such tracepoint"
+        if error.errno == errno.ENOENT and not error.why:
             fix = "`perf list tracepoint` shows those it has"
-        raise AttachError(error.call, error.errno or 0, what, why=why, fix=fix) from None
+            raise attach_error(error, what, _MISSING, fix=fix) from None
+        raise attach_error(error, what) from None

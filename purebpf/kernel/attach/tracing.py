@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
@@ -59,9 +60,8 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
             ),
         )
     except KernelError as error:
-        number = error.errno or 0
-        if cookie and number in (errno.EINVAL, errno.E2BIG):
+        if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
             feature = f"a cookie for {program.name!r}"
             since = "Linux 5.19 has them for functions, 6.10 for tracepoints"
             raise NotSupportedError(feature, f"{error}; {since}") from None
-        raise AttachError(error.call, number, what, why=_WHY.get(number, "")) from None
+        raise attach_error(error, what, _WHY) from None

@@ -16,7 +16,9 @@ from contextlib import ExitStack
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Func, FuncProto, Kind, Struct, Union
 from purebpf.errors import AttachError, FormatError, KernelError, NotSupportedError
+from purebpf.kernel.attach.asked import target_of
 from purebpf.kernel.attach.kprobe_multi import regex, traceable
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.btf_modules import Modules
 from purebpf.kernel.link import Link
@@ -51,9 +53,7 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
             EINVAL, a kernel that does not know the kind.
         NotSupportedError: the kernel has no BTF, or the module is not loaded.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which functions of the kernel?")
+    where = target_of(program, target, "which functions of the kernel?")
     what = f"program {program.name!r} on kernel functions {where}"
     names = [where] if isinstance(where, str) else list(where)
     ids = array("I", sorted(_ids(names, what)))
@@ -66,8 +66,7 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
             tracing_multi_cnt=len(ids),
         )
     except KernelError as error:
-        number = error.errno or 0
-        raise AttachError(error.call, number, what, why=_WHY.get(number, "")) from None
+        raise attach_error(error, what, _WHY) from None
     return Link(f"{what} ({len(ids)} functions)", link=link)
 
 

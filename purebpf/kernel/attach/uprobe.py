@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 
-from purebpf.abi.sections import find_section
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.asked import at_return, target_of
 from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.probe_event import Probe, open_probe
-from purebpf.kernel.probe_place import find_file, function_offsets, parse_place
+from purebpf.kernel.probe_place import find_places
 from purebpf.kernel.program import Program
 
 __all__ = ["attach"]
@@ -47,34 +48,21 @@ def attach(
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: a target that is none; the program is closed.
+        ValueError: a target that is none, or several functions; the program is closed.
         AttachError: ENOENT, no such file or function; EINVAL, nothing can be probed there.
         FormatError: the file is no ELF file, and no offset was given.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which function? 'file:function'")
-    place = parse_place(where)
-    section = find_section(program.section)
-    prefix = section.definition.prefix if section is not None else "uprobe"
-    at_return = prefix.startswith("uret") if returns is None else returns
-    what = f"program {program.name!r} on {'return of' if at_return else 'entry to'} {where}"
-    path = find_file(place.file, what)
-    offset = place.offset
-    if place.function:
-        found = function_offsets(path, place.function)
-        if not found:
-            raise AttachError(
-                "uprobe", errno.ENOENT, what, why=f"{path} has no function {place.function!r}"
-            )
-        offset += next(iter(found.values()))
+    where = target_of(program, target, "which function? 'file:function'")
+    end = at_return(program, returns)
+    what = f"program {program.name!r} on {'return of' if end else 'entry to'} {where}"
+    path, places = find_places(where, what)
+    if len(places) > 1:
+        raise ValueError(f'{where!r} is {len(places)} functions: that takes SEC("uprobe.multi")')
     try:
         event = open_probe(
-            Probe("uprobe", os.fsencode(path), offset, at_return, pid=pid, semaphore=semaphore)
+            Probe("uprobe", os.fsencode(path), places[0], end, pid=pid, semaphore=semaphore)
         )
     except KernelError as error:
-        number = error.errno or 0
-        why = _WHY.get(number, error.why)
-        raise AttachError(error.call, number, what, why=why, fix=error.fix) from None
+        raise attach_error(error, what, _WHY) from None
     return owning_link(program, event, what, cookie=cookie)

@@ -6,24 +6,25 @@ import errno
 import os
 from array import array
 
-from purebpf.abi.sections import find_section
-from purebpf.errors import AttachError, KernelError
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.asked import at_return, target_of
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
-from purebpf.kernel.probe_place import find_file, function_offsets, parse_place
+from purebpf.kernel.probe_place import find_places
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
 
 __all__ = ["attach"]
 
 _RETURN = 1  # BPF_F_UPROBE_MULTI_RETURN
-_U32 = 0xFFFFFFFF
+_EVERY = -1
 
 
 def attach(
     program: Program,
     target: str | None = None,
     *,
-    pid: int = 0,
+    pid: int = _EVERY,
     returns: bool | None = None,
     cookie: int = 0,
 ) -> Link:
@@ -33,7 +34,7 @@ def attach(
         program: a `uprobe.multi`, `uretprobe.multi` or `uprobe.session` program.
         target: `"/bin/bash:read*"`, `"libc.so.6:*alloc"`: a file, as for `uprobe`, and a pattern
             with `*` and `?`. Without it, what the program's section says.
-        pid: only in this process; 0 for every one.
+        pid: only in this process, 0 for our own; -1 for every one.
         returns: at the return; by default as the section says. A session has both.
         cookie: what bpf_get_attach_cookie() returns, at each of them.
 
@@ -43,20 +44,10 @@ def attach(
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
         FormatError: the file is no ELF file, and no offset was given.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which functions? 'file:pattern'")
-    place = parse_place(where)
-    section = find_section(program.section)
-    prefix = section.definition.prefix if section is not None else ""
-    at_return = prefix.startswith("uret") if returns is None else returns
+    where = target_of(program, target, "which functions? 'file:pattern'")
     what = f"program {program.name!r} on {where}"
-    path = find_file(place.file, what)
-    found = function_offsets(path, place.function) if place.function else {"": 0}
-    if not found:
-        why = f"no function of {path} matches {place.function!r}"
-        raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
-    offsets = array("Q", sorted({offset + place.offset for offset in found.values()}))
+    path, places = find_places(where, what)
+    offsets = array("Q", places)
     try:
         return Link(
             f"{what} ({len(offsets)} functions)",
@@ -69,15 +60,19 @@ def attach(
                 if cookie
                 else None,
                 uprobe_multi_cnt=len(offsets),
-                uprobe_multi_flags=_RETURN if at_return else 0,
-                uprobe_multi_pid=pid & _U32,
+                uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
+                uprobe_multi_pid=_as_kernel(pid),
             ),
         )
     except KernelError as error:
-        number = error.errno or 0
-        why = {
+        reasons = {
             errno.EINVAL: "this kernel has no multi-uprobes (Linux 6.6; sessions 6.13)",
             errno.ESRCH: f"there is no process {pid}",
             errno.EBADF: f"{path} is no regular file",
-        }.get(number, "")
-        raise AttachError(error.call, number, what, why=why) from None
+        }
+        raise attach_error(error, what, reasons) from None
+
+
+def _as_kernel(pid: int) -> int:
+    """A process as this call counts them: 0 is every one."""
+    return os.getpid() if pid == 0 else max(pid, 0)

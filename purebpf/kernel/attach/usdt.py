@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel.attach.asked import target_of
 from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.probe_event import Probe, open_probe
 from purebpf.kernel.probe_place import find_file, opened_image
@@ -95,9 +97,7 @@ def attach(
         NotSupportedError: an argument that cannot be described; a 32-bit file; a library without
             `pid` before Linux 5.15; an object without the header.
     """
-    where = target or program.target
-    if not where:
-        raise TypeError(f"program {program.name!r}: which probe? 'file:provider:name'")
+    where = target_of(program, target, "which probe? 'file:provider:name'")
     file, provider, name = _parts(where)
     what = f"program {program.name!r} at probe {where}"
     if program.usdt is None:
@@ -227,9 +227,8 @@ def _addresses(target: _Target, what: str) -> list[int]:
 
 
 def _refused(error: KernelError, target: _Target, what: str) -> AttachError:
-    number = error.errno or 0
-    why = {
+    reasons = {
         errno.EINVAL: "the place is not code, or its semaphore not data, of the file",
         errno.ESRCH: f"there is no process {target.pid}",
-    }.get(number, error.why)
-    return AttachError(error.call, number, what, why=why, fix=error.fix)
+    }
+    return attach_error(error, what, reasons)

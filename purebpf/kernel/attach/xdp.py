@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError
+from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.interfaces import Interface, find_interface
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -113,13 +114,6 @@ def _over_netlink(
 
 
 def _explained(error: KernelError, interface: Interface, what: str) -> AttachError:
-    number = error.errno or 0
-    why, fix = _REFUSED.get(number, ""), ""
-    if number == errno.EPERM:
-        from purebpf.kernel.privilege import advice, read_host
-
-        why, fix = advice(read_host(), "CAP_BPF", "CAP_NET_ADMIN")
-    elif number == errno.EBUSY:
-        why = f"{interface} has an XDP program already"
-        fix = f"see which with: ip link show dev {interface}"
-    return AttachError(error.call, number, what, why=why, fix=fix)
+    busy = {errno.EBUSY: f"{interface} has an XDP program already"}
+    fix = f"see which with: ip link show dev {interface}" if error.errno in busy else ""
+    return attach_error(error, what, {**_REFUSED, **busy}, "CAP_BPF", "CAP_NET_ADMIN", fix=fix)

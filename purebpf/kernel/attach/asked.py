@@ -1,0 +1,31 @@
+"""What attaching is asked for, and otherwise what the program's section says."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from purebpf.abi.sections import find_section
+from purebpf.kernel.program import Program
+
+__all__ = ["at_return", "target_of"]
+
+Target = TypeVar("Target")
+
+
+def target_of(program: Program, target: Target | None, question: str) -> Target | str:
+    """The target, or the one in the section's name: `SEC("kprobe/vfs_read")`.
+
+    Raises:
+        TypeError: there is neither; asks the `question`.
+    """
+    if target or program.target:
+        return target or program.target
+    raise TypeError(f"program {program.name!r}: {question}")
+
+
+def at_return(program: Program, returns: bool | None) -> bool:
+    """Whether the program runs when the function returns: `SEC("kretprobe/vfs_read")`."""
+    if returns is not None:
+        return returns
+    section = find_section(program.section)
+    return section is not None and section.definition.prefix.startswith(("kret", "uret"))
