@@ -212,7 +212,12 @@ def have_exclusive_maps() -> Feature:
     """Maps that only a program with given instructions may use (Linux 6.18)."""
     array = bpf_map_type.BPF_MAP_TYPE_ARRAY
     nobody = bytes(_SHA256_SIZE)
-    return _try("exclusive maps", lambda: bpf.map_create(array, 4, 4, 1, excl_prog_hash=nobody))
+
+    def make() -> Descriptor:
+        size = len(nobody)
+        return bpf.map_create(array, 4, 4, 1, excl_prog_hash=nobody, excl_prog_hash_size=size)
+
+    return _try("exclusive maps", make)
 
 
 @remembered

@@ -13,6 +13,7 @@ from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel import cpus, map_kinds
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
+from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["create", "entries", "fitted", "kernel_name"]
@@ -108,7 +109,7 @@ def _create_inner(spec: MapSpec, btf_fd: int) -> Descriptor:
     return create(spec.inner, btf_fd)
 
 
-def _create_once(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:
+def _create_once(spec: MapSpec, fields: dict[str, Field]) -> Descriptor:
     try:
         return _issue(spec, fields)
     except KernelError as error:
@@ -124,30 +125,22 @@ def _lift_memory_limit() -> bool:
     return raise_memlock()
 
 
-def _issue(spec: MapSpec, fields: dict[str, int | bytes]) -> Descriptor:
-    numbers = {name: value for name, value in fields.items() if isinstance(value, int)}
-    name = fields["map_name"]
-    assert isinstance(name, bytes)
-    return bpf.map_create(
-        spec.type,
-        spec.key_size,
-        spec.value_size,
-        spec.max_entries,
-        map_name=name,
-        excl_prog_hash=spec.program_hash,
-        **numbers,
-    )
+def _issue(spec: MapSpec, fields: dict[str, Field]) -> Descriptor:
+    return bpf.map_create(spec.type, spec.key_size, spec.value_size, spec.max_entries, **fields)
 
 
-def _attempts(spec: MapSpec, btf_fd: int, name: bytes) -> Iterator[dict[str, int | bytes]]:
+def _attempts(spec: MapSpec, btf_fd: int, name: bytes) -> Iterator[dict[str, Field]]:
     """The optional fields, from all of them to the fewest."""
-    fields: dict[str, int | bytes] = {
+    fields: dict[str, Field] = {
         "map_name": name,
         "map_flags": spec.flags,
         "map_extra": spec.map_extra,
     }
     if spec.numa_node is not None:
         fields["numa_node"] = spec.numa_node
+    if spec.program_hash:
+        fields["excl_prog_hash"] = spec.program_hash
+        fields["excl_prog_hash_size"] = len(spec.program_hash)
     if btf_fd and spec.type not in map_kinds.UNTYPED and (spec.key_type_id or spec.value_type_id):
         yield fields | {
             "btf_fd": btf_fd,

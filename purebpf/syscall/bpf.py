@@ -34,16 +34,15 @@ def map_create(
     key_size: int,
     value_size: int,
     max_entries: int,
-    *,
-    map_name: bytes = b"",
-    excl_prog_hash: bytes = b"",
-    **fields: int,
+    **fields: Field,
 ) -> Descriptor:
     """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15, at most 15 of [A-Za-z0-9_.].
 
-    `excl_prog_hash` (Linux 6.18) is the SHA-256 of the only program that may use the map.
+    `excl_prog_hash` is bytes, the SHA-256 of the only program that may use the map (Linux 6.18);
+    its size is a field.
     """
-    fields |= token.fields("map", fields.get("map_flags", 0))
+    flags = fields.get("map_flags", 0)
+    assert isinstance(flags, int)
     return Descriptor(
         command(
             bpf_cmd.BPF_MAP_CREATE,
@@ -52,10 +51,8 @@ def map_create(
             key_size=key_size,
             value_size=value_size,
             max_entries=max_entries,
-            map_name=map_name,
-            excl_prog_hash=excl_prog_hash or None,
-            excl_prog_hash_size=len(excl_prog_hash),
             **fields,
+            **token.fields("map", flags),
         )
     )
 
