@@ -78,18 +78,6 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 } __attribute__((preserve_access_index));
 
-static __always_inline void count(struct count_key *key, struct stats *st)
-{
-	int err = count_one(&counts, key);
-
-	if (!err)
-		st->counted++;
-	else if (err == -EBUSY)
-		st->counts_busy++;
-	else
-		st->counts_full++;
-}
-
 static __always_inline bool wanted(struct count_key *key)
 {
 	if (!listed(key->tgid, key->tid) || !in_cgroup())
@@ -124,7 +112,7 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool in_targ
 		key.tid = 0;
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
 	walk_both(ctx, 0, &key.user_stack, &key.kernel_stack);
-	count(&key, st);
+	count(&counts, &key, &st->counted, &st->counts_full, &st->counts_busy);
 }
 
 // Takes its own time: BPF_ENABLE_STATS would slow down every BPF program of the machine for it.

@@ -96,19 +96,6 @@ static __always_inline bool inside(u64 ip, u32 tgid)
 	return false;
 }
 
-static __always_inline void count(u64 ip, u32 tgid, struct stats *st)
-{
-	struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : tgid };
-	int err = count_one(&counts, &key);
-
-	if (!err)
-		st->counted++;
-	else if (err == -EBUSY)
-		st->counts_busy++;
-	else
-		st->counts_full++;
-}
-
 SEC("perf_event")
 int on_sample(struct sample_context *ctx)
 {
@@ -127,7 +114,9 @@ int on_sample(struct sample_context *ctx)
 		return 0;
 	}
 	if (counting) {
-		count(ip, pid_tgid >> 32, st);
+		struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : pid_tgid >> 32 };
+
+		count(&counts, &key, &st->counted, &st->counts_full, &st->counts_busy);
 		return 0;
 	}
 	event.ip = ip;

@@ -24,4 +24,19 @@ static __always_inline int count_one(void *counters, const void *key)
 	return 0;
 }
 
+// Counts the key, and then what came of it, in a counter of this CPU: it was counted, the map had
+// no place, or it was locked by what the program interrupted.
+static __always_inline void count(void *counters, const void *key, u64 *counted, u64 *full,
+				  u64 *busy)
+{
+	int err = count_one(counters, key);
+
+	if (!err)
+		(*counted)++;
+	else if (err == -EBUSY)
+		(*busy)++;
+	else
+		(*full)++;
+}
+
 #endif

@@ -307,7 +307,7 @@ def test_every_byte_replaced(byte):
         exercise(SMALL[:place] + bytes([byte]) + SMALL[place + 1 :])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_damage(data):
     blob = bytearray(SMALL)
@@ -317,7 +317,7 @@ def test_random_damage(data):
     exercise(bytes(blob))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=200), st.binary(max_size=60))
 def test_random_sections_behind_a_good_header(types, strings):
     types = types[: len(types) & ~3]

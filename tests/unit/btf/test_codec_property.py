@@ -98,7 +98,7 @@ def cases(draw):
     return b.btf(), made.type_id, draw(made.values)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cases())
 def test_a_value_comes_back(case):
     btf, type_id, value = case
@@ -113,7 +113,7 @@ def test_a_value_comes_back(case):
         assert c.encode(c.decode(raw)) == raw
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cases(), st.data())
 def test_any_bytes_decode_and_what_they_mean_comes_back(case, data):
     btf, type_id, _ = case

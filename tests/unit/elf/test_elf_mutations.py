@@ -22,7 +22,6 @@ REFUSALS = (FormatError, LinkError, NotSupportedError)
 bounded = settings(
     max_examples=600,
     derandomize=True,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

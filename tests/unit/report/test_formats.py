@@ -17,7 +17,7 @@ from purebpf.report import Profile, firefox, folded, formats, json, pprof, speed
 from purebpf.report.functions import Functions
 from tests.support import profiles, protobuf
 
-SOME = settings(max_examples=40, deadline=None)
+SOME = settings(max_examples=40)
 
 
 def rows(profile: Profile) -> Counter[tuple[object, ...]]:

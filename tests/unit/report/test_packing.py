@@ -40,7 +40,7 @@ def unpacked(packed: Packed) -> Counter[tuple[str, ...]]:
     return +found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(profiles())
 def test_every_stack_is_there(profile: Profile) -> None:
     functions = Functions()

@@ -19,7 +19,7 @@ from purebpf.wire.perf_encode import HOST_KERNEL
 from purebpf.wire.perf_records import Comm, Mmap, Mmap2, Record, Sample
 from tests.support import profiles
 
-SOME = settings(max_examples=40, deadline=None)
+SOME = settings(max_examples=40)
 
 
 def opened(profile: Profile) -> PerfData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.symbols.source_lines import SourceLine, parse_lines
@@ -45,7 +45,6 @@ def test_of_an_output_that_is_cut_short_what_is_complete_counts(size):
     assert 0x1150 not in found
 
 
-@settings(deadline=None)
 @given(st.text("0x1?:\n a", max_size=60), st.lists(st.integers(0, 20), max_size=4))
 def test_any_text(text, addresses):
     for address, lines in parse_lines(text, addresses).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.errors import FormatError
@@ -48,7 +48,6 @@ def test_little_of_it_is_read_for_one_question():
     assert sum(reads) < len(data) // 4
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5000))
 def test_a_file_that_is_cut_short_is_no_table(size):
     data = b"".join(pieces(_table(300)))
@@ -74,7 +73,6 @@ def test_a_file_that_shrinks_meanwhile_is_noticed():
         table.find(VirtualOffset(0x1100))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_damage_behind_the_header_is_a_wrong_name_or_an_error_and_nothing_else(data):
     contents = bytearray(b"".join(pieces(_table(30))))
