@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from purebpf.errors import FormatError
 from purebpf.symbols.symbol_table import SymbolTable
-from purebpf.symbols.table_file import opened, pieces
+from purebpf.symbols.table_file import fits, opened, pieces
 
 __all__ = ["SymbolCache", "cache_home", "own_directory"]
 
@@ -60,7 +60,7 @@ class SymbolCache:
         Returns:
             `table` itself where it was not written.
         """
-        if len(table) < _WORTH or table.nbytes > self._limit // 2:
+        if len(table) < _WORTH or table.nbytes > self._limit // 2 or not fits(table):
             return table
         try:
             if not own_directory(self.directory):

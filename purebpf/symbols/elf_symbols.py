@@ -14,7 +14,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import compress
-from operator import add, itemgetter
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
@@ -29,7 +28,8 @@ from purebpf.symbols.elf_image import (
     Section,
 )
 from purebpf.symbols.plt import plt_symbols
-from purebpf.symbols.symbol_table import BLOCK, Columns, SymbolTable
+from purebpf.symbols.start_keys import ENTRY_MASK, StartKeys
+from purebpf.symbols.symbol_table import Columns, SymbolTable
 
 __all__ = ["read_symbols"]
 
@@ -147,18 +147,19 @@ class _Slice(NamedTuple):
 
 
 class _Collector:
-    """Columns of symbols from several tables, in the order they are found."""
+    """Symbols from several tables, in columns; those that are no function are entries too."""
 
     def __init__(self) -> None:
-        self._starts = array("Q")
-        self._ends = array("Q")
+        self._keys = StartKeys()
+        self._sizes = array("Q")
         self._names = array("I")
         self._ranks = bytearray()
         self._regions: set[tuple[int, int]] = set()
         self._strings = _Strings()
 
     def __len__(self) -> int:
-        return len(self._starts)
+        """How many functions there are."""
+        return len(self._keys)
 
     def add(self, image: ElfImage, symbols: Section | None) -> None:
         """All functions of a symbol table section."""
@@ -168,31 +169,36 @@ class _Collector:
         size = 24 if image.is64 else 16
         for at in range(0, symbols.size, _BATCH * size):
             raw = image.read(symbols.offset + at, min(_BATCH * size, symbols.size - at))
-            if not raw:  # the section passes the end of the file
+            room = min(len(raw) // size, ENTRY_MASK - len(self._names))
+            if not room:  # the section passes the end of the file
                 break
-            rows = _columns(image, raw[: len(raw) // size * size])
+            rows = _columns(image, raw[: room * size])
             self._add_rows(image, rows, _chosen(image, rows, strings))
         self._regions |= _regions(image)
         self._strings.add(image, strings)
 
     def _add_rows(self, image: ElfImage, rows: _Slice, chosen: bytearray) -> None:
-        shift = self._strings.nbytes
-        names = compress(rows.names, chosen)
-        self._names.extend(map(shift.__add__, names) if shift else names)
-        self._ranks += bytes(compress(rows.infos, chosen)).translate(_RANK)
-        starts = array("Q", compress(rows.starts, chosen))
+        starts = rows.starts
         if image.machine == _EM_ARM:
             starts = array("Q", [start & ~1 for start in starts])  # bit 0 says Thumb
-        sizes = compress(rows.sizes, chosen)
-        self._starts.extend(starts)
-        self._ends.extend(_sums(starts, sizes))
+        self._keys.add(len(self._names), starts, chosen)
+        self._sizes += rows.sizes
+        shift = self._strings.nbytes
+        if shift:
+            pairs = zip(rows.names, chosen, strict=True)
+            self._names.extend(name + shift if is_chosen else 0 for name, is_chosen in pairs)
+        else:
+            self._names += rows.names
+        self._ranks += rows.infos.translate(_RANK)
 
     def add_named(self, functions: list[tuple[int, int, bytes]]) -> None:
         """Functions that are in no table: (start, size, name)."""
         offset = self._strings.nbytes
-        for start, size, name in functions:
-            self._starts.append(min(start, _TOP))
-            self._ends.append(min(start + size, _TOP))
+        functions = functions[: ENTRY_MASK - len(self._names)]
+        starts = array("Q", [min(start, _TOP) for start, _, _ in functions])
+        self._keys.add(len(self._names), starts, b"\1" * len(starts))
+        for _, size, name in functions:
+            self._sizes.append(min(size, _TOP))
             self._names.append(offset)
             self._ranks.append(_RANK[_FUNC])
             offset += len(name) + 1
@@ -200,16 +206,12 @@ class _Collector:
 
     def table(self) -> SymbolTable:
         """What was collected, by address."""
-        by_start = sorted(range(len(self._starts)), key=self._starts.__getitem__)
-        order = array("I", by_start)
-        starts, self._starts = _picked(self._starts, by_start), array("Q")
-        ends, self._ends = _picked(self._ends, by_start), array("Q")
-        del by_start
-        highs = array("Q", [max(ends[at : at + BLOCK]) for at in range(0, len(ends), BLOCK)])
+        keys = self._keys.taken()
         self._strings.read()
         regions = sorted(self._regions)
-        columns = Columns(starts, ends, order, self._names, self._ranks, highs, regions)
-        size = 25 * len(starts) + 8 * len(highs) + 64 * len(regions)
+        columns = Columns(keys, self._sizes, self._names, self._ranks, regions)
+        per_key = 8 if isinstance(keys, array) else 48
+        size = per_key * len(keys) + 13 * len(self._names) + 64 * len(regions)
         return SymbolTable(columns, self._strings, in_memory=size)
 
 
@@ -227,6 +229,8 @@ def _columns(image: ElfImage, raw: bytes) -> _Slice:
         for each in numbers:
             each.byteswap()
     names, sections, starts, sizes = numbers
+    if not image.is64:
+        starts, sizes = array("Q", starts), array("Q", sizes)
     return _Slice(names, infos, others, sections, starts, sizes)
 
 
@@ -249,19 +253,9 @@ def _chosen(image: ElfImage, rows: _Slice, strings: Section | None) -> bytearray
     return chosen
 
 
-def _picked(column: array[int], order: list[int]) -> array[int]:
-    """The numbers in that order; itemgetter takes half as long as map."""
-    return array("Q", itemgetter(*order)(column)) if len(order) > 1 else column
-
-
 def _clear(chosen: bytearray, those: Iterable[bool]) -> None:
     for at in compress(range(len(chosen)), those):
         chosen[at] = 0
-
-
-def _sums(starts: Iterable[int], sizes: Iterable[int]) -> Iterable[int]:
-    found = list(map(add, starts, sizes))
-    return found if max(found, default=0) <= _TOP else [min(end, _TOP) for end in found]
 
 
 def _regions(image: ElfImage) -> set[tuple[int, int]]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from purebpf.symbols.frame import VirtualOffset
+from purebpf.symbols.start_keys import ENTRY_BITS, ENTRY_MASK
 
 __all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
 
@@ -53,41 +54,52 @@ class Column(Protocol):
 
 
 class Columns(NamedTuple):
-    """A table as columns, one row a symbol, by start address.
+    """A table as columns. A row is a symbol, by address; an entry is one in the order of the file.
 
     Attributes:
-        starts: where each begins, ascending.
-        ends: the address behind each; its start where it has no size.
-        order: which entry of `names` and `ranks` is its own.
-        names: offsets into the strings.
-        ranks: 2 for a name that is not weak, and 1 more for a global one.
-        highs: the largest end of each `BLOCK` of rows.
+        keys: of each row its address and entry (`purebpf.symbols.start_keys`), ascending.
+        sizes: of each entry, in bytes; 0 where none is known.
+        names: of each entry, an offset into the strings.
+        ranks: of each entry, 2 for a name that is not weak, and 1 more for a global one.
         regions: (start, end) of the loaded sections, ascending: what bounds a symbol without size.
     """
 
-    starts: Column
-    ends: Column
-    order: Column
+    keys: Column
+    sizes: Column
     names: Column
     ranks: Column
-    highs: Column
     regions: Sequence[tuple[int, int]]
 
 
 class SymbolTable:
-    """Functions by virtual offset. Overlaps are sorted out where somebody asks, not before."""
+    """Functions by virtual offset. Overlaps are sorted out where somebody asks, not before.
 
-    __slots__ = ("_groups", "columns", "in_memory", "strings")
+    Args:
+        columns: the symbols.
+        strings: their names.
+        in_memory: bytes of memory that the columns take.
+        highs: the largest end of each `BLOCK` of rows; without them they are found when needed.
+    """
 
-    def __init__(self, columns: Columns, strings: Strings, *, in_memory: int) -> None:
+    __slots__ = ("_groups", "_highs", "columns", "in_memory", "strings")
+
+    def __init__(
+        self,
+        columns: Columns,
+        strings: Strings,
+        *,
+        in_memory: int,
+        highs: Sequence[int] = (),
+    ) -> None:
         self.columns = columns
         self.strings = strings
         self.in_memory = in_memory
         self._groups: dict[int, list[int]] = {}
+        self._highs = dict(enumerate(highs))
 
     def __len__(self) -> int:
         """How many symbols there are."""
-        return len(self.columns.starts)
+        return len(self.columns.keys)
 
     @property
     def nbytes(self) -> int:
@@ -100,22 +112,47 @@ class SymbolTable:
         if row is None:
             return None
         name = self._name(row).decode("utf-8", "backslashreplace")
-        return (name, offset - self.columns.starts[row]) if name else None
+        return (name, offset - self._start(row)) if name else None
+
+    def high(self, block: int) -> int:
+        """The largest end of the rows of a block."""
+        known = self._highs.get(block)
+        if known is None:
+            sizes = self.columns.sizes
+            rows = range(block * BLOCK, min((block + 1) * BLOCK, len(self)))
+            keys = map(self.columns.keys.__getitem__, rows)
+            known = max([(key >> ENTRY_BITS) + sizes[key & ENTRY_MASK] for key in keys])
+            self._highs[block] = known
+        return known
+
+    def _start(self, row: int) -> int:
+        return self.columns.keys[row] >> ENTRY_BITS
+
+    def _end(self, row: int) -> int:
+        """The address behind it; its start where it has no size."""
+        key = self.columns.keys[row]
+        return (key >> ENTRY_BITS) + self.columns.sizes[key & ENTRY_MASK]
+
+    def _entry(self, row: int) -> int:
+        return self.columns.keys[row] & ENTRY_MASK
+
+    def _first_at(self, start: int, before: int) -> int:
+        """The first row, of those before one, that starts at an address or behind it."""
+        return bisect_left(self.columns.keys, start << ENTRY_BITS, 0, before)
 
     def _owner(self, offset: int) -> int | None:
         """The row that an address belongs to."""
-        starts, ends = self.columns.starts, self.columns.ends
-        last = bisect_right(starts, offset) - 1
+        last = self._first_at(offset + 1, len(self)) - 1
         if last < 0:
             return None
-        start = starts[last]
-        if ends[last] > offset and (not last or starts[last - 1] < start):
+        start = self._start(last)
+        if self._end(last) > offset and (not last or self._start(last - 1) < start):
             return last  # alone here, as nearly all are
-        first = bisect_left(starts, start, 0, last + 1)
+        first = self._first_at(start, last + 1)
         found = self._best(first, last, offset)
         if found is not None:
             return found
-        if all(ends[row] == start for row in self._group(first, last)):
+        if all(self._end(row) == start for row in self._group(first, last)):
             return self._unsized(first, last, offset)
         return self._outer(first, offset)
 
@@ -124,12 +161,11 @@ class SymbolTable:
         row = self._covering(first, offset)
         if row is None:
             return None
-        begin = bisect_left(self.columns.starts, self.columns.starts[row], 0, row + 1)
-        return self._best(begin, row, offset)
+        return self._best(self._first_at(self._start(row), row + 1), row, offset)
 
     def _unsized(self, first: int, last: int, offset: int) -> int | None:
         """A symbol without a size, unless it is inside a function; else that function."""
-        start = self.columns.starts[first]
+        start = self._start(first)
         if self._covering(first, start) is not None:
             return self._outer(first, offset)
         return self._group(first, last)[0] if offset < self._limit(start) else None
@@ -142,21 +178,17 @@ class SymbolTable:
 
     def _covering(self, before: int, address: int) -> int | None:
         """The last row before one whose function reaches beyond an address."""
-        ends, highs = self.columns.ends, self.columns.highs
-        block = (before - 1) // BLOCK
-        while block >= 0:
-            if highs[block] > address:
+        for block in range((before - 1) // BLOCK, -1, -1):
+            if self.high(block) > address:
                 top = min(before, (block + 1) * BLOCK)
                 for row in range(top - 1, block * BLOCK - 1, -1):
-                    if ends[row] > address:
+                    if self._end(row) > address:
                         return row
-            block -= 1
         return None
 
     def _best(self, first: int, last: int, offset: int) -> int | None:
         """Of the symbols that start together, the best that covers an address."""
-        ends = self.columns.ends
-        return next((row for row in self._group(first, last) if ends[row] > offset), None)
+        return next((row for row in self._group(first, last) if self._end(row) > offset), None)
 
     def _group(self, first: int, last: int) -> list[int]:
         """Symbols that start together: the best, then each less good one that ends later."""
@@ -170,29 +202,28 @@ class SymbolTable:
         return known
 
     def _without_lesser(self, first: int, last: int) -> list[int]:
-        ends = self.columns.ends
         kept: list[int] = []
         reach = -1
         for row in sorted(range(first, last + 1), key=self._preference, reverse=True):
-            if ends[row] > reach:
-                reach = ends[row]
+            if self._end(row) > reach:
+                reach = self._end(row)
                 kept.append(row)
         return kept
 
     def _preference(self, row: int) -> tuple[bool, bool, int, int, int]:
-        columns = self.columns
+        entry = self._entry(row)
         name = self._name(row)
         underscores = len(name) - len(name.lstrip(b"_"))
         return (
             bool(name),
-            columns.ends[row] > columns.starts[row],
-            columns.ranks[columns.order[row]],
+            self.columns.sizes[entry] > 0,
+            self.columns.ranks[entry],
             -underscores,
             len(name),
         )
 
     def _name(self, row: int) -> bytes:
         """The name without the version that .symtab may append ("f@@GLIBC_2.14")."""
-        name = self.strings.get(self.columns.names[self.columns.order[row]])
+        name = self.strings.get(self.columns.names[self._entry(row)])
         version = name.find(b"@", 1)
         return name if version < 0 or name.endswith(b"@plt") else name[:version]

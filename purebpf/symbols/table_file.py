@@ -1,7 +1,8 @@
 """A symbol table as a file that is read by slices: what a cache of them keeps.
 
-    header    magic (with the byte order), rows, bytes of strings, regions, CRC-32 of these
-    columns   starts and ends (u64), order and names (u32), ranks (u8), each padded to 8 bytes
+    header    magic (with the byte order), rows, entries, bytes of strings, regions, CRC-32 of these
+    columns   keys (u64) of the rows; sizes (u64), names (u32) and ranks (u8) of the entries; each
+              padded to 8 bytes
     highs     u64, one for each BLOCK of rows
     regions   u64 start and end of each
     strings   the names, NUL behind each
@@ -20,34 +21,44 @@ from zlib import crc32
 from purebpf.errors import FormatError
 from purebpf.symbols.symbol_table import BLOCK, Columns, SymbolTable
 
-__all__ = ["opened", "pieces"]
+__all__ = ["fits", "opened", "pieces"]
 
-_MAGIC = b"purebpf symbols1" + (b"<" if sys.byteorder == "little" else b">")
-_HEADER = struct.Struct("=17s7xQQII")
-_CODES = "QQIIB"
+_MAGIC = b"purebpf symbols2" + (b"<" if sys.byteorder == "little" else b">")
+_HEADER = struct.Struct("=17s7xIIQII")
+_CODES = "QQIB"
 _PAGE = 1 << 13
 _KEEP_PAGES = 128
 _MAX_NAME = 1 << 20
 _MAX_REGIONS = 1 << 16
 _MEMORY = (len(_CODES) + 1) * _KEEP_PAGES * _PAGE
 
+_TOP = (1 << 64) - 1
+
 ReadAt = Callable[[int, int], bytes]
+
+
+def fits(table: SymbolTable) -> bool:
+    """Whether there is a file of that table: one with addresses above 128 GiB has none."""
+    return isinstance(table.columns.keys, array)
 
 
 def pieces(table: SymbolTable) -> Iterator[bytes]:
     """The contents of the file, one piece after the other.
 
     Args:
-        table: one that is in memory, as `read_symbols` makes it.
+        table: one that is in memory, as `read_symbols` makes it, and `fits`.
     """
     columns = table.columns
     tables: list[bytes] = getattr(table.strings, "tables", [])
     regions = array("Q", (edge for region in columns.regions for edge in region))
-    yield _header(len(table), sum(map(len, tables)), len(columns.regions))
-    for column in (*columns[: len(_CODES)], columns.highs):
+    sizes = len(table), len(columns.names), sum(map(len, tables)), len(columns.regions)
+    yield _header(*sizes)
+    for column in columns[: len(_CODES)]:
         data = bytes(column) if isinstance(column, array | bytearray) else b""
         yield data
         yield bytes(-len(data) % 8)
+    blocks = range(-(-len(table) // BLOCK))
+    yield array("Q", [min(table.high(block), _TOP) for block in blocks]).tobytes()
     yield regions.tobytes()
     yield from tables
 
@@ -67,16 +78,16 @@ def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
     raw = read(0, _HEADER.size)
     if len(raw) < _HEADER.size:
         raise FormatError(source, "header", "cut short")
-    _, rows, strings, regions, _ = _HEADER.unpack(raw)
-    if raw != _header(rows, strings, regions):
+    _, rows, entries, strings, regions, _ = _HEADER.unpack(raw)
+    if raw != _header(rows, entries, strings, regions):
         raise FormatError(source, "header", "not that of a symbol table of this version")
     pages = _Pages(read, source)
     at = _HEADER.size
     columns = []
-    for code in _CODES:
-        columns.append(_Column(pages, at, rows, code))
+    for code, length in zip(_CODES, (rows, entries, entries, entries), strict=True):
+        columns.append(_Column(pages, at, length, code))
         width = array(code).itemsize
-        at += rows * width + -rows * width % 8
+        at += length * width + -length * width % 8
     blocks = -(-rows // BLOCK)
     end = at + 8 * blocks + 16 * regions + strings
     if end != size or regions > _MAX_REGIONS:
@@ -85,14 +96,14 @@ def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
     highs = edges[:blocks]
     bounds = list(zip(edges[blocks::2], edges[blocks + 1 :: 2], strict=True))
     names = _Names(pages, size - strings, size)
-    starts, ends, order, offsets, ranks = columns
-    table = Columns(starts, ends, order, offsets, ranks, highs, bounds)
-    return SymbolTable(table, names, in_memory=min(size, _MEMORY))
+    keys, sizes, offsets, ranks = columns
+    table = Columns(keys, sizes, offsets, ranks, bounds)
+    return SymbolTable(table, names, in_memory=min(size, _MEMORY), highs=highs)
 
 
-def _header(rows: int, strings: int, regions: int) -> bytes:
-    crc = crc32(struct.pack("=QQI", rows, strings, regions))
-    return _HEADER.pack(_MAGIC, rows, strings, regions, crc)
+def _header(rows: int, entries: int, strings: int, regions: int) -> bytes:
+    crc = crc32(struct.pack("=IIQI", rows, entries, strings, regions))
+    return _HEADER.pack(_MAGIC, rows, entries, strings, regions, crc)
 
 
 class _Pages:

@@ -35,13 +35,14 @@ def _all_of_it(data: bytes) -> None:
         pass
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_random_bytes(data):
     _all_of_it(data)
     _all_of_it(b"\x7fELF" + data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(_FILES),
     st.lists(st.tuples(st.integers(0, 1 << 13), st.binary(min_size=1, max_size=8)), max_size=6),

@@ -42,7 +42,7 @@ def _expected(symbols: list[Sym], address: int) -> set[tuple[str, int]]:
     return {(s.name, address - s.value) for s in nearest if _preference(s) == best}
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(_SYMBOLS, min_size=1, max_size=12))
 def test_every_address_of_random_symbols(symbols):
     table = read_symbols(ElfImage.of_bytes(symbol_file(*symbols)))
