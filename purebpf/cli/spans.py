@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import select
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -162,9 +161,10 @@ def _watch(
     spans: Spans, options: SpanOptions, output: Output, stop: Stop, child: Child | None
 ) -> None:
     """Print each result; the last one when the run is over."""
+    from purebpf.cli import wait
     from purebpf.kernel.cgroups import paths_by_id
 
-    ends = [stop.fileno()] + ([child.fileno()] if child else [])
+    ends = (stop, child) if child else (stop,)
     before: dict[int, tuple[int, list[int]]] = {}
     started = last = time.monotonic()
     shown = 0
@@ -172,7 +172,7 @@ def _watch(
     while not is_over:
         shown += 1
         deadline = None if options.interval_s is None else started + shown * options.interval_s
-        is_over = _wait(ends, deadline) or shown == options.times
+        is_over = wait.until(None, ends, pause=deadline) or shown == options.times
         if is_over:
             spans.stop()
         now, then = spans.read(), time.monotonic()
@@ -181,19 +181,6 @@ def _watch(
         loss = losses(spans.stats(), groups=options.groups)
         output.write(_rendered(found, options, then - last, loss))
         before, last = now, then
-
-
-def _wait(ends: list[int], deadline: float | None) -> bool:
-    """Whether one of `ends` became readable before the deadline."""
-    poll = select.poll()
-    for fd in ends:
-        poll.register(fd, select.POLLIN)
-    while True:
-        left_ms = None if deadline is None else max(0.0, 1000 * (deadline - time.monotonic()))
-        if poll.poll(left_ms):
-            return True
-        if left_ms is not None and time.monotonic() >= (deadline or 0):
-            return False
 
 
 def _rendered(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from purebpf.cli import targets
+from purebpf.cli import targets, wait
 from purebpf.cli.open_time import Sleepers, open_spans
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
@@ -190,27 +189,14 @@ class ThreadTime(Closing):
         Returns:
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
-        poll = select.poll()
-        for end in ends:
-            poll.register(end.fileno(), select.POLLIN)
-        sources = {*self._followed.fds, self._switches.fileno()}
-        for fd in sources:
-            poll.register(fd, select.POLLIN)
         duration_s = self.request.duration_s
-        over = None if duration_s is None else self._switches.started_ns / 1e9 + duration_s
-        pause = None if at_most_s is None else time.monotonic() + at_most_s
-        deadline = min((each for each in (over, pause) if each is not None), default=None)
-        while deadline is None or time.monotonic() < deadline:
-            left_ms = None if deadline is None else 1000 * (deadline - time.monotonic())
-            ready = poll.poll(left_ms)
-            if any(fd not in sources for fd, _ in ready):
-                return True
-            for fd, happened in ready:
-                if happened & (select.POLLHUP | select.POLLERR):  # its CPU went offline
-                    poll.unregister(fd)
-            if ready:
-                self._drain()
-        return deadline == over
+        return wait.until(
+            None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
+            ends,
+            pause=None if at_most_s is None else time.monotonic() + at_most_s,
+            sources={*self._followed.fds, self._switches.fileno()},
+            drain=self._drain,
+        )
 
     def _drain(self) -> None:
         self._followed.drain()

@@ -7,8 +7,8 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from purebpf.cli import parser
-from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
+from purebpf.cli import parser, time_options
+from purebpf.cli.destination import Destination, destinations
 from purebpf.cli.title import stacks, until, whose
 
 __all__ = ["DEFAULT_THRESHOLD_MS", "Options", "parse", "title"]
@@ -116,19 +116,12 @@ def title(options: Options) -> str:
 def _parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.offcpu", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "trace")
-    _add_targets(made.add_argument_group("whose time"))
+    time_options.add_whose(made.add_argument_group("whose time"), cpus="what leaves these CPUs")
     _add_times(made.add_argument_group("which time"))
-    _add_output(made.add_argument_group("output"))
+    output = made.add_argument_group("output")
+    parser.add_stack_kinds(output)
+    time_options.add_output(output)
     return made
-
-
-def _add_targets(group: argparse._ArgumentGroup) -> None:
-    parser.add_targets(
-        group,
-        processes="these processes, and children that they start meanwhile",
-        cpus="what leaves these CPUs",
-    )
-    parser.add_thread_kinds(group)
 
 
 def _add_times(group: argparse._ArgumentGroup) -> None:
@@ -156,20 +149,6 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
         "--waker", action="store_true", help="who ended it, and how long the CPU was waited for"
     )
     group.add_argument("--inflight", action="store_true", help="only what was not over at the end")
-
-
-def _add_output(group: argparse._ArgumentGroup) -> None:
-    parser.add_stack_kinds(group)
-    add_folded(group)
-    add_destinations(group)
-    parser.add_delimited(group)
-    group.add_argument(
-        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
-    )
-    parser.add_storage(group, "(thread, stacks, state)")
-    parser.add_serve(group)
-    parser.add_names(group)
-    parser.add_strict(group)
 
 
 def _states(text: str) -> str:

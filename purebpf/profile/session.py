@@ -5,7 +5,6 @@ What is needed only once the program is attached is imported then: see docs/desi
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf import objects
-from purebpf.cli import targets
+from purebpf.cli import targets, wait
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
@@ -132,27 +131,14 @@ class Profiler(Closing):
         Returns:
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
-        poll = select.poll()
-        for end in ends:
-            poll.register(end.fileno(), select.POLLIN)
-        followed = self._followed.fds
-        for fd in followed:
-            poll.register(fd, select.POLLIN)
         duration_s = self._options.duration_s
-        over = None if duration_s is None else self._started + duration_s
-        pause = None if at_most_s is None else time.monotonic() + at_most_s
-        deadline = min((each for each in (over, pause) if each is not None), default=None)
-        while deadline is None or time.monotonic() < deadline:
-            left_ms = None if deadline is None else 1000 * (deadline - time.monotonic())
-            ready = poll.poll(left_ms)
-            if any(fd not in followed for fd, _ in ready):
-                return True
-            for fd, happened in ready:
-                if happened & (select.POLLHUP | select.POLLERR):  # its CPU went offline
-                    poll.unregister(fd)
-            if ready:
-                self._followed.drain()
-        return deadline == over
+        return wait.until(
+            None if duration_s is None else self._started + duration_s,
+            ends,
+            pause=None if at_most_s is None else time.monotonic() + at_most_s,
+            sources=self._followed.fds,
+            drain=self._followed.drain,
+        )
 
     def take(self) -> None:
         """Take the counts so far out of the kernel, for `last()` and `so_far()`.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
-from purebpf.cli import targets
+from purebpf.cli import targets, wait
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
@@ -143,38 +142,17 @@ class Summary(Closing):
 
         True when the run is over, False when only the interval is.
         """
-        poll = select.poll()
-        for end in ends:
-            poll.register(end.fileno(), select.POLLIN)
-        options = self._options
-        deadlines = [
-            start + round(1e9 * length_s)
-            for start, length_s in (
-                (self._started_ns, options.duration_s),
-                (self._started_ns, (self._interval + 1) * (options.interval_s or 0) or None),
-            )
-            if length_s is not None
-        ]
-        deadline = min(deadlines, default=None)
-        self._wait_measuring(poll, deadline)
-        while True:
-            left_ms = None
-            if deadline is not None:
-                left_ms = max(0, deadline - time.monotonic_ns()) / 1e6
-            if poll.poll(left_ms):
-                return True
-            if deadline is not None and time.monotonic_ns() >= deadline:
-                return options.duration_s is not None and deadline == deadlines[0]
-
-    def _wait_measuring(self, poll: select.poll, deadline: int | None) -> None:
-        """Let the kernel measure the programs for a moment, once."""
-        end = self._started_ns + round(1e9 * _COST_S)
-        if deadline is not None:
-            end = min(end, deadline)
-        left_ms = (end - time.monotonic_ns()) / 1e6
-        if self._interval == 0 and left_ms > 0:
-            poll.poll(left_ms)
+        options, started = self._options, self._started_ns / 1e9
+        over = None if options.duration_s is None else started + options.duration_s
+        pause = None
+        if options.interval_s is not None:
+            pause = started + (self._interval + 1) * options.interval_s
+        is_over = False
+        if self._interval == 0:  # the kernel measures the programs for a moment, once
+            measured = started + _COST_S
+            is_over = wait.until(over, ends, pause=min(measured, pause or measured))
         self._measuring.close()
+        return is_over or wait.until(over, ends, pause=pause)
 
     def interval(self) -> Table:
         """What returned since the start or the last call of this.

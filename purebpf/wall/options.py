@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from purebpf.cli import parser
+from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
+from purebpf.cli.destination import Destination, destinations
 from purebpf.cli.title import until, whose
 
 __all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
@@ -90,18 +90,11 @@ def title(options: Options) -> str:
 def _parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.wall", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "trace")
-    _add_targets(made.add_argument_group("whose time"))
+    time_options.add_whose(
+        made.add_argument_group("whose time"), cpus="what runs on, or leaves, these CPUs"
+    )
     _add_output(made.add_argument_group("output"))
     return made
-
-
-def _add_targets(group: argparse._ArgumentGroup) -> None:
-    parser.add_targets(
-        group,
-        processes="these processes, and children that they start meanwhile",
-        cpus="what runs on, or leaves, these CPUs",
-    )
-    parser.add_thread_kinds(group)
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
@@ -114,13 +107,4 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         *("-T", "--top"), metavar="N", type=positive_int,
         help="only the N threads that ran longest in the table of threads",
     )  # fmt: skip
-    add_folded(group)
-    add_destinations(group)
-    parser.add_delimited(group)
-    group.add_argument(
-        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
-    )
-    parser.add_storage(group, "(thread, stacks, state)")
-    parser.add_serve(group)
-    parser.add_names(group)
-    parser.add_strict(group)
+    time_options.add_output(group)

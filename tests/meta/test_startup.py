@@ -27,6 +27,7 @@ HELP = {
 """Of any command, beside its own package and its options."""
 
 SPAN_COMMANDS = ("runqlat", "cpudist")
+TIME_COMMANDS = ("offcpu", "wall")
 COMMANDS = ("profile", "offcpu", "wall", "summary", "sampleip", "record", *SPAN_COMMANDS)
 
 SLOW = {
@@ -95,6 +96,8 @@ def test_help_imports_the_options_and_nothing_else_of_ours(command):
     own = {f"purebpf.{command}", f"purebpf.{command}.options"}
     if command in SPAN_COMMANDS:
         own = {f"purebpf.{command}", "purebpf.cli.spans"}
+    elif command in TIME_COMMANDS:
+        own |= {"purebpf.cli.time_options"}
     assert own <= modules
     assert {module for module in modules if module.startswith("purebpf")} - own <= HELP
     assert not among(modules, {*SLOW, "ctypes"} - {"textwrap"})  # argparse wraps with it

@@ -1,0 +1,32 @@
+"""The options that off-CPU time and the wall clock share: whose time, and its output."""
+
+from __future__ import annotations
+
+import argparse
+
+from purebpf.cli import parser
+from purebpf.cli.destination import add_destinations, add_folded
+
+__all__ = ["add_output", "add_whose"]
+
+
+def add_whose(group: argparse._ArgumentGroup, *, cpus: str) -> None:
+    """Targets, and which kinds of threads; `cpus` is the help of `--cpus`."""
+    parser.add_targets(
+        group, processes="these processes, and children that they start meanwhile", cpus=cpus
+    )
+    parser.add_thread_kinds(group)
+
+
+def add_output(group: argparse._ArgumentGroup) -> None:
+    """Formats, files, and what stands in them."""
+    add_folded(group)
+    add_destinations(group)
+    parser.add_delimited(group)
+    group.add_argument(
+        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
+    )
+    parser.add_storage(group, "(thread, stacks, state)")
+    parser.add_serve(group)
+    parser.add_names(group)
+    parser.add_strict(group)

@@ -1,0 +1,90 @@
+"""Sleeping until a run is over: ends, moments, sources."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from purebpf.cli import wait
+
+
+class End:
+    """One that can be told to come."""
+
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+
+    def fileno(self) -> int:
+        return self.reading
+
+    def come(self) -> None:
+        os.write(self.writing, b"x")
+
+
+@pytest.fixture
+def end():
+    made = End()
+    yield made
+    os.close(made.reading)
+    os.close(made.writing)
+
+
+def soon(seconds: float = 0.01) -> float:
+    return time.monotonic() + seconds
+
+
+def test_it_is_over_when_an_end_comes(end):
+    end.come()
+    assert wait.until(None, [end])
+    assert wait.until(soon(60), [end], pause=soon(60))
+
+
+def test_it_is_over_at_its_moment_and_not_at_a_pause(end):
+    assert wait.until(soon(), [end])
+    assert not wait.until(None, [end], pause=soon())
+    assert not wait.until(soon(60), [end], pause=soon())
+    assert wait.until(soon(), [end], pause=soon(60))
+
+
+def test_it_is_over_where_both_are_the_same_moment(end):
+    moment = soon()
+    assert wait.until(moment, [end], pause=moment)
+
+
+def test_moments_that_have_passed_are_not_waited_for(end):
+    assert wait.until(soon(-60), [end])
+    assert not wait.until(None, [end], pause=soon(-60))
+
+
+def test_an_end_comes_before_a_moment_that_has_passed(end):
+    end.come()
+    assert wait.until(None, [end], pause=soon(-1))
+
+
+def test_sources_are_drained_as_often_as_they_have_something(end):
+    source, drained = End(), []
+
+    def drain() -> None:
+        drained.append(os.read(source.reading, 1))
+        if len(drained) < 3:
+            source.come()
+        else:
+            end.come()
+
+    source.come()
+    assert wait.until(None, [end], sources=[source.reading], drain=drain)
+    assert drained == [b"x"] * 3
+    os.close(source.reading)
+    os.close(source.writing)
+
+
+def test_a_source_that_hangs_up_is_left_alone(end):
+    source, drained = End(), []
+    os.close(source.writing)
+    assert not wait.until(
+        None, [end], pause=soon(), sources=[source.reading], drain=lambda: drained.append(1)
+    )
+    assert drained == [1]
+    os.close(source.reading)
