@@ -65,6 +65,4 @@ class GeneratedCode:
             return Reason.NOT_IN_PERF_MAP
         if self._dumps.has(pid):
             return Reason.NOT_IN_JITDUMP
-        if pid in self._maps.untrusted:
-            return Reason.UNTRUSTED_PERF_MAP
-        return Reason.ANONYMOUS
+        return self._maps.refused.get(pid, Reason.ANONYMOUS)

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 
 from purebpf.errors import KernelError
+from purebpf.symbols.frame import Reason
 from purebpf.symbols.perf_map import PerfMap, perf_map_name
 from purebpf.syscall import proc
 
@@ -16,20 +17,23 @@ _TMP = "/tmp"  # noqa: S108  the place is the convention
 _MAX_SIZE = 1 << 26
 _KEEP = 64
 _ROOT = 0
+_CLOCK_S = 2.0
+"""How much a file's time may be before the process's start: they are rounded differently."""
 
 
 class JitMaps:
     """The names that just-in-time compilers wrote to /tmp/perf-PID.map.
 
     Anyone may create a file of that name, also before there is a process of that number. So one
-    counts only if the process's user owns it, or root.
+    counts only if the process's user owns it, or root. Numbers are used again, and nobody removes
+    the maps: one that was last written before its process was there is that of an earlier one.
 
     Attributes:
-        untrusted: processes whose map belongs to somebody else.
+        refused: processes that have a map which does not count, and why.
     """
 
     def __init__(self) -> None:
-        self.untrusted: set[int] = set()
+        self.refused: dict[int, Reason] = {}
         self._maps: dict[int, tuple[int, PerfMap]] = {}  # pid -> (size of the file, what it says)
 
     def known(self, pid: int) -> PerfMap | None:
@@ -43,22 +47,26 @@ class JitMaps:
         bears its number is taken.
         """
         trusted = owners(pid if lives else 0)
-        self.untrusted.discard(pid)
+        born = (proc.start_time(pid) if lives else None) or 0.0
+        self.refused.pop(pid, None)
         for path in _places(pid, lives=lives):
             try:
-                return self._read(pid, path, trusted)
+                return self._read(pid, path, trusted, born)
             except PermissionError:
-                self.untrusted.add(pid)
+                self.refused[pid] = Reason.UNTRUSTED_PERF_MAP
+            except _StaleError:
+                self.refused[pid] = Reason.STALE_PERF_MAP
             except OSError:
                 continue
         return self.known(pid)
 
-    def _read(self, pid: int, path: str, trusted: frozenset[int]) -> PerfMap:
+    def _read(self, pid: int, path: str, trusted: frozenset[int], born: float) -> PerfMap:
         """The map at a path.
 
         Raises:
             OSError: there is none. A link or a device is none: another user may have put it there.
             PermissionError: it is not ours to read, or a stranger's.
+            _StaleError: it was there before the process.
         """
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
@@ -67,6 +75,9 @@ class JitMaps:
                 raise FileNotFoundError(path)
             if status.st_uid not in trusted:
                 raise PermissionError(path)
+            if status.st_mtime < born - _CLOCK_S:
+                self._maps.pop(pid, None)
+                raise _StaleError(path)
             known = self._maps.get(pid)
             if known is not None and known[0] == status.st_size:
                 return known[1]
@@ -77,6 +88,10 @@ class JitMaps:
             del self._maps[next(iter(self._maps))]
         self._maps[pid] = status.st_size, found
         return found
+
+
+class _StaleError(OSError):
+    """The map of an earlier process of the same number."""
 
 
 def _end(fd: int, size: int) -> bytes:

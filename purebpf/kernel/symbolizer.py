@@ -40,6 +40,7 @@ _MAY_CHANGE = frozenset(
         Reason.NOT_IN_PERF_MAP,
         Reason.NOT_IN_JITDUMP,
         Reason.UNTRUSTED_PERF_MAP,
+        Reason.STALE_PERF_MAP,
     }
 )
 """Code that is being generated: its name may be written down a moment later."""

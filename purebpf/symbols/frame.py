@@ -42,6 +42,7 @@ class Reason(StrEnum):
     NOT_IN_PERF_MAP = "generated code that its /tmp/perf-PID.map does not list"
     NOT_IN_JITDUMP = "generated code that its jit-PID.dump does not list"
     UNTRUSTED_PERF_MAP = "generated code, and its /tmp/perf-PID.map belongs to another user"
+    STALE_PERF_MAP = "generated code, and its /tmp/perf-PID.map is older than the process"
     STRIPPED = "file is stripped: it names only what it exports"
     NO_FUNCTION = "between the functions of its file"
     NOT_FOUND = "file cannot be found"

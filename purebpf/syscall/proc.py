@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 
 from purebpf.errors import KernelError
 
@@ -23,6 +24,7 @@ __all__ = [
     "open_memory",
     "pmu",
     "pmu_path",
+    "start_time",
     "status",
     "sysctl",
     "uid_map",
@@ -74,6 +76,19 @@ def comm(pid: int | str) -> str | None:
     """The thread's name, at most 15 bytes."""
     text = _read(f"{PROC}/{pid}/comm")
     return None if text is None else text.removesuffix("\n")
+
+
+def start_time(pid: int) -> float | None:
+    """When a process was forked, as time.time() has it, give or take a clock tick (10 ms).
+
+    The kernel keeps it as a time since boot: where the clock was set later, it is what the clock
+    would have shown.
+    """
+    text = _read(f"{PROC}/{pid}/stat")
+    if text is None:
+        return None
+    since_boot = int(text.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
 
 
 def open_memory(pid: int | str) -> int | None:

@@ -145,6 +145,24 @@ def test_a_perf_map_of_another_user_is_not_trusted(tmp_path: Path) -> None:
         assert answers(child.pid, addresses) == names
 
 
+@pytest.mark.needs("node")
+def test_a_perf_map_of_an_earlier_process_is_not_believed(tmp_path: Path) -> None:
+    program = tmp_path / "loop.js"
+    program.write_text(NODE)
+    with running("node", "--perf-basic-prof", program, cwd=tmp_path) as child:
+        perf_map = Path(f"/tmp/perf-{child.pid}.map")
+        addresses, names = expected(perf_map)
+        left = perf_map.read_bytes()
+        perf_map.unlink()
+        perf_map.write_bytes(left)
+        os.utime(perf_map, (0, 0))
+        found = Symbolizer().user(child.pid, addresses)
+        reasons = {each.reason for each in found if isinstance(each, Unknown)}
+        assert reasons == {Reason.STALE_PERF_MAP}
+        os.utime(perf_map)
+        assert answers(child.pid, addresses) == names
+
+
 @pytest.mark.needs("node", "setpriv")
 def test_an_ordinary_user_s_perf_map_is_trusted_while_the_process_lives(tmp_path: Path) -> None:
     program = tmp_path / "loop.js"

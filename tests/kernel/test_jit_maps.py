@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.kernel.jit_maps import JitMaps, owners
+from purebpf.symbols.frame import Reason
+from purebpf.syscall import proc
 
 pytestmark = pytest.mark.any_kernel
 GONE = 4_194_304 + os.getpid()  # more than any pid (PID_MAX_LIMIT)
@@ -24,7 +26,7 @@ def test_the_map_of_a_process_that_has_exited(perf_map):
     perf_map.write_text("100 10 main\n")
     maps = JitMaps()
     assert maps.read(GONE, lives=False).find(0x100) == ("main", 0)
-    assert maps.untrusted == set()
+    assert maps.refused == {}
 
 
 def test_a_map_that_is_a_link_a_directory_or_a_pipe_is_none(perf_map, tmp_path):
@@ -53,10 +55,31 @@ def test_who_may_own_it(perf_map):
     os.chown(perf_map, 65534, 65534)
     maps = JitMaps()
     assert maps.read(GONE, lives=False) is None
-    assert maps.untrusted == {GONE}
+    assert maps.refused == {GONE: Reason.UNTRUSTED_PERF_MAP}
     os.chown(perf_map, 0, 0)
     assert maps.read(GONE, lives=False) is not None
-    assert maps.untrusted == set()
+    assert maps.refused == {}
+
+
+def test_a_map_from_before_the_process_is_not_its_own():
+    pid = os.getpid()
+    born = proc.start_time(pid)
+    perf_map = Path(f"/tmp/perf-{pid}.map")
+    perf_map.write_text("100 10 main\n")
+    try:
+        maps = JitMaps()
+        assert maps.read(pid).find(0x100) == ("main", 0)
+        assert maps.refused == {}
+        os.utime(perf_map, (born - 60, born - 60))
+        assert maps.read(pid) is None  # nor is what was read before, when another had the number
+        assert maps.refused == {pid: Reason.STALE_PERF_MAP}
+        assert maps.read(pid, lives=False) is not None  # who knows when that one began
+        with perf_map.open("a") as file:
+            file.write("200 10 later\n")
+        assert maps.read(pid).find(0x200) == ("later", 0)
+        assert maps.refused == {}
+    finally:
+        perf_map.unlink()
 
 
 def test_owners():
