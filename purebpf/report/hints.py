@@ -1,9 +1,10 @@
-"""What would give names to what has none: one sentence for each language runtime."""
+"""What would give names to what has none: a sentence for each runtime, and for stripped files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from purebpf.report.names import printable
 from purebpf.report.profile import Profile, Row
 from purebpf.symbols.frame import Reason, Unknown
 from purebpf.symbols.runtimes import Runtime, is_interpreter
@@ -11,7 +12,8 @@ from purebpf.symbols.runtimes import Runtime, is_interpreter
 __all__ = ["hints"]
 
 _WORTH_PERCENT = 1
-_PIDS = 3
+_NO_MAP = (Reason.ANONYMOUS, Reason.STALE_PERF_MAP)
+_SHOWN = 3
 _FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
 _PERF_MAP_AGENT = "with the agent perf-map-agent"
 _PERF_MAP_COMMAND = (
@@ -20,7 +22,7 @@ _PERF_MAP_COMMAND = (
 
 
 def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[str]:
-    """What to do for the names that a profile lacks, the heaviest first.
+    """What to do for the names that a profile lacks, the heaviest first, stripped files last.
 
     Args:
         profile: what was measured.
@@ -45,7 +47,31 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
         found = known[pid]
         if found and pid not in named and 100 * weights[pid] >= _WORTH_PERCENT * profile.total:
             pids.setdefault(found, []).append(pid)
-    return [_sentence(found, where) for found, where in pids.items()]
+    return [_sentence(found, where) for found, where in pids.items()] + _stripped(profile)
+
+
+def _stripped(profile: Profile) -> list[str]:
+    """Where the names of stripped files are."""
+    weights: dict[str, int] = {}
+    for row in profile.rows():
+        names = {
+            printable(each.module.rpartition("/")[2])
+            for each in row.user or ()
+            if isinstance(each, Unknown) and each.reason is Reason.STRIPPED
+        }
+        for name in names:
+            weights[name] = weights.get(name, 0) + row.weight
+    least = _WORTH_PERCENT * profile.total / 100
+    files = sorted((name for name in weights if weights[name] >= least), key=lambda n: -weights[n])
+    if not files:
+        return []
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    which = f"{', '.join(files[:_SHOWN])}{more} {'is' if len(files) == 1 else 'are'}"
+    advice = (
+        "stripped: debug packages have the names (Debian: -dbgsym, Fedora: -debuginfo), and so "
+        "may the servers that --debuginfod asks"
+    )
+    return [f"{which} {advice}"]
 
 
 def _has_python_names(row: Row) -> bool:
@@ -55,13 +81,11 @@ def _has_python_names(row: Row) -> bool:
 def _lacks_names(row: Row, runtime: Runtime) -> bool:
     if runtime.name == "python":
         return any(is_interpreter(each.module) for each in row.user or ())
-    return any(
-        isinstance(each, Unknown) and each.reason is Reason.ANONYMOUS for each in row.user or ()
-    )
+    return any(isinstance(each, Unknown) and each.reason in _NO_MAP for each in row.user or ())
 
 
 def _sentence(runtime: Runtime, pids: list[int]) -> str:
-    whose = ", ".join(map(str, pids[:_PIDS])) + (", ..." if len(pids) > _PIDS else "")
+    whose = ", ".join(map(str, pids[:_SHOWN])) + (", ..." if len(pids) > _SHOWN else "")
     return _ADVICE[runtime.name](runtime, f"{'PID' if len(pids) == 1 else 'PIDs'} {whose}")
 
 

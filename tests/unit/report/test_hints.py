@@ -85,6 +85,27 @@ def test_what_hardly_ran_gets_no_hint():
     assert told(profile((7, 1, GENERATED), (8, 1000, OTHER)), pid7=Runtime("node")) == []
 
 
+def test_the_map_of_an_earlier_process_is_as_good_as_none():
+    stale = GENERATED._replace(reason=Reason.STALE_PERF_MAP)
+    (hint,) = told(profile((7, 1, stale)), pid7=Runtime("node"))
+    assert "--perf-basic-prof" in hint
+
+
+def stripped(path):
+    return Unknown(Reason.STRIPPED, path, Address(1), "user")
+
+
+def test_where_the_names_of_stripped_files_are():
+    one = stripped("/opt/a\nb")
+    (hint,) = told(profile((7, 5, one, one), (8, 95, OTHER)))
+    assert hint.startswith("a?b is stripped: debug packages")
+    assert "--debuginfod" in hint
+    files = [(at, at, stripped(f"/lib/lib{at}.so")) for at in range(10, 15)]
+    (hint,) = told(profile(*files, (9, 900, OTHER)))
+    assert hint.startswith("lib14.so, lib13.so, lib12.so and 2 more are stripped")
+    assert told(profile((7, 1, one), (8, 1000, OTHER))) == []
+
+
 def test_hints_are_printed_last_and_saved():
     found = profile((7, 1, GENERATED))
     assert "hints" not in reader.loads(json.document(found))
