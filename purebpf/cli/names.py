@@ -78,6 +78,7 @@ def _lined(profile: Profile, fetch: Debuginfod | None) -> Profile:
         }
         found = with_lines(profile, answers)
     _tell(source.without, "no line information of")
+    _tell(source.gone, "deleted, or another file by now:")
     _tell(source.unfinished, f"{_TIMEOUT_S:g} s were too short for all of")
     return found
 

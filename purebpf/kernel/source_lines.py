@@ -11,7 +11,7 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
@@ -59,6 +59,7 @@ class SourceLines:
 
     Attributes:
         without: paths of files that have no line information here.
+        gone: paths at which there is no file any more, or another one.
         unfinished: paths of files that there was no time for, or only for a part of.
     """
 
@@ -67,6 +68,7 @@ class SourceLines:
         self._end = time.monotonic() + timeout_s
         self._fetch = fetch
         self.without: list[str] = []
+        self.gone: list[str] = []
         self.unfinished: list[str] = []
 
     def of(
@@ -86,7 +88,7 @@ class SourceLines:
         with ExitStack() as stack:
             image = _image(stack, path, build_id, pids)
             if image is None:
-                self.without.append(path)
+                self.gone.append(path)
                 return {}
             file = image.source
             if not _has_lines(image):
@@ -136,7 +138,7 @@ class SourceLines:
 
 def _image(stack: ExitStack, path: str, build_id: str, pids: Sequence[int]) -> ElfImage | None:
     """The file itself, found where a process sees it or here, and open until the stack ends."""
-    for place in (*(f"/proc/{pid}/root{path}" for pid in pids), path):
+    for place in _places(path, pids):
         try:
             image = image_of(stack.enter_context(open_regular(place)), place)
         except (OSError, FormatError, ValueError):  # a path may have any character, NUL too
@@ -144,6 +146,18 @@ def _image(stack: ExitStack, path: str, build_id: str, pids: Sequence[int]) -> E
         if image.build_id == build_id:
             return image
     return None
+
+
+def _places(path: str, pids: Sequence[int]) -> Iterator[str]:
+    """Where the file may be: under its path, and, when it was deleted, where it is mapped."""
+    yield from (*(f"/proc/{pid}/root{path}" for pid in pids), path)
+    for pid in pids:
+        mapped = f"/proc/{pid}/map_files"
+        with suppress(OSError):
+            for name in os.listdir(mapped):
+                if os.readlink(f"{mapped}/{name}") == f"{path} (deleted)":
+                    yield f"{mapped}/{name}"
+                    break
 
 
 def _has_lines(image: ElfImage) -> bool:

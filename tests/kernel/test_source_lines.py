@@ -56,9 +56,11 @@ def _tool(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LineToo
     return found
 
 
-def _named(program: Path, source: SourceLines) -> list[Frame]:
+def _named(program: Path, source: SourceLines, *, delete: bool = False) -> list[Frame]:
     """The frames of the stores to `sink`, with lines."""
     with running(program, functions=1) as child:
+        if delete:
+            program.unlink()
         start = child.functions["outer"]
         found = Symbolizer().user(child.pid, range(start, start + 12))
         profile = Profile()
@@ -98,6 +100,20 @@ def test_lines_and_inlined_functions(program, name, where, monkeypatch, tmp_path
 
 
 @pytest.mark.needs("gcc", "llvm-symbolizer")
+@pytest.mark.parametrize("instead", [None, b"", b"\x7fELF of another build"])
+def test_a_program_that_was_deleted_or_replaced_while_it_runs(program, instead, monkeypatch):
+    tool = find_tool()
+    assert tool is not None
+    source = SourceLines(tool, 60)
+    if instead is not None:
+        unlink = Path.unlink
+        monkeypatch.setattr(Path, "unlink", lambda path: (unlink(path), path.write_bytes(instead)))
+    found = {(frame.name, frame.line) for frame in _named(program, source, delete=True)}
+    assert {("inner", _INNER), ("outer", _OUTER)} <= found
+    assert source.gone == []
+
+
+@pytest.mark.needs("gcc", "llvm-symbolizer")
 def test_a_file_without_lines_or_another_one_by_now_is_named(program):
     tool = find_tool()
     assert tool is not None
@@ -107,7 +123,8 @@ def test_a_file_without_lines_or_another_one_by_now_is_named(program):
     assert source.of("/nowhere", "", [FileOffset(1)], ()) == {}
     assert source.of("/proc/self/exe", "ab", [FileOffset(1)], ()) == {}
     assert source.of("/a\0b", "", [FileOffset(1)], ()) == {}
-    assert source.without == [str(program), "/nowhere", "/proc/self/exe", "/a\0b"]
+    assert source.without == [str(program)]
+    assert source.gone == ["/nowhere", "/proc/self/exe", "/a\0b"]
 
 
 @pytest.mark.needs("gcc")
