@@ -33,13 +33,15 @@ class RelocationKind(Enum):
     CALL = "call"  # call of a BPF function
     FUNCTION = "function"  # ld_imm64 of a BPF function's address (callbacks)
     EXTERN = "extern"  # a kernel symbol (.ksyms): ld_imm64 of a variable, or a call of a function
+    JUMP_TABLE = "jump table"  # ld_imm64 of an address inside a table of the function's own
 
 
 class Relocation(NamedTuple):
     """One reference of an instruction.
 
-    `target` is a key of `ObjectSpec.maps` (MAP, DATA), of `ObjectSpec.functions` (CALL, FUNCTION)
-    or a symbol's name (EXTERN). `addend` is the byte offset inside the map's value (DATA).
+    `target` is a key of `ObjectSpec.maps` (MAP, DATA), of `ObjectSpec.functions` (CALL, FUNCTION),
+    of `FunctionSpec.jump_tables`, or a symbol's name (EXTERN). `addend` is the byte offset inside
+    the map's value (DATA) or the table, whose entries have 8 bytes.
     """
 
     offset: int
@@ -73,7 +75,8 @@ class FunctionSpec(NamedTuple):
     """A function as compiled: its own code and what that code refers to.
 
     Every call of another BPF function has a relocation, also where clang emitted none.
-    `linkage` is "global", "static" or "weak"; `type_id` is its BTF FUNC, or 0.
+    `linkage` is "global", "static" or "weak"; `type_id` is its BTF FUNC, or 0. `jump_tables` says,
+    by name, where the entries of each lead, in bytes from the function's first instruction.
     """
 
     name: str
@@ -85,6 +88,7 @@ class FunctionSpec(NamedTuple):
     relocations: tuple[Relocation, ...] = ()
     core_relocations: tuple[CoreRelocation, ...] = ()
     line_info: tuple[LineInfo, ...] = ()
+    jump_tables: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
     def __repr__(self) -> str:
         place = f"{self.section}+{self.section_offset:#x}"

@@ -21,6 +21,7 @@ from purebpf.elf.btf_repair import Repaired, repair
 from purebpf.elf.container import HEADER_SIZE, ElfObject, may_be_object
 from purebpf.elf.data import read_data, read_kconfig
 from purebpf.elf.functions import Function, Functions, find_functions
+from purebpf.elf.jump_tables import JUMP_TABLES
 from purebpf.elf.maps import MAPS, read_maps, with_contents
 from purebpf.elf.relocations import RawRelocation, Resolver, Targets, read_relocations
 from purebpf.elf.struct_ops import read_struct_ops
@@ -78,8 +79,7 @@ def read_object(source: Source) -> ObjectSpec:
     globals_ = read_data(types, elf)
     kconfig, values = read_kconfig(types) or (None, [])
     _warn(elf, raw, globals_.maps)
-    maps_section = elf.find(MAPS)
-    maps_index = maps_section.number if maps_section is not None else 0
+    maps_index = _number(elf, MAPS)
     old = {(section, offset): spec for section, offset, spec in _legacy_maps(elf, types)}
     arena = read_arena(types, elf, [each.spec for each in placed])
     targets = Targets(
@@ -91,6 +91,7 @@ def read_object(source: Source) -> ObjectSpec:
         {index: spec.name for index, spec in globals_.maps.items()} | arena.sections,
         types.externs if types is not None else {},
         {value.name: value.offset for value in values},
+        _number(elf, JUMP_TABLES),
     )
     specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
     programs = _programs(functions, specs)
@@ -137,6 +138,12 @@ def _name(path: str) -> str:
     """The object's name: the file's up to its first dot, of characters the kernel allows."""
     stem = path.rpartition("/")[2].partition(".")[0] or "object"
     return re.sub(r"[^A-Za-z0-9_]", "_", stem)
+
+
+def _number(elf: ElfObject, section: str) -> int:
+    """The number of a section, 0 when there is none."""
+    found = elf.find(section)
+    return found.number if found is not None else 0
 
 
 def _warn(
@@ -210,6 +217,7 @@ def _functions(
             linkage=function.linkage,
             type_id=_type_id(ext, function),
             relocations=resolver.references(function),
+            jump_tables=resolver.jump_tables(function),
             core_relocations=_own(ext.core_relocations, function),
             line_info=_own(ext.lines, function),
         )

@@ -26,6 +26,7 @@ from purebpf.elf.container import (
     Symbol,
 )
 from purebpf.elf.functions import Function, Functions
+from purebpf.elf.jump_tables import ENTRY_SIZE, read_jump_tables
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import ExternSpec, Relocation, RelocationKind
 
@@ -51,7 +52,8 @@ class Targets(NamedTuple):
     """What relocations can lead to.
 
     `maps` is by section index and offset; `data` names the maps of data sections by section
-    index; `kconfig` has the place of each configuration value in their map.
+    index; `kconfig` has the place of each configuration value in their map; `jump_tables` is the
+    section of those, or 0.
     """
 
     functions: Functions
@@ -59,6 +61,7 @@ class Targets(NamedTuple):
     data: Mapping[int, str]
     externs: Mapping[str, ExternSpec]
     kconfig: Mapping[str, int]
+    jump_tables: int = 0
 
 
 def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
@@ -115,11 +118,8 @@ class Resolver:
             FormatError: a relocation of an unknown kind, or one that does not fit its place.
             LinkError: the symbol is neither defined nor declared as an extern, or is no map.
         """
-        relocations = self._raw.get(function.section.number, [])
-        first = bisect_left(relocations, function.start, key=itemgetter(0))
-        last = bisect_left(relocations, function.end, key=itemgetter(0))
         found: dict[int, Relocation] = {}
-        for raw in relocations[first:last]:
+        for raw in self._of(function):
             offset = raw.offset - function.start
             if offset in found:
                 raise self._error(function, raw.offset, "two relocations of one instruction")
@@ -128,6 +128,21 @@ class Resolver:
             if offset not in found:
                 found[offset] = self._call_within(function, offset)
         return tuple(found[offset] for offset in sorted(found))
+
+    def jump_tables(self, function: Function) -> dict[str, tuple[int, ...]]:
+        """The jump tables of a function, by name: see `read_jump_tables`."""
+        section = self._targets.jump_tables
+        if not section:
+            return {}
+        used = [raw.symbol for raw in self._of(function) if raw.symbol.section == section]
+        return read_jump_tables(self._elf, function, used)
+
+    def _of(self, function: Function) -> list[RawRelocation]:
+        """The relocations of a function's instructions."""
+        relocations = self._raw.get(function.section.number, [])
+        first = bisect_left(relocations, function.start, key=itemgetter(0))
+        last = bisect_left(relocations, function.end, key=itemgetter(0))
+        return relocations[first:last]
 
     def _error(self, function: Function, offset: int, problem: str) -> FormatError:
         return self._elf.error(f"{function.name} at {function.section.name}+{offset:#x}", problem)
@@ -220,6 +235,10 @@ class Resolver:
             if not 0 <= place < size:
                 raise self._error(function, raw.offset, f"{place:#x} is outside of {size} bytes")
             return Relocation(offset, RelocationKind.DATA, targets.data[symbol.section], place)
+        if symbol.section == targets.jump_tables:
+            if addend % ENTRY_SIZE or not 0 <= addend < symbol.size:
+                raise self._unusable(raw, f"has no entry at {addend:+#x}")
+            return Relocation(offset, RelocationKind.JUMP_TABLE, symbol.name, addend)
         if any(symbol.section == section for section, _ in targets.maps):
             name = targets.maps.get((symbol.section, symbol.value))
             if name is None or symbol.binding == STB_LOCAL:

@@ -77,16 +77,13 @@ class ProgramLoader:
             raise NotSupportedError(f"program {program.name!r}", reason)
         if program.sec_prefix.startswith("usdt"):
             program = _for_every_place(program)
-        call = LoadCall(
-            type=program.type,
-            code=linked.bind(self._map_fds),
-            license=self._spec.license,
-            fields=self._fields(program, linked),
-            name=_kernel_name(program.name),
-        )
-        outcome = load(call, self._log_level)
-        if isinstance(outcome.result, KernelError):
-            outcome = self._retried(program, linked, call, outcome)
+        if linked.jump_tables:
+            from purebpf.kernel.jump_tables import jump_tables
+
+            with jump_tables(linked) as tables:
+                outcome = self._issue(program, linked, {**self._map_fds, **tables})
+        else:
+            outcome = self._issue(program, linked, self._map_fds)
         assert isinstance(outcome.result, Descriptor)
         loaded = Program(
             outcome.result,
@@ -99,6 +96,22 @@ class ProgramLoader:
         )
         loaded.btf = self._spec.btf
         return loaded
+
+    def _issue(
+        self, program: ProgramSpec, linked: LinkedProgram, map_fds: Mapping[str, int]
+    ) -> Outcome:
+        """What came of it; raises when the kernel refuses, also the second time."""
+        call = LoadCall(
+            type=program.type,
+            code=linked.bind(map_fds),
+            license=self._spec.license,
+            fields=self._fields(program, linked),
+            name=_kernel_name(program.name),
+        )
+        outcome = load(call, self._log_level)
+        if isinstance(outcome.result, KernelError):
+            return self._retried(program, linked, call, outcome)
+        return outcome
 
     def _retried(
         self, program: ProgramSpec, linked: LinkedProgram, call: LoadCall, outcome: Outcome

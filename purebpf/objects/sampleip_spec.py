@@ -16,7 +16,7 @@ from purebpf.spec import (
 
 __all__ = ["SPEC"]
 
-MAP, DATA, CALL, FUNCTION, EXTERN = RelocationKind
+MAP, DATA, CALL, FUNCTION, EXTERN, JUMP_TABLE = RelocationKind
 
 SPEC = ObjectSpec(
     'sampleip',

@@ -92,6 +92,11 @@ class Linker:
             func_info=func_info(placed, spec.byteorder),
             line_info=line_info(placed, spec.byteorder),
             poisoned=poisoned,
+            jump_tables={
+                f"{key}:{table}": tuple(start + place // INSN_SIZE for place in places)
+                for key, start in starts.items()
+                for table, places in spec.functions[key].jump_tables.items()
+            },
         )
 
     def _place(self, program: str, entry: str) -> dict[str, int]:
@@ -184,10 +189,13 @@ class Linker:
                 else:
                     if not code.is_load64(slot):
                         raise self._error(function, f"{relocation} is not for an ld_imm64")
-                    if why := self._poison_map(code, slot, relocation.target):
+                    if why := self._poison_map(code, slot, relocation):
                         poisoned |= dict.fromkeys((slot, slot + 1), why)
                         continue
-                    yield Reference(slot, relocation.kind, relocation.target, relocation.addend)
+                    target = relocation.target
+                    if relocation.kind is RelocationKind.JUMP_TABLE:
+                        target = f"{key}:{target}"
+                    yield Reference(slot, relocation.kind, target, relocation.addend)
 
     def _check(self, function: FunctionSpec, relocation: Relocation) -> None:
         """Whether there is such an instruction, and such a target."""
@@ -196,15 +204,18 @@ class Linker:
         what = ""
         if relocation.kind is RelocationKind.EXTERN:
             what = "" if relocation.target in self._spec.externs else "extern"
+        elif relocation.kind is RelocationKind.JUMP_TABLE:
+            what = "" if relocation.target in function.jump_tables else "jump table"
         elif relocation.kind not in _OF_FUNCTIONS and relocation.target not in self._spec.maps:
             what = "map"
         if what:
             problem = f"{function.name} needs this {what}, which is not defined"
             raise LinkError(self._spec.source, relocation.target, problem)
 
-    def _poison_map(self, code: Code, slot: int, name: str) -> str:
+    def _poison_map(self, code: Code, slot: int, relocation: Relocation) -> str:
         """Replace a reference to a map that is not created; why, or "" for one that is."""
-        if self._spec.maps[name].autocreate:
+        name = relocation.target
+        if relocation.kind is RelocationKind.JUMP_TABLE or self._spec.maps[name].autocreate:
             return ""
         number = POISONED_MAP + list(self._spec.maps).index(name)
         for each in (slot, slot + 1):

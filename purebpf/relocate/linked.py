@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from purebpf.abi.instruction import PSEUDO_MAP_FD, PSEUDO_MAP_VALUE
@@ -21,7 +22,7 @@ class Reference(NamedTuple):
     """An ld_imm64 that needs a map.
 
     `slot` counts instructions. A MAP is referred to as a whole; of DATA, the ld_imm64 is the
-    address of the byte `offset` of its (only) value.
+    address of the byte `offset` of its (only) value. `map` may also be a JUMP_TABLE.
     """
 
     slot: int
@@ -44,6 +45,7 @@ class LinkedProgram(NamedTuple):
         line_info: an array of struct bpf_line_info, or b"" when a function has no lines.
         poisoned: by slot, why an instruction was replaced by a call of a function that does not
             exist (helper 195896080): what it depends on is not on this kernel.
+        jump_tables: by `function:table`, the instructions that the table's entries lead to.
     """
 
     name: str
@@ -55,6 +57,7 @@ class LinkedProgram(NamedTuple):
     func_info: bytes
     line_info: bytes
     poisoned: Mapping[int, str]
+    jump_tables: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
     def __repr__(self) -> str:
         return f"<LinkedProgram {self.name}: {len(self.code) // 8} instructions>"
@@ -62,7 +65,7 @@ class LinkedProgram(NamedTuple):
     @property
     def maps(self) -> frozenset[str]:
         """The names of the maps it needs."""
-        return frozenset(reference.map for reference in self.references)
+        return frozenset(each.map for each in self.references) - self.jump_tables.keys()
 
     @property
     def digest(self) -> bytes:
@@ -74,10 +77,10 @@ class LinkedProgram(NamedTuple):
         from hashlib import sha256
 
         unplaced = self._replace(references=tuple(r._replace(offset=0) for r in self.references))
-        return sha256(unplaced.bind(dict.fromkeys(self.maps, 0))).digest()
+        return sha256(unplaced.bind({each.map: 0 for each in self.references})).digest()
 
     def bind(self, map_fds: Mapping[str, int]) -> bytes:
-        """The final instructions, given the descriptor of each map by name.
+        """The final instructions, given the descriptor of each map and jump table by name.
 
         Raises:
             LinkError: a map that is not among `map_fds`.
@@ -86,8 +89,8 @@ class LinkedProgram(NamedTuple):
         for slot, kind, name, offset in self.references:
             if name not in map_fds:
                 raise LinkError(self.source, name, f"program {self.name} needs this map")
-            is_data = kind is RelocationKind.DATA
-            code.set_source(slot, PSEUDO_MAP_VALUE if is_data else PSEUDO_MAP_FD)
+            is_map = kind is RelocationKind.MAP
+            code.set_source(slot, PSEUDO_MAP_FD if is_map else PSEUDO_MAP_VALUE)
             code.set_immediate(slot, map_fds[name])
             code.set_immediate(slot + 1, offset)
         return bytes(code)

@@ -45,6 +45,7 @@ DIFFERENT = {
     "elf_functions": "libbpf wants subprograms in .text",
     "elf_maps": "libbpf 1.1 does not know all of these maps",
     "load_arena": "libbpf 1.1 knows no arenas",
+    "load_jump_tables": "libbpf 1.1 knows no jump tables",
     "load_tags": "libbpf 1.1 does not link what only a tag refers to",
     "load_kfunc_flavours": "libbpf 1.1 takes ___ for a part of a function's name",
 }

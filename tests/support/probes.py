@@ -494,6 +494,9 @@ PROBES: dict[str, Callable[[], str]] = {
     "tracing_session": _in_btf("BPF_TRACE_FSESSION"),
     "exclusive_maps": _asked(features.have_exclusive_maps),
     "insn_array": _map_type(bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY),
+    "no_insn_array": lambda: (
+        "" if _map_type(bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY)() else "this kernel has jump tables"
+    ),
     "rhash": _map_type(bpf_map_type.BPF_MAP_TYPE_RHASH),
     "task_pt_regs": _kernel_functions("bpf_task_pt_regs"),
     "freplace": _freplace,

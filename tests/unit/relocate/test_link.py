@@ -186,6 +186,30 @@ def test_references_to_nothing_are_refused() -> None:
         link(spec_of(function("MAIN", 1)), "OTHER", [])
 
 
+def test_jump_tables_move_with_their_function() -> None:
+    table = ("jump table", "BPF.JT.0.0", 8)
+    sub = function("sub", 1, table, jump_tables={"BPF.JT.0.0": (0, 24)})
+    main = function("MAIN", 5, ("call", "sub"), table, jump_tables={"BPF.JT.0.0": (32,)})
+    linked = link(spec_of(main, sub), "MAIN", [])
+
+    start = linked.functions["sub"]
+    assert linked.jump_tables == {"MAIN:BPF.JT.0.0": (4,), "sub:BPF.JT.0.0": (start, start + 3)}
+    assert linked.references == (
+        Reference(6, RelocationKind.JUMP_TABLE, "MAIN:BPF.JT.0.0", 8),
+        Reference(start + 1, RelocationKind.JUMP_TABLE, "sub:BPF.JT.0.0", 8),
+    )
+    assert linked.maps == frozenset()
+    code = unpack(linked.bind({"MAIN:BPF.JT.0.0": 33, "sub:BPF.JT.0.0": 44}))
+    assert [(i.src, i.imm) for i in code[6:8]] == [(2, 33), (0, 8)]
+    assert [(i.src, i.imm) for i in code[start + 1 : start + 3]] == [(2, 44), (0, 8)]
+
+
+def test_a_jump_table_must_be_the_functions_own() -> None:
+    main = function("MAIN", ("jump table", "BPF.JT.0.0"))
+    with pytest.raises(LinkError, match="needs this jump table, which is not defined"):
+        link(spec_of(main), "MAIN", [])
+
+
 def test_externs_of_other_programs_do_not_matter() -> None:
     spec = spec_of(function("ONE", ("extern", "symbol")), function("TWO", 1))
     assert link(spec, "TWO", []).functions == {"TWO": 0}
