@@ -79,5 +79,5 @@ def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable
     if destination.format != "pprof" and (destination.path or "").lower().endswith(".gz"):
         from purebpf.report.formats import compress
 
-        return [compress(pieces)]
+        return compress(pieces)
     return pieces

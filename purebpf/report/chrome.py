@@ -12,13 +12,14 @@ their weight: a millisecond for a sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from json import JSONEncoder
 from typing import Any, NamedTuple
 
 from purebpf.report.functions import Function, Functions
 from purebpf.report.names import NO_STACK
+from purebpf.report.pieces import joined
 from purebpf.report.profile import Labels, Profile, Row
 
 __all__ = ["document"]
@@ -54,16 +55,13 @@ def document(profile: Profile) -> Iterator[str]:
     waits = [(row, functions.path(row)) for row in dated]
     table = functions.table
     events = chain(
-        _names(dated if dated or slotted else rows, slotted),
-        chain.from_iterable(_wait(row, path, table) for row, path in waits),
-        chain.from_iterable(_nested(thread, pieces, table) for thread, pieces in charts.items()),
+        map(_encode, _names(dated if dated or slotted else rows, slotted)),
+        (_encode(event) for row, path in waits for event in _wait(row, path, table)),
+        _nested(charts, table),
     )
     other = {"title": profile.title, "unit": profile.unit, "undated": undated, **profile.about}
-    yield f'{{"displayTimeUnit":"ns","otherData":{_encode(other)},"traceEvents":['
-    separator = "\n"
-    for event in events:
-        yield separator + _encode(event)
-        separator = ",\n"
+    yield f'{{"displayTimeUnit":"ns","otherData":{_encode(other)},"traceEvents":[\n'
+    yield from joined(events, ",\n")
     yield "\n]}\n"
 
 
@@ -162,20 +160,37 @@ def _lengths(rows: Sequence[Row], unit: str, functions: Functions) -> dict[_Thre
     return found
 
 
-def _nested(
-    thread: _Thread, pieces: Sequence[_Piece], table: Sequence[Function]
-) -> Iterator[dict[str, Any]]:
-    """An event for each frame, from where it appears until it goes."""
+def _nested(charts: Mapping[_Thread, Sequence[_Piece]], table: Sequence[Function]) -> Iterator[str]:
+    """An event for each frame, from where it appears until it goes.
+
+    There may be millions, and Perfetto reads nothing shorter (`stackFrames`:
+    https://github.com/google/perfetto/issues/387), so what is the same in all events of a function
+    or a thread is encoded once.
+    """
+    functions = [_function(each) for each in table]
+    for (pid, tid), pieces in charts.items():
+        thread = f'"pid":{pid},"tid":{tid}}}'
+        for number, start_ns, end_ns in _boxes(pieces):
+            ts, dur = _us(start_ns), _us(end_ns - start_ns)
+            yield f'{functions[number]}"ts":{ts},"dur":{dur},{thread}'
+
+
+def _function(function: Function) -> str:
+    """The begin of its events."""
+    args = {"args": {"module": function.module}} if function.module else {}
+    return _encode({"name": function.name, "cat": function.kind, "ph": "X", **args})[:-1] + ","
+
+
+def _us(ns: float) -> float:
+    """Microseconds, without a fraction where there is none: that is shorter."""
+    us = ns / _US
+    return int(us) if us.is_integer() else us
+
+
+def _boxes(pieces: Iterable[_Piece]) -> Iterator[tuple[int, float, float]]:
+    """Function, begin and end of each frame of a thread; what goes on into the next is one."""
     open_: list[tuple[int, float]] = []
     until = 0.0
-
-    def closed(depth: int) -> Iterator[dict[str, Any]]:
-        while len(open_) > depth:
-            number, start = open_.pop()
-            function = table[number]
-            event = _event(function.name, function.kind, thread, start, until)
-            yield event | ({"args": {"module": function.module}} if function.module else {})
-
     for start, end, path in pieces:
         shared = 0
         if start == until:
@@ -183,7 +198,10 @@ def _nested(
                 if number != wanted:
                     break
                 shared += 1
-        yield from closed(shared)
+        for number, since in reversed(open_[shared:]):
+            yield number, since, until
+        del open_[shared:]
         open_ += [(number, start) for number in path[shared:]]
         until = end
-    yield from closed(0)
+    for number, since in reversed(open_):
+        yield number, since, until

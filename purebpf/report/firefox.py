@@ -10,13 +10,14 @@ the weights mean something.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, repeat
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from json import JSONEncoder
 from typing import Any
 
 from purebpf.report import paths
 from purebpf.report.functions import Function, Functions, at_line
+from purebpf.report.pieces import joined
 from purebpf.report.profile import Labels, Profile, Row
 
 __all__ = ["document"]
@@ -33,7 +34,6 @@ _CATEGORIES = {
 _NUMBER = {name: number for number, name in enumerate(_CATEGORIES)}
 _WEIGHTS = {"ns": ("tracing-ms", 1e-6), "bytes": ("bytes", 1)}
 _LIBRARY = 1  # the type of a resource
-_PIECE = 1 << 16  # numbers that are written at once
 
 _Sample = tuple[bytes, Row]
 _encode = JSONEncoder(separators=(",", ":")).encode
@@ -169,27 +169,18 @@ class _Tree:
         """The table of the stacks, given the category of each frame."""
         count = len(self._frames)
         yield f'"stackTable":{{"length":{count},"prefix":['
-        yield from _column("null" if each < 0 else str(each) for each in self._parents)
+        yield from joined(("null" if each < 0 else str(each) for each in self._parents), ",")
         yield '],"frame":['
-        yield from _column(map(str, self._frames))
+        yield from joined(map(str, self._frames), ",")
         yield '],"category":['
-        yield from _column(str(categories[frame]) for frame in self._frames)
+        yield from joined((str(categories[frame]) for frame in self._frames), ",")
         yield '],"subcategory":['
-        yield from _column(repeat("0", count))
+        yield from joined(repeat("0", count), ",")
         yield "]}"
 
 
 def _path(sample: _Sample) -> bytes:
     return sample[0]
-
-
-def _column(values: Iterable[str]) -> Iterator[str]:
-    values = iter(values)
-    separator = ""
-    while some := ",".join(islice(values, _PIECE)):
-        yield separator
-        yield some
-        separator = ","
 
 
 def _tables(frames: Sequence[Function]) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import NamedTuple
 
 from purebpf.report.profile import Profile
 
 __all__ = ["FORMATS", "TIMED", "Format", "Style", "compress", "of_path", "write"]
+
+_GZIP = 31
+"""What zlib calls the window of a gzip member; its time is 0."""
 
 
 class Format(NamedTuple):
@@ -83,10 +86,11 @@ def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable
     return (written,) if isinstance(written, str | bytes) else written
 
 
-def compress(pieces: Iterable[str | bytes]) -> bytes:
-    """The pieces as one gzip member, the same for the same pieces."""
-    whole = b"".join(
-        piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
-        for piece in pieces
-    )
-    return gzip.compress(whole, compresslevel=6, mtime=0)
+def compress(pieces: Iterable[str | bytes]) -> Iterator[bytes]:
+    """The pieces as one gzip member, the same for the same pieces; a piece at a time."""
+    packer = zlib.compressobj(6, wbits=_GZIP)
+    for piece in pieces:
+        whole = piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+        if packed := packer.compress(whole):
+            yield packed
+    yield packer.flush()

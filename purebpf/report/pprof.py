@@ -10,14 +10,14 @@ generated code have no file; their addresses are written as they are.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from purebpf.report.functions import Function, at_line
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER
-from purebpf.report.numbering import Numbering
-from purebpf.report.profile import Labels, Profile, Row
-from purebpf.report.protobuf import integer, message, packed, varint
+from purebpf.report.profile import Labels, Profile, Row, Stack
+from purebpf.report.protobuf import field, integer, message, varint
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["document"]
@@ -60,14 +60,15 @@ class _Writer:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._strings: dict[str, int] = {"": 0}
-        self._places = Numbering(_place)
-        self._lost = {
-            name: self._places.number(_Place(Function(name, module, "unknown"), 0, ""))
-            for name, module in ((MISSED_USER, ""), (MISSED_KERNEL, "kernel"))
-        }
+        self._places: dict[_Place, int] = {}
+        """The id of each location, from 1."""
+        self._ids: dict[int, bytes] = {}
+        """The same as a varint, by the identity of an entry of a stack."""
+        self._missed_user = self._location(_Place(Function(MISSED_USER, "", "unknown"), 0, ""))
+        self._missed_kernel = self._location(
+            _Place(Function(MISSED_KERNEL, "kernel", "unknown"), 0, "")
+        )
         self._known_labels: dict[Labels, bytes] = {}
-        self._ids: list[bytes] = []
-        """The varint of each location id, which is the number of its place plus one."""
 
     def message(self) -> bytes:
         """The Profile message."""
@@ -75,7 +76,7 @@ class _Writer:
         kind, unit = _UNITS.get(profile.unit, (profile.unit, "count"))
         value_type = integer(1, self._string(kind)) + integer(2, self._string(unit))
         parts = [message(1, value_type)]
-        parts += map(self._sample, profile.rows())
+        parts += self._samples(profile.rows())
         parts += self._tables()
         parts += self._header(kind)
         parts += (message(6, _utf8(text)) for text in self._strings)
@@ -84,15 +85,36 @@ class _Writer:
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
 
-    def _sample(self, row: Row) -> bytes:
-        lost, places = self._lost, self._places
-        numbers = [lost[MISSED_KERNEL]] if row.kernel is None else places.of(row.kernel)
-        numbers += [lost[MISSED_USER]] if row.user is None else places.of(row.user)
+    def _samples(self, rows: Iterable[Row]) -> Iterator[bytes]:
+        """A message for each row. There are many, with many ids each: so no calls for each id."""
+        ids_of, label_bytes, length = self._location_ids, self._label_bytes, cache(varint)
+        sample, locations, values = field(2), field(1), field(2)
+        for user, kernel, weight, labels, *_ in rows:
+            ids = self._missed_kernel if kernel is None else ids_of(kernel)
+            ids += self._missed_user if user is None else ids_of(user)
+            value = varint(weight)
+            content = b"".join(
+                (
+                    *(locations, length(len(ids)), ids),
+                    *(values, length(len(value)), value),
+                    label_bytes(labels),
+                )
+            )
+            yield b"".join((sample, length(len(content)), content))
+
+    def _location_ids(self, stack: Stack) -> bytes:
+        """The ids of a stack's entries, packed. Entries are remembered as `Numbering` does."""
         ids = self._ids
-        while len(ids) < len(places.table):
-            ids.append(varint(len(ids) + 1))
-        content = packed(1, map(ids.__getitem__, numbers)) + message(2, varint(row.weight))
-        return message(2, content + self._label_bytes(row.labels))
+        try:
+            return b"".join([ids[id(entry)] for entry in stack])
+        except KeyError:
+            for entry in stack:
+                if id(entry) not in ids:
+                    ids[id(entry)] = self._location(_place(entry))
+            return b"".join([ids[id(entry)] for entry in stack])
+
+    def _location(self, place: _Place) -> bytes:
+        return varint(self._places.setdefault(place, len(self._places) + 1))
 
     def _label_bytes(self, labels: Labels) -> bytes:
         found = self._known_labels.get(labels)
@@ -115,10 +137,10 @@ class _Writer:
                 yield message(3, integer(1, self._string(name)) + integer(3, number))
 
     def _tables(self) -> Iterator[bytes]:
-        """Mappings, locations and functions; the number of each in its table plus one is its id."""
+        """Mappings, locations and functions; their ids are numbers from 1."""
         mappings: dict[tuple[str, str], int] = {}
         functions: dict[Function, int] = {}
-        for number, place in enumerate(self._places, 1):
+        for place, number in self._places.items():
             found, module = place.function._replace(line=0), place.function.module
             at = 0
             if module:
@@ -145,10 +167,10 @@ class _Writer:
 
     def _header(self, kind: str) -> Iterator[bytes]:
         about = self._profile.about
-        for field, name in ((9, "started_s"), (10, "elapsed_s")):
+        for number, name in ((9, "started_s"), (10, "elapsed_s")):
             seconds = about.get(name)
             if isinstance(seconds, int | float):
-                yield integer(field, int(seconds * 1e9))
+                yield integer(number, int(seconds * 1e9))
         yield integer(14, self._string(kind))
         loss = self._profile.loss
         lost = ", ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)

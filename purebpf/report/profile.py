@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from copy import copy
+from operator import itemgetter
 from typing import NamedTuple
 
 from purebpf.report.loss import Loss
@@ -81,6 +82,9 @@ class Row(NamedTuple):
     marks: Marks = NO_MARKS
 
 
+_WEIGHT_AND_LABELS = itemgetter(Row._fields.index("weight"), Row._fields.index("labels"))
+
+
 class Unnamed(NamedTuple):
     """How many of the frames have no name, each frame weighted as its row.
 
@@ -152,7 +156,7 @@ class Profile:
 
     def rows(self) -> list[Row]:
         """Every stack, the heaviest last; equal weights in the order of their labels."""
-        return sorted(self._rows, key=lambda row: (row.weight, row.labels))
+        return sorted(self._rows, key=_WEIGHT_AND_LABELS)
 
     @property
     def total(self) -> int:

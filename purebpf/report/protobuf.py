@@ -5,9 +5,7 @@ https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-__all__ = ["integer", "message", "packed", "varint"]
+__all__ = ["field", "integer", "message", "varint"]
 
 _VARINT = 0
 _LENGTH = 2
@@ -27,16 +25,16 @@ def varint(value: int) -> bytes:
     return bytes(found)
 
 
-def integer(field: int, value: int) -> bytes:
+def integer(number: int, value: int) -> bytes:
     """A field with a number, and nothing for zero, which is what a missing field means."""
-    return varint(field << 3 | _VARINT) + varint(value) if value else b""
+    return varint(number << 3 | _VARINT) + varint(value) if value else b""
 
 
-def message(field: int, content: bytes) -> bytes:
-    """A field with bytes: a message inside, or a string."""
-    return varint(field << 3 | _LENGTH) + varint(len(content)) + content
+def field(number: int) -> bytes:
+    """What comes before the length of a field with bytes: a message, a string, packed numbers."""
+    return varint(number << 3 | _LENGTH)
 
 
-def packed(field: int, varints: Iterable[bytes]) -> bytes:
-    """A field with many numbers that are `varint`s already."""
-    return message(field, b"".join(varints))
+def message(number: int, content: bytes) -> bytes:
+    """A field with bytes."""
+    return field(number) + varint(len(content)) + content
