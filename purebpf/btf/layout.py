@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from purebpf.btf.values import INTEGER_CODES, Codec, Misfit, check_int, int_range
+
+_ROWS = 512
+"""Records whose columns are converted at a time."""
 
 
 class FieldPlace(NamedTuple):
@@ -230,6 +234,21 @@ class Layout:
         for part, slot in zip(self.parts, slots, strict=True):
             part.read(slot, values)
         return values
+
+    def rows(self, unpacked: Iterator[tuple[Any, ...]]) -> Iterator[Sequence[Any]]:
+        """What `values` does, for the slots of many records."""
+        if self.converts is None:
+            return map(self.values, unpacked)
+        return chain.from_iterable(self._columns(unpacked)) if self.converts else unpacked
+
+    def _columns(self, unpacked: Iterator[tuple[Any, ...]]) -> Iterator[Iterator[tuple[Any, ...]]]:
+        """Rows, some at a time, converted column by column: no step of Python's for a record."""
+        assert self.converts is not None
+        while some := tuple(islice(unpacked, _ROWS)):
+            columns: list[Iterable[Any]] = [*zip(*some, strict=True)]
+            for index, convert in self.converts:
+                columns[index] = map(convert, columns[index])
+            yield zip(*columns, strict=True)
 
     def write(self, values: Sequence[Any]) -> bytes:
         """The bytes of one value for each field; raises Misfit."""

@@ -19,8 +19,17 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from purebpf.btf.arrays import Array, Octets, Text
 from purebpf.btf.layout import FieldPlace
+from purebpf.btf.record import instances
 from purebpf.btf.structs import StructCodec
-from purebpf.btf.values import Boolean, Codec, Enumeration, FloatingPoint, Integer, WideInteger
+from purebpf.btf.values import (
+    Boolean,
+    Buffer,
+    Codec,
+    Enumeration,
+    FloatingPoint,
+    Integer,
+    WideInteger,
+)
 from purebpf.errors import SchemaError
 
 __all__ = ["BoundCodec", "bind", "is_record_class"]
@@ -63,11 +72,14 @@ class BoundCodec:
         inner: the struct's own codec.
     """
 
-    def __init__(self, codec: StructCodec, make: Callable[[Any], Any]) -> None:
+    def __init__(self, codec: StructCodec, cls: type) -> None:
+        make = _maker(codec, cls)
         self.size = codec.size
         self.encode = codec.encode
         self.inner = codec
         self._make = make
+        # Only a class that adds nothing to a tuple can be made of one without a call of its own.
+        self._plain = cls if _is_plain(codec, cls) else None
         inner = codec.from_start
         self.from_start = None if inner is None else lambda buffer: make(inner(buffer))
 
@@ -77,7 +89,18 @@ class BoundCodec:
 
     def iter_decode(self, buffer: bytes | bytearray | memoryview, /) -> Iterator[Any]:
         """The values that fill `buffer`."""
-        return map(self._make, self.inner.iter_decode(buffer))
+        many = self.spaced(0, 0)
+        if many is None or len(buffer) % self.size:
+            return map(self._make, self.inner.iter_decode(buffer))
+        return many(buffer)
+
+    def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Any]] | None:
+        """As `Codec.spaced`; None for a dataclass too, whose code runs for each value."""
+        cls = self._plain
+        if cls is None or self.inner.spaced(before, after) is None:
+            return None
+        rows = self.inner.rows(before, after)
+        return lambda buffer: instances(cls, rows(buffer))
 
 
 def bind(codec: Codec | BoundCodec, cls: type) -> BoundCodec:
@@ -91,7 +114,7 @@ def bind(codec: Codec | BoundCodec, cls: type) -> BoundCodec:
         codec = codec.inner
     if not isinstance(codec, StructCodec):
         raise SchemaError(f"class {cls.__name__}: {codec.c_type} is no struct")
-    return BoundCodec(codec, _maker(codec, cls))
+    return BoundCodec(codec, cls)
 
 
 def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
@@ -109,6 +132,12 @@ def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
     return lambda record: cls(
         *(value if make is None else make(value) for make, value in zip(inner, record, strict=True))
     )
+
+
+def _is_plain(codec: StructCodec, cls: type) -> bool:
+    """Whether it is a NamedTuple, not derived from one, without classes of the user's in it."""
+    inner = map(_inner, _beliefs(cls), codec.places())
+    return cls.__bases__[0] is tuple and not any(inner)
 
 
 def _inner(belief: _Belief, place: FieldPlace) -> Callable[[Any], Any] | None:

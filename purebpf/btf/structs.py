@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from purebpf.btf.arrays import ArrayCodec
 from purebpf.btf.layout import FieldPlace, Layout
-from purebpf.btf.record import Record, maker, record_class
+from purebpf.btf.record import Record, instances, maker, record_class
 from purebpf.btf.values import Buffer, Codec, Misfit
 from purebpf.errors import SchemaError
 
@@ -108,10 +108,22 @@ class StructCodec(Codec):
         """What `iter_decode` does for a whole number of records; flexible arrays are empty."""
         if self._tail or not self.size:
             return super().elements(buffer)
-        unpacked = self._layout.format.iter_unpack(buffer)
-        if self._layout.converts == []:
-            return map(self._make, unpacked)
-        return map(self._make, map(self._layout.values, unpacked))
+        layout = self._layout
+        return instances(self.record, layout.rows(layout.format.iter_unpack(buffer)))
+
+    def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Record]] | None:
+        """As `Codec.spaced`; None for what is empty, or ends with a flexible array."""
+        if self._tail or not self.size:
+            return None
+        rows = self.rows(before, after)
+        return lambda buffer: instances(self.record, rows(buffer))
+
+    def rows(self, before: int, after: int) -> Callable[[Buffer], Iterator[Sequence[Any]]]:
+        """What `spaced` does, but each record's fields as a plain sequence."""
+        layout = self._layout
+        order, fields = layout.format.format[:1], layout.format.format[1:]
+        unpack = struct.Struct(f"{order}{before}x{fields}{after}x").iter_unpack
+        return lambda buffer: layout.rows(unpack(buffer))
 
     def to_bytes(self, value: Any) -> bytes:
         """The record, followed by the elements of a flexible array."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from purebpf.btf.names import legal_names
@@ -81,7 +82,20 @@ class Codec:
         """What `iter_decode` does for a whole number of values."""
         if not self.size:
             return iter(())
-        slots = (slot for (slot,) in self._slot.iter_unpack(buffer))
+        return self._of_slots(self._slot.iter_unpack(buffer))
+
+    def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Any]] | None:
+        """What `elements` does where each value has that many bytes around it.
+
+        None where values must be decoded one by one. Nothing but the values' own bytes is read.
+        """
+        if not self.size:
+            return None
+        unpack = struct.Struct(f"{self.order}{before}x{self.code}{after}x").iter_unpack
+        return lambda buffer: self._of_slots(unpack(buffer))
+
+    def _of_slots(self, unpacked: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
+        slots = map(itemgetter(0), unpacked)
         return slots if self.convert is None else map(self.convert, slots)
 
     def encode(self, value: Any) -> bytes:

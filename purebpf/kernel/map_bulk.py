@@ -3,13 +3,15 @@
 What reads raises `KernelError` for a type whose keys cannot be listed, and
 `map_walk.Interrupted` where keys are followed and vanish faster than that goes. Elements that come
 or go meanwhile may be left out; one that stays is seen once.
+
+Elements are decoded by the chunk and chained: no step of Python's is taken for each.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from purebpf.kernel import map_kinds
@@ -41,14 +43,18 @@ Read = Callable[[Element], int]
 
 def keys(store: Store) -> Iterator[Any]:
     """Every key. An array's take no system call."""
+    return chain.from_iterable(_keys(store))
+
+
+def _keys(store: Store) -> Iterator[Iterable[Any]]:
     if store.info.type in map_kinds.ARRAYS:
-        yield from range(store.info.max_entries)
+        yield range(store.info.max_entries)
         return
     try:
         for some, _ in _chunks(store):
-            yield from store.key.iter_decode(some)
+            yield store.key.iter_decode(some)
     except Unsupported:
-        yield from map(store.key.decode, _followed(store))
+        yield map(store.key.decode, _followed(store))
 
 
 def count(store: Store) -> int:
@@ -77,23 +83,30 @@ def raw_keys(store: Store) -> Iterator[bytes]:
 
 def pairs(store: Store) -> Iterator[tuple[Any, Any]]:
     """Every (key, value)."""
+    return chain.from_iterable(_pairs(store))
+
+
+def _pairs(store: Store) -> Iterator[Iterable[tuple[Any, Any]]]:
     key, value = store.key, store.value
     try:
         for some, theirs in _chunks(store):
-            yield from zip(key.iter_decode(some), value.iter_decode(theirs), strict=True)
+            yield zip(key.iter_decode(some), value.iter_decode(theirs), strict=True)
     except Unsupported:
-        for raw, data in _one_by_one(store, Element.lookup):
-            yield key.decode(raw), value.decode(data)
+        found = _one_by_one(store, Element.lookup)
+        yield ((key.decode(raw), value.decode(data)) for raw, data in found)
 
 
 def values(store: Store) -> Iterator[Any]:
     """Every value."""
+    return chain.from_iterable(_values(store))
+
+
+def _values(store: Store) -> Iterator[Iterable[Any]]:
     try:
         for _, theirs in _chunks(store):
-            yield from store.value.iter_decode(theirs)
+            yield store.value.iter_decode(theirs)
     except Unsupported:
-        for _, data in _one_by_one(store, Element.lookup):
-            yield store.value.decode(data)
+        yield (store.value.decode(data) for _, data in _one_by_one(store, Element.lookup))
 
 
 def columns(store: Store) -> tuple[bytearray, bytearray]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, cast
 
 from purebpf.abi.bpf import bpf_map_type
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 Readable = bytes | bytearray | memoryview
+_Spaced = Callable[[int, int], Callable[[Readable], Iterator[Any]] | None]
 
 
 class Codec(Protocol):
@@ -71,8 +73,14 @@ class Bytes:
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[bytes]:
         """Copies, one after the other."""
-        data, size = bytes(buffer), self.size
-        return (data[start : start + size] for start in range(0, len(data), size or 1))
+        if not self.size:
+            return iter(())
+        return self.spaced(0, 0)(buffer)
+
+    def spaced(self, before: int, after: int) -> Callable[[Readable], Iterator[bytes]]:
+        """As `purebpf.btf.codec.Codec.spaced`."""
+        unpack = struct.Struct(f"{before}x{self.size}s{after}x").iter_unpack
+        return lambda buffer: map(itemgetter(0), unpack(buffer))
 
 
 def _exactly(size: int, value: Any) -> bytes:
@@ -111,7 +119,7 @@ class Index:
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
-        return (number for (number,) in self._U32.iter_unpack(buffer))
+        return iter(memoryview(buffer).cast("I"))
 
 
 class Handle:
@@ -252,10 +260,10 @@ class PerCpu:
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[tuple[Any, ...]]:
         """The tuples."""
-        if not self._padding:
-            flat = self._inner.iter_decode(buffer)
-            return zip(*[flat] * self._cpus, strict=True)
-        return (self.decode(buffer, start) for start in range(0, len(buffer), self.size))
+        spaced: _Spaced | None = getattr(self._inner, "spaced", None)
+        if spaced is None or (many := spaced(0, len(self._padding))) is None:
+            return (self.decode(buffer, start) for start in range(0, len(buffer), self.size))
+        return zip(*[many(buffer)] * self._cpus, strict=True)
 
 
 def bound(codec: Codec, cls: type) -> Codec:

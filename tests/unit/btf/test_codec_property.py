@@ -114,6 +114,25 @@ def test_a_value_comes_back(case):
 
 
 @settings(max_examples=200)
+@given(cases(), st.integers(0, 20), st.integers(0, 20), st.data())
+def test_many_at_once_are_what_one_by_one_gives(case, before, after, data):
+    btf, type_id, _ = case
+    for key in (False, True):
+        c = codec(btf, type_id, key=key)
+        each = st.binary(min_size=c.size, max_size=c.size)
+        raws = data.draw(st.lists(each, max_size=4)) * data.draw(st.sampled_from([1, 300]))
+        expected = [c.decode(raw) for raw in raws] if c.size else []
+        assert repr(list(c.iter_decode(b"".join(raws)))) == repr(expected)  # a NaN is not itself
+        many = c.spaced(before, after)
+        assert (many is None) == (not c.size)
+        if many is not None:
+            apart = b"".join(b"<" * before + raw + b">" * after for raw in raws)
+            found = list(many(apart))
+            assert repr(found) == repr(expected)
+            assert list(map(type, found)) == list(map(type, expected))
+
+
+@settings(max_examples=200)
 @given(cases(), st.data())
 def test_any_bytes_decode_and_what_they_mean_comes_back(case, data):
     btf, type_id, _ = case

@@ -9,7 +9,7 @@ import pytest
 
 from purebpf.btf.codec import codec
 from purebpf.btf.record_class import bind
-from purebpf.errors import SchemaError
+from purebpf.errors import FormatError, SchemaError
 from tests.support.btf_builder import BtfBuilder
 
 
@@ -57,6 +57,37 @@ def test_values_are_of_the_class(event, cls):
     assert type(made.decode(RAW).where) is Point
     assert list(made.iter_decode(RAW * 2)) == [cls(7, -9, "sh", Point(1, 2))] * 2
     assert made.size == len(RAW)
+
+
+class Flat(NamedTuple):
+    comm: Annotated[str, 8]
+    pid: Annotated[int, "u32"]
+
+
+@dataclass
+class FlatData:
+    comm: str
+    pid: int
+
+
+class Derived(Flat):
+    def __new__(cls, comm, pid):
+        return super().__new__(cls, comm.upper(), pid)
+
+
+@pytest.mark.parametrize("cls", [Flat, FlatData, Derived])
+def test_many_are_what_one_by_one_gives(cls):
+    b = BtfBuilder()
+    char, u32 = b.int("char", 1, signed=True), b.int("unsigned int", 4)
+    made = bind(codec_of(b, b.struct("flat", [("comm", b.array(char, 8)), ("pid", u32)])), cls)
+    raw = b"".join(b"sh\0?%4d" % each + each.to_bytes(4, "little") for each in range(1000))
+    expected = [made.decode(raw, at) for at in range(0, len(raw), 12)]
+    found = list(made.iter_decode(raw))
+    assert found == expected
+    assert {type(each) for each in found} == {cls}
+    assert (made.spaced(8, 4) is None) == (cls is not Flat)  # the others' code must run
+    with pytest.raises(FormatError, match="not a whole number"):
+        list(made.iter_decode(raw[:-1]))
 
 
 def test_a_named_tuple_goes_in_as_it_came_out(event):

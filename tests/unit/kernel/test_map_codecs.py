@@ -67,6 +67,8 @@ def test_per_cpu_values_are_eight_bytes_apart(size, cpus):
     assert codec.decode(raw) == values
     assert codec.encode(list(values)) == codec.encode(raw) == raw
     assert list(codec.iter_decode(raw * 3)) == [values] * 3
+    untold = PerCpu(Index(), cpus)
+    assert list(untold.iter_decode(bytes(2 * untold.size))) == [(0,) * cpus] * 2
 
 
 @pytest.mark.parametrize("value", [(1,), (1, 2, 3), 7, None], ids=repr)
