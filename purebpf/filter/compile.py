@@ -160,11 +160,7 @@ class _Compiler:
         for level in sorted({level for each in conditions for level in _levels(each)}):
             self._ask(bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id, level)
         if any(map(_asks_comm, conditions)):
-            self._comm = -8 * len(self._slots) - _COMM_SIZE
-            code.copy(R1, R10)
-            code.alu("+=", R1, self._comm)
-            code.move(R2, _COMM_SIZE)
-            code.call(bpf_func_id.BPF_FUNC_get_current_comm)
+            self._ask_comm()
 
     def _ask(self, helper: int, argument: int) -> None:
         """Call a helper, once, and keep its answer on the stack."""
@@ -177,6 +173,21 @@ class _Compiler:
             self._code.move(R1, argument)
         self._code.call(helper)
         self._code.store(R10, slot, R0, 8)
+
+    def _ask_comm(self) -> None:
+        """Have the thread's name on the stack, with zeros behind it.
+
+        The helper of Linux 6.1 leaves what is behind the NUL as it was.
+        """
+        code = self._code
+        self._comm = -8 * len(self._slots) - _COMM_SIZE
+        code.move(R1, 0)
+        code.store(R10, self._comm, R1, 8)
+        code.store(R10, self._comm + 8, R1, 8)
+        code.copy(R1, R10)
+        code.alu("+=", R1, self._comm)
+        code.move(R2, _COMM_SIZE)
+        code.call(bpf_func_id.BPF_FUNC_get_current_comm)
 
     def _where(self, field: Field) -> Word | Helper:
         if field.name in _IDENTITY:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction
 from purebpf.filter.access import Access, Cast, Word
 from purebpf.filter.fields import CONSTANTS, FIELDS, Field, Kind
@@ -115,11 +116,14 @@ _SIZES = {0x71: 1, 0x69: 2, 0x61: 4, 0x79: 8}
 class Machine:
     """Runs a filter program on CPU 0 as RFC 9669 says, with a sample and counters as its memory.
 
+    What its stack holds before the program has written there is chance: not 0. The helper that
+    tells the thread's name writes no more than the name and a NUL, as that of Linux 6.1.
+
     Attributes:
         counters: the bytes that the program counts in.
     """
 
-    def __init__(self, words: Mapping[str, int], counters: int) -> None:
+    def __init__(self, words: Mapping[str, int], counters: int, comm: bytes = b"") -> None:
         sample = bytearray(8 * len(WORDS))
         for place, (word, _) in enumerate(WORDS):
             struct.pack_into("<Q", sample, 8 * place, words[word])
@@ -129,8 +133,9 @@ class Machine:
             _SAMPLE: sample,
             _KERNEL_CONTEXT: context,
             _COUNTERS: self.counters,
-            _STACK: bytearray(512),
+            _STACK: bytearray(b"\xee" * 512),
         }
+        self._comm = comm + b"\0"
 
     def run(self, code: Sequence[Instruction]) -> int:
         """What the program returns."""
@@ -142,6 +147,9 @@ class Machine:
             if opcode == 0x95:
                 return registers[0]
             if opcode == 0x85:
+                if (src, imm) == (0, bpf_func_id.BPF_FUNC_get_current_comm):
+                    region, place = self._place(registers[1])
+                    region[place : place + len(self._comm)] = self._comm
                 registers[0] = _KERNEL_CONTEXT if src == 2 else 0
                 registers[1:6] = [0xDEAD] * 5
             elif opcode == 0x18:

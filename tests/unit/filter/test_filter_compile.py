@@ -77,6 +77,14 @@ def test_both_sides_of_a_test(text, words, kept):
     assert (predicate(terms)(as_sample(every)) < 0) == kept
 
 
+@pytest.mark.parametrize("name", ["a", "seventh", "faulty-child", "fifteen-letters"])
+def test_only_the_name_counts_and_not_what_the_stack_held_behind_it(name):
+    for text, kept in ((f"comm == {name}", True), (f"comm != {name}", False), ("comm == b", False)):
+        terms = terms_of(text)
+        machine = Machine(BLANK, stride(terms), name.encode())
+        assert machine.run(compiled(terms).instructions) == kept
+
+
 def test_weight_is_its_first_part_where_the_sample_has_parts():
     terms = resolve(parse("weight == 5"), bit.PERF_SAMPLE_WEIGHT_STRUCT, NoNames())
     every = BLANK | {"weight.full": 7 << 32 | 5}
