@@ -41,8 +41,8 @@ _COMM_LENGTH = 15  # TASK_COMM_LEN less the NUL
 
 _BLANKS = re.compile(r"\s*", re.ASCII)  # others, such as U+00A0, may stand in a name
 _WORD = re.compile(r"[A-Za-z0-9_]+")
-_NAME = re.compile(r"""(?:(?!\.\.)[^\s,(){}|&!"<>=])+""", re.ASCII)
-_PATH = re.compile(r"""[^\s,(){}|&!"<>=]+""", re.ASCII)
+_NAME = re.compile(r"""(?:(?!\.\.)[^\s\0,(){}|&!"<>=])+""", re.ASCII)
+_PATH = re.compile(r"""[^\s\0,(){}|&!"<>=]+""", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 

@@ -1,11 +1,15 @@
-"""Coverage-guided fuzzing of what reads files: `read_object` and `Btf` (atheris, libFuzzer).
+"""Coverage-guided fuzzing of what reads files and filters (atheris, libFuzzer).
 
     python tests/fuzz/fuzz.py object --seconds 60
     python tests/fuzz/fuzz.py btf --seconds 60 --corpus DIRECTORY
 
+The targets: `object` (`read_object`), `btf` (`Btf`), `perf_data` (`PerfData` and the stacks in it),
+`filter` (the language of sample filters, and all that a filter becomes).
+
 Whatever the bytes are, the answer is a value or one of our errors, within ten seconds and a
 gibibyte. Anything else ends the run with a file `crash-*`, `timeout-*` or `oom-*` that holds the
-bytes; `fuzz.py object FILE` runs it again. Seeds are the shipped objects and those of the tests.
+bytes; `fuzz.py object FILE` runs it again. Seeds are the shipped objects and those of the tests,
+files of every kind of record, and the filters of the tests and of docs/filter.md.
 
 Needs `pip install -e ".[fuzz]"`.
 """
@@ -13,16 +17,21 @@ Needs `pip install -e ".[fuzz]"`.
 from __future__ import annotations
 
 import argparse
+import ast
+import io
 import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import atheris
 
 with atheris.instrument_imports(include=["purebpf", "elftools"]):
+    from purebpf.abi.perf import PERF_EVENT_ATTR
+    from purebpf.abi.perf import perf_event_sample_format as bit
     from purebpf.btf.codec import codec
     from purebpf.btf.parse import Btf
     from purebpf.btf.spelling import spell
@@ -35,8 +44,22 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
         NotSupportedError,
         SchemaError,
     )
+    from purebpf.filter import FilterError, check, parse
+    from purebpf.filter.access import Access, Cast, Word, from_registers
+    from purebpf.filter.compile import Counters, compile_terms, stride
+    from purebpf.filter.condition import NoNames, SymbolRange, Term, resolve
+    from purebpf.filter.evaluate import predicate
+    from purebpf.filter.fields import CONSTANTS, FIELDS
+    from purebpf.filter.table import listing, pack_table, table
     from purebpf.relocate import Linker
+    from purebpf.report.samples import count
     from purebpf.spec import ObjectSpec
+    from purebpf.wire import perf_data_features as features
+    from purebpf.wire import perf_records as records
+    from purebpf.wire.perf_data import Feature, RecordedEvent
+    from purebpf.wire.perf_data_reader import PerfData
+    from purebpf.wire.perf_data_writer import PerfDataWriter
+    from purebpf.wire.perf_encode import HOST_KERNEL, RecordEncoder
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = (FormatError, LinkError, CoreRelocationError, NotSupportedError, SchemaError)
@@ -94,6 +117,109 @@ def _round_trip(btf: Btf, type_id: int) -> None:
         assert len(made.encode(made.decode(raw))) == made.size
 
 
+class _Names(NoNames):
+    """Knows every name that does not begin with x."""
+
+    def user(self, name: str) -> int:
+        return self._number(name)
+
+    def group(self, name: str) -> int:
+        return self._number(name)
+
+    def cgroup(self, path: str) -> tuple[int, int]:
+        return self._number(path), len(path) % 80
+
+    def symbol(self, name: str) -> Iterable[SymbolRange]:
+        low = self._number(name)
+        return [SymbolRange(pid, low, low + 99) for pid in range(low % 4)] or super().symbol(name)
+
+    def _number(self, name: str) -> int:
+        if name.startswith("x"):
+            raise LookupError(f"nobody is called {name!r}")
+        return zlib.crc32(name.encode(errors="surrogateescape"))
+
+
+_PREPARED = Access(
+    Cast(99, 8),
+    {field.word: Word(8 * place, field.size) for place, field in enumerate(FIELDS.values())},
+)
+_KERNELS = (
+    _PREPARED,
+    _PREPARED._replace(ancestors=False),
+    from_registers(None, "x86_64", own_pids=True),
+    from_registers(None, "x86_64", own_pids=False),
+)
+"""How programs get at samples: all of them, or what helpers tell (before Linux 6.3)."""
+
+_SAMPLES = (0, bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_WEIGHT_STRUCT, bit.PERF_SAMPLE_MAX - 1)
+
+
+def fuzz_filter(data: bytes) -> None:
+    """A filter, or an error that shows the place; then its text, and all that it becomes."""
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        parsed = parse(text)
+    except FilterError as error:
+        _shown(error, text)
+        return
+    assert parse(str(parsed)).root == parsed.root
+    for sample_type in _SAMPLES:
+        try:
+            check(parsed, sample_type)
+            terms = resolve(parsed, sample_type, _Names())
+        except FilterError as error:
+            _shown(error, text)
+            continue
+        _compiled(terms)
+
+
+def _shown(error: FilterError, text: str) -> None:
+    """A sentence, the text, and a caret below the place."""
+    assert 1 <= error.column <= len(text) + 1, error.column
+    sentence, _, caret = str(error).split("\n")
+    assert sentence, text
+    assert set(caret.strip()) == {"^"}, caret
+
+
+def _compiled(terms: tuple[Term, ...]) -> None:
+    for access in _KERNELS:
+        _answered(lambda access=access: _program(terms, access))
+    _answered(lambda: listing(entries := table(terms)) and pack_table(entries))
+    _answered(lambda: predicate(terms)(records.Sample(0)))
+
+
+def _program(terms: tuple[Term, ...], access: Access) -> None:
+    """Every jump goes forward, to an instruction of the program, and none falls off its end."""
+    code = compile_terms(terms, access, Counters(3, 1, stride(terms)))
+    assert code.listing()
+    last = len(code.instructions) - 1
+    for place, each in enumerate(code.instructions):
+        if each.opcode & 7 in (5, 6) and each.opcode & 0xF0 not in (0x80, 0x90):
+            assert 0 <= each.offset <= last - place - 1
+    assert code.instructions[last].opcode == 0x95  # noqa: PLR2004
+
+
+def fuzz_perf_data(data: bytes) -> None:
+    """Read a file: its events, features, records and stacks."""
+    try:
+        file = PerfData(lambda at, size: data[at : at + size], len(data))
+    except ANSWERS:
+        return
+    for feature, unpack in _FEATURES.items():
+        _answered(lambda feature=feature, unpack=unpack: unpack(file.feature(feature) or b""))
+    periods = [True] * len(file.events)
+    _answered(lambda: count(file, {"/bin/sh": bytes(20)}, periods=periods, slots=True))
+
+
+_FEATURES: dict[Feature, Callable[[bytes], object]] = {
+    Feature.HOSTNAME: features.string,
+    Feature.CMDLINE: features.unpack_strings,
+    Feature.NRCPUS: features.unpack_cpus,
+    Feature.BUILD_ID: features.unpack_build_ids,
+    Feature.EVENT_DESC: features.unpack_events,
+}
+
+
 def _answered(work: Callable[[], object]) -> None:
     try:
         work()
@@ -101,10 +227,89 @@ def _answered(work: Callable[[], object]) -> None:
         pass
 
 
-TARGETS = {"object": fuzz_object, "btf": fuzz_btf}
+TARGETS = {
+    "object": fuzz_object,
+    "btf": fuzz_btf,
+    "perf_data": fuzz_perf_data,
+    "filter": fuzz_filter,
+}
 
 
 def seeds(target: str) -> Iterator[bytes]:
+    """What a target reads and the project has at hand."""
+    if target == "filter":
+        return _filters()
+    return _files() if target == "perf_data" else _objects(target)
+
+
+def _filters() -> Iterator[bytes]:
+    """Those of docs/filter.md, and what the tests have in quotes."""
+    for block in (ROOT / "docs/filter.md").read_text().split("```")[1::2]:
+        _, _, lines = block.partition("\n")
+        yield from (line.encode() for line in lines.splitlines() if line)
+    for name in ("unit/filter/test_filter_parser", "kernel/test_sample_filter"):
+        for node in ast.walk(ast.parse((ROOT / f"tests/{name}.py").read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value.encode("utf-8", "surrogatepass")
+
+
+def _files() -> Iterator[bytes]:
+    """A file for each of some sample types, with one record of every kind."""
+    sampled = bit.PERF_SAMPLE_IDENTIFIER | bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID
+    timed = sampled | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_CPU | bit.PERF_SAMPLE_PERIOD
+    rich = timed | bit.PERF_SAMPLE_CALLCHAIN | bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_CGROUP
+    for first, second in ((sampled, sampled), (timed, rich), (rich, timed)):
+        types = {11: first, 21: second}
+        events = [
+            RecordedEvent(f"event-{number}", _attr(sample_type), (number,))
+            for number, sample_type in types.items()
+        ]
+        file = io.BytesIO()
+        writer = PerfDataWriter(file, events)
+        encoders = {number: RecordEncoder(each) for number, each in types.items()}
+        for record in _RECORDS:
+            writer.write(encoders[record.id or 11].encode(record))
+            writer.end_round()
+        writer.finish(
+            {
+                Feature.HOSTNAME: features.packed_string("host"),
+                Feature.CMDLINE: features.pack_strings(["record", "-g"]),
+                Feature.NRCPUS: features.pack_cpus(4, 2),
+                Feature.BUILD_ID: features.pack_build_ids([features.BuildId("/bin/sh", bytes(20))]),
+            }
+        )
+        yield file.getvalue()
+
+
+def _attr(sample_type: int) -> bytes:
+    size = PERF_EVENT_ATTR.size
+    return bytes(PERF_EVENT_ATTR.pack(size=size, sample_type=sample_type, sample_id_all=1, type=1))
+
+
+_RECORDS = (
+    records.Mmap(HOST_KERNEL, 0, 1 << 63, 1 << 20, 0, "[kernel.kallsyms]_text", False),
+    records.Comm(7, 7, "sh", True),
+    records.Mmap2(7, 7, 0x1000, 0x2000, 0, "/bin/sh", 8, 1, 99, b"", 5, 2),
+    records.Mmap2(7, 7, 0x9000, 0x2000, 0, "/lib/x", 0, 0, 0, bytes(20), 5, 2),
+    records.Fork(8, 7, 8, 7, 40),
+    records.Sample(2, ip=0x1234, pid=7, tid=7, time=50, id=11, cpu=0, period=3),
+    records.Sample(
+        2, ip=0x9234, pid=8, tid=8, time=45, id=21, cpu=1, callchain=(1, 2), raw=b"abcd"
+    ),
+    records.Exit(8, 7, 8, 7, 60),
+    records.Lost(11, 3),
+    records.LostSamples(3, by_bpf=True),
+)
+
+
+def _tokens() -> Iterator[str]:
+    """The words of the language of filters, for a fuzzer that does not know it."""
+    yield from FIELDS
+    yield from (name for names in CONSTANTS.values() for name in names)
+    yield from ("==", "!=", ">=", "<=", "&&", "||", "in", "under", "..", "0x", '\\"')
+
+
+def _objects(target: str) -> Iterator[bytes]:
     """The shipped objects and the fixtures, or the BTF in them."""
     for path in sorted(
         (*ROOT.glob("purebpf/objects/*.bpf.o"), *ROOT.glob("tests/data/**/*.bpf.o"))
@@ -147,6 +352,10 @@ def main() -> None:
         "-print_final_stats=1",
     ]
     arguments += ["-len_control=0", "-use_value_profile=1"]
+    if options.target == "filter":
+        words = corpus.with_suffix(".words")
+        words.write_text("".join(f'"{token}"\n' for token in _tokens()))
+        arguments.append(f"-dict={words}")
     atheris.Setup(arguments, run)
     atheris.Fuzz()
     if not options.corpus:

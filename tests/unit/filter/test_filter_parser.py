@@ -128,6 +128,8 @@ MISTAKES = [
     ("comm == aaaaaaaaaaaaaaaa", 9, "a thread's name has at most 15 bytes"),
     ('comm == "a', 9, "the closing '\"' is missing"),
     ('comm == ""', 9, "there is no such name"),
+    ("comm == a\0b", 10, "should be where '\\x00' is"),
+    ("symbol == \0", 11, "should be where '\\x00' is"),
     ("(" * 200 + "cpu == 1", 101, "more than 100 levels of nesting"),
     ("!" * 200 + "cpu == 1", 1, "more than 100 levels of nesting"),
     ("CPU == 1", 1, "no field is called 'CPU'"),
@@ -143,7 +145,7 @@ def test_mistakes_are_shown_where_they_are(text, column, problem):
     sentence, shown, caret = str(caught.value).split("\n")
     assert sentence == caught.value.problem
     under = shown[caret.index("^") :]
-    assert under == "" or under[0] == text[column - 1] or text[column - 1].isspace()
+    assert under == "" or under[0] == text[column - 1] or not text[column - 1].isprintable()
 
 
 @given(expressions)
