@@ -27,6 +27,7 @@ from purebpf.symbols.elf_image import (
     ElfImage,
     Section,
 )
+from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.plt import plt_symbols
 from purebpf.symbols.start_keys import ENTRY_MASK, StartKeys
 from purebpf.symbols.symbol_table import Columns, SymbolTable
@@ -57,7 +58,8 @@ def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
 
     From .symtab, the file's own or else its debug file's; without one, from .dynsym and the
     .gnu_debugdata that Fedora adds ("MiniDebugInfo": an xz-compressed ELF file with the rest of
-    the symbols). The stubs of the procedure linkage table are added as `func@plt`.
+    the symbols), and what Go keeps for itself. The stubs of the procedure linkage table are added
+    as `func@plt`.
 
     Args:
         image: the file that is mapped.
@@ -76,6 +78,7 @@ def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
             mini = _debug_data(image)
             if mini is not None:
                 collected.add(mini, mini.typed(SHT_SYMTAB))
+            collected.add_named(list(go_functions(image)))
         collected.add_named(list(plt_symbols(image)))
     return collected.table()
 

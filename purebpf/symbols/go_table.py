@@ -1,0 +1,96 @@
+"""The functions that a Go program keeps for its own tracebacks, also when it is stripped.
+
+.gopclntab of Go 1.18 and later (Go's src/runtime/symtab.go, pcHeader, and
+src/debug/gosym/pclntab.go): words are as wide as an address, offsets are from the start of the
+section or of the part they lead to.
+
+    header     magic (u32), 2 zeros, quantum, width of a word; then words: functions, files,
+               start of the text, where the names are, 3 more parts, where the functions are
+    functions  u32 start (from that of the text), u32 offset of what is known of it; at the end
+               the u32 end of the last one
+    function   u32 start, i32 offset of its name, ...
+
+From Go 1.26 on the header no longer has the start of the text; moduledata, in .go.module, does.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from purebpf.symbols.elf_image import SHF_EXECINSTR, SHT_RELA, ElfImage, Section
+
+__all__ = ["go_functions"]
+
+_MAGICS = (0xFFFFFFF0, 0xFFFFFFF1)  # Go 1.18, Go 1.20
+_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
+_TEXT_START, _NAMES, _FUNCTIONS = 2, 3, 7
+_WORDS = 8
+_TEXT_OF_MODULE = 22
+"""moduledata.text, in words: after pcHeader, six slices, findfunctab, minpc and maxpc."""
+_MOST = 1 << 20
+_LONGEST_NAME = 1 << 16
+
+
+def go_functions(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
+    """(virtual offset, bytes, name) of each function; none where there is no such table.
+
+    Raises:
+        FormatError: a section is larger than is plausible.
+    """
+    table = next(filter(None, map(image.section, _SECTIONS)), None)
+    data = image.contents(table)
+    word = "Q" if image.is64 else "I"
+    header = struct.Struct(f"{image.order}IHBB{_WORDS}{word}")
+    if table is None or len(data) < header.size:
+        return
+    magic, _, _, width, *words = header.unpack_from(data)
+    text = _text_start(image, table, words[_TEXT_START])
+    if magic not in _MAGICS or width != struct.calcsize(word) or text is None:
+        return
+    begin = words[_FUNCTIONS]
+    count = min(words[0], _MOST, max(0, len(data) - begin - 4) // 8)
+    if not count:
+        return
+    numbers = struct.unpack_from(f"{image.order}{2 * count + 1}I", data, begin)
+    name_at = struct.Struct(f"{image.order}i")
+    for start, end, at in zip(numbers[::2], numbers[2::2], numbers[1::2], strict=False):
+        place = begin + at + 4
+        if start < end and place + 4 <= len(data):
+            name = _name(data, words[_NAMES] + name_at.unpack_from(data, place)[0])
+            if name:
+                yield text + start, end - start, name
+
+
+def _name(data: bytes, at: int) -> bytes:
+    end = data.find(b"\0", at, at + _LONGEST_NAME) if 0 <= at < len(data) else -1
+    return data[at:end] if end > at else b""
+
+
+def _text_start(image: ElfImage, table: Section, told: int) -> int | None:
+    """Where Go's own code starts, which the C code of the program may precede."""
+    width = 8 if image.is64 else 4
+    found = told or _addend(image, table.address + 8 + _TEXT_START * width)
+    module = image.section(".go.module")
+    if not found and module is not None:
+        at = _TEXT_OF_MODULE * width
+        raw = image.read(module.offset + at, width) if at + width <= module.size else b""
+        found = int.from_bytes(raw, "little" if image.order == "<" else "big")
+        found = found or _addend(image, module.address + at)
+    is_code = any(
+        section.flags & SHF_EXECINSTR and 0 <= found - section.address < section.size
+        for section in image.sections
+    )
+    return found if is_code else None
+
+
+def _addend(image: ElfImage, address: int) -> int:
+    """What the dynamic linker writes there, relative to where it loads the file; 0: nothing."""
+    row = struct.Struct(image.order + ("QQq" if image.is64 else "IIi"))
+    for section in image.sections:
+        if section.type == SHT_RELA:
+            data = image.contents(section)
+            for offset, _, addend in row.iter_unpack(data[: len(data) // row.size * row.size]):
+                if offset == address:
+                    return int(addend)
+    return 0
