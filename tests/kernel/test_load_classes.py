@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import purebpf
+from purebpf.abi.bpf import bpf_prog_type
 
 BPF_F_LOCK = 4
-PATH = Path(__file__).parents[1] / "data/load_classes.bpf.o"
+DATA = Path(__file__).parents[1] / "data"
+PATH = DATA / "load_classes.bpf.o"
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -47,3 +49,19 @@ def test_string_literals_are_a_map_without_variables():
     assert not [each for each in spec.variables.values() if each.map == strings]
     with purebpf.load(spec.only("spells")) as obj:
         assert obj.programs["spells"].test_run(bytes(14)).retval == len("twelve chars") + 1
+
+
+def test_what_a_linker_put_together_runs_as_it_was_put_together():
+    with purebpf.load(DATA / "elf_linked.bpf.o") as obj:
+        # same_name of its own half, the strong overridden, from_b and the variables of the other
+        assert obj.programs["entry_a"].test_run().retval == (1 + 2) + (1 - 1) + (2 * 3 + 1)
+        assert obj.programs["entry_b"].test_run().retval == (1 * 3) + (1 - 1)
+        obj.globals["shared"] = 10
+        assert obj.programs["entry_a"].test_run().retval == (10 + 2) + (10 - 1) + (2 * 3 + 10)
+
+
+def test_a_section_of_another_project_is_what_its_user_says():
+    spec = purebpf.read_object(DATA / "elf_functions.bpf.o").only("unknown")
+    named = spec.programs["unknown"]._replace(type=bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER)
+    with purebpf.load(spec._replace(programs={"unknown": named})) as obj:
+        assert obj.programs["unknown"].test_run(bytes(14)).retval == 0

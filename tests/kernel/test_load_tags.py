@@ -76,7 +76,7 @@ def test_the_context_has_any_spelling_on_every_kernel():
         assert obj.programs["names"].test_run(bytes(60)).retval == 1  # the loopback interface
 
 
-@pytest.mark.needs("kprobes")
+@pytest.mark.needs("kprobes", "function_addresses")
 def test_registers_are_a_context_too():
     with purebpf.load(CONTEXTS.only("counts")) as obj, obj.programs["counts"].attach():
         os.getpriority(os.PRIO_PROCESS, 0)

@@ -237,6 +237,7 @@ def test_a_full_queue_may_drop_its_oldest():
         assert (m.pop(), m.pop()) == (b"two.", b"tre.")
 
 
+@pytest.mark.needs("bloom_filter")
 def test_a_bloom_filter_knows_what_it_was_given():
     with Map.create(spec(t.BPF_MAP_TYPE_BLOOM_FILTER, 0, 8, 1000, map_extra=3)) as m:
         assert m.info.map_extra == 3
@@ -391,9 +392,13 @@ def _file() -> Descriptor:
 @pytest.mark.parametrize(
     ("kind", "owner"),
     [
-        (t.BPF_MAP_TYPE_TASK_STORAGE, _pidfd),
+        pytest.param(
+            *(t.BPF_MAP_TYPE_TASK_STORAGE, _pidfd), marks=pytest.mark.needs("task_storage")
+        ),
         (t.BPF_MAP_TYPE_SK_STORAGE, _socket),
-        (t.BPF_MAP_TYPE_INODE_STORAGE, _file),
+        pytest.param(
+            *(t.BPF_MAP_TYPE_INODE_STORAGE, _file), marks=pytest.mark.needs("inode_storage")
+        ),
         pytest.param(
             *(t.BPF_MAP_TYPE_CGRP_STORAGE, cgroup_directory),
             marks=pytest.mark.needs("cgroup_storage", "cgroup2"),
@@ -486,7 +491,16 @@ CREATED_ONLY = {
 }
 
 
-@pytest.mark.parametrize("kind", CREATED_ONLY, ids=map_kinds.type_name)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.needs("user_ring_buffer"))
+        if kind == t.BPF_MAP_TYPE_USER_RINGBUF
+        else kind
+        for kind in CREATED_ONLY
+    ],
+    ids=map_kinds.type_name,
+)
 def test_types_whose_elements_come_from_elsewhere_are_made(kind):
     with Map.create(CREATED_ONLY[kind]) as m:
         assert (m.type, m.info.type) == (kind, kind)

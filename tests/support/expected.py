@@ -35,8 +35,11 @@ _SINCE = {
     "6.1": frozenset(
         {
             "atomic_fetch",
+            "bloom_filter",
             "bpf_lsm",
+            "function_addresses",
             "function_cookies",
+            "inode_storage",
             "kernel_variable_types",
             "kernel_variables",
             "lsm_cgroup",
@@ -47,6 +50,7 @@ _SINCE = {
             "sk_skb_verdict",
             "syscall_programs",
             "task_pt_regs",
+            "task_storage",
             "user_ring_buffer",
         }
     ),

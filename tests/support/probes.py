@@ -20,7 +20,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from purebpf.abi.bpf import bpf_map_type
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction, pack
 from purebpf.errors import errno_name
 from purebpf.kernel import features
@@ -246,15 +247,27 @@ def _freplace() -> str:
     return "" if feature else str(feature)
 
 
-def _bpf_lsm() -> str:
+def _inode_storage() -> str:
+    """The place for it in an inode is the BPF LSM's."""
+    if absent := _map_type(bpf_map_type.BPF_MAP_TYPE_INODE_STORAGE)():
+        return absent
+    active = _active_lsms()
+    return "" if "bpf" in active.split(",") else f"active LSMs are {active}"
+
+
+def _active_lsms() -> str:
     path = "/sys/kernel/security/lsm"
     if not os.path.exists(path):
         _LIBC.mount(b"none", b"/sys/kernel/security", b"securityfs", 0, None)
     try:
         with open(path, encoding="ascii") as file:
-            active = file.read()
+            return file.read()
     except OSError as error:
         return f"{path}: {errno_name(error.errno or 0)}"
+
+
+def _bpf_lsm() -> str:
+    active = _active_lsms()
     if "bpf" not in active.split(","):
         return f"active LSMs are {active}"
     return _takes(29, 27, "bpf_lsm_task_getscheduler")  # LSM, BPF_LSM_MAC
@@ -465,6 +478,14 @@ PROBES: dict[str, Callable[[], str]] = {
     "tc": _program_on_path("tc"),
     "tcx": _in_btf("BPF_LINK_TYPE_TCX"),
     "veth": _link_kind("veth"),
+    "bloom_filter": _map_type(bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER),
+    "inode_storage": _inode_storage,
+    "task_storage": _map_type(bpf_map_type.BPF_MAP_TYPE_TASK_STORAGE),
+    "function_addresses": _asked(
+        lambda: features.have_helper(
+            bpf_prog_type.BPF_PROG_TYPE_KPROBE, bpf_func_id.BPF_FUNC_get_func_ip
+        )
+    ),
     "user_ring_buffer": _kernel_functions("bpf_user_ringbuf_drain"),
     "clang": _program_on_path("clang-19"),
     "browser": _browser,
