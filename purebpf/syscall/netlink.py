@@ -1,19 +1,22 @@
 """XDP, tc and routes over rtnetlink(7), where there are no bpf_links for them.
 
-The only module that imports pyroute2, and only when a `Route` is made: that takes 0.2 s. A `Route`
-stays in the network namespace that its thread was in when it was made.
+The only module that imports pyroute2, and only when a `Route` is asked for something: that takes
+0.2 s. A `Route` stays in the network namespace that its thread was in when it was made.
+
+Each question has a connection of its own (2 ms). pyroute2 waits with an event loop, whose epoll
+descriptor a forked child shares: closing the child's copy would leave the parent waiting for ever.
 
 Every method raises `KernelError` with the errno of the kernel's answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
+from purebpf.syscall import network_namespace
 
 __all__ = ["EGRESS", "INGRESS", "Filter", "Route", "Tunnel"]
 
@@ -27,6 +30,10 @@ class Filter(NamedTuple):
     side: int
     priority: int
     handle: int
+
+    def fields(self) -> dict[str, int]:
+        """What RTM_NEWTFILTER and RTM_DELTFILTER both want to know."""
+        return {"parent": self.side, "prio": self.priority, "handle": self.handle}
 
 
 class Tunnel(NamedTuple):
@@ -43,12 +50,10 @@ class Tunnel(NamedTuple):
 
 
 class Route(Closing):
-    """A connection to rtnetlink; `close()` ends it."""
+    """rtnetlink of one network namespace, which it holds until `close()`."""
 
     def __init__(self) -> None:
-        from pyroute2 import IPRoute
-
-        self._route: Any = IPRoute()
+        self._namespace = network_namespace.own()
 
     def set_xdp(self, ifindex: int, program_fd: int, flags: int, expected_fd: int = -1) -> None:
         """IFLA_XDP: set the program of an interface, or remove it (-1).
@@ -58,77 +63,76 @@ class Route(Closing):
         attributes = [("IFLA_XDP_FD", program_fd), ("IFLA_XDP_FLAGS", flags)]
         if expected_fd >= 0:
             attributes.append(("IFLA_XDP_EXPECTED_FD", expected_fd))
-        with _answers("RTM_SETLINK"):
-            self._route.link("set", index=ifindex, xdp={"attrs": attributes})
+        xdp = {"attrs": attributes}
+        self._ask("RTM_SETLINK", lambda route: route.link("set", index=ifindex, xdp=xdp))
 
     def add_clsact(self, ifindex: int) -> None:
         """Make the clsact qdisc of an interface. EEXIST: it has one, or an ingress qdisc."""
-        with _answers("RTM_NEWQDISC"):
-            self._route.tc("add", kind="clsact", index=ifindex)
+        self._ask("RTM_NEWQDISC", lambda route: route.tc("add", kind="clsact", index=ifindex))
 
     def delete_clsact(self, ifindex: int) -> None:
         """Remove the clsact qdisc of an interface, with every filter. EINVAL or ENOENT: none."""
-        with _answers("RTM_DELQDISC"):
-            self._route.tc("del", kind="clsact", index=ifindex)
+        self._ask("RTM_DELQDISC", lambda route: route.tc("del", kind="clsact", index=ifindex))
 
     def add_filter(self, ifindex: int, place: Filter, program_fd: int, name: str) -> None:
         """Make a direct-action BPF filter for all protocols. EEXIST: the place is taken."""
-        with _answers("RTM_NEWTFILTER"):
-            self._route.tc(
-                "add-filter",
-                kind="bpf",
-                index=ifindex,
-                parent=place.side,
-                prio=place.priority,
-                handle=place.handle,
-                fd=program_fd,
-                name=name,
-                direct_action=True,
-            )
+        program = {"fd": program_fd, "name": name, "direct_action": True}
+        fields = {"kind": "bpf", "index": ifindex, **place.fields(), **program}
+        self._ask("RTM_NEWTFILTER", lambda route: route.tc("add-filter", **fields))
 
     def delete_filter(self, ifindex: int, place: Filter) -> None:
         """Remove a filter that `add_filter` made. ENOENT or EINVAL: it is gone."""
-        with _answers("RTM_DELTFILTER"):
-            self._route.tc(
-                "del-filter",
-                kind="bpf",
-                index=ifindex,
-                parent=place.side,
-                prio=place.priority,
-                handle=place.handle,
-            )
+        fields = {"kind": "bpf", "index": ifindex, **place.fields()}
+        self._ask("RTM_DELTFILTER", lambda route: route.tc("del-filter", **fields))
 
     def add_tunnel(self, tunnel: Tunnel, side: str, program_fd: int, name: str) -> None:
-        """Make a route with a program for its packets: "in", "out" or "xmit" (Linux 4.10)."""
-        encapsulation = {"type": "bpf", side: {"fd": program_fd, "name": name}}
-        with _answers("RTM_NEWROUTE"):
-            self._route.route("add", encap=encapsulation, **tunnel.fields())
+        """Make a route with a program for its packets: "in", "out" or "xmit" (Linux 4.10).
+
+        Or "seg6local", for packets with a segment routing header (Linux 4.18).
+        """
+        program = {"fd": program_fd, "name": name}
+        encapsulation: dict[str, Any] = {"type": "bpf", side: program}
+        if side == "seg6local":
+            encapsulation = {"type": side, "action": "End.BPF", "bpf": program}
+        fields = {"encap": encapsulation, **tunnel.fields()}
+        self._ask("RTM_NEWROUTE", lambda route: route.route("add", **fields))
 
     def delete_tunnel(self, tunnel: Tunnel) -> None:
         """Remove a route that `add_tunnel` made. ESRCH: it is gone."""
-        with _answers("RTM_DELROUTE"):
-            self._route.route("del", **tunnel.fields())
+        self._ask("RTM_DELROUTE", lambda route: route.route("del", **tunnel.fields()))
 
     def filters(self, ifindex: int, side: int) -> list[Filter]:
         """The filters on one side, whatever their kind."""
-        with _answers("RTM_GETTFILTER"):
-            found = list(self._route.get_filters(index=ifindex, parent=side))
+        found = self._ask(
+            "RTM_GETTFILTER", lambda route: list(route.get_filters(index=ifindex, parent=side))
+        )
         # A priority that holds filters is listed itself, too, with handle 0.
         return [Filter(side, each["info"] >> 16, each["handle"]) for each in found]
 
     def close(self) -> None:
-        """Close the connection; again is harmless."""
-        route, self._route = self._route, None
-        if route is not None:
-            route.close()
+        """Let go of the namespace; again is harmless."""
+        self._namespace.close()
 
+    def _ask(self, request: str, question: Callable[[Any], Any]) -> Any:
+        """Put a question to the kernel, in a thread of its own when this one runs an event loop."""
+        import asyncio
 
-@contextmanager
-def _answers(request: str) -> Iterator[None]:
-    """What pyroute2 raises for the kernel's answer, as ours."""
-    from pyroute2.netlink.exceptions import NetlinkError
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._answer(request, question)
+        from concurrent.futures import ThreadPoolExecutor
 
-    try:
-        yield
-    except NetlinkError as error:
-        raise KernelError(f"rtnetlink({request})", error.code) from None
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(self._answer, request, question).result()
+
+    def _answer(self, request: str, question: Callable[[Any], Any]) -> Any:
+        """The kernel's answer, over a connection for it alone; an error as ours."""
+        from pyroute2 import IPRoute
+        from pyroute2.netlink.exceptions import NetlinkError
+
+        with network_namespace.inside(self._namespace.fileno()), IPRoute() as route:
+            try:
+                return question(route)
+            except NetlinkError as error:
+                raise KernelError(f"rtnetlink({request})", error.code) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import re
@@ -368,6 +369,27 @@ def test_a_filter_that_somebody_else_removed():
         link = obj.programs["first"].attach("lo", direction="ingress", clsact=True)
         subprocess.run(["tc", "qdisc", "del", "dev", "lo", "clsact"], check=True)
         link.close()
+
+
+@clsact
+@pytest.mark.needs("tc")
+def test_a_filter_is_removed_from_the_namespace_that_it_was_made_in():
+    with load("first") as obj:
+        link = obj.programs["first"].attach("lo", direction="ingress", clsact=True)
+        with network.namespace():
+            link.close()
+        assert "clsact" not in qdiscs()
+
+
+@clsact
+def test_a_filter_is_made_and_removed_while_an_event_loop_runs(box):
+    async def attached() -> int:
+        with obj.programs["packet"].attach("lo", direction="egress", clsact=True):
+            return box.mail()
+
+    with load("packet", answer=SHOT) as obj:
+        assert asyncio.run(attached()) == 0
+        assert box.mail() == PRIME
 
 
 def without_tcx(call):

@@ -114,6 +114,7 @@ MODULES = {
     "lwt_in": "lwt",
     "netfilter": "netfilter",
     "freplace/FUNCTION": "freplace",
+    "lirc_mode2": "lirc",
 }
 
 

@@ -14,6 +14,7 @@ from purebpf.abi.bpf import bpf_link_type
 from purebpf.btf.types import Kind
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.kernel.btf import kernel_btf
+from tests.support.children import in_child
 
 DATA = Path(__file__).parents[1] / "data"
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -75,6 +76,17 @@ def test_an_object_attaches_its_tables():
         assert obj.links == (link,)
         assert "purebpf_plain" in available()
     assert "purebpf_plain" not in available()
+
+
+@pytest.mark.parametrize("name", ["plain", pytest.param("linked", marks=links)])
+def test_a_child_that_closes_it_leaves_it_registered(name: str):
+    with purebpf.load(only(name)) as obj:
+        link = obj.maps[name].attach()
+        in_child(link.close)
+        in_child(obj.close)
+        assert f"purebpf_{name}" in available()
+        link.close()
+        assert f"purebpf_{name}" not in available()
 
 
 def test_one_name_is_registered_once():

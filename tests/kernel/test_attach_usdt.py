@@ -12,6 +12,7 @@ import pytest
 
 import purebpf
 from purebpf.kernel import features, kconfig
+from tests.support.children import in_child
 
 DATA = Path(__file__).parents[1] / "data"
 PRIME = 7
@@ -104,6 +105,20 @@ def test_every_place_counts_and_the_semaphore_tells(workload: Workload, way: str
         assert workload.go() == 0
         with obj.programs["on_guarded"].attach(target, pid=workload.pid):
             assert workload.go() > 0
+        assert workload.go() == 0
+        seen = obj.globals["seen"]
+        assert (seen.guarded, seen.sum) == (3, 0 + 1 + 2)
+
+
+def test_a_child_that_closes_it_leaves_every_place_and_the_semaphore(workload: Workload, way: str):
+    with loaded("on_guarded") as obj:
+        link = obj.programs["on_guarded"].attach(
+            f"{workload.path}:purebpf:guarded", pid=workload.pid
+        )
+        in_child(link.close)
+        in_child(obj.close)
+        assert workload.go() > 0
+        link.close()
         assert workload.go() == 0
         seen = obj.globals["seen"]
         assert (seen.guarded, seen.sum) == (3, 0 + 1 + 2)

@@ -6,9 +6,8 @@ import gc
 import os
 import subprocess
 import sys
-import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from errno import EINVAL
 from mmap import MADV_NOHUGEPAGE, PAGESIZE, mmap
 from pathlib import Path
@@ -22,6 +21,7 @@ from purebpf.kernel.ring_buffer import RingBuffer
 from purebpf.syscall.door import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import cgroups
+from tests.support.children import finish, in_child, start
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "tracefs")
@@ -29,33 +29,6 @@ pytestmark = pytest.mark.needs("bpf", "tracefs")
 DATA = Path(__file__).parent.parent / "data"
 GETPRIORITY = {"x86_64": 140, "aarch64": 141}[os.uname().machine]
 PRIME = 23
-
-
-def start(body: Callable[[], None]) -> int:
-    """Run `body` in a forked child; its pid."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        body()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(status)
-
-
-def finish(child: int) -> None:
-    """Wait for a child, whose body must have returned."""
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
-def in_child(body: Callable[[], None]) -> None:
-    """Run `body` in a forked child; it must return."""
-    finish(start(body))
 
 
 @pytest.fixture

@@ -31,7 +31,9 @@ _CI = frozenset(
 """What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
 
 _SINCE = {
-    "5.10": frozenset({"freplace"}),
+    "5.10": frozenset(
+        {"clsact", "freplace", "kernel_config", "route_programs", "segment_programs", "veth"}
+    ),
     "6.1": frozenset(
         {
             "atomic_fetch",

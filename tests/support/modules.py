@@ -50,6 +50,24 @@ def load(name: str) -> None:
             raise OSError(number, f"init_module({name}): {os.strerror(number)}")
 
 
+def offer(*names: str) -> None:
+    """Load those modules that the kernel's package has; what is missing then shows in use."""
+    for name in names:
+        with suppress(KeyError):
+            load(name)
+
+
+def offer_configuration() -> None:
+    """Put the kernel's configuration where a machine has it that was installed with its package."""
+    place, name = folder(), f"config-{os.uname().release}"
+    if place is None or Path("/boot", name).exists():
+        return
+    for source in (place / "config", place.parents[2] / "boot" / name):
+        if source.exists():
+            Path("/boot").mkdir(exist_ok=True)
+            Path("/boot", name).write_bytes(source.read_bytes())
+
+
 def load_conntrack() -> None:
     """Load nf_conntrack, which has functions for programs to call (Linux 5.18)."""
     with suppress(KeyError):  # gone from newer kernels

@@ -137,6 +137,8 @@ def _libbpf_tools() -> str:
 def _kernel_config() -> str:
     if os.path.exists("/proc/config.gz"):
         return ""
+    if not _guest():  # whose files vanish with it
+        modules.offer_configuration()
     path = f"/boot/config-{os.uname().release}"
     return "" if os.access(path, os.R_OK) else f"neither /proc/config.gz nor {path}"
 
@@ -402,11 +404,12 @@ def _cgroup_order() -> str:
 
 
 def _link_kind(kind: str) -> Callable[[], str]:
-    """Whether interfaces of a kind can be made; modules are loaded if they are there."""
+    """Whether interfaces of a kind can be made; their module is loaded if there is one."""
 
     def probe() -> str:
         if reason := _namespace("--net")():
             return reason
+        modules.offer(kind)
         from pyroute2.netlink.exceptions import NetlinkError
 
         from tests.support import network
@@ -428,6 +431,7 @@ def _clsact() -> str:
     from purebpf.syscall.netlink import EGRESS, Filter, Route
     from tests.support import network
 
+    modules.offer("sch_ingress", "cls_bpf")
     with network.namespace(), Route() as route:
         loopback = socket.if_nametoindex("lo")
         try:
@@ -508,6 +512,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "uprobe_multi": _kernel_functions("uprobe_multi_link_handler"),
     "uprobe_session": _uprobe_session,
     "route_programs": _in_btf("bpf_lwt_prog"),
+    "segment_programs": _in_btf("seg6_bpf_srh_state"),
     "tracing_multi": _in_btf("BPF_TRACE_FENTRY_MULTI"),
     "no_tracing_multi": lambda: (
         "" if _in_btf("BPF_TRACE_FENTRY_MULTI")() else "this kernel has fentry.multi"

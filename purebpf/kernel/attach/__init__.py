@@ -44,6 +44,8 @@ _MODULES: dict[int, str] = {
     bpf_prog_type.BPF_PROG_TYPE_LWT_IN: "lwt",
     bpf_prog_type.BPF_PROG_TYPE_LWT_OUT: "lwt",
     bpf_prog_type.BPF_PROG_TYPE_LWT_XMIT: "lwt",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_SEG6LOCAL: "lwt",
+    bpf_prog_type.BPF_PROG_TYPE_LIRC_MODE2: "lirc",
     bpf_prog_type.BPF_PROG_TYPE_NETFILTER: "netfilter",
     bpf_prog_type.BPF_PROG_TYPE_EXT: "freplace",
 }

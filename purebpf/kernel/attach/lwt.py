@@ -1,8 +1,9 @@
-"""Attach to a route: `lwt_in`, `lwt_out` and `lwt_xmit` (Linux 4.10).
+"""Attach to a route: `lwt_in`, `lwt_out`, `lwt_xmit` (Linux 4.10), `lwt_seg6local` (4.18).
 
 A lightweight tunnel is a route that runs a program for the packets it is taken by: those that come
-to this machine over it, those that a socket sends, or those about to leave by its interface. There
-is no bpf_link for it: the route is made over netlink, through pyroute2, and removed with the link.
+to this machine over it, those that a socket sends, those about to leave by its interface, or those
+that come with a segment routing header (SRv6) whose next segment it is. There is no bpf_link for
+it: the route is made over netlink, through pyroute2, and removed with the link.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ _SIDES = {
     bpf_prog_type.BPF_PROG_TYPE_LWT_IN: "in",
     bpf_prog_type.BPF_PROG_TYPE_LWT_OUT: "out",
     bpf_prog_type.BPF_PROG_TYPE_LWT_XMIT: "xmit",
+    bpf_prog_type.BPF_PROG_TYPE_LWT_SEG6LOCAL: "seg6local",
 }
 _WHY = {
     errno.EEXIST: "there is a route to that network already",
     errno.ENETUNREACH: "the gateway cannot be reached from the interface",
     errno.EHOSTUNREACH: "the gateway cannot be reached from the interface",
     errno.ENETDOWN: "the interface is down",
-    errno.EOPNOTSUPP: "this kernel was built without CONFIG_LWTUNNEL_BPF",
+    errno.EOPNOTSUPP: "this kernel was built without CONFIG_LWTUNNEL_BPF, or CONFIG_IPV6_SEG6_BPF",
 }
 
 
@@ -46,8 +48,8 @@ def attach(
     """Run `program` for packets that take the route to the network `target`, which is made.
 
     Args:
-        program: an `lwt_in`, `lwt_out` or `lwt_xmit` program.
-        target: the network, `"192.0.2.0/24"`.
+        program: an `lwt_in`, `lwt_out`, `lwt_xmit` or `lwt_seg6local` program.
+        target: the network, `"192.0.2.0/24"`; for `lwt_seg6local` one of IPv6.
         interface: by which the packets leave, a name or an index.
         gateway: the next hop's address, if there is one.
 
@@ -60,6 +62,9 @@ def attach(
     if target is None:
         raise TypeError(f"program {program.name!r}: for packets to which network?")
     network = ip_network(target)
+    side = _SIDES[bpf_prog_type(program.type)]
+    if side == "seg6local" and network.version != 6:
+        raise ValueError(f"program {program.name!r}: segments are of IPv6, unlike {network}")
     device = find_interface(interface)
     what = f"program {program.name!r} on the route to {network} by {device}"
     from purebpf.syscall.netlink import Route, Tunnel
@@ -69,9 +74,7 @@ def attach(
         route = stack.enter_context(Route())
         own = stack.enter_context(Descriptor(os.dup(program.fileno())))
         try:
-            route.add_tunnel(
-                tunnel, _SIDES[bpf_prog_type(program.type)], own.fileno(), program.name
-            )
+            route.add_tunnel(tunnel, side, own.fileno(), program.name)
         except KernelError as error:
             raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
 

@@ -1,0 +1,67 @@
+"""Attach to a receiver of infrared light: `lirc_mode2`, for each pulse and space (Linux 4.18).
+
+There is no bpf_link for it: the device holds the program until the link is closed, or it is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from purebpf.abi.bpf import bpf_attach_type
+from purebpf.errors import KernelError
+from purebpf.kernel.attach.plain import attach_plainly
+from purebpf.kernel.attach.refusal import attach_error
+from purebpf.kernel.link import Link, Usable
+from purebpf.kernel.program import Program
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["attach"]
+
+Device = str | os.PathLike[str] | Usable
+"""The device's file, as a path or something with `fileno()`, open for writing (Linux 6.10)."""
+
+_WHY = {
+    errno.EINVAL: "that is no receiver of pulses and spaces (a lirc device of a raw driver), or "
+    "this kernel was built without CONFIG_BPF_LIRC_MODE2",
+    errno.EEXIST: "the program is attached there already",
+    errno.E2BIG: "it has as many programs as the kernel runs there (64)",
+    errno.ENODEV: "the receiver is gone",
+}
+
+
+def attach(program: Program, target: Device | None = None) -> Link:
+    """Run `program` for every pulse and space that the receiver `target` sees.
+
+    Args:
+        program: a `lirc_mode2` program, which says what key was pressed (bpf_rc_keydown()).
+        target: the device, `"/dev/lirc0"`.
+
+    Raises:
+        TypeError: no device.
+        ValueError: the program is closed.
+        KernelError: ENOENT, ENXIO: there is no such device.
+        AttachError: EINVAL, it is no such receiver; EEXIST, the program is there already; EPERM,
+            no CAP_NET_ADMIN, or a descriptor for reading only.
+    """
+    if not isinstance(target, str | os.PathLike) and not hasattr(target, "fileno"):
+        raise TypeError(f"program {program.name!r}: which receiver? '/dev/lirc0'")
+    assert target is not None
+    what = f"program {program.name!r} on receiver {target}"
+    try:
+        device = _opened(target, what)
+        return attach_plainly(program, device, bpf_attach_type.BPF_LIRC_MODE2, what)
+    except KernelError as error:
+        if error.call.startswith("open("):
+            raise
+        raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
+
+
+def _opened(target: Device, what: str) -> Descriptor:
+    if not isinstance(target, str | os.PathLike):
+        return Descriptor(os.dup(target.fileno()))
+    path = os.fspath(target)
+    try:
+        return Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        raise KernelError(f"open({path})", error.errno or 0, what) from None

@@ -1,0 +1,89 @@
+"""Receivers of infrared light: what is asked of a kernel that has programs for them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import purebpf
+from purebpf.abi.bpf import bpf_attach_type, bpf_cmd
+from purebpf.abi.layouts import ATTR
+from purebpf.kernel.attach import lirc
+from purebpf.kernel.program import Program
+from purebpf.syscall import door
+
+
+class Receiver:
+    """A kernel with one receiver: it notes what comes and goes, or answers with an error."""
+
+    def __init__(self, answer: int = 0) -> None:
+        self.answer = answer
+        self.seen: list[tuple[bpf_cmd, dict[str, Any]]] = []
+
+    def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+        name = bpf_cmd(command)
+        self.seen.append((name, ATTR["prog_attach"].unpack(bytearray(attr)[:size])))
+        return -self.answer
+
+
+class Held:
+    """What a loaded program is to an attachment."""
+
+    name = "keys"
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __init__(self) -> None:
+        self._fd = os.open("/dev/null", os.O_RDONLY)
+
+
+@pytest.fixture
+def program() -> Any:
+    held = Held()
+    yield cast("Program", held)
+    os.close(held.fileno())
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Path:
+    path = tmp_path / "lirc0"
+    path.touch()
+    return path
+
+
+def test_the_program_is_given_to_the_device_and_taken_back(program: Program, device: Path):
+    kernel = Receiver()
+    with door.replaced(cast("Any", kernel)), lirc.attach(program, device) as link:
+        (command, attr) = kernel.seen[0]
+        assert command is bpf_cmd.BPF_PROG_ATTACH
+        assert attr["attach_type"] == bpf_attach_type.BPF_LIRC_MODE2
+        assert os.path.samestat(os.fstat(attr["target_fd"]), device.stat())
+        assert os.get_blocking(attr["target_fd"])
+        assert f"on receiver {device}" in link.what
+        given = attr
+        link.close()
+        (command, attr) = kernel.seen[1]
+        assert command is bpf_cmd.BPF_PROG_DETACH
+        assert [attr[each] for each in ("target_fd", "attach_bpf_fd", "attach_type")] == [
+            given[each] for each in ("target_fd", "attach_bpf_fd", "attach_type")
+        ]
+
+
+def test_a_refusal_is_explained(program: Program, device: Path):
+    with (
+        door.replaced(cast("Any", Receiver(errno.EINVAL))),
+        pytest.raises(purebpf.AttachError, match=r"EINVAL\. that is no receiver of pulses"),
+    ):
+        lirc.attach(program, device)
+
+
+def test_what_is_no_device(program: Program):
+    with pytest.raises(purebpf.KernelError, match=r"open\(/dev/none\) failed with ENOENT"):
+        lirc.attach(program, "/dev/none")
+    with pytest.raises(TypeError, match="which receiver"):
+        lirc.attach(program)
