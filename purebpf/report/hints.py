@@ -115,6 +115,14 @@ def _node(_runtime: Runtime, whose: str) -> str:
     )
 
 
+def _chromium(_runtime: Runtime, whose: str) -> str:
+    return (
+        f"Chromium ({whose}) names the JavaScript that it compiles when it is started with "
+        "--js-flags=--perf-basic-prof and --no-sandbox, which lets it write /tmp/perf-PID.map: "
+        "for pages that can be trusted"
+    )
+
+
 def _java(runtime: Runtime, whose: str) -> str:
     which = f"Java {runtime.version}".strip()
     if not runtime.version:
@@ -130,4 +138,5 @@ _ADVICE: dict[str, Callable[[Runtime, str], str]] = {
     "python": _python,
     "node": _node,
     "java": _java,
+    "chromium": _chromium,
 }

@@ -12,14 +12,16 @@ _INTERPRETER = re.compile(r"(?:libpython3\.(\d+)[a-z]*\.so[.\d]*|python3\.(\d+)[
 _UNVERSIONED = re.compile(r"python3?|libpython3\.so[.\d]*")
 _LIBRARY = re.compile(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
 _JAVA = re.compile(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
+_CHROMIUM = ("chromium", "chrome", "electron")
+_HOSTS_FIRST = ("java", "chromium", "node", "python")
 _NODE = re.compile(r"node(?:js)?|libnode\.so[.\d]*")
 
 
 class Runtime(NamedTuple):
     """What runs a program.
 
-    `name` is "python", "node" or "java"; `version` is what its paths say, "3.12" or "17", or "".
-    `is_named`: it wrote down names of what it generated.
+    `name` is "python", "node", "java" or "chromium"; `version` is what its paths say, "3.12" or
+    "17", or "". `is_named`: it wrote down names of what it generated.
     """
 
     name: str
@@ -30,7 +32,7 @@ class Runtime(NamedTuple):
 def runtime_of(paths: Iterable[str]) -> Runtime | None:
     """The runtime of a process that has these files mapped; None: none that is known here.
 
-    Where there are several, a JVM or node is what has the others loaded.
+    Where there are several, a JVM, Chromium or node is what has the others loaded.
     """
     found: dict[str, Runtime] = {}
     minor = ""
@@ -39,6 +41,8 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
         if base == "libjvm.so":
             version = _JAVA.search(path)
             found["java"] = Runtime("java", version[1] if version else "")
+        elif base in _CHROMIUM:
+            found["chromium"] = Runtime("chromium")
         elif _NODE.fullmatch(base):
             found["node"] = Runtime("node")
         elif is_interpreter(path):
@@ -49,7 +53,9 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
                 minor = minor or where[1] or where[2]
     if minor and "python" in found:
         found["python"] = Runtime("python", f"3.{minor}")
-    return next((found[name] for name in ("java", "node", "python") if name in found), None)
+    return next(
+        (found[name] for name in ("java", "chromium", "node", "python") if name in found), None
+    )
 
 
 def is_interpreter(path: str) -> bool:

@@ -42,6 +42,7 @@ def told(found, **runtimes):
         (Runtime("python", "3.12", is_named=True), EVAL, ["wrote down", "-fno-omit-frame-pointer"]),
         (Runtime("python"), EVAL, ["Python (PID 7)", "from 3.12 on", "-X perf"]),
         (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
+        (Runtime("chromium"), GENERATED, ["Chromium (PID 7)", "--js-flags=--perf-basic-prof"]),
         (Runtime("java", "17"), GENERATED, ["Java 17 (PID 7)", "Compiler.perfmap"]),
         (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
         (Runtime("java"), GENERATED, ["Java (PID 7)", "Compiler.perfmap", "perf-map-agent"]),

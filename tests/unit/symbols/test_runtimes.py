@@ -50,9 +50,15 @@ def test_node(path):
     assert runtime_of([path, LIBC]) == Runtime("node")
 
 
+@pytest.mark.parametrize("name", ["chromium/chromium", "chrome", "electron"])
+def test_chromium(name):
+    assert runtime_of([f"/opt/{name}", LIBC]) == Runtime("chromium")
+
+
 @pytest.mark.parametrize(
     "paths",
-    [[], [LIBC], ["/usr/bin/node_exporter"], ["/usr/bin/python3.11-config"], ["/srv/libpython.so"],
+    [["/opt/google/chrome/chrome_crashpad_handler"],
+     [], [LIBC], ["/usr/bin/node_exporter"], ["/usr/bin/python3.11-config"], ["/srv/libpython.so"],
      ["/srv/plugin.cpython-311-x86_64-linux-gnu.so"], ["", "[vdso]", "//anon"]],
 )  # fmt: skip
 def test_none(paths):
