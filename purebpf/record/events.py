@@ -32,6 +32,7 @@ _ASKED = (
     ("data_page_size", bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_DATA_PAGE_SIZE),
     ("code_page_size", bit.PERF_SAMPLE_CODE_PAGE_SIZE),
     ("all_cgroups", bit.PERF_SAMPLE_CGROUP),
+    ("transactions", bit.PERF_SAMPLE_TRANSACTION),
 )
 _ALWAYS = (
     bit.PERF_SAMPLE_IDENTIFIER

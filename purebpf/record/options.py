@@ -72,6 +72,8 @@ class Options(NamedTuple):
     data_page_size: bool = False
     code_page_size: bool = False
     all_cgroups: bool = False
+    transactions: bool = False
+    identifiers: bool = False
     explain: bool = False
     ring_pages: int = RING_PAGES
     output: str = "perf.data"
@@ -211,6 +213,8 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
         (("--data-page-size",), "data_page_size", "the size of the data's page"),
         (("--code-page-size",), "code_page_size", "the size of the code's page"),
         (("--all-cgroups",), "all_cgroups", "the cgroup"),
+        (("--transaction",), "transactions", "the flags of a transaction"),
+        (("--sample-identifier",), "identifiers", "the event's number (every sample has it)"),
     ):
         group.add_argument(*options, dest=name, action="store_true", help=text)
     group.add_argument(
@@ -258,7 +262,7 @@ def _events(
     return tuple(
         EventOption(name, tuple(filters))
         for text, filters in lists
-        for name in split(text or DEFAULT_EVENT)
+        for name in split(DEFAULT_EVENT if text is None else text)
     )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from purebpf.filter.fields import FIELDS, Field
+from purebpf.kernel.event_choice import chosen
+from purebpf.record.events import sample_type
 from purebpf.record.options import EventOption, Options, parse, title
 
 
@@ -74,3 +77,13 @@ def test_a_ring_has_a_power_of_two_of_pages() -> None:
 )
 def test_titles(options: Options, said: str) -> None:
     assert title(options) == said
+
+
+@pytest.mark.parametrize("field", [field for field in FIELDS.values() if field.option])
+def test_the_option_that_a_field_needs_is_there(field: Field) -> None:
+    options = parse([field.option, "1"])
+    assert sample_type(options, chosen("task-clock")) & field.bits
+
+
+def test_an_empty_event_is_not_the_usual_one() -> None:
+    assert parse(["-e", "", "1"]).events == (EventOption(""),)
