@@ -4,7 +4,8 @@ const ROW = 18;
 const NARROWEST = 0.5; // pixels; what is narrower is not drawn, and its children are not made
 const TEXT_FROM = 30;
 
-const HUES = { kernel: 24, user: 48, inlined: 190, jit: 220, python: 120, process: 270 };
+const HUES = { kernel: 24, user: 48, inlined: 190, jit: 220, python: 120, process: 170 };
+const PALE = { process: 30 }; // percent of saturation; what a search found is purple
 
 function hash(text) {
   let found = 2166136261;
@@ -131,7 +132,8 @@ function functionColour(found, { by, dark }) {
   if (found.kind === "unknown") return dark ? "#565b66" : "#b9bec8";
   const hue = by === "module" ? hash(found.module || found.kind) * 360 : HUES[found.kind] ?? 48;
   const light = (dark ? 30 : 66) + hash(found.name) * (dark ? 10 : 14);
-  return `hsl(${Math.round(hue)} ${dark ? 55 : 78}% ${light.toFixed(1)}%)`;
+  const saturation = PALE[found.kind] ?? (dark ? 55 : 78);
+  return `hsl(${Math.round(hue)} ${saturation}% ${light.toFixed(1)}%)`;
 }
 
 // Red where it grew, blue where it shrank; `change` is -1 to 1.
