@@ -8,9 +8,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["Destination", "add_destinations", "add_folded", "destinations", "encoded"]
+if TYPE_CHECKING:
+    from purebpf.report import Profile
+
+__all__ = [
+    "Destination",
+    "add_destinations",
+    "add_folded",
+    "destinations",
+    "encoded",
+    "write",
+    "writing",
+]
 
 
 class Destination(NamedTuple):
@@ -81,3 +93,26 @@ def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable
 
         return compress(pieces)
     return pieces
+
+
+def write(profile: Profile, to: Iterable[Destination]) -> None:
+    """Write a profile to each destination, in its format; one file after the other appears.
+
+    Raises:
+        KernelError: one of them cannot be written.
+    """
+    from purebpf.cli.output import Output
+    from purebpf.report import formats
+
+    for destination in to:
+        with Output(destination.path) as output, writing(destination):
+            output.write(encoded(destination, formats.write(profile, destination.format)))
+
+
+def writing(destination: Destination) -> AbstractContextManager[None]:
+    """Say on a terminal what is written, if that takes long; standard output is seen anyway."""
+    if destination.path is None:
+        return nullcontext()
+    from purebpf.cli.progress import doing
+
+    return doing(f"writing {destination.path}")

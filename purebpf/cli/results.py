@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.destination import Destination, encoded
+from purebpf.cli.destination import Destination, encoded, writing
 from purebpf.cli.limits import raise_open_files
 from purebpf.cli.names import debuginfod, lined
 from purebpf.cli.output import Output
@@ -108,11 +108,12 @@ class Run(NamedTuple, Generic[SomeSession]):
         A text begins with the title; standard output has that already.
         """
         for output, destination in zip(self.outputs, self.options.to, strict=True):
-            pieces = render(destination.format)
-            if destination.format == "text":
-                title = "" if destination.path is None else f"{self.title}\n"
-                pieces = [title, "\n", *pieces]
-            output.write(encoded(destination, pieces))
+            with writing(destination):
+                pieces = render(destination.format)
+                if destination.format == "text":
+                    title = "" if destination.path is None else f"{self.title}\n"
+                    pieces = [title, "\n", *pieces]
+                output.write(encoded(destination, pieces))
 
 
 @contextmanager

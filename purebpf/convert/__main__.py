@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import encoded
-from purebpf.cli.output import Output
+from purebpf.cli.destination import write
 from purebpf.convert.options import Options, parse
 
 __all__ = ["main"]
@@ -32,10 +31,7 @@ def _run(options: Options) -> int:
         timed = any(destination.format in formats.TIMED for destination in options.to)
         profile = saved.read(options.path, timed=timed, fetch=fetch)
     profile = lined(profile, lines=options.lines, fetch=fetch)
-    for destination in options.to:
-        with Output(destination.path) as output, doing(f"writing {destination.format}"):
-            pieces = formats.write(profile, destination.format)
-            output.write(encoded(destination, pieces))
+    write(profile, options.to)
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
+from purebpf.cli.destination import Destination, writing
 from purebpf.cli.output import Output
 from purebpf.diff.options import Options, parse
 
@@ -34,7 +35,7 @@ def _run(options: Options) -> int:
         before, after = saved.read(options.before), saved.read(options.after)
     title = f"{options.before} -> {options.after}"
     found = diff.compare(before, after, title)
-    with Output(options.output) as output:
+    with Output(options.output) as output, writing(Destination(options.format, options.output)):
         output.write(_rendered(options, found, before, after))
     return _judged(options, found)
 

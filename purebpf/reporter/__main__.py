@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import encoded
-from purebpf.cli.output import Output
+from purebpf.cli.destination import write
 from purebpf.reporter.options import Options, parse
 
 __all__ = ["main"]
@@ -23,17 +22,16 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     from purebpf.cli.loss import paragraphs, tell
     from purebpf.cli.names import debuginfod, lined
+    from purebpf.cli.progress import doing
     from purebpf.cli.recorded import Wanted, read
     from purebpf.report import formats
 
     timed = any(destination.format in formats.TIMED for destination in options.to)
     fetch = debuginfod(wanted=options.debuginfod)
-    found = read(options.path, Wanted(options.event, options.weight, timed, fetch))
+    with doing(f"reading {options.path}"):
+        found = read(options.path, Wanted(options.event, options.weight, timed, fetch))
     profile = lined(found.profile, lines=options.lines, fetch=fetch)
-    for destination in options.to:
-        with Output(destination.path) as output:
-            pieces = formats.write(profile, destination.format)
-            output.write(encoded(destination, pieces))
+    write(profile, options.to)
     command.say(found.profile.title)
     for name, samples in found.others:
         command.say(f"also in the file: {samples} samples of {name} (-e {name})")
