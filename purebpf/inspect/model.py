@@ -29,7 +29,10 @@ _OF_MAPS = (RelocationKind.MAP, RelocationKind.DATA)
 
 
 class ProgramLine(NamedTuple):
-    """A program: `instructions` with its subprograms, `functions` are those, in no order."""
+    """A program: `instructions` with its subprograms, `functions` are those, in no order.
+
+    `jump_tables` is how many its switches jump through, which needs Linux 6.19.
+    """
 
     name: str
     section: str
@@ -39,6 +42,7 @@ class ProgramLine(NamedTuple):
     functions: tuple[str, ...]
     maps: tuple[str, ...]
     externs: tuple[str, ...]
+    jump_tables: int
 
 
 class MapLine(NamedTuple):
@@ -181,6 +185,7 @@ def _program(spec: ObjectSpec, program: ProgramSpec) -> ProgramLine:
         functions=tuple(key for key in functions if key != program.function),
         maps=tuple(maps),
         externs=tuple(externs),
+        jump_tables=sum(len(spec.functions[key].jump_tables) for key in functions),
     )
 
 

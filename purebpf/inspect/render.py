@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from purebpf.inspect.model import CoreLine, Report
+from purebpf.inspect.model import CoreLine, ProgramLine, Report
 
 __all__ = ["document", "lines"]
 
@@ -66,10 +66,16 @@ def _programs(report: Report) -> list[tuple[str, ...]]:
             each.type,
             f"{each.instructions} instructions",
             "" if each.autoload else "not loaded by default",
-            f"uses {', '.join(each.maps)}" if each.maps else "",
+            f"uses {', '.join(used)}" if (used := _used(each)) else "",
         )
         for each in report.programs
     ]
+
+
+def _used(program: ProgramLine) -> list[str]:
+    tables = program.jump_tables
+    counted = f"{tables} jump table{'s' * (tables > 1)} (Linux 6.19)"
+    return [*program.maps, counted] if tables else [*program.maps]
 
 
 def _maps(report: Report) -> list[tuple[str, ...]]:

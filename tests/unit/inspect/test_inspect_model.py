@@ -35,6 +35,13 @@ def text(name: str, *targets: Btf) -> str:
     return "".join(lines(report(name, *targets)))
 
 
+def test_jump_tables_are_counted() -> None:
+    found = {each.name: each.jump_tables for each in report("load_jump_tables").programs}
+    assert found == {"first": 2, "second": 2}
+    assert "uses .data, 2 jump tables (Linux 6.19)\n" in text("load_jump_tables")
+    assert "jump table" not in text("load_counter")
+
+
 def test_programs_say_what_they_consist_of() -> None:
     (program,) = report("load_counter").programs
     assert (program.section, program.type) == ("tracepoint/raw_syscalls/sys_enter", "tracepoint")
