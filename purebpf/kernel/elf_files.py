@@ -77,7 +77,10 @@ class _Place(Enum):
 
 
 class ElfFiles:
-    """Functions of mapped files; tables that were not used lately are dropped above 24 MiB.
+    """Functions of mapped files.
+
+    Tables that were not used lately are dropped above 24 MiB, where the largest does not count:
+    that of a browser is larger than all others, and would take turns with them.
 
     Args:
         fetch: gets the debug file of a build id that is not on this machine.
@@ -173,9 +176,13 @@ class ElfFiles:
     def _keep(self, identity: _Identity, found: ElfFunctions) -> None:
         self._tables[identity] = found
         self._bytes += found.table.nbytes
-        while self._bytes > _KEEP_BYTES and len(self._tables) > 1:
-            oldest = next(iter(self._tables))
-            self._bytes -= self._tables.pop(oldest).table.nbytes
+        largest = max(self._tables, key=lambda each: self._tables[each].table.nbytes)
+        others = self._bytes - self._tables[largest].table.nbytes
+        while others > _KEEP_BYTES and len(self._tables) > 2:
+            oldest = next(each for each in self._tables if each != largest)
+            dropped = self._tables.pop(oldest).table.nbytes
+            self._bytes -= dropped
+            others -= dropped
 
 
 def _key(build_id: str, owner: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import os
 import re
@@ -135,12 +136,34 @@ def test_functions_of_libraries_by_their_addresses():
 
 
 def test_tables_that_were_dropped_are_read_again(monkeypatch):
+    reads = _reads(monkeypatch)
+    libraries = (None, "getenv"), (None, "PyObject_Repr"), (_ctypes.__file__, "PyInit__ctypes")
+    _name_each(libraries, times=3)
+    assert len(reads) > 3
+
+
+def test_the_largest_table_is_not_dropped_for_a_small_one_nor_that_for_it(monkeypatch):
+    reads = _reads(monkeypatch)
+    _name_each(((None, "getenv"), (None, "PyObject_Repr")), times=3)
+    assert len(reads) == 2
+
+
+def _reads(monkeypatch):
+    """What is read from now on; nothing is kept that need not be."""
     monkeypatch.setattr(elf_files, "_KEEP_BYTES", 1)
-    libc = ctypes.CDLL(None)
+    reads = []
+    read = elf_files.read_symbols
+    monkeypatch.setattr(elf_files, "read_symbols", lambda *each: reads.append(each) or read(*each))
+    monkeypatch.setattr(elf_files.SymbolCache, "load", lambda _cache, _key: None)
+    return reads
+
+
+def _name_each(functions, times):
     symbolizer = Symbolizer()
-    for offset in range(3):
-        for name in ("getenv", "PyObject_Repr"):
-            address = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value + offset
+    for offset in range(times):
+        for library, name in functions:
+            function = getattr(ctypes.CDLL(library), name)
+            address = ctypes.cast(function, ctypes.c_void_p).value + offset
             (found,) = symbolizer.user(os.getpid(), [address])
             assert (found.name, found.offset) == (name, offset)
 
