@@ -313,7 +313,7 @@ def _claim(uid: int, folder: str, stack: ExitStack) -> tuple[int, str]:
                     return number, path
     if found:
         more = pin_command(uid, 2 * len(found))
-        reason = f"all {len(found)} slots in {folder} are taken; for more: {more}"
+        reason = f"none of {len(found)} in {folder} is free; for more: {more}"
     else:
         reason = f"root has pinned none in {folder}; for some: {pin_command(uid)}"
     raise NotSupportedError("a pinned filter program", reason)

@@ -146,8 +146,10 @@ def _range(text: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no range such as 0x1000-0x2000")
-    start, end = int(found[1], 0), int(found[2], 0)
-    if not start < end <= _TOP:
+    start, end = _number(found[1]), _number(found[2])
+    if end > _TOP:
+        raise argparse.ArgumentTypeError(f"{text!r} does not fit 64 bits")
+    if start >= end:
         raise argparse.ArgumentTypeError(f"{text!r}: the start must be below the end")
     return start, end
 
@@ -156,4 +158,8 @@ def _symbol(text: str) -> Symbol:
     found = _SYMBOL.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError("a function has a name")
-    return Symbol(found[1], None if found[2] is None else int(found[2], 0))
+    return Symbol(found[1], None if found[2] is None else _number(found[2]))
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if text[:2] in ("0x", "0X") else 10)

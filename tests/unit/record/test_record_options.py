@@ -42,6 +42,7 @@ def test_call_chains(argv: list[str]) -> None:
         (["--"], "no command"),
         (["--filter", "pid == 1", "-e", "cs"], "--filter comes behind the -e"),
         (["--explain"], "there is none"),
+        (["-o", "-"], "cannot be a pipe"),
         (["-u", "nobody-is-called-that"], "there is no user"),
     ],
 )

@@ -18,6 +18,12 @@ def test_what_to_look_for() -> None:
     assert title(found) == ("Showing sampled addresses in 0x10-0x20, f, g+0x1c, ext4, at 999 Hertz")
 
 
+def test_leading_zeros_are_decimal() -> None:
+    options = parse(["--range", "010-0x10", "--symbol", "f+010"])
+    assert options.ranges == ((10, 16),)
+    assert options.symbols == (Symbol("f", 10),)
+
+
 def test_names_may_hold_a_plus() -> None:
     assert parse(["--symbol", "operator+"]).symbols == (Symbol("operator+"),)
 
@@ -27,7 +33,7 @@ def test_names_may_hold_a_plus() -> None:
     [
         (["--range", "0x20-0x10"], "start must be below the end"),
         (["--range", "0x20"], "no range such as"),
-        (["--range", "0-0x10000000000000001"], "start must be below"),
+        (["--range", "0-0x10000000000000001"], "does not fit 64 bits"),
         (["--hex", "--count"], "--hex shows samples"),
         (["-F", "99", "-c", "5"], "not allowed with"),
         (["-p", "1", "--", "ls"], "do not go with a command"),
