@@ -14,7 +14,8 @@ from purebpf.kernel.perf_events import PerfEvents
 from purebpf.kernel.readers import Reader
 from purebpf.kernel.record_types import RecordMap, RecordType
 from purebpf.syscall import bpf
-from purebpf.wire.perf_ring import frames, raw_payload
+from purebpf.wire.perf_ring import frames, raw_payload, raw_run
+from purebpf.wire.run import Run
 
 __all__ = ["PerfBuffer"]
 
@@ -101,12 +102,13 @@ class PerfBuffer(Reader):
             self._closed = True
         self._closing.close()
 
-    def _batches(self) -> Iterator[Iterator[bytes]]:
+    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         self._check()
         # Every ring, whichever woke us: who polled may not be told which it was.
         for ring in self._rings:
             if len(ring):
-                yield self._payloads(ring.consume())
+                data = ring.consume()
+                yield raw_run(data, perf_event_type.PERF_RECORD_SAMPLE) or self._payloads(data)
 
     def _came_meanwhile(self) -> bool:
         # perf_poll() reports a record to whoever polls first, once; adding a descriptor to an

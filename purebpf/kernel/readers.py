@@ -10,10 +10,13 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
+from itertools import chain
 from typing import Any
 
 from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, RecordType, decoder
+from purebpf.kernel.taken import Taken
+from purebpf.wire.run import Run
 
 __all__ = ["Reader"]
 
@@ -27,8 +30,8 @@ class Reader(Closing, ABC):
     def __init__(self, source: RecordMap, type_: RecordType) -> None:
         self._source = source
         self._type = type_
-        self._decode = decoder(source, type_)
-        self._taken: Iterator[bytes] = iter(())
+        self._decoder = decoder(source, type_)
+        self._taken = Taken(iter(()), self._decoder)
         self._closed = False
 
     def _check(self) -> None:
@@ -36,7 +39,7 @@ class Reader(Closing, ABC):
             raise ValueError(f"the reader of {self._source.name!r} is closed")
 
     @abstractmethod
-    def _batches(self) -> Iterator[Iterator[bytes]]:
+    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         """What the ring holds when this starts, in bounded pieces; each piece leaves the ring."""
 
     def _came_meanwhile(self) -> bool:
@@ -57,8 +60,9 @@ class Reader(Closing, ABC):
         Raises:
             SchemaError: the type is not known, or is not in the object's BTF.
         """
-        self._decode = decoder(self._source, type)
+        self._decoder = decoder(self._source, type)
         self._type = type
+        self._taken.decode_as(self._decoder)
 
     def drain(self) -> Iterator[Any]:
         """The records that are there when this starts, without waiting.
@@ -69,12 +73,23 @@ class Reader(Closing, ABC):
             FormatError: a record is not what its type says.
             ValueError: the reader is closed.
         """
-        for record in self._taken:
-            yield self._decode(record)
-        for batch in self._batches():
-            self._taken = batch
-            for record in batch:
-                yield self._decode(record)
+        return chain.from_iterable(self._pieces())
+
+    def _pieces(self) -> Iterator[Iterator[Any]]:
+        """What was taken and not yet seen, then what the ring holds, batch by batch.
+
+        They are chained: no step of Python's is taken for a record. Another loop may have taken
+        more meanwhile, or have changed the type; that comes first, too.
+        """
+        batches = self._batches()
+        shown: Iterator[Any] | None = None
+        while True:
+            if self._taken.values is shown:
+                if (batch := next(batches, None)) is None:
+                    return
+                self._taken = Taken(batch, self._decoder)
+            shown = self._taken.values
+            yield shown
 
     def read(self, timeout: float | None = None) -> Iterator[Any]:
         """The records that come within `timeout` seconds; without one, for ever.
@@ -85,6 +100,9 @@ class Reader(Closing, ABC):
         Raises:
             FormatError, ValueError: as `drain`.
         """
+        return chain.from_iterable(self._waits(timeout))
+
+    def _waits(self, timeout: float | None) -> Iterator[Iterator[Any]]:
         deadline = None if timeout is None else time.monotonic() + timeout
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -92,7 +110,7 @@ class Reader(Closing, ABC):
         while not over:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             over = left == 0
-            yield from self.drain()
+            yield self.drain()
             if not over:
                 poll.poll(left if left is None else left * 1000)
 

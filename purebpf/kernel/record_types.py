@@ -17,7 +17,7 @@ Nothing of this is a SchemaError that says so, never a guess. A record may be lo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from purebpf.btf.types import Kind, Ptr, Var
@@ -27,8 +27,17 @@ if TYPE_CHECKING:
     from purebpf.btf.codec import Codec
     from purebpf.btf.parse import Btf
     from purebpf.wire.perf_ring import Buffer
+    from purebpf.wire.run import Run
 
-__all__ = ["RecordCodec", "RecordMap", "RecordType", "decoder", "record_type_id", "type_named"]
+__all__ = [
+    "Decoder",
+    "RecordCodec",
+    "RecordMap",
+    "RecordType",
+    "decoder",
+    "record_type_id",
+    "type_named",
+]
 
 
 class RecordCodec(Protocol):
@@ -69,23 +78,54 @@ class RecordMap(Protocol):
         """The map's descriptor."""
 
 
-def decoder(source: RecordMap, type_: RecordType) -> Callable[[bytes], Any]:
-    """The function that makes a value of the bytes of one record, as the rules above say.
+class Decoder:
+    """Makes values of records.
+
+    Attributes:
+        one: the value of a record's bytes; FormatError when they are too few.
+    """
+
+    def __init__(self, codec: RecordCodec | None) -> None:
+        """By a codec; without one, records are bytes."""
+        self.one: Callable[[bytes], Any] = bytes if codec is None else _decoding(codec)
+        self._codec = codec
+        self._shape = (0, 0)
+        self._many: Callable[[bytes], Iterator[Any]] | None = None
+
+    def run(self, run: Run) -> Iterator[Any] | None:
+        """The values of all records of a run; None where they must be decoded one by one.
+
+        No code of the caller's runs for a value, and none is refused.
+        """
+        if self._codec is None:
+            return run.records()
+        after = run.step - run.before - self._codec.size
+        if run.length < self._codec.size:
+            return None
+        if self._shape != (run.before, after):
+            self._shape = (run.before, after)
+            spaced = getattr(self._codec, "spaced", None)
+            self._many = spaced and spaced(*self._shape)
+        return self._many(run.data) if self._many else None
+
+
+def decoder(source: RecordMap, type_: RecordType) -> Decoder:
+    """What makes values of records, as the rules above say.
 
     Raises:
         SchemaError: no rule gives a type, or the one named is not in the object's BTF.
     """
     if type_ is bytes:
-        return bytes
+        return Decoder(None)
     if type_ is None:
-        return _decoding(_codec(source, _declared(source)))
+        return Decoder(_codec(source, _declared(source)))
     if isinstance(type_, str):
-        return _decoding(_codec(source, _named(source, type_)))
+        return Decoder(_codec(source, _named(source, type_)))
     if isinstance(type_, type):
         from purebpf.btf.record_class import bind
 
-        return _decoding(bind(_codec(source, _mirrored(source, type_)), type_))
-    return _decoding(type_)
+        return Decoder(bind(_codec(source, _mirrored(source, type_)), type_))
+    return Decoder(type_)
 
 
 def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:

@@ -9,7 +9,8 @@ from typing import Any
 from purebpf.kernel.readers import Reader
 from purebpf.kernel.record_types import RecordMap, RecordType, record_type_id
 from purebpf.syscall.memory import Memory
-from purebpf.wire.ring_buffer import committed
+from purebpf.wire.ring_buffer import HEADER_SIZE, alike, committed, stride
+from purebpf.wire.run import Run
 
 __all__ = ["RingBuffer"]
 
@@ -82,7 +83,7 @@ class RingBuffer(Reader):
             FormatError: the ring makes no sense.
             ValueError: the reader is closed.
         """
-        for record in self._taken:
+        for record in self._taken.raw():
             yield memoryview(record)
         self._check()
         target = self._producer[0]
@@ -116,7 +117,7 @@ class RingBuffer(Reader):
         self._check()
         btf, type_id = record_type_id(self._source, self._type)
         row = dtype(btf, type_id, btf.sizeof(type_id))
-        taken = b"".join(record[: row.itemsize] for record in self._taken)
+        taken = b"".join(record[: row.itemsize] for record in self._taken.raw())
         runs = [numpy().frombuffer(taken, row)]
         target = self._producer[0]
         while run := next_run(self._data, self._consumer[0], target, row):
@@ -137,15 +138,28 @@ class RingBuffer(Reader):
         self._ours.close()
         self._kernels.close()
 
-    def _batches(self) -> Iterator[Iterator[bytes]]:
+    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         self._check()
         target = self._producer[0]
         # The position is read anew each time: another loop may have moved it meanwhile.
         while (position := self._consumer[0]) < target:
+            length, count = alike(self._words, position, target, _BATCH)
+            if count:
+                step = stride(length)
+                yield Run(self._consume(position, count * step), HEADER_SIZE, length, step)
+                continue
             spans, following = committed(self._words, position, target, _BATCH)
             if following == position:
                 return  # the program is still writing it
-            start = position & (self._size - 1)
-            data = bytes(self._data[start : start + following - position])
-            self._consumer[0] = following
-            yield (data[offset : offset + length] for offset, length in spans)
+            yield _slices(self._consume(position, following - position), spans)
+
+    def _consume(self, position: int, size: int) -> bytes:
+        """A copy of that much of the ring, whose space is the program's again."""
+        start = position & (self._size - 1)
+        data = bytes(self._data[start : start + size])
+        self._consumer[0] = position + size
+        return data
+
+
+def _slices(data: bytes, spans: list[tuple[int, int]]) -> Iterator[bytes]:
+    return (data[offset : offset + length] for offset, length in spans)

@@ -89,7 +89,7 @@ class Sampler(Closing):
             self._buffer = stack.enter_context(
                 PerfBuffer(maps["events"], bytes, pages=options.ring_pages)
             )
-            self._decode = decoder(maps["events"], "ip_event")
+            self._decode = decoder(maps["events"], "ip_event").one
         self._followed = stack.enter_context(Followed(self._command_pid))
         self._names = Symbolizer(self._followed.spaces)
         self._events = self._opened(where, stack)

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from purebpf.errors import FormatError
+from purebpf.wire.run import Run
 
 Buffer = bytes | bytearray | memoryview
 
@@ -18,6 +19,8 @@ HEADER = struct.Struct("=IHH")
 """struct perf_event_header: type, misc, size (header included)."""
 
 _U32 = struct.Struct("=I")
+_RAW = struct.Struct("=IHHI")
+"""The header and, for PERF_SAMPLE_RAW alone, the payload's length."""
 
 
 def unread(ring: memoryview, tail: int, head: int) -> bytes:
@@ -74,3 +77,21 @@ def raw_payload(data: Buffer, start: int, end: int) -> tuple[int, int]:
             "perf ring", f"offset {start}", f"raw sample of {length} bytes in {end - start}"
         )
     return start + 4, length
+
+
+def raw_run(data: bytes, kind: int) -> Run | None:
+    """The payloads of `data`, if all of it is such samples, of one length: type `kind`."""
+    if len(data) < _RAW.size:
+        return None
+    first, _, size, length = _RAW.unpack_from(data)
+    if first != kind or size & 7 or len(data) % (size or 1) or _RAW.size + length > size:
+        return None
+    words, halves = memoryview(data).cast("I"), memoryview(data).cast("H")
+    same = (
+        words[:: size >> 2].tolist().count(kind),
+        halves[3 :: size >> 1].tolist().count(size),
+        words[2 :: size >> 2].tolist().count(length),
+    )
+    if same != (len(data) // size,) * 3:
+        return None
+    return Run(data, _RAW.size, length, size)

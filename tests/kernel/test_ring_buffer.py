@@ -316,7 +316,7 @@ def test_a_loop_over_a_ring_that_is_dropped_leaks_nothing() -> None:
         producer.send(3)
         records = RingBuffer(producer.source, bytes).read()
         next(records)
-        records.close()
+        del records
         gc.collect()
         assert probes.descriptors() == opened
 

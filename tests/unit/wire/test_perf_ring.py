@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.errors import FormatError
-from purebpf.wire.perf_ring import frames, raw_payload, unread
+from purebpf.wire.perf_ring import frames, raw_payload, raw_run, unread
 
 bodies = st.lists(st.integers(0, 40).map(lambda words: bytes(range(8)) * words), max_size=8)
 
@@ -79,3 +79,36 @@ def test_a_raw_payload_lies_within_its_record_or_is_an_error(data: bytes, start:
 def test_the_kernels_padding_is_part_of_a_raw_payload() -> None:
     data = struct.pack("=I8s4x", 12, b"payload!")
     assert raw_payload(data, 0, len(data)) == (4, 12)
+
+
+@given(
+    lengths=st.lists(st.sampled_from([4, 12, 12, 12]), max_size=3).flatmap(
+        lambda some: st.just(some * 3)
+    ),
+    other=st.none() | st.tuples(st.integers(0, 9), st.sampled_from([(2, 12), (9, 20), (9, 99)])),
+)
+def test_a_run_is_what_the_frames_are(lengths: list[int], other: tuple | None) -> None:
+    """All alike or not: where there is a run, it is all of the data."""
+    samples = [(9, length) for length in lengths]
+    if other:
+        samples.insert(*other)
+    bodies = [struct.pack("=I", length) + bytes(range(min(length, 28))) for _, length in samples]
+    data = b"".join(
+        record(kind, at & 3, body)
+        for at, ((kind, _), body) in enumerate(zip(samples, bodies, strict=True))
+    )
+    run = raw_run(data, 9)
+    whole = len(set(samples)) == 1 and samples[0] in {(9, 4), (9, 12), (9, 20)}
+    assert (run is not None) == whole
+    if run is not None:
+        payloads = [raw_payload(data, start, end) for *_, start, end in frames(data)]
+        assert list(run.records()) == [data[at : at + length] for at, length in payloads]
+
+
+@given(data=st.binary(max_size=25).map(lambda some: some * 8))
+def test_random_bytes_are_a_run_that_is_theirs_or_none(data: bytes) -> None:
+    for kind in (9, int.from_bytes(data[:4], "little")):
+        run = raw_run(data, kind)
+        if run is not None:
+            payloads = [raw_payload(data, start, end) for *_, start, end in frames(data)]
+            assert list(run.records()) == [data[at : at + length] for at, length in payloads]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.errors import FormatError
-from purebpf.wire.ring_buffer import BUSY, DISCARD, committed
+from purebpf.wire.ring_buffer import BUSY, DISCARD, alike, committed, stride
 
 SIZE = 4096
 
@@ -83,8 +83,9 @@ def test_an_empty_ring_has_no_records() -> None:
 
 @pytest.mark.parametrize(("consumer", "producer"), [(8, 0), (0, SIZE + 8), (4, 16)])
 def test_impossible_positions_are_refused(consumer: int, producer: int) -> None:
-    with pytest.raises(FormatError, match=f"not in {SIZE} bytes"):
-        committed(ring(0, []).words, consumer, producer, 10)
+    for look in (committed, alike):
+        with pytest.raises(FormatError, match=f"not in {SIZE} bytes"):
+            look(ring(0, []).words, consumer, producer, 10)
 
 
 @pytest.mark.parametrize("length", [SIZE, DISCARD - 1, DISCARD | (DISCARD - 1)])
@@ -134,3 +135,18 @@ def test_records_of_one_length(
     assert [made.payload(*span) for span in spans] == expected
     if len(expected) < limit and len(finished) == count:
         assert following == made.producer
+    run_length, found = alike(made.words, consumer, made.producer, limit)
+    starts = range(8, 8 + found * stride(run_length), stride(run_length))
+    assert [made.payload(start, run_length) for start in starts] == expected[:found]
+    if not other or other[0] >= count:
+        assert found == min(count, limit)
+
+
+@given(consumer=positions, records=payloads, limit=st.integers(1, 30))
+def test_a_run_is_what_comes_next(
+    consumer: int, records: list[tuple[bytes, int]], limit: int
+) -> None:
+    made = ring(consumer, records)
+    length, found = alike(made.words, consumer, made.producer, limit)
+    assert all((len(data), flag) == (length, 0) for data, flag in records[:found])
+    assert found <= min(limit, len(records))
