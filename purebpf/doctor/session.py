@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -41,6 +42,9 @@ _SYSCTLS = {
     "net.core.bpf_jit_limit": "bytes of compiled programs",
 }
 
+_ATTACHMENTS = "attachments"
+"""Some need no bpf(2) to be found."""
+
 
 def examine() -> Report:
     """Look at this machine as this user sees it. Takes about a second."""
@@ -51,7 +55,7 @@ def examine() -> Report:
         user=tuple(_user()),
         settings=tuple(_settings()),
         machine=tuple(_machine()),
-        asked=any(answer.supported for answer in answers),
+        asked=any(each.supported for each in answers if each.group != _ATTACHMENTS),
         features=answers,
         commands=tuple(Command(name, found) for name, found in obstacles()),
     )
@@ -79,7 +83,7 @@ def _settings() -> Iterator[Fact]:
         try:
             value = proc.sysctl(name)
         except KernelError as error:
-            value = str(error)
+            value = "hidden from users" if error.errno == errno.EACCES else str(error)
         yield Fact(name, "not on this kernel" if value is None else value, meaning)
     yield Fact("lockdown", proc.lockdown() or "not shown", "none: nothing is locked")
 
@@ -93,7 +97,7 @@ def _machine() -> Iterator[Fact]:
         yield Fact("kernel BTF", "no", f"{error}; load(btf=FILE) takes a file's")
     mounts = {kind: path for path, kind in reversed(proc.mounts())}
     mounted = tracefs.mount_point()
-    yield Fact("tracefs", mounted or "not mounted", "" if mounted else _unmounted())
+    yield Fact("tracefs", mounted or "not readable", "" if mounted else _unmounted())
     pins = mounts.get("bpf")
     yield Fact("bpffs", pins or "not mounted", "" if pins else "needed to pin only")
     hardware = proc.pmu("cpu", "type")
@@ -130,4 +134,4 @@ def _features() -> Iterator[Answer]:
         group = next((each for start, each in groups.items() if feature.name.startswith(start)), "")
         yield Answer(group or "other", *feature)
     for kind in KINDS:
-        yield Answer("attachments", *features.have_attach(kind))
+        yield Answer(_ATTACHMENTS, *features.have_attach(kind))

@@ -42,6 +42,12 @@ def test_an_ordinary_user_gets_an_answer_too() -> None:
     assert (result.returncode, result.stderr) == (1, "")
     assert "CAP_BPF           no" in result.stdout
     assert "this process lacks CAP_BPF and CAP_PERFMON" in result.stdout
+    disabled = Path("/proc/sys/kernel/unprivileged_bpf_disabled").read_text() != "0\n"
+    assert ("does not let this process ask" in result.stdout) == disabled
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    if any(fields[2] == "tracefs" for fields in mounts):
+        assert "which this user may not enter" in result.stdout
+    assert "EACCES" not in result.stdout.partition("THIS MACHINE")[0]
     said = dict(
         re.findall(r"^  (\w+) +(.*)$", result.stdout.partition("COMMANDS")[2], re.MULTILINE)
     )

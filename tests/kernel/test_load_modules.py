@@ -16,6 +16,7 @@ from tests.support import modules
 
 DATA = Path(__file__).parents[1] / "data"
 MODULE = "nf_conntrack"
+PRIME = 7
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "modules")
 
@@ -96,11 +97,34 @@ def test_given_types_are_the_only_ones_asked():
     assert "no struct nf_conntrack_helper" in caught.value.poisoned
 
 
-@pytest.mark.parametrize("program", ["by_name", "by_module"])
-def test_a_function_of_a_module_is_watched(program: str):
-    spec = purebpf.read_object(DATA / "load_module_target.bpf.o").only(program)
-    with purebpf.load(spec) as loaded:
-        assert loaded.programs[program].info.attach_btf_id >= len(purebpf.kernel_btf())
+WATCHERS = [
+    *(
+        pytest.param(name, marks=pytest.mark.needs("trampolines"))
+        for name in ("by_name", "by_module")
+    ),
+    *(
+        pytest.param(name, marks=pytest.mark.needs("tracing_multi"))
+        for name in ("by_pattern", "at_the_end")
+    ),
+    pytest.param("by_probe", marks=pytest.mark.needs("kprobes")),
+    pytest.param("by_probes", marks=pytest.mark.needs("kprobe_multi")),
+]
+
+
+@pytest.mark.parametrize("way", WATCHERS)
+def test_every_call_of_a_modules_function_is_counted_while_it_is_watched(way: str):
+    with (
+        purebpf.load(DATA / "load_module.bpf.o") as caller,
+        purebpf.load(purebpf.read_object(DATA / "load_module_target.bpf.o").only(way)) as watcher,
+    ):
+        look_up, program = caller.programs["look_up"], watcher.programs[way]
+        if way in ("by_name", "by_module"):
+            assert program.info.attach_btf_id >= len(purebpf.kernel_btf())
+        with program.attach():
+            for _ in range(PRIME):
+                look_up.test_run(bytes(64))
+        look_up.test_run(bytes(64))
+        assert watcher.globals["calls"] == PRIME
 
 
 def test_a_module_that_does_not_have_the_function():
