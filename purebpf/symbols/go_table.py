@@ -30,6 +30,8 @@ _TEXT_OF_MODULE = 22
 """moduledata.text, in words: after pcHeader, six slices, findfunctab, minpc and maxpc."""
 _MOST = 1 << 20
 _LONGEST_NAME = 1 << 16
+_MOST_RELOCATIONS = 1 << 21
+"""In all sections together, which a hostile file may have many of."""
 
 
 def go_functions(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
@@ -87,10 +89,14 @@ def _text_start(image: ElfImage, table: Section, told: int) -> int | None:
 def _addend(image: ElfImage, address: int) -> int:
     """What the dynamic linker writes there, relative to where it loads the file; 0: nothing."""
     row = struct.Struct(image.order + ("QQq" if image.is64 else "IIi"))
+    left = _MOST_RELOCATIONS
     for section in image.sections:
-        if section.type == SHT_RELA:
-            data = image.contents(section)
-            for offset, _, addend in row.iter_unpack(data[: len(data) // row.size * row.size]):
-                if offset == address:
-                    return int(addend)
+        if section.type != SHT_RELA or not left:
+            continue
+        rows = min(section.size // row.size, left)
+        left -= rows
+        data = image.read(section.offset, rows * row.size)
+        for offset, _, addend in row.iter_unpack(data[: len(data) // row.size * row.size]):
+            if offset == address:
+                return int(addend)
     return 0

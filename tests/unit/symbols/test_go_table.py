@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from purebpf.symbols import go_table
 from purebpf.symbols.elf_image import SHT_RELA, ElfImage, Section
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import VirtualOffset
@@ -74,6 +75,16 @@ def test_a_start_that_the_dynamic_linker_fills_in():
     relocations = b"".join(struct.pack("<QQq", *row) for row in rows)
     image = _image(_table(text=0), (".rela.dyn", SHT_RELA, 0x8000, relocations))
     assert list(go_functions(image)) == _FOUND
+
+
+def test_relocations_are_read_up_to_a_bound(monkeypatch):
+    row = struct.pack("<QQq", _TABLE + 24, 8, _TEXT + 0x100)
+    others = (".rela", SHT_RELA, 0x8000, bytes(24) * 3)
+    image = _image(_table(text=0), others, (".rela.dyn", SHT_RELA, 0x9000, row))
+    monkeypatch.setattr(go_table, "_MOST_RELOCATIONS", 4)
+    assert list(go_functions(image)) == _FOUND
+    monkeypatch.setattr(go_table, "_MOST_RELOCATIONS", 3)
+    assert list(go_functions(image)) == []
 
 
 def test_a_start_that_only_the_module_says():
