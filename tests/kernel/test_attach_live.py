@@ -26,6 +26,7 @@ PRIME = 23
 tracepoints = pytest.mark.needs("tracefs")
 btf_tracepoints = pytest.mark.needs("vmlinux_btf")
 samples = pytest.mark.needs("perf_event")
+links = pytest.mark.needs("perf_event_links")
 
 
 def mine(*programs: str) -> purebpf.ObjectSpec:
@@ -84,6 +85,7 @@ def test_a_child_is_counted_by_its_pid():
 
 @btf_tracepoints
 @tracepoints
+@links
 def test_the_object_attaches_what_says_where_and_leaves_the_rest():
     spec = mine("on_tracepoint", "on_raw", "on_btf", "on_sample", "on_packet", "nowhere")
     with purebpf.load(spec) as obj:
@@ -122,6 +124,7 @@ def test_a_kind_that_cannot_be_attached_is_named():
         program.attach()
 
 
+@pytest.mark.needs("syscall_programs")
 def test_a_syscall_program_is_run_not_attached():
     run = Path(__file__).parent.parent / "data" / "load_run.bpf.o"
     with (
@@ -132,6 +135,7 @@ def test_a_syscall_program_is_run_not_attached():
 
 
 @samples
+@links
 def test_a_perf_event_program_runs_at_each_sample():
     with (
         purebpf.load(mine("on_sample")) as obj,
@@ -160,6 +164,7 @@ def touch_pages(count: int) -> None:
 
 
 @samples
+@links
 def test_a_disabled_event_is_enabled_unless_told_otherwise():
     with (
         purebpf.load(mine("on_sample")) as obj,
@@ -189,7 +194,7 @@ def test_a_perf_event_program_needs_an_event():
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param("on_tracepoint_cookie", marks=tracepoints),
+        pytest.param("on_tracepoint_cookie", marks=[tracepoints, links]),
         pytest.param("on_raw_cookie", marks=pytest.mark.needs("raw_tracepoint_cookies")),
     ],
 )
@@ -201,6 +206,7 @@ def test_cookies(program):
 
 
 @btf_tracepoints
+@pytest.mark.needs("function_cookies")
 def test_a_btf_tracepoint_takes_a_cookie_and_no_other_target():
     with purebpf.load(mine("on_btf")) as obj:
         with obj.programs["on_btf"].attach(cookie=3):
@@ -251,6 +257,7 @@ def test_the_same_program_twice_on_a_tracepoint():
 
 
 @tracepoints
+@links
 def test_a_pinned_link_outlives_its_object_until_it_is_detached(bpffs):
     path = bpffs / "link"
     with purebpf.load(mine("on_tracepoint")) as obj:

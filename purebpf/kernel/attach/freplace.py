@@ -56,7 +56,7 @@ def attach(
     except KernelError as error:
         number = error.errno or 0
         why = _WHY.get(number, "")
-        if number == errno.EINVAL and target is None:
+        if number in (errno.EINVAL, errno.ENOENT) and target is None:  # ENOENT: Linux 5.10
             why = "it was attached before, and the kernel has forgotten where it was loaded for"
             fix = "say where again: .attach(target)"
             raise AttachError(error.call, number, what, why=why, fix=fix) from None

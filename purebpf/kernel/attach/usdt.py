@@ -210,10 +210,11 @@ def _addresses(target: _Target, what: str) -> list[int]:
     if target.pid < 0:
         reason = "it may be anywhere in memory, and this kernel has no attach cookies; give pid="
         raise NotSupportedError(f"{what} in every process", reason)
+    text = proc.maps(target.pid)
+    if text is None:
+        raise AttachError("usdt", errno.ESRCH, what, why=_no_process(target))
     inode = os.stat(target.path).st_ino
-    mappings = [
-        each for each in parse_maps(proc.maps(target.pid) or "") if each.file.inode == inode
-    ]
+    mappings = [each for each in parse_maps(text) if each.file.inode == inode]
     addresses = []
     for probe in target.probes:
         for mapping in mappings:
@@ -229,6 +230,10 @@ def _addresses(target: _Target, what: str) -> list[int]:
 def _refused(error: KernelError, target: _Target, what: str) -> AttachError:
     reasons = {
         errno.EINVAL: "the place is not code, or its semaphore not data, of the file",
-        errno.ESRCH: f"there is no process {target.pid}",
+        errno.ESRCH: _no_process(target),
     }
     return attach_error(error, what, reasons)
+
+
+def _no_process(target: _Target) -> str:
+    return f"there is no process {target.pid}"
