@@ -6,6 +6,7 @@
 // one CPU at a time writes: the one that switches it, under the lock of its run queue. Threads that
 // were off when the run began, or still are when it ends, are listed by an iterator, which changes
 // nothing: see docs/design/0009-off-cpu-time.md.
+#include "comm.h"
 #include "cpus.h"
 #include "sched_switch.h"
 #include "offcpu/account.h"
@@ -125,7 +126,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, u32 why, 
 		forget(task, why);
 		return;
 	}
-	bpf_get_current_comm(&state->key.comm, sizeof(state->key.comm));
+	read_comm(&state->key.comm);
 	account_pending(state);
 	if (state->place == OFF_CPU)
 		arrived_unseen(state, st);
@@ -253,7 +254,7 @@ int on_waking(u64 *ctx)
 	if (!wakers)
 		return 0;
 	number(&state->key.waker_tgid, &state->key.waker_tid, st);
-	bpf_get_current_comm(&state->key.waker_comm, sizeof(state->key.waker_comm));
+	read_comm(&state->key.waker_comm);
 	walk_both(ctx, SWITCH_PLACE, &state->key.waker_user_stack, &state->key.waker_kernel_stack);
 	return 0;
 }
