@@ -55,7 +55,6 @@ def _cgroup(program: bpf_prog_type, attach: bpf_attach_type) -> _Link:
 
 
 _LINKS = {
-    "perf_event": _Link(_P.BPF_PROG_TYPE_PERF_EVENT, _A.BPF_PERF_EVENT, (errno.EBADF,), {**_FD}),
     "xdp": _Link(  # into hardware that the loopback interface has not
         _P.BPF_PROG_TYPE_XDP,
         _A.BPF_XDP,
@@ -159,6 +158,12 @@ def _raw_tracepoint(name: str) -> Feature:
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 
+def _perf_event(name: str) -> Feature:
+    """By a bpf_link (Linux 5.15), or by ioctl(2), as every kernel that has such programs."""
+    probes.load_program(_P.BPF_PROG_TYPE_PERF_EVENT).close()
+    return Feature(name, supported=True, reason="the kernel has programs for them")
+
+
 def _tracepoint(name: str) -> Feature:
     number = tracefs.tracepoint_id("sched", "sched_switch")
     return Feature(name, supported=True, reason=f"sched:sched_switch is tracepoint {number}")
@@ -178,6 +183,7 @@ def _probe_event(kind: str) -> Callable[[str], Feature]:
 
 
 _OTHERS: dict[str, Callable[[str], Feature]] = {
+    "perf_event": _perf_event,
     "tracepoint": _tracepoint,
     "raw_tracepoint": _raw_tracepoint,
     "kprobe": _probe_event("kprobe"),

@@ -14,7 +14,7 @@ CORE = Path(__file__).parents[1] / "data/core"
 VMLINUX = "/sys/kernel/btf/vmlinux"
 
 
-@pytest.mark.needs("bpf", "vmlinux_btf")
+@pytest.mark.needs("bpf", "vmlinux_btf", "callbacks")
 def test_this_kernels_types_by_path_make_the_same_programs():
     with (
         purebpf.load(CORE / "core_task.bpf.o") as usual,
@@ -24,7 +24,7 @@ def test_this_kernels_types_by_path_make_the_same_programs():
             assert given.programs[name].info.tag == program.info.tag
 
 
-@pytest.mark.needs("bpf", "vmlinux_btf")
+@pytest.mark.needs("bpf", "vmlinux_btf", "callbacks")
 def test_other_types_make_other_programs():
     with pytest.raises(purebpf.VerifierError) as caught:
         purebpf.load(CORE / "core_task.bpf.o", btf=CORE / "core_loads.target.o")

@@ -92,6 +92,7 @@ def test_every_call_from_some_point_on_may_fail(name, error):
     assert all(errors)
 
 
+@pytest.mark.needs("perf_event_links")
 def test_programs_maps_and_links_are_gone_afterwards():
     made: dict[str, set[int]] = {"program": set(), "map": set(), "link": set()}
     spec = OBJECTS["attach"]

@@ -135,7 +135,7 @@ def test_a_small_object_never_reads_the_kernels_btf(monkeypatch):
         assert obj.programs
 
 
-@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.needs("vmlinux_btf", "current_task_btf")
 def test_co_re_matches_the_btf_it_is_given():
     spec = purebpf.read_object(DATA / "load_refused.bpf.o").only("missing_field")
     with pytest.raises(purebpf.VerifierError, match="no such field on this kernel"):

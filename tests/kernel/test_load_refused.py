@@ -40,11 +40,12 @@ def refusal(name: str, door: Interposer | None = None, **options) -> purebpf.Ver
             "infinite loop detected at insn 2",
             "load_refused.bpf.c:29: turn = turn;",
         ),
-        (
+        pytest.param(
             "in_subprogram",
             errno.EACCES,
             "R1 invalid mem access 'mem_or_null'",
             "load_refused.bpf.c:45: return *number; // may be NULL: the function is global",
+            marks=pytest.mark.needs("memory_arguments"),
         ),
         (
             "outside_context",
@@ -64,7 +65,7 @@ def test_the_error_shows_the_line_that_decided(program, number, line, source):
     assert isinstance(error, OSError)
 
 
-@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.needs("vmlinux_btf", "current_task_btf")
 def test_a_poisoned_relocation_is_named():
     error = refusal("missing_field")
     assert error.poisoned.startswith("struct task_struct.no_such_member: no such field")
@@ -83,7 +84,7 @@ def test_the_error_reads_as_a_sentence():
 def test_a_log_larger_than_the_first_buffer_is_fetched_whole():
     door = Interposer()
     error = refusal("long_story", door)
-    assert error.line == "R1 invalid mem access 'scalar'"
+    assert error.line in {f"R1 invalid mem access '{it}'" for it in ("scalar", "inv")}  # Linux 5.18
     assert error.source == "load_refused.bpf.c:70: return *(volatile int *)(sum + 1);"
     assert len(error.log) > 1 << 20
     assert error.log.startswith(("func#0", "0: ", "arg#0", "reg type"))
@@ -160,6 +161,7 @@ def test_permission_is_explained_when_the_verifier_was_not_asked(monkeypatch):
     assert "sudo" in error.fix
 
 
+@pytest.mark.needs("memory_by_cgroup")
 def test_a_memory_limit_is_only_blamed_where_it_limits_bpf(monkeypatch):
     host = privilege.read_host()._replace(memlock=65536, seccomp=0)
     monkeypatch.setattr(privilege, "read_host", lambda: host)

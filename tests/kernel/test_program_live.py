@@ -112,7 +112,8 @@ def test_info():
         assert info.gpl_compatible
         assert info.uid == os.getuid()
         assert info.load_time_ns > 0
-        assert info.verified_insns > 40
+        if info.verified_insns:  # Linux 5.16
+            assert info.verified_insns > 40
         assert len(info.tag) == 16
         assert set(info.map_ids) == {each.info.id for each in obj.maps.values()}
         assert len(program.xlated()) == info.xlated_size > 0

@@ -66,11 +66,16 @@ LOADABLE = (
 
 
 NEEDS = {
+    "core/core_task": pytest.mark.needs("callbacks"),
     "attach_struct_ops": pytest.mark.needs("question_marks"),  # libbpf 1.1 does not hide them
     "filter_pinned": pytest.mark.needs("sample_contexts"),
+    "load_dummy_ops": pytest.mark.needs("dummy_struct_ops"),
     "load_kconfig": pytest.mark.needs("kernel_config"),
     "load_kernel_variables": pytest.mark.needs("kernel_variables"),
     "load_module": pytest.mark.needs("modules"),
+    "load_run": pytest.mark.needs("syscall_programs"),
+    "load_user_ring": pytest.mark.needs("user_ring_buffer"),
+    **dict.fromkeys(("offcpu", "spans", "summary"), pytest.mark.needs("task_storage")),
 }
 """What an object asks of the kernel, so that either can relocate it."""
 

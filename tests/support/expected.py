@@ -24,7 +24,8 @@ _INSTALLED = frozenset(
 _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
 
 _CI = frozenset(
-    {"atomic_fetch", "cgroup_order", "cgroup_unix", "clsact", "exact_raw_tracepoints"}
+    {"atomic_fetch", "callbacks", "cgroup_order", "cgroup_unix", "clsact", "current_task_btf"}
+    | {"exact_raw_tracepoints", "memory_arguments", "memory_by_cgroup"}
     | {"netfilter_link", "new_iterators", "sk_skb_verdict", "sockmap_link", "syscall_programs"}
     | {"tcx", "user_ring_buffer", "veth"}
 )
@@ -39,12 +40,17 @@ _SINCE = {
             "atomic_fetch",
             "bloom_filter",
             "bpf_lsm",
+            "callbacks",
+            "current_task_btf",
+            "dummy_struct_ops",
             "function_addresses",
             "function_cookies",
             "inode_storage",
             "kernel_variable_types",
             "kernel_variables",
             "lsm_cgroup",
+            "memory_arguments",
+            "memory_by_cgroup",
             "modules",
             "new_iterators",
             "pinned_by_users",

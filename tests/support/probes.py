@@ -20,6 +20,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import purebpf
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction, pack
@@ -28,6 +29,7 @@ from purebpf.kernel import features
 from tests.support import expected, libbpf_tools, modules
 from tests.support.users import as_user, public_bpffs
 
+_DATA = Path(__file__).parents[1] / "data"
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALLS = {"x86_64": (321, 298), "aarch64": (280, 241)}
 """bpf(2) and perf_event_open(2), by machine."""
@@ -170,6 +172,21 @@ def _exact_raw_tracepoints() -> str:
 
     if syscall_programs_are_preempted():
         return "this kernel preempts programs at raw tracepoints of system calls, and skips others"
+    return ""
+
+
+def _memory_by_cgroup() -> str:
+    """Linux 5.11: before, RLIMIT_MEMLOCK limits the memory of BPF."""
+    return "RLIMIT_MEMLOCK limits BPF here" if not _in_btf("bpf_map_memory")() else ""
+
+
+def _memory_arguments() -> str:
+    """Linux 5.12: global functions that take pointers; what they check is the verifier's to say."""
+    spec = purebpf.read_object(_DATA / "load_refused.bpf.o").only("in_subprogram")
+    try:
+        purebpf.load(spec).close()
+    except purebpf.VerifierError as error:
+        return "" if error.errno == errno.EACCES else error.line
     return ""
 
 
@@ -463,6 +480,10 @@ def _browser() -> str:
 PROBES: dict[str, Callable[[], str]] = {
     "atomic_fetch": _atomic_fetch,
     "bpf": _bpf,
+    "callbacks": _kernel_functions("bpf_for_each_map_elem"),
+    "current_task_btf": _kernel_functions("bpf_get_current_task_btf"),
+    "memory_arguments": _memory_arguments,
+    "memory_by_cgroup": _memory_by_cgroup,
     "bpffs": _file_system("bpf"),
     "cgroup2": _cgroup2,
     "cgroup_order": _cgroup_order,
@@ -527,6 +548,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "task_pt_regs": _kernel_functions("bpf_task_pt_regs"),
     "freplace": _freplace,
     "trampolines": _trampolines,
+    "dummy_struct_ops": _in_btf("bpf_dummy_ops"),
     "struct_ops": _in_btf("bpf_struct_ops_tcp_congestion_ops"),
     "exceptions": _in_btf("bpf_throw"),
     "live_frames": _in_btf("bpf_test_run_xdp_live"),
