@@ -121,6 +121,7 @@ def test_an_xdp_link_is_updated_and_excludes_others(lo, box):
 
 
 @veth
+@pytest.mark.needs("xdp_frags")
 def test_native_xdp_and_frames_of_several_buffers():
     with (
         network.pair("near", "far"),
@@ -149,6 +150,7 @@ def arrived(obj: purebpf.Object, count: int = PRIME) -> int:
 
 
 @veth
+@pytest.mark.needs("xdp_frags")
 def test_frames_of_several_buffers_want_a_program_that_says_so():
     with network.pair("near", "far"), load("frame", "long_frame", wanted=ETH_P_OURS) as obj:
         network.set_mtu("far", 9000)

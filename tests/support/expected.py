@@ -60,6 +60,7 @@ _SINCE = {
             "task_pt_regs",
             "task_storage",
             "user_ring_buffer",
+            "xdp_frags",
         }
     ),
     "6.12": frozenset(

@@ -591,6 +591,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "bpftrace": _program_on_path("bpftrace"),
     "setpriv": _setpriv,
     "unshare": _program_on_path("unshare"),
+    "xdp_frags": _kernel_functions("bpf_xdp_get_buff_len"),
     "xz": _program_on_path("xz"),
 }
 
