@@ -161,7 +161,7 @@ class ElfFiles:
             if debug is not None:
                 os.close(debug.fd)
         if may_keep and not found.is_stripped:
-            found = found._replace(table=self._cache.keep(key, found.table))
+            self._cache.keep(key, found.table)
         return found
 
     def forget(self, found: ElfFunctions) -> None:

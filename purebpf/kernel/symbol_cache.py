@@ -54,22 +54,14 @@ class SymbolCache:
             return None
         return found
 
-    def keep(self, key: str, table: SymbolTable) -> SymbolTable:
-        """Write a table that is worth it, and give what is read back, which takes less memory.
-
-        Returns:
-            `table` itself where it was not written.
-        """
+    def keep(self, key: str, table: SymbolTable) -> None:
+        """Write a table that is worth it, for who asks next: another run, or this one later."""
         if len(table) < _WORTH or table.nbytes > self._limit // 2 or not fits(table):
-            return table
-        try:
-            if not own_directory(self.directory):
-                return table
-            self._write(key, pieces(table))
-            self._forget_oldest()
-        except OSError:
-            return table
-        return self.load(key) or table
+            return
+        with suppress(OSError):
+            if own_directory(self.directory):
+                self._write(key, pieces(table))
+                self._forget_oldest()
 
     def drop(self, key: str) -> None:
         """Remove a table that turned out to be damaged."""

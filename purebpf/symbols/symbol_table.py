@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import repeat
+from operator import add, and_, rshift
 from typing import NamedTuple, Protocol
 
 from purebpf.symbols.frame import VirtualOffset
@@ -118,10 +120,11 @@ class SymbolTable:
         """The largest end of the rows of a block."""
         known = self._highs.get(block)
         if known is None:
-            sizes = self.columns.sizes
             rows = range(block * BLOCK, min((block + 1) * BLOCK, len(self)))
-            keys = map(self.columns.keys.__getitem__, rows)
-            known = max([(key >> ENTRY_BITS) + sizes[key & ENTRY_MASK] for key in keys])
+            keys = list(map(self.columns.keys.__getitem__, rows))
+            starts = map(rshift, keys, repeat(ENTRY_BITS))
+            entries = map(and_, keys, repeat(ENTRY_MASK))
+            known = max(map(add, starts, map(self.columns.sizes.__getitem__, entries)))
             self._highs[block] = known
         return known
 
