@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from purebpf.kernel.load_call import LoadCall, Outcome, load
 from purebpf.kernel.program import Program
 from purebpf.relocate.linked import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgram
 from purebpf.spec import ObjectSpec, ProgramSpec
+from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
 
@@ -85,6 +87,7 @@ class ProgramLoader:
         else:
             outcome = self._issue(program, linked, self._map_fds)
         assert isinstance(outcome.result, Descriptor)
+        self._bind_constants(outcome.result, linked)
         loaded = Program(
             outcome.result,
             program.name,
@@ -96,6 +99,17 @@ class ProgramLoader:
         )
         loaded.btf = self._spec.btf
         return loaded
+
+    def _bind_constants(self, program: Descriptor, linked: LinkedProgram) -> None:
+        """Keep .rodata with a program that does not use it, as libbpf does (Linux 5.10).
+
+        So what an object says about itself there (`bpf_metadata_...`) is found from the program:
+        `bpftool prog` shows it.
+        """
+        for name, fd in self._map_fds.items():
+            if name not in linked.maps and self._spec.maps[name].section.startswith(".rodata"):
+                with suppress(KernelError):
+                    bpf.prog_bind_map(program.fileno(), fd)
 
     def _issue(
         self, program: ProgramSpec, linked: LinkedProgram, map_fds: Mapping[str, int]

@@ -226,3 +226,11 @@ def test_maps_pinned_by_name_are_shared(bpffs):
         assert second.maps["calls"].info.id == number
     with pytest.raises(purebpf.NotSupportedError, match="max_entries"):
         purebpf.load(pinned.resize(calls=3), pin_path=bpffs)
+
+
+def test_constants_stay_with_programs_that_do_not_use_them():
+    spec = purebpf.read_object(DATA / "load_attach.bpf.o").only("on_raw", "on_sample")
+    with purebpf.load(spec) as obj:
+        constants = obj.maps[".rodata"].info.id
+        for program in obj.programs.values():
+            assert constants in program.info.map_ids

@@ -45,6 +45,7 @@ _ERRORS: dict[str, tuple[int, ...]] = {
         *(*_ANY, *_NEW_FD, *_FD),
         *(errno.E2BIG, errno.EACCES, errno.EAGAIN, errno.ENOSPC),
     ),
+    "BPF_PROG_BIND_MAP": (*_ANY, *_FD),
     "BPF_LINK_CREATE": (*_ANY, *_NEW_FD, *_FD, errno.EEXIST, errno.EBUSY, errno.E2BIG),
     "BPF_RAW_TRACEPOINT_OPEN": (*_ANY, *_NEW_FD, *_FD, errno.ENOENT, errno.EACCES),
     "BPF_ITER_CREATE": (*_ANY, *_NEW_FD, *_FD),
