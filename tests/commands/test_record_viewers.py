@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT, Workloads
-from tests.support import probes
+from tests.support import probe_machine
 
 pytestmark = pytest.mark.needs("perf_event", "gcc", "hotspot")
 
@@ -29,7 +29,7 @@ def test_hotspot_parses_every_sample_and_names_it(workloads: Workloads, tmp_path
     data = (tmp_path / "perf.data").read_bytes()
     file = PerfData(lambda at, size: data[at : at + size], len(data), "perf.data")
     count = sum(isinstance(each.record, Sample) for each in file.records())
-    parser = [str(probes.hotspot_parser()), "--input", "perf.data"]
+    parser = [str(probe_machine.hotspot_parser()), "--input", "perf.data"]
     done = subprocess.run(
         [*parser, "--print-stats"], capture_output=True, text=True, check=True, cwd=tmp_path
     )

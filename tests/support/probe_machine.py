@@ -1,0 +1,212 @@
+"""What a test may need besides the kernel: programs, namespaces, file systems, CPUs, modules.
+
+Each returns "" when the thing is there, else why it is not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib.util
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from purebpf.errors import errno_name
+from tests.support import expected, libbpf_tools, modules
+from tests.support.probe_calls import LIBC, SYSCALLS, mounts, syscall
+from tests.support.users import as_user, public_bpffs
+
+
+def hotspot_parser() -> Path | None:
+    """The program of hotspot that reads perf.data; Debian's is not on the path."""
+    if found := shutil.which("hotspot-perfparser"):
+        return Path(found)
+    return next(Path("/usr/lib").glob("*/libexec/hotspot-perfparser"), None)
+
+
+def hotspot() -> str:
+    return "" if hotspot_parser() else "there is no hotspot-perfparser"
+
+
+def python_with_jitdump() -> str:
+    from tests.support.pythons import newest
+
+    found = newest()
+    if found is None or found.version < (3, 13):
+        return f"no CPython with -X perf_jit (3.13); the newest here is {found}"
+    return ""
+
+
+def tracefs() -> str:
+    for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        if os.path.isdir(f"{place}/events"):
+            return ""
+    if not os.path.isdir("/sys/kernel/tracing"):
+        return "this kernel has no /sys/kernel/tracing"
+    if LIBC.mount(b"nodev", b"/sys/kernel/tracing", b"tracefs", 0, None):
+        return f"tracefs is not mounted and mount(2) says {errno_name(ctypes.get_errno())}"
+    return ""
+
+
+def program_on_path(*names: str) -> Callable[[], str]:
+    def probe() -> str:
+        if any(shutil.which(name) for name in names):
+            return ""
+        return f"{' or '.join(names)} is not installed"
+
+    return probe
+
+
+def tools_of_libbpf() -> str:
+    return "" if libbpf_tools.objects() else "Debian's libbpf-tools is not installed"
+
+
+def shared_library(name: str) -> Callable[[], str]:
+    def probe() -> str:
+        try:
+            ctypes.CDLL(name)
+        except OSError as error:
+            return str(error)
+        return ""
+
+    return probe
+
+
+def setpriv() -> str:
+    if reason := program_on_path("setpriv")():
+        return reason
+    command = ["setpriv", "--reuid=0", "--clear-groups", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "setpriv is busybox's, which has no --reuid" if done.returncode else ""
+
+
+def chown() -> str:
+    with tempfile.NamedTemporaryFile() as file:
+        try:
+            os.chown(file.name, 65534, 65534)
+        except OSError as error:
+            return f"chown(2): {error.strerror} (it takes CAP_CHOWN)"
+    return ""
+
+
+def perf_trace() -> str:
+    if reason := program_on_path("perf")() or tracefs():
+        return reason
+    command = ["perf", "trace", "-s", "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = done.stdout + done.stderr
+    return "" if "Summary of events:" in told else f"perf trace says {told[:200]}"
+
+
+def two_cpus() -> str:
+    return "" if (os.cpu_count() or 1) > 1 else "one CPU is online"
+
+
+def x86_64() -> str:
+    return "" if os.uname().machine == "x86_64" else f"this is {os.uname().machine}"
+
+
+def guest() -> str:
+    if expected.kernel() in expected.GUESTS:
+        return ""
+    return "sysctls and CPUs are only switched in the guests of tests.vm.matrix"
+
+
+def hotplug() -> str:
+    if reason := guest():
+        return reason
+    switch = "/sys/devices/system/cpu/cpu1/online"
+    return "" if os.access(switch, os.W_OK) else f"cannot write {switch}"
+
+
+def pinned_by_users() -> str:
+    """Linux 6.0: a user may open what is pinned for him; before, a sysctl may forbid it all."""
+    disabled = Path("/proc/sys/kernel/unprivileged_bpf_disabled").read_text().strip()
+    with public_bpffs() as folder:
+        os.chmod(folder, 0o711)
+        attr = ctypes.create_string_buffer(struct.pack("=IIIII", 2, 4, 4, 1, 0), 120)
+        fd = LIBC.syscall(SYSCALLS[os.uname().machine][0], 0, attr, 120)
+        path = ctypes.create_string_buffer(f"{folder}/map".encode())
+        pin = ctypes.create_string_buffer(struct.pack("=QI", ctypes.addressof(path), fd), 120)
+        assert LIBC.syscall(SYSCALLS[os.uname().machine][0], 6, pin, 120) == 0
+        os.close(fd)
+        os.chown(f"{folder}/map", 65534, -1)
+        get = ctypes.create_string_buffer(struct.pack("=Q", ctypes.addressof(path)), 120)
+        problem = as_user(65534, lambda: syscall(0, 7, get, 120))
+    return f"unprivileged_bpf_disabled is {disabled}: {problem}" if problem else ""
+
+
+def file_system(kind: str) -> Callable[[], str]:
+    def probe() -> str:
+        known = Path("/proc/filesystems").read_text().split()
+        return "" if kind in known else f"this kernel has no {kind} file system"
+
+    return probe
+
+
+def cgroup2() -> str:
+    mounted = any(kind == "cgroup2" for _, kind in mounts())
+    return "" if mounted else "no cgroup2 file system is mounted"
+
+
+def link_kind(kind: str) -> Callable[[], str]:
+    """Whether interfaces of a kind can be made; their module is loaded if there is one."""
+
+    def probe() -> str:
+        if reason := namespace("--net")():
+            return reason
+        modules.offer(kind)
+        from pyroute2.netlink.exceptions import NetlinkError
+
+        from tests.support import network
+
+        with network.namespace():
+            try:
+                network.make(kind)
+            except NetlinkError as error:
+                return f"{kind} interfaces: {errno_name(error.code)}"
+        return ""
+
+    return probe
+
+
+def clsact() -> str:
+    if reason := namespace("--net")():
+        return reason
+    from purebpf.errors import KernelError
+    from purebpf.syscall.netlink import EGRESS, Filter, Route
+    from tests.support import network
+
+    modules.offer("sch_ingress", "cls_bpf")
+    with network.namespace(), Route() as route:
+        loopback = socket.if_nametoindex("lo")
+        try:
+            route.add_clsact(loopback)
+            route.add_filter(loopback, Filter(EGRESS, 1, 1), 0x7FFFFFFF, "none")
+        except KernelError as error:  # EBADF: that is no program, and cls_bpf is there
+            return "" if error.errno == errno.EBADF else str(error)
+    return "a filter without a program was taken"
+
+
+def namespace(*options: str) -> Callable[[], str]:
+    def probe() -> str:
+        command = ["unshare", *options, "true"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return "unshare is not installed"
+        return done.stderr.strip()
+
+    return probe
+
+
+def browser() -> str:
+    if importlib.util.find_spec("selenium") is None:
+        return "selenium is not installed"
+    return program_on_path("chromium")() or program_on_path("chromedriver")()
