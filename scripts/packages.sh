@@ -36,6 +36,7 @@ chromedriver chromium-driver
 g++ g++
 xz xz-utils
 perf linux-perf
+hotspot hotspot
 make make
 strace strace
 unshare util-linux
