@@ -6,19 +6,21 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = ["File", "Result", "missing", "read", "table"]
 
 
 class File(NamedTuple):
-    """One test file on one kernel: how many passed, failed and were skipped, and why those."""
+    """One test file on one kernel: how many passed, failed and were skipped, and these by why."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    reasons: frozenset[str] = frozenset()
+    skips: Mapping[str, int] = MappingProxyType({})
     seconds: float = 0.0
 
 
@@ -30,7 +32,6 @@ class Result(NamedTuple):
         features: whether the kernel has each, as probed.
         used: those that a test made use of.
         files: by test file, without "tests/" and ".py".
-        skips: how many tests each reason kept from running.
         again: the tests that failed and were tried once more.
     """
 
@@ -39,7 +40,6 @@ class Result(NamedTuple):
     features: dict[str, bool]
     used: frozenset[str]
     files: dict[str, File]
-    skips: Counter[str]
     failed: bool
     output: str
     again: tuple[str, ...] = ()
@@ -49,14 +49,28 @@ class Result(NamedTuple):
         """All files together."""
         return File(*(sum(each[i] for each in self.files.values()) for i in range(3)))
 
+    @property
+    def skips(self) -> Counter[str]:
+        """How many tests each reason kept from running."""
+        return sum((Counter(each.skips) for each in self.files.values()), Counter())
+
+    def followed_by(self, other: Result) -> Result:
+        """Both, where the same kernel ran twice: a file that both ran counts as it did last."""
+        return other._replace(
+            seconds=self.seconds + other.seconds,
+            features=self.features | other.features,
+            used=self.used | other.used,
+            files=self.files | other.files,
+            again=self.again + other.again,
+        )
+
 
 def read(folder: Path, seconds: float = 0, *, failed: bool = False, output: str = "") -> Result:
     """What `report.xml` and `features.json` in `folder` say."""
     asked = json.loads((folder / "features.json").read_text())
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    reasons: dict[str, set[str]] = defaultdict(set)
+    skips: dict[str, Counter[str]] = defaultdict(Counter)
     times: Counter[str] = Counter()
-    skips: Counter[str] = Counter()
     for case in ET.parse(folder / "report.xml").iter("testcase"):  # noqa: S314 - pytest wrote it
         name = case.get("classname", "").removeprefix("tests.").replace(".", "/")
         times[name] += float(case.get("time", 0))
@@ -65,24 +79,16 @@ def read(folder: Path, seconds: float = 0, *, failed: bool = False, output: str 
             counts[name]["failed"] += 1
         elif skipped is not None:
             counts[name]["skipped"] += 1
-            why = skipped.get("message", "").removeprefix("Skipped: ")
-            reasons[name].add(missing(why))
-            skips[why] += 1
+            skips[name][skipped.get("message", "").removeprefix("Skipped: ")] += 1
         else:
             counts[name]["passed"] += 1
     files = {
-        name: File(
-            count["passed"],
-            count["failed"],
-            count["skipped"],
-            frozenset(reasons[name]),
-            times[name],
-        )
+        name: File(count["passed"], count["failed"], count["skipped"], skips[name], times[name])
         for name, count in sorted(counts.items())
     }
     release, features, used = asked["release"], asked["features"], frozenset(asked["used"])
     again = tuple(re.findall(r"^RERUN (\S.*)$", output, re.MULTILINE))
-    return Result(release, seconds, features, used, files, skips, failed, output, again)
+    return Result(release, seconds, features, used, files, failed, output, again)
 
 
 def missing(reason: str) -> str:
@@ -101,7 +107,8 @@ def cell(file: File | None) -> str:
         if count
     ]
     if file.skipped:
-        told.append(f"{file.skipped} skipped ({', '.join(sorted(file.reasons))})")
+        reasons = sorted({missing(why) for why in file.skips})
+        told.append(f"{file.skipped} skipped ({', '.join(reasons)})")
     return ", ".join(told)
 
 

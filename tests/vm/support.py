@@ -1,6 +1,8 @@
 """docs/kernel_support.md, from what runs of the matrix left: kernel by feature, and by test file.
 
 python -m tests.vm.support build/vm/{5.10,6.1,6.12,host,7.2,6.12-arm64} > docs/kernel_support.md
+
+Folders of one kernel that ran in parts are brought together.
 """
 
 from __future__ import annotations
@@ -95,7 +97,12 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         print(__doc__, file=sys.stderr)
         return 2
-    print(page([results.read(Path(folder)) for folder in arguments]), end="")
+    kernels: dict[str, Result] = {}
+    for folder in arguments:
+        found = results.read(Path(folder))
+        before = kernels.get(found.release)
+        kernels[found.release] = before.followed_by(found) if before else found
+    print(page([*kernels.values()]), end="")
     return 0
 
 
