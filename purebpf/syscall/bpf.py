@@ -43,6 +43,7 @@ def map_create(
     """
     flags = fields.get("map_flags", 0)
     assert isinstance(flags, int)
+    fields |= token.fields("map", flags)
     return Descriptor(
         command(
             bpf_cmd.BPF_MAP_CREATE,
@@ -52,7 +53,6 @@ def map_create(
             value_size=value_size,
             max_entries=max_entries,
             **fields,
-            **token.fields("map", flags),
         )
     )
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from purebpf.abi.bpf import bpf_cmd
+from purebpf.abi.bpf import BPF_F_TOKEN_FD, bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
-from purebpf.syscall import bpf, command, door
+from purebpf.syscall import bpf, command, door, token
 from purebpf.syscall.command import BatchResult, Log
 
 Answer = Callable[["Recorder"], int]
@@ -72,6 +72,26 @@ def test_the_attr_is_exactly_the_fields_and_zero_everywhere_else(kernel):
     expected = struct.pack("=IIIII", 1, 4, 8, 16, 1) + bytes(8) + b"counts"
     assert kernel.command == bpf_cmd.BPF_MAP_CREATE
     assert bytes(kernel.attr) == expected.ljust(ATTR["map_create"].size, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("call", "layout", "kind"),
+    [
+        (lambda: bpf.map_create(1, 4, 4, 1, map_flags=2), "map_create", "map"),
+        (lambda: bpf.prog_load(1, bytes(8), "GPL", prog_flags=2), "prog_load", "prog"),
+        (lambda: bpf.btf_load(b"btf", btf_flags=2), "btf_load", "btf"),
+    ],
+    ids=["map", "prog", "btf"],
+)
+def test_a_token_joins_the_flags_of_the_call(kernel, call, layout, kind):
+    kernel.answer = some_fd
+    with token.using(77):
+        call().close()
+    assert kernel.field(layout, f"{kind}_token_fd") == 77
+    assert kernel.field(layout, f"{kind}_flags") == 2 | BPF_F_TOKEN_FD
+    call().close()
+    assert kernel.field(layout, f"{kind}_token_fd") == 0
+    assert kernel.field(layout, f"{kind}_flags") == 2
 
 
 def test_a_bytes_argument_is_passed_by_address_and_lives_through_the_call(kernel):
