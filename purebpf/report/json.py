@@ -26,6 +26,7 @@ hints     where there are any: what would give names to what has none
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from json import JSONDecodeError, JSONDecoder, JSONEncoder
 from typing import Any
@@ -33,12 +34,14 @@ from typing import Any
 from purebpf.errors import FormatError
 from purebpf.report.loss import Cause, Loss
 from purebpf.report.numbering import Numbering
-from purebpf.report.profile import Labels, Marks, Profile, Row, Stack, Waker
+from purebpf.report.profile import NO_MARKS, Labels, Marks, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 __all__ = ["SCHEMA", "document", "parse"]
 
 SCHEMA = "purebpf.report/1"
+_LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state")
+_UNMARKED = {*_LABELS, "weight", "user", "kernel", "slots"}
 
 
 def document(profile: Profile, **more: object) -> str:
@@ -168,7 +171,9 @@ def parse(text: str, source: str = "profile") -> Profile:
         FormatError: this is no such object, or not all of it; `source` is what to call it.
     """
     try:
-        tree = JSONDecoder().decode(text)
+        tree = JSONDecoder(object_hook=_with_compact_stacks).decode(text)
+    except (TypeError, OverflowError) as error:
+        raise FormatError(source, "stacks", f"no numbers of frames: {error}") from None
     except JSONDecodeError as error:
         raise FormatError(source, f"character {error.pos}", f"no JSON: {error.msg}") from None
     except RecursionError:
@@ -183,6 +188,15 @@ def parse(text: str, source: str = "profile") -> Profile:
         raise FormatError(source, "profile", problem) from None
 
 
+def _with_compact_stacks(found: dict[str, Any]) -> dict[str, Any]:
+    """The same object; where it has stacks, as arrays: most of a profile are their numbers."""
+    if "pid" in found:
+        for side in ("user", "kernel"):
+            if type(found.get(side)) is list:
+                found[side] = array("I", found[side])
+    return found
+
+
 def _profile(tree: Mapping[str, Any]) -> Profile:
     profile = Profile(str(tree["title"]), unit=str(tree["unit"]), about=tree["about"])
     profile.cost = {str(name): int(value) for name, value in tree["cost"].items()}
@@ -190,20 +204,32 @@ def _profile(tree: Mapping[str, Any]) -> Profile:
     profile.loss = _parsed_loss(tree)
     profile.hints = [str(hint) for hint in tree.get("hints", ())]
     frames = [_parsed_frame(frame) for frame in tree["frames"]]
+    known: dict[tuple[Any, ...], Labels] = {}
     for stack in (*tree["stacks"], *tree.get("samples", ())):
-        labels = Labels(
-            str(stack["comm"]),
-            int(stack["pid"]),
-            int(stack.get("tid", 0)),
-            int(stack.get("cpu", -1)),
-            str(stack.get("cgroup", "")),
-            str(stack.get("state", "")),
+        whose = tuple(map(stack.get, _LABELS))
+        labels = known.get(whose)
+        if labels is None:
+            labels = known[whose] = _parsed_labels(stack)
+        profile.add(
+            _parsed_stack(stack["user"], frames),
+            _parsed_stack(stack["kernel"], frames),
+            int(stack["weight"]),
+            labels,
+            tuple((int(slot), int(weight)) for slot, weight in stack.get("slots", ())),
+            marks=NO_MARKS if stack.keys() <= _UNMARKED else _parsed_marks(stack, frames),
         )
-        user, kernel = (_parsed_stack(stack[side], frames) for side in ("user", "kernel"))
-        slots = tuple((int(slot), int(weight)) for slot, weight in stack.get("slots", ()))
-        marks = _parsed_marks(stack, frames)
-        profile.add(user, kernel, int(stack["weight"]), labels, slots, marks=marks)
     return profile
+
+
+def _parsed_labels(stack: Mapping[str, Any]) -> Labels:
+    return Labels(
+        str(stack["comm"]),
+        int(stack["pid"]),
+        int(stack.get("tid", 0)),
+        int(stack.get("cpu", -1)),
+        str(stack.get("cgroup", "")),
+        str(stack.get("state", "")),
+    )
 
 
 def _parsed_marks(stack: Mapping[str, Any], frames: Sequence[Frame | Unknown]) -> Marks:
@@ -222,11 +248,7 @@ def _parsed_marks(stack: Mapping[str, Any], frames: Sequence[Frame | Unknown]) -
 
 
 def _parsed_stack(numbers: Sequence[int] | None, frames: Sequence[Frame | Unknown]) -> Stack | None:
-    if numbers is None:
-        return None
-    if numbers and min(numbers) < 0:
-        raise IndexError("a stack refers to a frame below zero")
-    return tuple(map(frames.__getitem__, numbers))
+    return None if numbers is None else tuple(map(frames.__getitem__, numbers))
 
 
 def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
