@@ -70,7 +70,7 @@ NEEDS = {
     "attach_struct_ops": pytest.mark.needs("question_marks"),  # libbpf 1.1 does not hide them
     "filter_pinned": pytest.mark.needs("sample_contexts"),
     "load_dummy_ops": pytest.mark.needs("dummy_struct_ops"),
-    "load_kconfig": pytest.mark.needs("kernel_config"),
+    "load_kconfig": pytest.mark.needs("kernel_config", "syscall_programs"),
     "load_kernel_variables": pytest.mark.needs("kernel_variables"),
     "load_module": pytest.mark.needs("modules"),
     "load_run": pytest.mark.needs("syscall_programs"),
