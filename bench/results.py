@@ -131,12 +131,13 @@ def main() -> int:
     """Put the kept tables where the page has their places."""
     page = PAGE.read_text()
     for path in sorted(FOLDER.glob("*.json")):
-        begin, end = f"<!-- {path.stem} -->\n", f"\n<!-- /{path.stem} -->"
-        before, found, rest = page.partition(begin)
+        begin, end = f"<!-- {path.stem} -->\n", f"<!-- /{path.stem} -->"
+        before, _, rest = page.partition(begin)
+        _, found, after = rest.partition(end)
         if not found:
             print(f"{PAGE.name} has no place for {path.stem}", file=sys.stderr)
             continue
-        page = before + begin + table(read(path)) + end + rest.partition(end)[2]
+        page = f"{before}{begin}{table(read(path))}\n{end}{after}"
     PAGE.write_text(page)
     return 0
 
