@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as reader
 import os
 import re
 import subprocess
@@ -13,8 +12,7 @@ import pytest
 
 from purebpf.report import folded, json, perf_data, table
 from tests.commands.conftest import ROOT
-from tests.support import profiles
-from tests.support.browser import until
+from tests.support import firefox_profiler, profiles
 
 
 def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -86,35 +84,13 @@ def test_pprof_counts_the_same(saved: str, tmp_path: Path) -> None:
 def test_firefox_profiler_counts_the_same(saved: str, tmp_path: Path) -> None:
     path = str(tmp_path / "a.firefox.json")
     assert convert(saved, "-o", path).returncode == 0
-    environment = {**os.environ, "HOME": str(tmp_path)}
-
-    def loads(path: str) -> bool:
-        """Whether its daemon was ready in time; on a busy machine it often is not."""
-        command = ["profiler-cli", "load", path]
-        return not subprocess.run(
-            command, capture_output=True, check=False, env=environment
-        ).returncode
-
-    def told(*arguments: str) -> str:
-        return subprocess.run(
-            ["profiler-cli", *arguments],
-            capture_output=True, text=True, check=True, env=environment,
-        ).stdout  # fmt: skip
-
-    until(lambda: loads(path))
-    try:
-        threads = reader.loads(told("thread", "list", "--json"))["threads"]
-        samples = reader.loads(told("thread", "samples", "--thread", "t-0", "--json"))
-    finally:
-        told("stop", "--all")
+    with firefox_profiler.opened(path, tmp_path) as viewer:
+        threads = viewer.threads()
+        total, found = viewer.samples()
     assert [(each["name"], each["pid"]) for each in threads] == [
         *(("app", "185"), ("tool", "7"), ("tool", "8"), ("kworker/0:1", "9")),
     ]
-    assert samples["categoryBreakdown"]["totalSamples"] == 80
-    found = {
-        each["name"].rpartition("!")[2]: (each["selfSamples"], each["totalSamples"])
-        for each in samples["topFunctionsByTotal"]
-    }
+    assert total == 80
     assert found["work"] == (40, 70)
     assert found["help"] == (10, 40)
     assert found["vfs_read"] == (30, 30)
