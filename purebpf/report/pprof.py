@@ -106,12 +106,12 @@ class _Writer:
         """The ids of a stack's entries, packed. Entries are remembered as `Numbering` does."""
         ids = self._ids
         try:
-            return b"".join([ids[id(entry)] for entry in stack])
+            return b"".join(map(ids.__getitem__, map(id, stack)))
         except KeyError:
             for entry in stack:
                 if id(entry) not in ids:
                     ids[id(entry)] = self._location(_place(entry))
-            return b"".join([ids[id(entry)] for entry in stack])
+            return b"".join(map(ids.__getitem__, map(id, stack)))
 
     def _location(self, place: _Place) -> bytes:
         return varint(self._places.setdefault(place, len(self._places) + 1))
