@@ -42,7 +42,7 @@ SERIES = {
 _PYTHON = (
     *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
     *("libc6", "libgcc-s1", "libexpat1", "zlib1g", "libssl3", "libffi8"),
-    *("libbz2-1.0", "liblzma5", "libuuid1", "libcrypt1", "busybox-static"),
+    *("libbz2-1.0", "liblzma5", "libuuid1", "libcrypt1", "libsqlite3-0", "busybox-static"),
 )
 """What a guest of another architecture needs to run Python and a shell."""
 
