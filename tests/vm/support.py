@@ -33,8 +33,8 @@ that a test which has it ran.
 _FILES = """
 ## Tests
 
-Passed and failed tests of each file; in brackets what the skipped ones lacked. A need that a
-kernel is known to meet cannot be missed there: the run would fail
+Passed and failed tests of each file; in brackets what the skipped ones lacked; `-` where the file
+did not run. A need that a kernel is known to meet cannot be missed there: the run would fail
 (`tests/support/expected.py`).
 
 """
