@@ -18,11 +18,11 @@ from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_kinds import MAP_VALUES
 from purebpf.kernel.program import Program
-from purebpf.relocate import Linker
 from purebpf.spec import MapSpec, ObjectSpec
 
 if TYPE_CHECKING:
     from purebpf.kernel.struct_ops import StructOpsMap
+    from purebpf.relocate import Linker
 
 __all__ = ["create_maps", "fill_program_arrays", "with_program_hashes"]
 

@@ -107,7 +107,7 @@ class ProgramLoader:
         `bpftool prog` shows it.
         """
         for name, fd in self._map_fds.items():
-            if name not in linked.maps and self._spec.maps[name].section.startswith(".rodata"):
+            if self._spec.maps[name].section.startswith(".rodata") and name not in linked.maps:
                 with suppress(KernelError):
                     bpf.prog_bind_map(program.fileno(), fd)
 

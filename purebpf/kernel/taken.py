@@ -27,15 +27,14 @@ class Taken:
         self._take(records)
 
     def _take(self, records: Run | Iterator[bytes]) -> None:
-        values = self._decoder.run(records) if isinstance(records, Run) else None
-        if values is None:
-            self._run = None
-            self._records = records.records() if isinstance(records, Run) else records
-            self.values = map(self._one, self._records)
-        else:
-            assert isinstance(records, Run)
-            self._run = records
-            self.values = values
+        if isinstance(records, Run):
+            values = self._decoder.run(records)
+            if values is not None:
+                self._run, self.values = records, values
+                return
+            records = records.records()
+        self._run, self._records = None, records
+        self.values = map(self._one, records)
 
     def _one(self, record: bytes) -> Any:
         return self._decoder.one(record)
