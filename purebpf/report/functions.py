@@ -68,7 +68,7 @@ class Functions:
     """
 
     def __init__(self, key: Callable[[Frame | Unknown], Function] = function) -> None:
-        self._numbers = Numbering(key)
+        self._numbers = Numbering(key, int)
 
     def path(self, row: Row) -> list[int]:
         """User frames, root to leaf, then kernel frames; a stack that was lost is one frame."""

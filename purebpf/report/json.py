@@ -27,12 +27,13 @@ hints     where there are any: what would give names to what has none
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from json import JSONDecodeError, JSONDecoder, JSONEncoder
 from typing import Any
 
 from purebpf.errors import FormatError
 from purebpf.report.loss import Cause, Loss
+from purebpf.report.numbered import Numbered
 from purebpf.report.numbering import Numbering
 from purebpf.report.profile import NO_MARKS, Labels, Marks, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
@@ -50,7 +51,7 @@ def document(profile: Profile, **more: object) -> str:
 
 
 def _tree(profile: Profile) -> dict[str, Any]:
-    frames = Numbering(_itself)
+    frames = Numbering(_itself, int)
     rows = profile.rows()
     stacks = [_stack(row, frames) for row in rows if not row.marks.ended_ns]
     single = sorted((row for row in rows if row.marks.ended_ns), key=_ended_ns)
@@ -81,7 +82,7 @@ def _itself(entry: Frame | Unknown) -> Frame | Unknown:
     return entry
 
 
-def _stack(row: Row, frames: Numbering[Frame | Unknown]) -> dict[str, Any]:
+def _stack(row: Row, frames: Numbering[Frame | Unknown, int]) -> dict[str, Any]:
     labels = row.labels
     stack: dict[str, Any] = {"weight": row.weight, "comm": labels.comm, "pid": labels.pid}
     if labels.tid:
@@ -99,7 +100,7 @@ def _stack(row: Row, frames: Numbering[Frame | Unknown]) -> dict[str, Any]:
     return stack | _marks(row.marks, frames)
 
 
-def _marks(marks: Marks, frames: Numbering[Frame | Unknown]) -> dict[str, Any]:
+def _marks(marks: Marks, frames: Numbering[Frame | Unknown, int]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if marks.kind:
         found["kind"] = marks.kind
@@ -210,14 +211,16 @@ def _profile(tree: Mapping[str, Any]) -> Profile:
         labels = known.get(whose)
         if labels is None:
             labels = known[whose] = _parsed_labels(stack)
-        profile.add(
+        slots, marked = stack.get("slots"), not stack.keys() <= _UNMARKED
+        row = Row(
             _parsed_stack(stack["user"], frames),
             _parsed_stack(stack["kernel"], frames),
             int(stack["weight"]),
             labels,
-            tuple((int(slot), int(weight)) for slot, weight in stack.get("slots", ())),
-            marks=NO_MARKS if stack.keys() <= _UNMARKED else _parsed_marks(stack, frames),
+            tuple((int(slot), int(weight)) for slot, weight in slots) if slots else (),
+            _parsed_marks(stack, frames) if marked else NO_MARKS,
         )
+        profile.add_row(row)
     return profile
 
 
@@ -232,7 +235,7 @@ def _parsed_labels(stack: Mapping[str, Any]) -> Labels:
     )
 
 
-def _parsed_marks(stack: Mapping[str, Any], frames: Sequence[Frame | Unknown]) -> Marks:
+def _parsed_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Marks:
     waker = None
     if found := stack.get("waker"):
         user, kernel = (_parsed_stack(found[side], frames) for side in ("user", "kernel"))
@@ -247,8 +250,8 @@ def _parsed_marks(stack: Mapping[str, Any], frames: Sequence[Frame | Unknown]) -
     )
 
 
-def _parsed_stack(numbers: Sequence[int] | None, frames: Sequence[Frame | Unknown]) -> Stack | None:
-    return None if numbers is None else tuple(map(frames.__getitem__, numbers))
+def _parsed_stack(numbers: array[int] | None, frames: list[Frame | Unknown]) -> Stack | None:
+    return None if numbers is None else Numbered(frames, numbers) if numbers else ()
 
 
 def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:

@@ -5,31 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
+from purebpf.report.numbered import Numbered
 from purebpf.report.profile import Stack
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["Numbering"]
 
 Key = TypeVar("Key", bound=Hashable)
+Number = TypeVar("Number")
 
 
-class Numbering(Generic[Key]):
-    """A number for each different `key(entry)`, in the order in which they come.
+class Numbering(Generic[Key, Number]):
+    """A number for each different `key(entry)`, in the order in which they come, from 0.
 
-    Stacks share their entries, so an entry is remembered by its identity first: hashing one costs
-    ten times as much, and a profile has millions. What `of` was given must live as long as this.
+    Stacks share their entries, so an entry is remembered by its identity, or by its number in the
+    table of its stack: hashing one costs ten times as much, and a profile has millions. What `of`
+    was given must live as long as this.
+
+    Args:
+        key: what is to have a number.
+        spell: what a number is to look like.
 
     Attributes:
-        table: each key and its number.
+        table: each key and its number, spelled.
     """
 
-    def __init__(self, key: Callable[[Frame | Unknown], Key]) -> None:
-        self.table: dict[Key, int] = {}
+    def __init__(
+        self, key: Callable[[Frame | Unknown], Key], spell: Callable[[int], Number]
+    ) -> None:
+        self.table: dict[Key, Number] = {}
         self._key = key
-        self._seen: dict[int, int] = {}
+        self._spell = spell
+        self._seen: dict[int, Number] = {}
+        self._tables: dict[int, dict[int, Number]] = {}
 
-    def of(self, stack: Stack) -> list[int]:
+    def of(self, stack: Stack) -> list[Number]:
         """The numbers of a stack's entries, in its order."""
+        if isinstance(stack, Numbered):
+            return self._renumbered(stack)
         seen = self._seen
         try:
             return [seen[id(entry)] for entry in stack]
@@ -39,9 +52,22 @@ class Numbering(Generic[Key]):
                     seen[id(entry)] = self.number(self._key(entry))
             return [seen[id(entry)] for entry in stack]
 
-    def number(self, key: Key) -> int:
+    def _renumbered(self, stack: Numbered) -> list[Number]:
+        numbers = self._tables.setdefault(id(stack.table), {})
+        try:
+            return [*map(numbers.__getitem__, stack.numbers)]
+        except KeyError:
+            for old in stack.numbers:
+                if old not in numbers:
+                    numbers[old] = self.number(self._key(stack.table[old]))
+            return [*map(numbers.__getitem__, stack.numbers)]
+
+    def number(self, key: Key) -> Number:
         """The number of a key, which need not be in a stack."""
-        return self.table.setdefault(key, len(self.table))
+        found = self.table.get(key)
+        if found is None:
+            found = self.table[key] = self._spell(len(self.table))
+        return found
 
     def __iter__(self) -> Iterator[Key]:
         """Every key, in the order of the numbers."""

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from purebpf.report.functions import Function, at_line
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER
-from purebpf.report.profile import Labels, Profile, Row, Stack
+from purebpf.report.numbering import Numbering
+from purebpf.report.profile import Labels, Profile, Row
 from purebpf.report.protobuf import field, integer, message, varint
 from purebpf.symbols.frame import Frame, Unknown
 
@@ -54,20 +55,21 @@ def _kernel_last(mapping: tuple[tuple[str, str], int]) -> bool:
     return module == "kernel"
 
 
+def _location_id(number: int) -> bytes:
+    return varint(number + 1)  # ids are not zero
+
+
 class _Writer:
     """Collects the tables while it writes the samples."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._strings: dict[str, int] = {"": 0}
-        self._places: dict[_Place, int] = {}
-        """The id of each location, from 1."""
-        self._ids: dict[int, bytes] = {}
-        """The same as a varint, by the identity of an entry of a stack."""
-        self._missed_user = self._location(_Place(Function(MISSED_USER, "", "unknown"), 0, ""))
-        self._missed_kernel = self._location(
-            _Place(Function(MISSED_KERNEL, "kernel", "unknown"), 0, "")
-        )
+        self._places = Numbering(_place, _location_id)
+        missed_user = _Place(Function(MISSED_USER, "", "unknown"), 0, "")
+        missed_kernel = _Place(Function(MISSED_KERNEL, "kernel", "unknown"), 0, "")
+        self._missed_user = self._places.number(missed_user)
+        self._missed_kernel = self._places.number(missed_kernel)
         self._known_labels: dict[Labels, bytes] = {}
 
     def message(self) -> bytes:
@@ -87,34 +89,16 @@ class _Writer:
 
     def _samples(self, rows: Iterable[Row]) -> Iterator[bytes]:
         """A message for each row. There are many, with many ids each: so no calls for each id."""
-        ids_of, label_bytes, length = self._location_ids, self._label_bytes, cache(varint)
+        ids_of, label_bytes, number = self._places.of, self._label_bytes, cache(varint)
         sample, locations, values = field(2), field(1), field(2)
         for user, kernel, weight, labels, *_ in rows:
-            ids = self._missed_kernel if kernel is None else ids_of(kernel)
-            ids += self._missed_user if user is None else ids_of(user)
-            value = varint(weight)
-            content = b"".join(
-                (
-                    *(locations, length(len(ids)), ids),
-                    *(values, length(len(value)), value),
-                    label_bytes(labels),
-                )
-            )
-            yield b"".join((sample, length(len(content)), content))
-
-    def _location_ids(self, stack: Stack) -> bytes:
-        """The ids of a stack's entries, packed. Entries are remembered as `Numbering` does."""
-        ids = self._ids
-        try:
-            return b"".join(map(ids.__getitem__, map(id, stack)))
-        except KeyError:
-            for entry in stack:
-                if id(entry) not in ids:
-                    ids[id(entry)] = self._location(_place(entry))
-            return b"".join(map(ids.__getitem__, map(id, stack)))
-
-    def _location(self, place: _Place) -> bytes:
-        return varint(self._places.setdefault(place, len(self._places) + 1))
+            ids = self._missed_user if user is None else b"".join(ids_of(user))
+            if kernel is None or kernel:
+                ids = (self._missed_kernel if kernel is None else b"".join(ids_of(kernel))) + ids
+            value = number(weight)
+            content = locations + number(len(ids)) + ids
+            content += values + number(len(value)) + value + label_bytes(labels)
+            yield sample + number(len(content)) + content
 
     def _label_bytes(self, labels: Labels) -> bytes:
         found = self._known_labels.get(labels)
@@ -140,7 +124,7 @@ class _Writer:
         """Mappings, locations and functions; their ids are numbers from 1."""
         mappings: dict[tuple[str, str], int] = {}
         functions: dict[Function, int] = {}
-        for place, number in self._places.items():
+        for number, place in enumerate(self._places, 1):
             found, module = place.function._replace(line=0), place.function.module
             at = 0
             if module:

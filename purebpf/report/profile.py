@@ -12,11 +12,12 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from purebpf.report.loss import Loss
+from purebpf.report.numbered import Numbered
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
 
-Stack = tuple[Frame | Unknown, ...]
+Stack = tuple[Frame | Unknown, ...] | Numbered
 """Leaf first. Empty where there was no such stack; None in a row: there was one, and it is lost."""
 
 Slots = tuple[tuple[int, int], ...]
