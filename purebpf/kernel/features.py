@@ -42,6 +42,7 @@ __all__ = [
     "have_attach",
     "have_attach_cookie",
     "have_batch_operations",
+    "have_bounded_loops",
     "have_btf_kind",
     "have_context_tags",
     "have_exclusive_maps",
@@ -49,6 +50,8 @@ __all__ = [
     "have_function_info",
     "have_global_functions",
     "have_helper",
+    "have_instruction_set",
+    "have_large_programs",
     "have_map_type",
     "have_mmapable_arrays",
     "have_perf_event_link",
@@ -252,6 +255,38 @@ def have_program_names() -> Feature:
 
 
 @remembered
+def have_instruction_set(version: int) -> Feature:
+    """Whether programs may have the instructions of clang's `-mcpu=v<version>`, 1 to 4.
+
+    Version 2 compares with < and <=, 3 has 32-bit jumps (Linux 5.1), 4 long jumps, signed division
+    and loads that extend signs (Linux 6.6).
+
+    Raises:
+        ValueError: there is no such version.
+    """
+    if version not in probes.INSTRUCTION_SETS:
+        raise ValueError(f"no instruction set v{version}: there are v1 to v4")
+    return _try(f"instruction set v{version}", _filter(probes.INSTRUCTION_SETS[version]))
+
+
+@remembered
+def have_bounded_loops() -> Feature:
+    """Whether programs may jump back, if the verifier sees an end to it (Linux 5.3)."""
+    return _try("bounded loops", _filter(probes.BOUNDED_LOOP))
+
+
+@remembered
+def have_large_programs() -> Feature:
+    """Whether programs may have more than 4,096 instructions (Linux 5.2; needs CAP_BPF)."""
+    return _try("large programs", _filter(probes.LARGE_PROGRAM))
+
+
+def _filter(code: bytes) -> Callable[[], Descriptor]:
+    """What loads `code` as a socket filter."""
+    return lambda: probes.load_program(bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, code)
+
+
+@remembered
 def have_function_info() -> Feature:
     """Programs with BTF function info (Linux 5.0)."""
 
@@ -342,11 +377,14 @@ def have_run_time_statistics() -> Feature:
 
 
 def all_features() -> Iterator[Feature]:
-    """Every feature, one after the other: program types, map types, BTF kinds, the rest."""
+    """Every feature: program types, map types, BTF kinds, instruction sets, the rest."""
     yield from (have_program_type(each) for each in list(bpf_prog_type)[1:] if _real(each))
     yield from (have_map_type(each) for each in list(bpf_map_type)[1:] if _real(each))
     yield from (have_btf_kind(kind) for kind in list(Kind)[1:])
+    yield from map(have_instruction_set, probes.INSTRUCTION_SETS)
     for probe in (
+        have_bounded_loops,
+        have_large_programs,
         have_global_functions,
         have_question_marks,
         have_mmapable_arrays,

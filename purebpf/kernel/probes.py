@@ -24,6 +24,9 @@ from purebpf.syscall.command import Log
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = [
+    "BOUNDED_LOOP",
+    "INSTRUCTION_SETS",
+    "LARGE_PROGRAM",
     "NEEDS_BTF_TARGET",
     "RETURN_0",
     "calling",
@@ -37,7 +40,24 @@ __all__ = [
 ]
 
 _MOV64 = 0xB7
-RETURN_0 = pack([Instruction(_MOV64, 0, 0, 0, 0), Instruction(EXIT, 0, 0, 0, 0)])
+_SUB64, _JNE = 0x17, 0x55
+_JLT, _JLT32, _JA_LONG = 0xA5, 0xA6, 0x06
+_RETURN = Instruction(EXIT, 0, 0, 0, 0)
+_ZERO = Instruction(_MOV64, 0, 0, 0, 0)
+RETURN_0 = pack([_ZERO, _RETURN])
+LARGE_PROGRAM = pack([_ZERO] * 4096 + [_RETURN])
+"""One more instruction than BPF_MAXINSNS."""
+BOUNDED_LOOP = pack(
+    [
+        *(Instruction(_MOV64, 0, 0, 0, 3), Instruction(_SUB64, 0, 0, 0, 1)),
+        *(Instruction(_JNE, 0, 0, -2, 0), _RETURN),
+    ]
+)
+INSTRUCTION_SETS = {
+    version: pack([_ZERO, Instruction(opcode, 0, 0, 0, 0), _RETURN])
+    for version, opcode in ((1, _JNE), (2, _JLT), (3, _JLT32), (4, _JA_LONG))
+}
+"""A jump to what follows that clang's `-mcpu=v1` to `v4` have, each and none before it."""
 
 NEEDS_BTF_TARGET = frozenset(
     {

@@ -137,3 +137,21 @@ def test_every_kind_of_attachment_has_an_answer():
 def test_attachments_are_as_the_probes_of_the_tests_found_them():
     for kind in ("perf_event", "tp_btf", "raw_tracepoint", "iter", "cgroup_skb"):
         assert features.have_attach(kind), features.have_attach(kind)
+
+
+@pytest.mark.needs("bpftool")
+def test_what_instructions_may_do_is_what_bpftool_finds():
+    run = subprocess.run(
+        ["bpftool", "-j", "feature", "probe", "kernel"], capture_output=True, text=True, check=True
+    )
+    found = json.loads(run.stdout)["misc"]
+    assert bool(features.have_large_programs()) is found["have_large_insn_limit"]
+    assert bool(features.have_bounded_loops()) is found["have_bounded_loops"]
+    assert bool(features.have_instruction_set(2)) is found["have_v2_isa_extension"]
+    assert bool(features.have_instruction_set(3)) is found["have_v3_isa_extension"]
+
+
+def test_there_are_four_instruction_sets():
+    assert features.have_instruction_set(1)
+    with pytest.raises(ValueError, match="v5: there are v1 to v4"):
+        features.have_instruction_set(5)

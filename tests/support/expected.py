@@ -102,7 +102,7 @@ _ARM64 = "6.12-arm64"
 
 _NO_LIRC = frozenset({"program type LIRC_MODE2"})
 _BEFORE_7 = _NO_LIRC | {"exclusive maps", "map type INSN_ARRAY", "map type RHASH"}
-_BEFORE_6_8 = _BEFORE_7 | {"context tags"}
+_BEFORE_6_8 = _BEFORE_7 | {"context tags", "instruction set v4"}
 
 ABSENT: dict[str, frozenset[str]] = {
     "5.10": _BEFORE_6_8
