@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
-import shutil
+import os
 import sys
 import tempfile
 import warnings
@@ -339,7 +339,15 @@ def main() -> None:
     if options.file:
         run(Path(options.file).read_bytes())
         return
-    corpus = options.corpus or Path(tempfile.mkdtemp(prefix="purebpf-fuzz-"))
+    with tempfile.TemporaryDirectory(prefix="purebpf-fuzz-") as folder:
+        if not (child := os.fork()):
+            _fuzz(options, Path(folder))  # libFuzzer ends the process
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def _fuzz(options: argparse.Namespace, folder: Path) -> None:
+    """Fuzz; `folder` has what need not be kept."""
+    corpus: Path = options.corpus or folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds(options.target)):
         (corpus / f"seed-{number}").write_bytes(seed)
@@ -353,13 +361,11 @@ def main() -> None:
     ]
     arguments += ["-len_control=0", "-use_value_profile=1"]
     if options.target == "filter":
-        words = corpus.with_suffix(".words")
+        words = folder / "words"
         words.write_text("".join(f'"{token}"\n' for token in _tokens()))
         arguments.append(f"-dict={words}")
-    atheris.Setup(arguments, run)
+    atheris.Setup(arguments, TARGETS[options.target])
     atheris.Fuzz()
-    if not options.corpus:
-        shutil.rmtree(corpus)
 
 
 if __name__ == "__main__":
