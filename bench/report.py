@@ -14,10 +14,13 @@ import os
 import random
 import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import results
 from results import Figure
@@ -94,8 +97,28 @@ def alone(work: Callable[[], int]) -> tuple[float, int, int]:
     os._exit(0)
 
 
+def converted(text: str, rounds: int) -> Iterator[Figure]:
+    """`python -m purebpf.convert` of a saved profile to pprof, from its start to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved, there = Path(folder, "saved.json"), Path(folder, "profile.pb.gz")
+        saved.write_text(text)
+        command = [sys.executable, "-m", "purebpf.convert", str(saved), "-o", str(there)]
+        seconds, most = [], 0
+        for _ in range(rounds):
+            start = time.perf_counter()
+            with subprocess.Popen(command) as process:
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            seconds.append(time.perf_counter() - start)
+            assert process.returncode == 0
+            most = max(most, used.ru_maxrss >> 10)
+    what = "saved json to pprof, the whole command"
+    yield Figure(what, statistics.median(seconds), "s", limit=LIMITS_S["pprof"])
+    yield Figure("its memory", most, "MB", limit=LIMIT_MB)
+
+
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
-    """Each format's seconds, and the most memory."""
+    """Each format's seconds, the most memory, and those of a whole command."""
     gc.disable()  # as the commands do
     profile = made(options.stacks, options.depth)
     text = json.document(profile)
@@ -108,6 +131,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         yield Figure(f"{name}, {size}", seconds, "s of CPU", limit=LIMITS_S.get(name))
         most = max(most, (megabytes, name))
     yield Figure(f"most memory of all, for {most[1]}", most[0], "MB", limit=LIMIT_MB)
+    yield from converted(text, options.rounds)
 
 
 if __name__ == "__main__":

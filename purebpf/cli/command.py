@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
+from purebpf.cli import progress
 from purebpf.errors import PurebpfError
 
 __all__ = ["FAILED", "LOSS", "note", "run", "say"]
@@ -73,6 +74,7 @@ def say(line: str) -> None:
     if stream is None:
         return
     try:
+        progress.take_back()
         stream.write(line + "\n")
         stream.flush()
     except OSError:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-__all__ = ["doing"]
+__all__ = ["doing", "take_back"]
 
 _PATIENCE_S = 1.0
 _CLEAR_LINE = "\r\x1b[K"
+
+
+_said: list[TextIO] = []
+"""The terminal whose last line is such a word, if there is one."""
 
 
 @contextmanager
@@ -25,12 +29,11 @@ def doing(what: str) -> Iterator[None]:
         return
     import threading
 
-    over, said = threading.Event(), False
+    over = threading.Event()
 
     def say() -> None:
-        nonlocal said
         if not over.wait(_PATIENCE_S):
-            said = True
+            _said.append(stream)
             stream.write(f"{what} ...")
             stream.flush()
 
@@ -41,6 +44,12 @@ def doing(what: str) -> Iterator[None]:
     finally:
         over.set()
         speaker.join()
-        if said:
-            stream.write(_CLEAR_LINE)
-            stream.flush()
+        take_back()
+
+
+def take_back() -> None:
+    """Clear the line of what is said, for something else to be said there."""
+    while _said:
+        stream = _said.pop()
+        stream.write(_CLEAR_LINE)
+        stream.flush()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from purebpf.cli import progress
+from purebpf.cli import command, progress
 
 
 class Terminal(io.StringIO):
@@ -58,3 +58,14 @@ def test_an_error_takes_it_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="wrong"), progress.doing("naming"):
         wrong()
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_a_remark_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    with progress.doing("naming"):
+        while not terminal.getvalue():
+            time.sleep(0.001)
+        command.say("No names for 3 frames.")
+    assert terminal.getvalue() == "naming ...\r\x1b[KNo names for 3 frames.\n"
