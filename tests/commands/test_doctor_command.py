@@ -10,7 +10,7 @@ import pytest
 
 from purebpf.kernel.attach_features import KINDS
 from tests.support.environment import COMMANDS, OFFLINE, installed, run
-from tests.support.privilege import USERS, reachable
+from tests.support.privilege import as_user
 
 
 def test_as_root_it_agrees_with_the_machine() -> None:
@@ -38,7 +38,7 @@ def test_what_it_says_would_run_runs() -> None:
 
 @pytest.mark.needs("setpriv", "mount_namespace")
 def test_an_ordinary_user_gets_an_answer_too() -> None:
-    result = run("doctor", "--all", prefix=(*reachable(), *USERS["ordinary"]))
+    result = run("doctor", "--all", prefix=as_user("ordinary"))
     assert (result.returncode, result.stderr) == (1, "")
     assert "CAP_BPF           no" in result.stdout
     assert "this process lacks CAP_BPF and CAP_PERFMON" in result.stdout

@@ -19,7 +19,7 @@ from tests.support.environment import (
     run,
     said,
 )
-from tests.support.privilege import USERS, reachable, worked
+from tests.support.privilege import as_user, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
 
@@ -78,7 +78,7 @@ def test_a_tracepoint_is_found(place: str) -> None:
 
 @pytest.mark.needs("tracefs", "setpriv")
 def test_a_tracepoint_without_tracefs_and_the_right_to_mount_it() -> None:
-    user = (*reachable(), *USERS["bpf and perfmon"])
+    user = as_user("bpf and perfmon")
     line = [*mounted(*NOWHERE), *user, sys.executable, "-c", ATTACH, str(GETPRIORITY)]
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
@@ -137,7 +137,7 @@ def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Pat
 def test_processes_are_hidden(name: str) -> None:
     """hidepid=2, and a user without CAP_SYS_PTRACE: other users' processes are not in /proc."""
     hidden = mounted("mount -t proc -o hidepid=2 proc /proc")
-    user = (*reachable(), *USERS["bpf and perfmon"])
+    user = as_user("bpf and perfmon")
     assert worked(run(name, prefix=(*hidden, *user)))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import commands_with, run, said, sysctl
-from tests.support.privilege import USERS, reachable, worked
+from tests.support.privilege import as_user, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "guest", "setpriv", "mount_namespace")
 
@@ -48,8 +48,8 @@ def configured(host: str) -> Iterator[None]:
         yield
 
 
-def as_user(name: str, user: str) -> subprocess.CompletedProcess[str]:
-    return run(name, prefix=(*reachable(), *USERS[user]))
+def run_as(name: str, user: str) -> subprocess.CompletedProcess[str]:
+    return run(name, prefix=as_user(user))
 
 
 @hosts
@@ -63,13 +63,13 @@ def test_root_is_not_hindered(name: str, host: str) -> None:
 @hosts
 def test_two_capabilities_are_enough(name: str, host: str) -> None:
     with configured(host):
-        assert worked(as_user(name, "bpf and perfmon"))
+        assert worked(run_as(name, "bpf and perfmon"))
 
 
 @hosts
 def test_an_ordinary_user_is_told_the_values(name: str, host: str) -> None:
     with configured(host):
-        result = as_user(name, "ordinary")
+        result = run_as(name, "ordinary")
     text = said(result)
     assert (result.returncode, result.stdout) == (1, "")
     assert "this process lacks CAP_BPF and CAP_PERFMON (CapEff 0x0)" in text

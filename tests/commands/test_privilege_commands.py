@@ -20,7 +20,7 @@ from tests.support.environment import (
     run,
     said,
 )
-from tests.support.privilege import USERS, reachable, worked
+from tests.support.privilege import as_user, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
 
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace"
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 
 
-def as_user(name: str, user: str) -> subprocess.CompletedProcess[str]:
-    return run(name, prefix=(*reachable(), *USERS[user]))
+def run_as(name: str, user: str) -> subprocess.CompletedProcess[str]:
+    return run(name, prefix=as_user(user))
 
 
 def restrictions(*missing: str) -> str:
@@ -62,14 +62,14 @@ def test_every_command_is_tried() -> None:
 
 @pytest.mark.parametrize("name", OFFLINE)
 def test_what_only_reads_files_needs_no_privilege(name: str) -> None:
-    result = as_user(name, "ordinary")
+    result = run_as(name, "ordinary")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout
 
 
 @every_command
 def test_an_ordinary_user_is_told_what_is_missing(name: str) -> None:
-    result = as_user(name, "ordinary")
+    result = run_as(name, "ordinary")
     # which call comes first depends on what the kernel lets anybody do
     expected = paragraph(
         name, r"(map|program) '.*bpf\(BPF_\w+\)", ("CAP_BPF", "CAP_PERFMON"), "0x0"
@@ -81,12 +81,12 @@ def test_an_ordinary_user_is_told_what_is_missing(name: str) -> None:
 
 @every_command
 def test_two_capabilities_are_enough(name: str) -> None:
-    assert worked(as_user(name, "bpf and perfmon"))
+    assert worked(run_as(name, "bpf and perfmon"))
 
 
 @every_command
 def test_one_capability_is_not(name: str) -> None:
-    result = as_user(name, "bpf only")
+    result = run_as(name, "bpf only")
     expected = paragraph(
         name, r"program '\w+': bpf\(BPF_PROG_LOAD\)", ("CAP_PERFMON",), "0x8000000000"
     )
@@ -97,7 +97,7 @@ def test_one_capability_is_not(name: str) -> None:
 @every_command
 def test_root_without_the_right_to_raise_limits(name: str) -> None:
     """RLIMIT_MEMLOCK is 64 KiB and stays so, which matters before Linux 5.11 only."""
-    result = as_user(name, "root without sys_resource")
+    result = run_as(name, "root without sys_resource")
     if result.returncode == 0:
         assert LOSS_LINE.search(result.stderr)
         return

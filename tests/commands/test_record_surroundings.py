@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import mounted, run, said, start
-from tests.support.privilege import USERS, reachable
+from tests.support.privilege import as_user
 
 pytestmark = pytest.mark.needs("perf_event")
 
@@ -35,7 +35,7 @@ def recording(target: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.needs("setpriv", "mount_namespace")
 def test_an_ordinary_user_is_told_what_is_missing() -> None:
-    prefix = (*reachable(), *USERS["ordinary"])
+    prefix = as_user("ordinary")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         result = run("record", "-a", "-o", f"{folder}/perf.data", "0.3", prefix=prefix)
@@ -65,7 +65,7 @@ def test_a_file_of_somebody_else() -> None:
         Path(folder).chmod(0o777)
         target = Path(folder, "perf.data")
         target.write_text("old")
-        prefix = (*reachable(), *USERS["ordinary"])
+        prefix = as_user("ordinary")
         result = run("record", "-o", str(target), "--", "true", prefix=prefix)
         assert target.read_text() == "old"
         assert os.listdir(folder) == ["perf.data"]

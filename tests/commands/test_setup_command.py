@@ -11,7 +11,7 @@ import pytest
 
 from purebpf.kernel.pinned_filter import FOLDER
 from tests.support.environment import ROOT
-from tests.support.privilege import USERS, reachable
+from tests.support.privilege import as_user
 from tests.support.users import public_bpffs, users_sampling
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf", "setpriv")
@@ -32,7 +32,7 @@ def users_may_sample() -> Iterator[None]:
 
 
 def setup(*arguments: str, user: str = "") -> subprocess.CompletedProcess[str]:
-    prefix = (*reachable(), *USERS[user]) if user else ()
+    prefix = as_user(user) if user else ()
     command = [*prefix, sys.executable, "-m", "purebpf.setup", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120

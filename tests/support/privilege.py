@@ -6,11 +6,13 @@ import re
 import stat
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from tests.support.environment import ROOT, mounted, said
+from tests.support.probe_kernel import memory_by_cgroup
 
-__all__ = ["USERS", "reachable", "worked"]
+__all__ = ["USERS", "as_user", "reachable", "worked"]
 
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
@@ -30,6 +32,18 @@ USERS: dict[str, tuple[str, ...]] = {
         *("setpriv", "--bounding-set=-sys_resource"),
     ),
 }
+
+
+def as_user(user: str) -> tuple[str, ...]:
+    """What comes before a command that one of `USERS` runs."""
+    lifted = _lifted() if user.startswith("bpf") else ()
+    return (*reachable(), *lifted, *USERS[user])
+
+
+@cache
+def _lifted() -> tuple[str, ...]:
+    """What such a user must be given where BPF counts against the memory a process may lock."""
+    return ("prlimit", "--memlock=unlimited:unlimited") if memory_by_cgroup() else ()
 
 
 def worked(result: subprocess.CompletedProcess[str]) -> bool:
