@@ -10,6 +10,8 @@ import pytest
 
 from purebpf.cli import command, progress
 
+CLEAR_LINE = "\r\x1b[K"
+
 
 class Terminal(io.StringIO):
     """A stream that says it is one."""
@@ -17,21 +19,29 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
-
-def test_what_takes_long_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
-    with progress.doing("naming"):
-        while not terminal.getvalue():
+    def wait(self) -> None:
+        """Until something is said."""
+        while not self.getvalue():
             time.sleep(0.001)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error, a terminal; its reader has no patience."""
+    monkeypatch.setattr(sys, "stderr", found := Terminal())
+    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+    return found
+
+
+def test_what_takes_long_is_said_and_taken_back(terminal: Terminal) -> None:
+    with progress.doing("naming"):
+        terminal.wait()
         assert terminal.getvalue() == "naming ..."
-    assert terminal.getvalue() == "naming ...\r\x1b[K"
+    assert terminal.getvalue() == f"naming ...{CLEAR_LINE}"
 
 
-def test_what_is_quick_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+def test_what_is_quick_is_not_said(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_PATIENCE_S", 10)
     with progress.doing("naming"):
         pass
     assert terminal.getvalue() == ""
@@ -45,27 +55,18 @@ def test_a_file_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log.getvalue() == ""
 
 
-def test_an_error_takes_it_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
-
+def test_an_error_takes_it_back_too(terminal: Terminal) -> None:
     def wrong() -> None:
-        while not terminal.getvalue():
-            time.sleep(0.001)
+        terminal.wait()
         raise ValueError("wrong")
 
     with pytest.raises(ValueError, match="wrong"), progress.doing("naming"):
         wrong()
-    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert terminal.getvalue().endswith(CLEAR_LINE)
 
 
-def test_a_remark_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0)
+def test_a_remark_has_a_line_of_its_own(terminal: Terminal) -> None:
     with progress.doing("naming"):
-        while not terminal.getvalue():
-            time.sleep(0.001)
+        terminal.wait()
         command.say("No names for 3 frames.")
-    assert terminal.getvalue() == "naming ...\r\x1b[KNo names for 3 frames.\n"
+    assert terminal.getvalue() == f"naming ...{CLEAR_LINE}No names for 3 frames.\n"
