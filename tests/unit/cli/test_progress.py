@@ -21,26 +21,29 @@ class Terminal(io.StringIO):
 
     def wait(self) -> None:
         """Until something is said."""
+        deadline = time.monotonic() + 10
         while not self.getvalue():
+            assert time.monotonic() < deadline
             time.sleep(0.001)
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Standard error, a terminal; its reader has no patience."""
+def reader(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error as a terminal, whose reader has no patience."""
     monkeypatch.setattr(sys, "stderr", found := Terminal())
     monkeypatch.setattr(progress, "_PATIENCE_S", 0)
     return found
 
 
-def test_what_takes_long_is_said_and_taken_back(terminal: Terminal) -> None:
+def test_what_takes_long_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = reader(monkeypatch)
     with progress.doing("naming"):
         terminal.wait()
         assert terminal.getvalue() == "naming ..."
     assert terminal.getvalue() == f"naming ...{CLEAR_LINE}"
 
 
-def test_what_is_quick_is_not_said(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_quick_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = reader(monkeypatch)
     monkeypatch.setattr(progress, "_PATIENCE_S", 10)
     with progress.doing("naming"):
         pass
@@ -55,7 +58,9 @@ def test_a_file_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log.getvalue() == ""
 
 
-def test_an_error_takes_it_back_too(terminal: Terminal) -> None:
+def test_an_error_takes_it_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = reader(monkeypatch)
+
     def wrong() -> None:
         terminal.wait()
         raise ValueError("wrong")
@@ -65,7 +70,8 @@ def test_an_error_takes_it_back_too(terminal: Terminal) -> None:
     assert terminal.getvalue().endswith(CLEAR_LINE)
 
 
-def test_a_remark_has_a_line_of_its_own(terminal: Terminal) -> None:
+def test_a_remark_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = reader(monkeypatch)
     with progress.doing("naming"):
         terminal.wait()
         command.say("No names for 3 frames.")
