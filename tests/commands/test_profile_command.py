@@ -156,9 +156,12 @@ def test_a_commands_children_are_sampled(workloads: Workloads, profile: Run) -> 
 
 
 def test_a_command_ends_with_its_duration(workloads: Workloads, profile: Run) -> None:
-    result = profile("-f", "0.3", "--", workloads.path("split"))
-    assert result.returncode == 128 + signal.SIGTERM
-    assert re.search(r"^split;.*;main;spend_(seventy|thirty)", result.stdout, re.MULTILINE)
+    for seconds in ("0.3", "5"):  # a busy machine may take longer to start the program
+        result = profile("-f", seconds, "--", workloads.path("split"))
+        assert result.returncode == 128 + signal.SIGTERM
+        if re.search(r"^split;.*;main;spend_(seventy|thirty)", result.stdout, re.MULTILINE):
+            return
+    pytest.fail(result.stdout)
 
 
 @pytest.mark.any_kernel

@@ -142,8 +142,10 @@ def test_threads_are_told_apart(workloads: Workloads) -> None:
         spans("on_cpu", TaskFilter(pids=(workload.pid,)), by="tid") as measured,
     ):
         workload.act()
-        names = [each.group.name for each in found(measured)]
-    assert sorted(names) == ["syscalls", *["worker"] * 5]
+        groups = [each.group for each in found(measured)]
+    assert len({group.number for group in groups}) == len(groups) == 6
+    # a thread names itself, and may be preempted before it has
+    assert {group.name for group in groups} == {"syscalls", "worker"}
 
 
 def test_one_thread_alone(workloads: Workloads) -> None:
