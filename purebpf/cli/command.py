@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from purebpf.cli import progress
 from purebpf.errors import PurebpfError
 
 __all__ = ["FAILED", "LOSS", "note", "run", "say"]
@@ -70,6 +69,8 @@ def note(text: str, *, indent: str = "") -> None:
 
 def say(line: str) -> None:
     """Print a line on standard error as it is; that it is closed, full or unread is no error."""
+    from purebpf.cli import progress  # which --help does not need
+
     stream: TextIO | None = sys.stderr  # None where the descriptor is closed
     if stream is None:
         return

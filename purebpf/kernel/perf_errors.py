@@ -7,10 +7,15 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
+from purebpf.abi.perf import (
+    PERF_EVENT_ATTR,
+    perf_event_sample_format,
+    perf_sw_ids,
+    perf_type_id,
+)
 from purebpf.errors import KernelError
 from purebpf.kernel import cpus
-from purebpf.syscall import proc
+from purebpf.syscall import perf_event, proc
 
 __all__ = ["Request", "explained", "mapping_explained"]
 
@@ -132,7 +137,43 @@ def _invalid(request: Request) -> tuple[str, str]:
     if attr["freq"] and limit is not None and frequency > int(limit):
         why = f"{frequency} Hz is above kernel.perf_event_max_sample_rate, which is {limit}"
         return why, f"sample at {limit} Hz or less, or raise it with sysctl"
+    if unknown := _unknown_fields(int(attr["sample_type"])):
+        return f"samples of this kernel have no {' and no '.join(unknown)}", "do without"
     return "the kernel refuses this combination of attr fields", ""
+
+
+_LATE_FIELDS: dict[int, str] = {
+    perf_event_sample_format.PERF_SAMPLE_CGROUP: "cgroup (Linux 5.7)",
+    perf_event_sample_format.PERF_SAMPLE_DATA_PAGE_SIZE: "page size of the data (Linux 5.11)",
+    perf_event_sample_format.PERF_SAMPLE_CODE_PAGE_SIZE: "page size of the code (Linux 5.11)",
+    perf_event_sample_format.PERF_SAMPLE_WEIGHT_STRUCT: "weight in parts (Linux 5.12)",
+}
+
+
+def _unknown_fields(sample_type: int) -> list[str]:
+    """What it asks for that a dummy event of this process cannot have either."""
+    found = []
+    for number in range(perf_event_sample_format.PERF_SAMPLE_CGROUP.bit_length() - 1, 64):
+        bit = sample_type & 1 << number
+        if bit and not _is_known(bit):
+            found.append(_LATE_FIELDS.get(bit, f"field of bit {number}"))
+    return found
+
+
+def _is_known(bit: int) -> bool:
+    attr = PERF_EVENT_ATTR.pack(
+        type=perf_type_id.PERF_TYPE_SOFTWARE,
+        size=PERF_EVENT_ATTR.size,
+        config=perf_sw_ids.PERF_COUNT_SW_DUMMY,
+        sample_type=bit,
+        disabled=1,
+        exclude_kernel=1,
+    )
+    try:
+        perf_event.perf_event_open(attr, 0, -1).close()
+    except KernelError as error:
+        return error.errno != errno.EINVAL
+    return True
 
 
 _REASONS: dict[int, Callable[[Request], tuple[str, str]]] = {

@@ -53,7 +53,7 @@ def test_json_has_every_part_and_the_documented_names():
     assert {line["poisoned"] for line in report["core"]} == {True, False}
 
 
-@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.needs("kernel_variable_types")
 def test_this_kernel_is_asked_without_a_file():
     result = inspect("tests/data/elf_externs.bpf.o", "--json")
     externs = {line["name"]: line for line in json.loads(result.stdout)["externs"]}

@@ -23,6 +23,7 @@ memory = mmap.mmap(-1, 64 * mmap.PAGESIZE)
 for at in range(0, len(memory), mmap.PAGESIZE):
     memory[at] = 1
 """
+PAGE_SIZE_FIELDS = pytest.mark.needs("page_sizes")
 PAGE_SIZES = {"4K": 4096, "2M": 1 << 21, "1G": 1 << 30, "N/A": 0}
 
 
@@ -55,8 +56,12 @@ def script(folder: Path, fields: str) -> list[str]:
     [
         ("-d", "addr", "addr"),
         ("--phys-data", "phys_addr", "phys_addr"),
-        ("--data-page-size", "data_page_size", "data_page_size"),
-        ("--code-page-size", "code_page_size", "code_page_size"),
+        pytest.param(
+            *("--data-page-size", "data_page_size", "data_page_size"), marks=PAGE_SIZE_FIELDS
+        ),
+        pytest.param(
+            *("--code-page-size", "code_page_size", "code_page_size"), marks=PAGE_SIZE_FIELDS
+        ),
         ("-W", "weight", "weight"),
         ("--sample-cpu", "cpu", "cpu"),
         ("-T", "time", "time"),
@@ -95,6 +100,7 @@ def test_samples_name_their_cgroup(tmp_path: Path) -> None:
     assert re.search(rf"100\.00% +/{cgroup.name}\b", done.stdout)
 
 
+@PAGE_SIZE_FIELDS
 def test_perf_record_asks_for_the_same(tmp_path: Path) -> None:
     """The attributes of the event, but for what only one of the two always asks for."""
     options = ("-d", "-W", "--phys-data", "--data-page-size", "--code-page-size", "--all-cgroups")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.abi.perf import perf_event_sample_format
 from purebpf.errors import KernelError
 from purebpf.kernel import cpus
 from purebpf.kernel.perf_event import PerfEvent
@@ -28,6 +29,22 @@ def test_too_high_a_frequency_names_the_limit_in_force() -> None:
     limit = int(sysctl("perf_event_max_sample_rate"))
     with pytest.raises(KernelError, match=f"perf_event_max_sample_rate, which is {limit}"):
         PerfEvent.sampling(limit + 1, event="cpu-clock", pid=0)
+
+
+def test_a_sample_field_of_another_kernel_is_named() -> None:
+    fields = perf_event_sample_format.PERF_SAMPLE_IP | 1 << 62
+    with pytest.raises(KernelError, match=r"this kernel have no field of bit 62\. do without"):
+        PerfEvent.sampling(99, event="cpu-clock", pid=0, sample_type=fields)
+
+
+@pytest.mark.parametrize("field", ["data", "code"])
+def test_the_size_of_a_page_is_there_or_named(field: str) -> None:
+    bit = perf_event_sample_format[f"PERF_SAMPLE_{field.upper()}_PAGE_SIZE"]
+    if probes.missing("page_sizes"):
+        with pytest.raises(KernelError, match=f"have no page size of the {field} .Linux 5.11"):
+            PerfEvent.sampling(99, event="cpu-clock", pid=0, sample_type=bit)
+    else:
+        PerfEvent.sampling(99, event="cpu-clock", pid=0, sample_type=bit).close()
 
 
 def test_no_such_process() -> None:

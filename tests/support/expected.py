@@ -25,7 +25,7 @@ _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})
 
 _CI = frozenset(
     {"atomic_fetch", "callbacks", "cgroup_order", "cgroup_unix", "clsact", "current_task_btf"}
-    | {"exact_raw_tracepoints", "memory_arguments", "memory_by_cgroup"}
+    | {"exact_raw_tracepoints", "memory_arguments", "memory_by_cgroup", "page_sizes"}
     | {"netfilter_link", "new_iterators", "sk_skb_verdict", "sockmap_link", "syscall_programs"}
     | {"tcx", "user_ring_buffer", "veth"}
 )
@@ -53,6 +53,7 @@ _SINCE = {
             "memory_by_cgroup",
             "modules",
             "new_iterators",
+            "page_sizes",
             "pinned_by_users",
             "perf_event_links",
             "sk_skb_verdict",

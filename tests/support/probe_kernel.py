@@ -66,6 +66,13 @@ def perf_event() -> str:
     return f"perf_event_open(cpu-clock on CPU 0) says {problem}" if problem else ""
 
 
+def page_sizes() -> str:
+    """Linux 5.11: samples with the sizes of pages."""
+    attr = ctypes.create_string_buffer(struct.pack("=IIQQQ", 1, 112, 9, 0, 1 << 22), 112)
+    problem = syscall(1, attr, 0, -1, -1, 8)
+    return f"perf_event_open with the size of a page says {problem}" if problem else ""
+
+
 def vmlinux_btf() -> str:
     path = "/sys/kernel/btf/vmlinux"
     return "" if os.access(path, os.R_OK) else f"cannot read {path}"

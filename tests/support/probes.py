@@ -34,6 +34,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "mount_namespace": machine.namespace("--mount"),
     "net_namespace": machine.namespace("--net"),
     "pid_namespace": machine.namespace("--pid", "--fork", "--mount-proc"),
+    "page_sizes": kernel.page_sizes,
     "perf_event": kernel.perf_event,
     "pinned_by_users": machine.pinned_by_users,
     "vmlinux_btf": kernel.vmlinux_btf,
