@@ -45,12 +45,12 @@ class Numbering(Generic[Key, Number]):
             return self._renumbered(stack)
         seen = self._seen
         try:
-            return [seen[id(entry)] for entry in stack]
+            return [*map(seen.__getitem__, map(id, stack))]
         except KeyError:
             for entry in stack:
                 if id(entry) not in seen:
                     seen[id(entry)] = self.number(self._key(entry))
-            return [seen[id(entry)] for entry in stack]
+            return [*map(seen.__getitem__, map(id, stack))]
 
     def _renumbered(self, stack: Numbered) -> list[Number]:
         numbers = self._tables.get(id(stack.table))
