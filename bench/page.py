@@ -77,7 +77,4 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    options = results.parser(__doc__, rounds=3)
-    options.add_argument("--stacks", type=int, default=100_000)
-    options.add_argument("--depth", type=int, default=40)
-    sys.exit(results.run(measure, options.parse_args()))
+    sys.exit(results.run(measure, report.parser(__doc__, rounds=3).parse_args()))

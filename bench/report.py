@@ -129,8 +129,13 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     yield from converted(text, options.rounds)
 
 
+def parser(text: str | None, rounds: int) -> argparse.ArgumentParser:
+    """The options of every bench, and how many stacks there are."""
+    made = results.parser(text, rounds)
+    made.add_argument("--stacks", type=int, default=100_000)
+    made.add_argument("--depth", type=int, default=40)
+    return made
+
+
 if __name__ == "__main__":
-    options = results.parser(__doc__, rounds=1)
-    options.add_argument("--stacks", type=int, default=100_000)
-    options.add_argument("--depth", type=int, default=40)
-    sys.exit(results.run(measure, options.parse_args()))
+    sys.exit(results.run(measure, parser(__doc__, rounds=1).parse_args()))

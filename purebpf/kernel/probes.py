@@ -45,7 +45,7 @@ _JLT, _JLT32, _JA32, _MOV64_REGISTER = 0xA5, 0xA6, 0x06, 0xBF
 _RETURN = Instruction(EXIT, 0, 0, 0, 0)
 _ZERO = Instruction(_MOV64, 0, 0, 0, 0)
 RETURN_0 = pack([_ZERO, _RETURN])
-LARGE_PROGRAM = pack([_ZERO] * 4096 + [_RETURN])
+LARGE_PROGRAM = pack([_ZERO]) * 4096 + pack([_RETURN])
 """One more instruction than BPF_MAXINSNS."""
 BOUNDED_LOOP = pack(
     [

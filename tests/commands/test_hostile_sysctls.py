@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import commands_with, run, said, sysctl
-from tests.support.privilege import as_user, worked
+from tests.support.privilege import run_as, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "guest", "setpriv", "mount_namespace")
 
@@ -46,10 +45,6 @@ def configured(host: str) -> Iterator[None]:
             if Path("/proc/sys", *name.split(".")).exists():
                 stack.enter_context(sysctl(name, value))
         yield
-
-
-def run_as(name: str, user: str) -> subprocess.CompletedProcess[str]:
-    return run(name, prefix=as_user(user))
 
 
 @hosts

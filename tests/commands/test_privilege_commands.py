@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,19 +16,14 @@ from tests.support.environment import (
     ROOT,
     every_command,
     installed,
-    run,
     said,
 )
-from tests.support.privilege import as_user, worked
+from tests.support.privilege import run_as, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
 
 
 LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
-
-
-def run_as(name: str, user: str) -> subprocess.CompletedProcess[str]:
-    return run(name, prefix=as_user(user))
 
 
 def restrictions(*missing: str) -> str:

@@ -146,6 +146,7 @@ def test_threads_are_told_apart(workloads: Workloads) -> None:
     assert len({group.number for group in groups}) == len(groups) == 6
     # a thread names itself, and may be preempted before it has
     assert {group.name for group in groups} == {"syscalls", "worker"}
+    assert (workload.pid, "syscalls") in {(group.number, group.name) for group in groups}
 
 
 def test_one_thread_alone(workloads: Workloads) -> None:

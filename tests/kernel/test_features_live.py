@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import subprocess
+from functools import cache
+from typing import Any
 
 import pytest
 
@@ -85,10 +87,19 @@ def test_helpers_of_programs_that_need_a_target_cannot_be_probed():
         features.have_helper(bpf_prog_type.BPF_PROG_TYPE_TRACING, 1)
 
 
+@cache
+def probed_by_bpftool() -> dict[str, Any]:
+    """What bpftool finds out about this kernel."""
+    probe = ["bpftool", "-j", "feature", "probe", "kernel"]
+    found: dict[str, Any] = json.loads(
+        subprocess.run(probe, check=True, capture_output=True).stdout
+    )
+    return found
+
+
 @pytest.mark.needs("bpftool")
 def test_bpftool_finds_the_same_types():
-    probe = ["bpftool", "-j", "feature", "probe", "kernel"]
-    found = json.loads(subprocess.run(probe, check=True, capture_output=True).stdout)
+    found = probed_by_bpftool()
     ours = {
         f"have_{each.name.removeprefix('BPF_PROG_TYPE_').lower()}_prog_type": bool(
             features.have_program_type(each)
@@ -141,10 +152,7 @@ def test_attachments_are_as_the_probes_of_the_tests_found_them():
 
 @pytest.mark.needs("bpftool")
 def test_what_instructions_may_do_is_what_bpftool_finds():
-    run = subprocess.run(
-        ["bpftool", "-j", "feature", "probe", "kernel"], capture_output=True, text=True, check=True
-    )
-    found = json.loads(run.stdout)["misc"]
+    found = probed_by_bpftool()["misc"]
     assert bool(features.have_large_programs()) is found["have_large_insn_limit"]
     assert bool(features.have_bounded_loops()) is found["have_bounded_loops"]
     assert bool(features.have_instruction_set(2)) is found["have_v2_isa_extension"]

@@ -9,10 +9,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tests.support.environment import ROOT, mounted, said
+from tests.support.environment import ROOT, mounted, run, said
 from tests.support.probe_kernel import memory_by_cgroup
 
-__all__ = ["USERS", "as_user", "reachable", "worked"]
+__all__ = ["USERS", "as_user", "reachable", "run_as", "worked"]
 
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
@@ -38,6 +38,11 @@ def as_user(user: str) -> tuple[str, ...]:
     """What comes before a command that one of `USERS` runs."""
     lifted = _lifted() if user.startswith("bpf") else ()
     return (*reachable(), *lifted, *USERS[user])
+
+
+def run_as(name: str, user: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as one of `USERS`."""
+    return run(name, prefix=as_user(user))
 
 
 @cache
