@@ -171,8 +171,9 @@ def parse(text: str, source: str = "profile") -> Profile:
     Raises:
         FormatError: this is no such object, or not all of it; `source` is what to call it.
     """
+    stacks = _Compactor()
     try:
-        tree = JSONDecoder(object_hook=_with_compact_stacks).decode(text)
+        tree = JSONDecoder(object_hook=stacks).decode(text)
     except (TypeError, OverflowError) as error:
         raise FormatError(source, "stacks", f"no numbers of frames: {error}") from None
     except JSONDecodeError as error:
@@ -183,28 +184,42 @@ def parse(text: str, source: str = "profile") -> Profile:
     if schema != SCHEMA:
         raise FormatError(source, "schema", f"{schema!r} where {SCHEMA!r} was expected")
     try:
-        return _profile(tree)
+        return _profile(tree, stacks.highest)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise FormatError(source, "profile", problem) from None
 
 
-def _with_compact_stacks(found: dict[str, Any]) -> dict[str, Any]:
-    """The same object; where it has stacks, as arrays: most of a profile are their numbers."""
-    if "pid" in found:
-        for side in ("user", "kernel"):
-            if type(found.get(side)) is list:
-                found[side] = array("I", found[side])
-    return found
+class _Compactor:
+    """Makes arrays of the stacks while JSON is decoded: their numbers are most of a profile.
+
+    Attributes:
+        highest: the highest number of a frame so far.
+    """
+
+    def __init__(self) -> None:
+        self.highest = -1
+
+    def __call__(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The same object; what is no stack or has none is left alone."""
+        if "pid" in found:
+            for side in ("user", "kernel"):
+                numbers = found.get(side)
+                if numbers and type(numbers) is list:
+                    found[side] = array("I", numbers)
+                    self.highest = max(self.highest, *numbers)
+        return found
 
 
-def _profile(tree: Mapping[str, Any]) -> Profile:
+def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
     profile = Profile(str(tree["title"]), unit=str(tree["unit"]), about=tree["about"])
     profile.cost = {str(name): int(value) for name, value in tree["cost"].items()}
     profile.slot_ns = int(tree.get("slot_ns", 0))
     profile.loss = _parsed_loss(tree)
     profile.hints = [str(hint) for hint in tree.get("hints", ())]
     frames = [_parsed_frame(frame) for frame in tree["frames"]]
+    if highest >= len(frames):
+        raise IndexError(f"frame {highest} of {len(frames)}")
     known: dict[tuple[Any, ...], Labels] = {}
     for stack in (*tree["stacks"], *tree.get("samples", ())):
         whose = tuple(map(stack.get, _LABELS))

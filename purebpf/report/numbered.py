@@ -21,9 +21,7 @@ class Numbered(Sequence[Frame | Unknown]):
     __slots__ = ("numbers", "table")
 
     def __init__(self, table: list[Frame | Unknown], numbers: array[int]) -> None:
-        """Raises IndexError where the table has no such number."""
-        if numbers and max(numbers) >= len(table):
-            raise IndexError(f"frame {max(numbers)} of {len(table)}")
+        """The table has to have every one of the numbers."""
         self.table = table
         self.numbers = numbers
 

@@ -46,11 +46,6 @@ def test_it_differs_from_what_differs() -> None:
     assert stack(1, 2) != list(stack(1, 2))
 
 
-def test_a_number_that_the_table_does_not_have_is_refused() -> None:
-    with pytest.raises(IndexError, match="frame 5 of 5"):
-        stack(0, 5, 1)
-
-
 def test_two_tables_with_the_same_entries_get_the_same_numbers() -> None:
     numbers = Numbering(lambda entry: entry, int)
     backwards = Numbered(TABLE[::-1], array("I", [0, 1, 4]))
