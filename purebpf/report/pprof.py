@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from purebpf.report.functions import Function, at_line
-from purebpf.report.names import MISSED_KERNEL, MISSED_USER
+from purebpf.report.names import MISSED_KERNEL, MISSED_USER, printable
 from purebpf.report.numbering import Numbering
 from purebpf.report.profile import Labels, Profile, Row
 from purebpf.report.protobuf import field, integer, message, varint
@@ -81,7 +81,7 @@ class _Writer:
         parts += self._samples(profile.rows())
         parts += self._tables()
         parts += self._header(kind)
-        parts += (message(6, _utf8(text)) for text in self._strings)
+        parts += (message(6, printable(text).encode()) for text in self._strings)
         return b"".join(parts)
 
     def _string(self, text: str) -> int:
@@ -160,8 +160,3 @@ class _Writer:
         lost = ", ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
         for comment in (self._profile.title, f"seen={loss.seen} {lost}".strip()):
             yield integer(13, self._string(comment))
-
-
-def _utf8(text: str) -> bytes:
-    """UTF-8, which proto3 insists on; what is no character becomes `?`."""
-    return text.encode("utf-8", "replace")

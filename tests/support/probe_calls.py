@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
+from purebpf.abi.instruction import EXIT, Instruction, pack
 from purebpf.errors import errno_name
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -24,6 +26,30 @@ def syscall(which: int, *arguments: object) -> str:
         return errno_name(ctypes.get_errno())
     os.close(result)
     return ""
+
+
+ANSWER_ZERO = (Instruction(0xB7, 0, 0, 0, 0), Instruction(EXIT, 0, 0, 0, 0))
+"""The shortest program."""
+
+
+def program_load(
+    program_type: int,
+    code: Sequence[Instruction] = ANSWER_ZERO,
+    *,
+    flags: int = 0,
+    attach_type: int = 0,
+    target: int = 0,
+) -> str:
+    """What bpf(BPF_PROG_LOAD) says to a program, as `syscall`; `target` is a BTF id."""
+    instructions = ctypes.create_string_buffer(pack([*code]))
+    text = ctypes.create_string_buffer(b"GPL")
+    attr = ctypes.create_string_buffer(120)
+    places = ctypes.addressof(instructions), ctypes.addressof(text)
+    struct.pack_into("=IIQQ", attr, 0, program_type, len(code), *places)
+    for at, value in ((44, flags), (68, attach_type), (108, target)):
+        struct.pack_into("=I", attr, at, value)
+    problem = syscall(0, 5, attr, len(attr))
+    return f"bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
 
 
 def mounts() -> list[tuple[str, str]]:

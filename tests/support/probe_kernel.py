@@ -14,12 +14,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import purebpf
-from purebpf.abi.bpf import bpf_map_type
-from purebpf.abi.instruction import Instruction, pack
+from purebpf.abi.bpf import bpf_attach_type, bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.abi.instruction import CALL, EXIT, Instruction
+from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.errors import errno_name
 from purebpf.kernel import features
 from tests.support import modules
-from tests.support.probe_calls import LIBC, SYSCALLS, mounts, syscall
+from tests.support.probe_calls import (
+    ANSWER_ZERO,
+    LIBC,
+    SYSCALLS,
+    mounts,
+    program_load,
+    syscall,
+)
 from tests.support.probe_machine import cgroup2, guest
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -34,30 +43,19 @@ def bpf() -> str:
 
 
 def program() -> str:
-    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
-    text = ctypes.create_string_buffer(b"GPL")
-    attr = struct.pack("=IIQQ", 7, 2, ctypes.addressof(code), ctypes.addressof(text))
-    buffer = ctypes.create_string_buffer(attr, 120)
-    problem = syscall(0, 5, buffer, 120)
-    return f"bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+    return program_load(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT)
 
 
 def atomic_fetch() -> str:
     """Linux 5.12: an addition that tells what was there before."""
-    code = pack(
-        [
-            Instruction(0xB7, 1, 0, 0, 1),
-            Instruction(0x7A, 10, 0, -8, 0),
-            Instruction(0xDB, 10, 1, -8, 1),
-            Instruction(0xB7, 0, 0, 0, 0),
-            Instruction(0x95, 0, 0, 0, 0),
-        ]
+    code = (
+        Instruction(0xB7, 1, 0, 0, 1),
+        Instruction(0x7A, 10, 0, -8, 0),
+        Instruction(0xDB, 10, 1, -8, 1),
+        *ANSWER_ZERO,
     )
-    buffer = ctypes.create_string_buffer(code)
-    text = ctypes.create_string_buffer(b"GPL")
-    attr = struct.pack("=IIQQ", 3, 5, ctypes.addressof(buffer), ctypes.addressof(text))
-    problem = syscall(0, 5, ctypes.create_string_buffer(attr, 120), 120)
-    return f"a program that fetches and adds: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+    problem = program_load(bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS, code)
+    return problem and f"a program that fetches and adds: {problem}"
 
 
 def perf_event() -> str:
@@ -147,12 +145,6 @@ def kernel_functions(*names: str) -> Callable[[], str]:
     return probe
 
 
-def uprobe_session() -> str:
-    with open("/sys/kernel/btf/vmlinux", "rb") as file:
-        known = b"\0BPF_TRACE_UPROBE_SESSION\0" in file.read()
-    return "" if known else "this kernel has no BPF_TRACE_UPROBE_SESSION"
-
-
 def in_btf(name: str) -> Callable[[], str]:
     """Whether the kernel's BTF has a name: a type, an enumerator, a field."""
 
@@ -169,42 +161,28 @@ def lsm_cgroup() -> str:
 
 
 def syscall_programs() -> str:
-    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
-    text = ctypes.create_string_buffer(b"GPL")
-    attr = ctypes.create_string_buffer(120)
-    places = ctypes.addressof(code), ctypes.addressof(text)
-    struct.pack_into("=IIQQ", attr, 0, 31, 2, *places)
-    struct.pack_into("=I", attr, 44, 1 << 4)  # BPF_F_SLEEPABLE
-    problem = syscall(0, 5, attr, 120)
-    return f"a syscall program: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+    problem = program_load(bpf_prog_type.BPF_PROG_TYPE_SYSCALL, flags=BPF_F_SLEEPABLE)
+    return problem and f"a syscall program: {problem}"
 
 
-def takes(program_type: int, attach_type: int, function: str) -> str:
+def takes(program_type: bpf_prog_type, attach_type: bpf_attach_type, function: str) -> str:
     """Whether a program may be loaded for a function of the kernel."""
     from purebpf.btf.types import Kind
     from purebpf.kernel.btf import kernel_btf
 
-    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0))
-    text = ctypes.create_string_buffer(b"GPL")
     (target,) = kernel_btf().find(function, Kind.FUNC)
-    attr = ctypes.create_string_buffer(120)
-    places = ctypes.addressof(code), ctypes.addressof(text)
-    struct.pack_into("=IIQQ", attr, 0, program_type, 2, *places)
-    struct.pack_into("=I", attr, 68, attach_type)
-    struct.pack_into("=I", attr, 108, target)
-    problem = syscall(0, 5, attr, 120)
-    return f"a program for {function}: bpf(BPF_PROG_LOAD) says {problem}" if problem else ""
+    problem = program_load(program_type, attach_type=attach_type, target=target)
+    return problem and f"a program for {function}: {problem}"
 
 
 def trampolines() -> str:
     prefix = {"x86_64": "x64", "aarch64": "arm64"}[os.uname().machine]
-    return takes(26, 24, f"__{prefix}_sys_getpriority")  # TRACING, BPF_TRACE_FENTRY
+    function = f"__{prefix}_sys_getpriority"
+    return takes(bpf_prog_type.BPF_PROG_TYPE_TRACING, bpf_attach_type.BPF_TRACE_FENTRY, function)
 
 
 def freplace() -> str:
-    from purebpf.kernel.features import have_program_type
-
-    feature = have_program_type(28)  # BPF_PROG_TYPE_EXT
+    feature = features.have_program_type(bpf_prog_type.BPF_PROG_TYPE_EXT)
     return "" if feature else str(feature)
 
 
@@ -231,17 +209,15 @@ def bpf_lsm() -> str:
     active = active_lsms()
     if "bpf" not in active.split(","):
         return f"active LSMs are {active}"
-    return takes(29, 27, "bpf_lsm_task_getscheduler")  # LSM, BPF_LSM_MAC
+    hook = "bpf_lsm_task_getscheduler"
+    return takes(bpf_prog_type.BPF_PROG_TYPE_LSM, bpf_attach_type.BPF_LSM_MAC, hook)
 
 
 def raw_tracepoint_cookies() -> str:
-    code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0x85, 0, 0, 174, 0x95, 0, 0, 0))
-    text = ctypes.create_string_buffer(b"GPL")
-    attr = ctypes.create_string_buffer(120)
-    places = ctypes.addressof(code), ctypes.addressof(text)
-    struct.pack_into("=IIQQ", attr, 0, 17, 2, *places)
-    problem = syscall(0, 5, attr, 120)
-    return f"bpf_get_attach_cookie in a raw tracepoint program: {problem}" if problem else ""
+    helper = bpf_func_id.BPF_FUNC_get_attach_cookie
+    code = (Instruction(CALL, 0, 0, 0, helper), Instruction(EXIT, 0, 0, 0, 0))
+    problem = program_load(bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT, code)
+    return problem and f"bpf_get_attach_cookie in a raw tracepoint program: {problem}"
 
 
 def map_type(kind: bpf_map_type) -> Callable[[], str]:

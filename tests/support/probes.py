@@ -73,7 +73,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "kprobe_multi": kernel.kernel_functions("kprobe_multi_link_handler"),
     "kprobe_session": kernel.kernel_functions("kprobe_multi_link_handler", "bpf_session_is_return"),
     "uprobe_multi": kernel.kernel_functions("uprobe_multi_link_handler"),
-    "uprobe_session": kernel.uprobe_session,
+    "uprobe_session": kernel.in_btf("BPF_TRACE_UPROBE_SESSION"),
     "route_programs": kernel.in_btf("bpf_lwt_prog"),
     "segment_programs": kernel.in_btf("seg6_bpf_srh_state"),
     "tracing_multi": kernel.in_btf("BPF_TRACE_FENTRY_MULTI"),

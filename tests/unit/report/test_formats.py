@@ -36,10 +36,11 @@ def paths(profile: Profile) -> Counter[tuple[str, ...]]:
 
 
 def clean(names: Counter[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
-    """Without what UTF-8 cannot say."""
+    """Without what a terminal would obey, or UTF-8 cannot say."""
     found: Counter[tuple[str, ...]] = Counter()
     for path, weight in names.items():
-        found[tuple(name.encode("utf-8", "replace").decode() for name in path)] += weight
+        cleaned = ("".join(char if char.isprintable() else "?" for char in name) for name in path)
+        found[tuple(cleaned)] += weight
     return found
 
 

@@ -88,8 +88,7 @@ def check_page(text: str) -> None:
 def check_pprof(_: str) -> None:
     (data,) = write(named(), "pprof")
     assert isinstance(data, bytes)
-    for text in protobuf.fields(gzip.decompress(data))[6]:
-        text.decode()
+    assert all(text.decode().isprintable() for text in protobuf.fields(gzip.decompress(data))[6])
 
 
 def check_tree(text: str) -> None:
