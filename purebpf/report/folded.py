@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from purebpf.errors import FormatError
+from purebpf.report.entries import Entries
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER, NO_STACK, UNKNOWN, printable
 from purebpf.report.profile import Labels, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
@@ -56,9 +57,10 @@ def _path(row: Row, names: _Names, *, delimiter: bool, by_thread: bool) -> str:
     if delimiter and row.user and row.kernel:
         frames.append("-")
     frames += names.of(row.kernel, MISSED_KERNEL)
+    if mark:
+        frames = [frame + mark for frame in frames or [NO_STACK]]
     owner = _name(row.labels.comm)
-    path = [f"{owner}/{row.labels.tid}" if by_thread else owner]
-    path += [frame + mark for frame in frames] or ([NO_STACK + mark] if mark else [])
+    path = [f"{owner}/{row.labels.tid}" if by_thread else owner, *frames]
     if row.marks.waker:
         path += _waker(row.marks.waker, names)
     return ";".join(path)
@@ -74,22 +76,17 @@ def _name(text: str) -> str:
 
 
 class _Names:
-    """The names of a stack from root to leaf, remembered by entry."""
+    """The names of a stack from root to leaf."""
 
     def __init__(self, *, annotations: bool) -> None:
         self._mark = _KERNEL_MARK if annotations else ""
-        self._known: dict[Frame | Unknown, str] = {}
+        self._names = Entries(self._spell)
 
     def of(self, stack: Stack | None, missed: str) -> list[str]:
         if stack is None:
             return [missed]
-        known = self._known
-        names = []
-        for entry in reversed(stack):
-            name = known.get(entry)
-            if name is None:
-                name = known[entry] = self._spell(entry)
-            names.append(name)
+        names = self._names.of(stack)
+        names.reverse()
         return names
 
     def _spell(self, entry: Frame | Unknown) -> str:

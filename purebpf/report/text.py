@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from purebpf.report.entries import Entries
 from purebpf.report.names import MISSED_KERNEL, MISSED_USER, located, printable
 from purebpf.report.profile import Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Frame, Unknown
@@ -73,24 +74,15 @@ def _waker(waker: Waker, lines: _Lines) -> str:
 
 
 class _Lines:
-    """The lines of a stack, remembered by entry: most addresses occur in many stacks."""
+    """The lines of a stack, leaf first."""
 
     def __init__(self, *, addresses: bool, offsets: bool) -> None:
         self._addresses = addresses
         self._offsets = offsets
-        self._known: dict[Frame | Unknown, str] = {}
+        self._lines = Entries(self._line)
 
     def of(self, stack: Stack | None, missed: str) -> str:
-        if stack is None:
-            return f"    {missed}\n"
-        known = self._known
-        text = []
-        for entry in stack:
-            line = known.get(entry)
-            if line is None:
-                line = known[entry] = self._line(entry)
-            text.append(line)
-        return "".join(text)
+        return f"    {missed}\n" if stack is None else "".join(self._lines.of(stack))
 
     def _line(self, entry: Frame | Unknown) -> str:
         name = located(entry, offset=self._offsets)
