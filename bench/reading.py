@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import os
 import resource
 import statistics
 import struct
@@ -33,6 +34,8 @@ from purebpf.kernel.map import Map
 from purebpf.kernel.map_batch import Shape, chunks
 from purebpf.kernel.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
+from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.element import Elements
 from tests.kernel.producers import Producer, ring_producer
 from tests.support.btf_builder import BtfBuilder
 
@@ -112,8 +115,9 @@ def bench_map(types: Types, entries: int, rounds: int) -> dict[str, float]:
             assert m.to_numpy(at_rest=True)[1]["total_ns"].sum() == expected
 
         def batches() -> None:
-            shape = Shape(8, 32, entries)
-            assert sum(len(keys) // 8 for keys, _ in chunks(m.fileno(), shape)) == entries
+            with Descriptor(os.dup(m.fileno())) as descriptor:
+                found = chunks(Elements(descriptor, 8, 32), Shape(8, 32, entries))
+                assert sum(len(keys) // 8 for keys, _ in found) == entries
 
         sides: dict[str, tuple[Callable[[], None], int]] = {
             BATCHES: (batches, resource.RUSAGE_SELF),

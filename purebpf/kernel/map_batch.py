@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from purebpf.syscall import bpf
 from purebpf.syscall.command import BatchResult
+from purebpf.syscall.element import Elements
 
 __all__ = ["NO_BATCH", "Shape", "Unsupported", "chunk_size", "chunks"]
 
@@ -41,7 +42,7 @@ def chunk_size(shape: Shape) -> int:
 
 
 def chunks(
-    fd: int, shape: Shape, *, delete: bool = False
+    elements: Elements, shape: Shape, *, delete: bool = False
 ) -> Iterator[tuple[memoryview, memoryview]]:
     """Every element as (keys, values), a chunk at a time; `delete` takes them out of the map.
 
@@ -52,24 +53,31 @@ def chunks(
     Raises:
         Unsupported: by the kernel or the map, before the first chunk.
         OSError: another failure; its errno is the kernel's.
+        ValueError: the map is closed.
     """
     command = bpf.map_lookup_and_delete_batch if delete else bpf.map_lookup_batch
     count = chunk_size(shape)
     cursor = bytearray(max(4, shape.key_size))
     start: bytearray | None = None
+    keys, values = _room(count, shape)
     while True:
-        keys, values = bytearray(count * shape.key_size), bytearray(count * shape.value_size)
-        while (
-            result := command(
+        with elements.using() as fd:
+            result = command(
                 fd, in_batch=start, out_batch=cursor, keys=keys, values=values, count=count
             )
-        ).errno in (0, errno.ENOENT):
-            if result.done:
-                yield _filled(keys, values, shape, result.done)
-            if result.errno == errno.ENOENT:
-                return
-            start = cursor
-        count = _more_room(result, count, shape, first=start is None)
+        if result.errno not in (0, errno.ENOENT):
+            count = _more_room(result, count, shape, first=start is None)
+            keys, values = _room(count, shape)
+            continue
+        if result.done:
+            yield _filled(keys, values, shape, result.done)
+        if result.errno == errno.ENOENT:
+            return
+        start = cursor
+
+
+def _room(count: int, shape: Shape) -> tuple[bytearray, bytearray]:
+    return bytearray(count * shape.key_size), bytearray(count * shape.value_size)
 
 
 def _filled(

@@ -148,9 +148,8 @@ def _chunks(store: Store, *, delete: bool = False) -> Iterator[tuple[memoryview,
     """Batches of every element; Unsupported, before the first one, where there are none."""
     if not store.batches or store.info.type not in map_kinds.BATCHED:
         raise Unsupported
-    fd = store.descriptor.fileno()
     try:
-        yield from chunks(fd, store.shape, delete=delete)
+        yield from chunks(store.elements, store.shape, delete=delete)
     except OSError as error:
         raise store.failed(error.errno or 0, "reading", "LOOKUP_BATCH") from None
 
@@ -223,7 +222,8 @@ def update(store: Store, items: Iterable[tuple[Any, Any]], flags: int) -> None:
 def _update_batch(store: Store, chunk: list[tuple[bytes, bytes]]) -> bool:
     """Store them; False when there are no batches here."""
     columns = [b"".join(column) for column in zip(*chunk, strict=True)]
-    result = bpf.map_update_batch(store.descriptor.fileno(), columns[0], columns[1], len(chunk))
+    with store.elements.using() as fd:
+        result = bpf.map_update_batch(fd, columns[0], columns[1], len(chunk))
     if result.errno in NO_BATCH:
         return False
     if result.errno:
@@ -259,7 +259,8 @@ def delete(store: Store, raw: Iterable[bytes]) -> int:
 
 def _delete_batch(store: Store, chunk: list[bytes]) -> int:
     """How many were deleted before the first that was not there."""
-    result = bpf.map_delete_batch(store.descriptor.fileno(), b"".join(chunk), len(chunk))
+    with store.elements.using() as fd:
+        result = bpf.map_delete_batch(fd, b"".join(chunk), len(chunk))
     return 0 if result.errno in NO_BATCH else result.done
 
 

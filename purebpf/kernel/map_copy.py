@@ -84,7 +84,7 @@ def copy_rows(store: Store) -> Rows | None:
 def _loaded(store: Store, rows: int, number: int, value_offset: int) -> Descriptor:
     code = Assembler()
     each = code.label()
-    code.map(R1, store.descriptor.fileno())
+    code.map(R1, store.elements.fileno())
     code.function(R2, each)
     code.move(R3, 0)
     code.move(_R4, 0)

@@ -243,7 +243,7 @@ class MapHandle(Closing):
 
     def fileno(self) -> int:
         """The descriptor's number. Raises ValueError when closed."""
-        return self._store.descriptor.fileno()
+        return self._store.elements.fileno()
 
     def pin(self, path: str | os.PathLike[str]) -> None:
         """Give the map a name in a bpf file system; `os.unlink` takes it away.
@@ -379,5 +379,5 @@ class MapHandle(Closing):
         self._store.close()
 
     def __repr__(self) -> str:
-        state = ", closed" if self._store.descriptor.closed else ""
+        state = ", closed" if self._store.elements.closed else ""
         return f"<{type(self).__name__} {self.name!r}: {self.info}{state}>"

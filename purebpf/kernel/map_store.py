@@ -76,9 +76,8 @@ class Store:
         )
 
     def close(self) -> None:
-        """Close the map; again is harmless. Elements in use are not waited for."""
-        self.descriptor.close()
-        self.elements.forget()
+        """Close the map; again is harmless. A call that another thread is in ends first."""
+        self.elements.close()
 
     def failed(self, error: int, verb: str, command: str, detail: str = "") -> KernelError:
         """The error of a refused command: `failed(ENOMEM, "updating", "UPDATE_ELEM", "7")`."""

@@ -28,25 +28,35 @@ def walk(elements: Elements, max_entries: int) -> Iterator[bytes]:
 
     Raises:
         OSError: the keys of this map cannot be listed; its errno is the kernel's.
+        ValueError: the map is closed.
         Interrupted: so many keys came and went that the end was not reached.
     """
     seen: set[bytes] = set()
     steps = _ROUNDS * max_entries + 1024
+    key = None
+    while (key := _after(elements, key)) is not None:
+        if key not in seen:
+            seen.add(key)
+            yield key
+        if (steps := steps - 1) < 0:
+            raise Interrupted(
+                f"the map changed faster than it could be walked: {len(seen)} keys were seen"
+            )
+
+
+def _after(elements: Elements, key: bytes | None) -> bytes | None:
+    """The key after another one, or the first; None at the end."""
     element = elements.take()
     try:
-        result = element.first()
-        while result == 0:
-            key = bytes(element.next_key)
-            if key not in seen:
-                seen.add(key)
-                yield key
-            if (steps := steps - 1) < 0:
-                raise Interrupted(
-                    f"the map changed faster than it could be walked: {len(seen)} keys were seen"
-                )
+        if key is None:
+            result = element.first()
+        else:
             element.key[:] = key
             result = element.next()
+        if not result:
+            return bytes(element.next_key)
     finally:
         elements.give(element)
     if result != -errno.ENOENT:
         raise OSError(-result, "BPF_MAP_GET_NEXT_KEY")
+    return None

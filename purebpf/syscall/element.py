@@ -8,6 +8,9 @@ key is an everyday answer.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakSet
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
@@ -26,6 +29,7 @@ _LOOKUP_AND_DELETE = int(bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_ELEM)
 _SIZE = ATTR["map_elem"].size
 _FLAGS_OFFSET = ATTR["map_elem"].fields["flags"][0]
 _FLAGS = struct.Struct("=Q")
+_CLOSED = "the map is closed"
 
 
 class Element:
@@ -38,6 +42,7 @@ class Element:
     """
 
     __slots__ = (
+        "__weakref__",
         "_attr",
         "_delete",
         "_first",
@@ -101,16 +106,23 @@ class Elements:
     """The idle `Element`s of one map: take one, use it, give it back.
 
     Each thread, and each signal handler that interrupts one, gets an element of its own; no lock
-    is held during a call. There are as many as were ever in use at once.
+    is held during a call. There are as many as were ever in use at once. The descriptor is closed
+    when none is in use: its number may mean another map the moment after, whose values have
+    another size.
+
+    Attributes:
+        closed: nothing is given out any more.
     """
 
-    __slots__ = ("_descriptor", "_idle", "_key_size", "_value_size")
+    __slots__ = ("_descriptor", "_idle", "_key_size", "_known", "_value_size", "closed")
 
     def __init__(self, descriptor: Descriptor, key_size: int, value_size: int) -> None:
         self._descriptor = descriptor
         self._key_size = key_size
         self._value_size = value_size
         self._idle: list[Element] = []
+        self._known: WeakSet[Element] = WeakSet()  # one that an exception dropped is not waited for
+        self.closed = False
 
     def take(self) -> Element:
         """An element that nobody else uses.
@@ -119,15 +131,46 @@ class Elements:
             ValueError: the map is closed.
         """
         try:
-            return self._idle.pop()
+            element = self._idle.pop()
         except IndexError:
-            return Element(self._descriptor.fileno(), self._key_size, self._value_size)
+            element = Element(self.fileno(), self._key_size, self._value_size)
+            self._known.add(element)
+        if self.closed:  # asked when the element is out, and `close` can see that
+            self.give(element)
+            raise ValueError(_CLOSED)
+        return element
 
     def give(self, element: Element) -> None:
         """Hand an element back."""
-        if not self._descriptor.closed:
-            self._idle.append(element)
+        self._idle.append(element)
+        if self.closed:
+            self.close()
 
-    def forget(self) -> None:
-        """Drop the idle ones, whose descriptor number is about to mean something else."""
-        self._idle.clear()
+    def fileno(self) -> int:
+        """The map's descriptor, for a call that hands the kernel no memory.
+
+        Raises:
+            ValueError: the map is closed.
+        """
+        if self.closed:
+            raise ValueError(_CLOSED)
+        return self._descriptor.fileno()
+
+    @contextmanager
+    def using(self) -> Iterator[int]:
+        """The map's descriptor, which stays open until the block ends.
+
+        Raises:
+            ValueError: the map is closed.
+        """
+        element = self.take()
+        try:
+            yield self._descriptor.fileno()
+        finally:
+            self.give(element)
+
+    def close(self) -> None:
+        """Close the map, or have the last one who uses it do so; again is harmless."""
+        self.closed = True
+        if len(self._idle) == len(self._known):
+            self._descriptor.close()

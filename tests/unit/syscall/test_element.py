@@ -114,10 +114,28 @@ def test_an_element_in_use_is_nobody_elses(elements):
 def test_nothing_is_taken_from_a_closed_map():
     descriptor = Descriptor(os.open("/dev/null", os.O_RDONLY))
     elements = Elements(descriptor, 2, 3)
-    idle, in_use = elements.take(), elements.take()
-    elements.give(idle)
-    descriptor.close()
-    elements.forget()
-    elements.give(in_use)
+    elements.give(elements.take())
+    elements.close()
+    assert descriptor.closed
+    for ask in (elements.take, elements.fileno, elements.using().__enter__):
+        with pytest.raises(ValueError, match="closed"):
+            ask()
+
+
+def test_the_descriptor_is_closed_when_nobody_uses_it(elements):
+    first, second = elements.take(), elements.take()
+    elements.close()
     with pytest.raises(ValueError, match="closed"):
         elements.take()
+    elements.give(first)
+    assert not elements._descriptor.closed
+    elements.give(second)
+    assert elements._descriptor.closed
+
+
+def test_an_element_that_an_exception_dropped_is_not_waited_for(elements):
+    elements.take()
+    with elements.using() as fd:
+        os.fstat(fd)
+        elements.close()
+    assert elements._descriptor.closed
