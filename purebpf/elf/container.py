@@ -35,8 +35,9 @@ _MAGIC = b"\x7fELF"
 _ET_REL = (b"\x01\0", b"\0\x01")
 _SECTION_HEADER_SIZE = 64
 _SYMBOL_SIZE = 24
-_NAME_LIMIT = 1024
-"""Longer than any name the kernel takes (512), short enough to bound hostile string tables."""
+_NAME_LIMIT = 1 << 16
+_NAMES_LIMIT = 1 << 24
+"""Bytes of one name, and of all: symbols may share a string, and each has a copy of it."""
 _NOBITS_LIMIT = 1 << 28
 """Bytes of .bss in one object: no data map of this size was seen, and no host should be hurt."""
 _SECTION_FIELDS = (
@@ -218,7 +219,8 @@ class ElfObject:
     def _name(self, strings: bytes, offset: int, where: str) -> str:
         end = strings.find(b"\0", offset, offset + _NAME_LIMIT)
         if end < 0:
-            raise self.error(where, f"no name at {offset} of the string table")
+            problem = f"no name of less than {_NAME_LIMIT} bytes at {offset} of the string table"
+            raise self.error(where, problem)
         return strings[offset:end].decode(errors="backslashreplace")
 
     def _read_symbols(self) -> tuple[Symbol, ...]:
@@ -233,11 +235,14 @@ class ElfObject:
             )
         strings = self._strings(list(self.sections), table.link, "symbol names")
         symbols = []
+        room = _NAMES_LIMIT
         entries = struct.iter_unpack(f"{self.prefix}IBBHQQ", self.contents(table))
         for index, (name, info, other, section, value, size) in enumerate(entries):
             if len(self.sections) <= section < SHN_LORESERVE:
                 raise self.error(f"symbol {index}", f"in section {section}, which does not exist")
             text = self._name(strings, name, f"symbol {index}") if name else ""
+            if (room := room - len(text)) < 0:
+                raise self.error("symbol table", f"more than {_NAMES_LIMIT} bytes of names")
             symbols.append(Symbol(text, info & 15, info >> 4, other & 3, section, value, size))
         return tuple(symbols)
 

@@ -6,6 +6,7 @@ A static function may share its name with others; its key then says where it is.
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -41,13 +42,16 @@ class Function(NamedTuple):
 
 
 class Functions(NamedTuple):
-    """The functions of an object, by key, and by section index in the order of their starts."""
+    """The functions of an object, by key, and by section index in the order of their starts.
+
+    Those with several names are there once for each.
+    """
 
     by_key: dict[str, Function]
     by_section: dict[int, list[Function]]
 
     def at(self, section: int, offset: int) -> Function | None:
-        """The function that starts at an offset."""
+        """The function that starts at an offset, by any of its names."""
         functions = self.by_section.get(section, ())
         index = bisect_right(functions, offset, key=attrgetter("start")) - 1
         if index >= 0 and functions[index].start == offset:
@@ -90,12 +94,16 @@ def _function_symbols(symbols: list[Symbol]) -> list[Symbol]:
 
 
 def _place(elf: ElfObject, section: Section, symbols: list[Symbol]) -> list[Function]:
-    """The functions of one section; one without a size reaches to the next, or to the end."""
+    """The functions of one section; one without a size reaches to the next, or to the end.
+
+    One function may have several names (`__attribute__((alias))`): there is one for each.
+    """
     functions = []
     code = elf.contents(section)
-    limits = (*(symbol.value for symbol in symbols[1:]), section.size)
-    for symbol, limit in zip(symbols, limits, strict=False):
-        limit = min(limit, section.size)
+    starts = sorted({section.size, *(symbol.value for symbol in symbols)})
+    limits = dict(pairwise(starts))
+    for symbol in symbols:
+        limit = min(limits.get(symbol.value, 0), section.size)
         where = f"function {symbol.name} at {section.name}+{symbol.value:#x}"
         end = symbol.value + symbol.size if symbol.size else limit
         if symbol.binding not in _LINKAGE:

@@ -130,8 +130,16 @@ def _read(source: Source) -> tuple[bytes, str]:
 
 
 def _contents(file: BinaryIO) -> bytes:
-    header = file.read(HEADER_SIZE)
-    return header + file.read(_SIZE_LIMIT) if may_be_object(header) else header
+    header = _bytes(file, HEADER_SIZE)
+    return header + _bytes(file, _SIZE_LIMIT) if may_be_object(header) else header
+
+
+def _bytes(file: BinaryIO, size: int) -> bytes:
+    """So many bytes, or those up to the end: a pipe or raw file gives what it has at the moment."""
+    found = bytearray()
+    while len(found) < size and (more := file.read(size - len(found))):
+        found += more
+    return bytes(found)
 
 
 def _name(path: str) -> str:

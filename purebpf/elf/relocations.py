@@ -36,6 +36,7 @@ R_BPF_64_ABS64 = 2
 R_BPF_64_32 = 10
 
 _OPCODE = {R_BPF_64_64: LD_IMM64, R_BPF_64_32: CALL}
+_DWARF = ".debug_"
 _LAYOUTS = {"SHT_REL": "QQ", "SHT_RELA": "QQq"}
 
 
@@ -67,6 +68,8 @@ class Targets(NamedTuple):
 def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
     """Every relocation, by the index of the section it applies to, sorted by offset.
 
+    Those of DWARF are left out: nobody reads it here, and their offsets are of uncompressed bytes.
+
     Raises:
         FormatError: a table that is malformed, or names a section or symbol that is not there.
     """
@@ -76,7 +79,8 @@ def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
             if not 0 < table.info < len(elf.sections):
                 problem = f"applies to section {table.info}, which does not exist"
                 raise elf.error(f"section {table.name}", problem)
-            found.setdefault(table.info, []).extend(_read_table(elf, table))
+            if not elf.sections[table.info].name.startswith(_DWARF):
+                found.setdefault(table.info, []).extend(_read_table(elf, table))
     for relocations in found.values():
         relocations.sort(key=itemgetter(0))
     return found

@@ -126,7 +126,7 @@ class _Value:
         """A number in the range of the type; 64-bit ones may be of either sign."""
         if self._type in ("string", "tristate") or (self._type == "bool" and value not in (0, 1)):
             raise self._unfit(configured)
-        if self._size == 8:
+        if self._size == 8 and abs(value) <= _U64:
             return (value & _U64).to_bytes(8, self._order)
         try:
             return value.to_bytes(self._size, self._order, signed=self._type.startswith("signed"))

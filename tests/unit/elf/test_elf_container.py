@@ -43,6 +43,16 @@ def test_all_kinds_of_source_say_the_same() -> None:
         assert read_object(source).functions == by_path.functions
 
 
+def test_a_pipe_is_read_to_its_end() -> None:
+    data = (DATA / "elf_unlicensed.bpf.o").read_bytes()
+
+    class Pipe(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(100 if size is None or size < 0 else min(size, 100))
+
+    assert read_object(Pipe(data)) == read_object(data)
+
+
 def test_names_are_made_of_what_the_kernel_allows(tmp_path: Path) -> None:
     path = tmp_path / "my-tool v2.bpf.o"
     path.write_bytes((DATA / "elf_unlicensed.bpf.o").read_bytes())
@@ -75,6 +85,43 @@ def test_what_is_no_object_is_not_read_to_its_end(
 def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_object(tmp_path / "missing.bpf.o")
+
+
+def test_relocations_of_dwarf_are_not_looked_at() -> None:
+    """Of compressed sections, they count uncompressed bytes."""
+    built = ElfBuilder()
+    built.program("main", "xdp", e.EXIT)
+    built.relocate(built.section(".debug_info", bytes(8)), (1000, 99, 1))
+    assert read_object(built.build()).functions["main"].relocations == ()
+
+
+def test_a_function_may_have_several_names() -> None:
+    built = ElfBuilder()
+    place = built.section("xdp", 3 * e.EXIT, flags=6)
+    sizes = {"first": (0, 16), "alias": (0, 16), "second": (16, 0), "last": (32, 16)}
+    for name, (start, size) in sizes.items():
+        built.symbol(name, place, start, size)
+    spec = read_object(built.build())
+    assert {each.name: each.code for each in spec.functions.values()} == dict.fromkeys(
+        sizes, e.EXIT
+    )
+    assert spec.programs.keys() == sizes.keys()
+
+
+def test_names_may_be_long() -> None:
+    name = "a" * 5000
+    built = ElfBuilder()
+    built.program(name, "xdp", e.EXIT)
+    assert [*read_object(built.build()).programs] == [name]
+    with pytest.raises(FormatError, match="no name of less than 65536 bytes"):
+        read_object(_with(lambda b, m: b.symbol("b" * 65536, m), e.EXIT))
+    with pytest.raises(FormatError, match="more than 16777216 bytes of names"):
+        read_object(_with(_share_a_name, e.EXIT))
+
+
+def _share_a_name(built: ElfBuilder, _: int) -> None:
+    for _ in range(300):
+        built.symbol("c" * 60000, 0, kind=e.NOTYPE)
 
 
 def test_rela_keeps_what_is_added_in_the_table() -> None:
