@@ -29,12 +29,17 @@ class Layout(NamedTuple):
 
         Raises:
             KeyError: for a name that is no field of this struct.
-            struct.error: for a value that does not fit its field.
+            ValueError: for a value that does not fit its field.
         """
         data = bytearray(self.size)
         for name, value in values.items():
             if (field := self.fields.get(name)) is not None:
-                struct.pack_into("=" + field[1], data, field[0], value)
+                try:
+                    struct.pack_into("=" + field[1], data, field[0], value)
+                except struct.error:
+                    size = struct.calcsize(field[1])
+                    problem = f"{value!r} does not fit in its {size} bytes"
+                    raise ValueError(f"{self.name}.{name}: {problem}") from None
             else:
                 self._pack_bits(data, name, value)
         return data
@@ -42,7 +47,7 @@ class Layout(NamedTuple):
     def _pack_bits(self, data: bytearray, name: str, value: int | bytes) -> None:
         offset, width = self.bits[name]
         if not isinstance(value, int) or not 0 <= value < 1 << width:
-            raise struct.error(f"{self.name}.{name} holds {width} bit(s), not {value!r}")
+            raise ValueError(f"{self.name}.{name} holds {width} bit(s), not {value!r}")
         start = offset // 64 * 8
         word = int.from_bytes(data[start : start + 8], "little") | value << offset % 64
         data[start : start + 8] = word.to_bytes(8, "little")

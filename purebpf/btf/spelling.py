@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.btf.names import printable
 from purebpf.btf.parse import MAX_DEPTH, Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.types import FuncProto, Kind
 
 _KEYWORDS = {
     Kind.STRUCT: "struct",
@@ -16,10 +16,15 @@ _KEYWORDS = {
 
 
 def spell(btf: Btf, type_id: int) -> str:
-    """`type_id` in C: "const char *", "struct event", "__u8[16]", "int (*)()".
+    """`type_id` in C: "const char *", "struct event", "__u8[16]", "int (*)(struct sock *)".
 
-    Stops with "..." where the type refers to itself. FormatError as `Btf.type` has it.
+    Stops with "..." where the type refers to itself, and shows no parameters of functions that are
+    parameters. FormatError as `Btf.type` has it.
     """
+    return _spell(btf, type_id, parameters=True)
+
+
+def _spell(btf: Btf, type_id: int, *, parameters: bool) -> str:
     before, after = "", ""
     for _ in range(MAX_DEPTH):
         found = btf.type(type_id)
@@ -31,7 +36,8 @@ def spell(btf: Btf, type_id: int) -> str:
             case Kind.ARRAY:
                 after += f"[{found.count}]"
             case Kind.FUNC_PROTO:
-                return f"function{after}"
+                assert isinstance(found, FuncProto)
+                return before + _function(btf, found, after, parameters=parameters)
             case Kind.TYPE_TAG:
                 pass
             case kind:
@@ -39,3 +45,15 @@ def spell(btf: Btf, type_id: int) -> str:
                 return before + f"{_KEYWORDS.get(kind, '')} {name}".lstrip() + after
         type_id = found.element if found.kind is Kind.ARRAY else found.type_id
     return f"{before}...{after}"
+
+
+def _function(btf: Btf, found: FuncProto, after: str, *, parameters: bool) -> str:
+    """What returns something, takes something, and is referred to by `after`."""
+    if not parameters:
+        return f"function{after}"
+    taken = ", ".join(
+        _spell(btf, each.type_id, parameters=False) if each.type_id else "..."
+        for each in found.params
+    )
+    returned = _spell(btf, found.return_type, parameters=False)
+    return f"{returned} {f'({after.strip()})' if after else ''}({taken or 'void'})"

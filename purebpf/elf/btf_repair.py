@@ -29,7 +29,7 @@ from purebpf.btf.types import (
 )
 from purebpf.elf.btf_editor import BtfEditor
 from purebpf.elf.container import STB_LOCAL, ElfObject
-from purebpf.errors import FormatError, NotSupportedError
+from purebpf.errors import FormatError, LinkError, NotSupportedError
 from purebpf.spec import ExternSpec
 
 _KSYMS = ".ksyms"
@@ -51,6 +51,7 @@ def repair(btf: Btf, elf: ElfObject, hidden_functions: Iterable[int]) -> Repaire
 
     Raises:
         FormatError: BTF and ELF disagree about a section or a variable.
+        LinkError: a variable of a map or data section is in another object.
         NotSupportedError: a .kconfig variable of a type that configuration values cannot have.
     """
     repairer = _Repairer(btf, elf)
@@ -99,6 +100,8 @@ class _Repairer:
 
     def _complete(self, type_id: int, datasec: Datasec) -> None:
         """Give a DATASEC its size and offsets, and make its hidden variables static."""
+        for entry in datasec.entries:
+            self._must_be_here(self._variable(datasec, entry.type_id), datasec.name)
         section = self._elf.find(datasec.name)
         if section is None:
             raise self._error(datasec, "there is no such section")
@@ -118,6 +121,14 @@ class _Repairer:
                 raise self._error(datasec, f"variable {variable.name} does not fit: {place}")
             entries.append(entry)
         self.editor.set_datasec(type_id, section.size, entries)
+
+    def _must_be_here(self, variable: Var, section: str) -> None:
+        if variable.linkage is Linkage.EXTERN:
+            problem = (
+                f"is declared in section {section}, and defined in another object; link the two: "
+                "bpftool gen object BOTH.o ONE.o OTHER.o"
+            )
+            raise LinkError(self._elf.source, variable.name, problem)
 
     def _note_externs(self, datasec: Datasec) -> None:
         for entry in datasec.entries:

@@ -160,7 +160,11 @@ class _Definition:
         pointer = self._btf.type(self._btf.resolve(member.type_id))
         if not isinstance(pointer, Ptr):
             raise self._error(f"attribute {member.name!r} is no type; use __type({member.name}, T)")
-        self._set(f"{member.name}_size", self._btf.sizeof(pointer.type_id))
+        try:
+            size = self._btf.sizeof(pointer.type_id)
+        except FormatError as error:
+            raise self._error(f"{member.name}: {error.where} {error.problem}") from None
+        self._set(f"{member.name}_size", size)
         self._set(f"{member.name}_type_id", pointer.type_id)
 
     def _set_values(self, member: Member) -> None:

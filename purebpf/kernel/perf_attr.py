@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ def packed(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
             read_format=_TIMES_AND_ID | (perf_event_read_format.PERF_FORMAT_LOST if lost else 0),
             **fields,
         )
-    except struct.error as error:
+    except ValueError as error:
         raise ValueError(f"event {event.name}: {error}") from None
     return bytes(attr)
 

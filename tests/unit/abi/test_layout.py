@@ -36,9 +36,15 @@ def test_an_unknown_field_is_an_error():
         SMALL.pack(nonsense=1)
 
 
+@pytest.mark.parametrize("value", [-1, 1 << 32, b"1"])
+def test_a_field_refuses_what_it_cannot_hold(value):
+    with pytest.raises(ValueError, match=r"small\.a: .* does not fit in its 4 bytes"):
+        SMALL.pack(a=value)
+
+
 @pytest.mark.parametrize("value", [8, -1, b"1"])
 def test_a_bit_field_refuses_what_it_cannot_hold(value):
-    with pytest.raises(struct.error, match=r"small\.x holds 3 bit"):
+    with pytest.raises(ValueError, match=r"small\.x holds 3 bit"):
         SMALL.pack(x=value)
 
 

@@ -148,6 +148,12 @@ def test_cycles_of_aliases_end(kind):
     assert spell(btf, 1)
 
 
+def test_a_function_of_itself_ends():
+    b = BtfBuilder()
+    b.raw(Kind.FUNC_PROTO, size_or_type=1, vlen=1, tail=[0, 1])
+    assert spell(b.btf(), 1) == "function (function)"
+
+
 def test_an_array_of_itself_ends():
     b = BtfBuilder()
     b.raw(Kind.ARRAY, tail=[1, 1, 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.types import Struct
 from purebpf.elf import read_object
-from purebpf.errors import FormatError
+from purebpf.errors import FormatError, LinkError
 from purebpf.spec import MapSpec, ObjectSpec, RelocationKind
 
 DATA = Path(__file__).parents[2] / "data"
@@ -85,10 +86,16 @@ def test_instructions_refer_to_maps_by_name(spec: ObjectSpec) -> None:
     [
         ("elf_bad_static_map", "map invisible", "is static"),
         ("elf_bad_map_data", "map confused", "has contents"),
+        ("elf_bad_map_type", "map vague", "value: .* FWD elsewhere has no size"),
     ],
 )
 def test_definitions_that_cannot_be_meant(name: str, place: str, problem: str) -> None:
     with pytest.raises(FormatError) as caught:
         read_object(DATA / f"{name}.bpf.o")
     assert caught.value.where == place
-    assert problem in caught.value.problem
+    assert re.search(problem, caught.value.problem)
+
+
+def test_a_map_of_another_object_is_to_be_linked() -> None:
+    with pytest.raises(LinkError, match="defined in another object; link the two: bpftool gen"):
+        read_object(DATA / "elf_bad_extern_map.bpf.o")
