@@ -63,9 +63,7 @@ class Waiters:
         import asyncio  # costs 50 ms that synchronous readers need not pay
 
         loop = asyncio.get_running_loop()
-        watch = self._watches.get(loop)
-        if watch is None:
-            watch = self._watches[loop] = Watch(loop, fileno())
+        watch = self._watches.get(loop) or self._new_watch(loop, fileno)
         try:
             fileno()
             if came():
@@ -78,13 +76,21 @@ class Waiters:
                     del self._watches[loop]
                 watch.end()
 
+    def _new_watch(self, loop: asyncio.AbstractEventLoop, fileno: Callable[[], int]) -> Watch:
+        try:
+            made = self._watches[loop] = Watch(loop, fileno())
+        except OSError:
+            fileno()  # another thread may have closed it just before it was duplicated
+            raise
+        return made
+
 
 class Bell(Closing):
     """Wakes one thread: a descriptor that polls as readable once it was rung."""
 
     def __init__(self, others: set[Bell]) -> None:
         self._others = others
-        self._maker = Maker()
+        self._maker: Maker | None = None
         self._fd: Fresh | None = None
 
     def fileno(self) -> int:
@@ -94,6 +100,7 @@ class Bell(Closing):
             OSError: EMFILE, no descriptor is left.
         """
         if self._fd is None:
+            self._maker = Maker()
             self._fd = Fresh(os.eventfd(0))
             self._others.add(self)
         return self._fd
@@ -102,7 +109,7 @@ class Bell(Closing):
         """Wake the thread, from another one."""
         # It closes itself when nobody has it, so that it cannot be another file's meanwhile.
         fd = self._fd
-        if fd is not None and self._maker.is_here:
+        if fd is not None and self._maker is not None and self._maker.is_here:
             os.eventfd_write(fd, 1)
 
     def close(self) -> None:

@@ -293,6 +293,22 @@ def test_what_a_cancelled_task_had_taken_goes_to_one_that_waits(opened) -> None:
 
 
 @both
+def test_a_reader_that_is_closed_while_a_task_begins_to_wait(opened, monkeypatch) -> None:
+    duplicate = os.dup
+
+    def too_late(fd: int) -> int:
+        reader.close()
+        return duplicate(fd)
+
+    async def body(reader: Reader) -> None:
+        await woken(asyncio.create_task(collect(reader, [])))
+
+    with opened() as (_, reader):
+        monkeypatch.setattr(os, "dup", too_late)
+        asyncio.run(body(reader))
+
+
+@both
 def test_loops_of_two_threads_are_woken(opened) -> None:
     with opened() as (_, reader):
         waiting = [Waiting(lambda: asyncio.run(collect(reader, []))) for _ in range(2)]
