@@ -61,10 +61,10 @@ _TAKEN = frozenset(
     | {"AsyncIterator", "ItemsView", "Iterator", "ValuesView", "cast", "load", "overload"}
     | {"purebpf", "bool", "bytes", "float", "int", "str", "tuple", "property", "type"}
 )
-_RINGS = (
-    bpf_map_type.BPF_MAP_TYPE_RINGBUF,
-    bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY,
-)
+_READERS: dict[int, str] = {
+    bpf_map_type.BPF_MAP_TYPE_RINGBUF: "RingBuffer",
+    bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY: "PerfBuffer",
+}
 
 
 def stubs(spec: ObjectSpec) -> str:
@@ -142,8 +142,8 @@ def _map_class(name: str, spec: MapSpec, records: _Records) -> tuple[str, str]:
     words = "".join(word.capitalize() for word in re.split(r"\W|_", name) if word)
     found = f"{words or 'Plain'}Map"
     head = f'    class {found}(purebpf.Map):\n        """Map {name}."""\n\n'
-    if spec.type in _RINGS:
-        return found, head + _reading(_event(spec, name, records)) + "\n"
+    if reader := _READERS.get(spec.type):
+        return found, head + _reading(_event(spec, name, records), reader) + "\n"
     key, value = _key(spec, records), _value(spec, records)
     put = value if value == "Any" else f"{value} | Mapping[str, Any] | tuple[Any, ...] | bytes"
     lines = [
@@ -156,12 +156,13 @@ def _map_class(name: str, spec: MapSpec, records: _Records) -> tuple[str, str]:
     return found, head + "".join(f"        {line}\n" for line in lines) + "\n"
 
 
-def _reading(event: str) -> str:
+def _reading(event: str, reader: str) -> str:
     return (
         "        def read(\n"
         "            self, timeout: float | None = None, *, type: Any = None\n"
         f"        ) -> Iterator[{event}]: ...\n"
         f"        def __aiter__(self) -> AsyncIterator[{event}]: ...\n"
+        f"        def reader(self, *args: Any, **options: Any) -> purebpf.{reader}: ...\n"
     )
 
 

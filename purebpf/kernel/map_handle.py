@@ -327,6 +327,7 @@ class MapHandle(Closing):
         """A new reader of a ring buffer or perf event array, which the caller closes.
 
         Takes the arguments of `RingBuffer` or `PerfBuffer` after the map, and raises as they do.
+        What only one of them has, type checkers find in `RingBuffer(map)` or `PerfBuffer(map)`.
 
         Raises:
             NotSupportedError: the map holds no records.

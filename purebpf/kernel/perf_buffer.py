@@ -93,14 +93,14 @@ class PerfBuffer(Reader):
         return self._epoll.fileno()
 
     def close(self) -> None:
-        """Take the events out of the map, unmap and close them; again is harmless.
+        """Take the events out of the map, unmap and close them, wake who waits; again is harmless.
 
         A forked child that closes what it inherited leaves them in the map, for its parent.
         """
         if not self._closed:
-            self._lost_at_close = self.lost
-            self._closed = True
-        self._closing.close()
+            super().close()
+            with self._closing:
+                self._lost_at_close = self.lost
 
     def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         self._check()

@@ -16,6 +16,7 @@ from typing import Any
 from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, RecordType, decoder
 from purebpf.kernel.taken import Taken
+from purebpf.kernel.waiters import Bell, Waiters
 from purebpf.wire.run import Run
 
 __all__ = ["Reader"]
@@ -32,11 +33,20 @@ class Reader(Closing, ABC):
         self._type = type_
         self._decoder = decoder(source, type_)
         self._taken = Taken(iter(()), self._decoder)
+        self._waiters = Waiters()
         self._closed = False
+
+    @property
+    @abstractmethod
+    def lost(self) -> int | None:
+        """Records that found no room; None: nobody counts them."""
 
     def _check(self) -> None:
         if self._closed:
-            raise ValueError(f"the reader of {self._source.name!r} is closed")
+            raise self._is_closed()
+
+    def _is_closed(self) -> ValueError:
+        return ValueError(f"the reader of {self._source.name!r} is closed")
 
     @abstractmethod
     def _batches(self) -> Iterator[Run | Iterator[bytes]]:
@@ -50,9 +60,13 @@ class Reader(Closing, ABC):
     def fileno(self) -> int:
         """A descriptor that polls as readable when there are records. ValueError when closed."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of the ring and of every descriptor; again is harmless."""
+        """Let go of the ring and of every descriptor; again is harmless.
+
+        Any thread may do so: those that wait for records wake up with ValueError, and so do tasks.
+        """
+        self._closed = True
+        self._waiters.wake()
 
     def decode_as(self, type: RecordType) -> None:  # noqa: A002 - as in `Map.read(type=...)`
         """Take the records that are still to be seen for another type.
@@ -85,11 +99,19 @@ class Reader(Closing, ABC):
         shown: Iterator[Any] | None = None
         while True:
             if self._taken.values is shown:
-                if (batch := next(batches, None)) is None:
+                if (batch := self._next(batches)) is None:
                     return
                 self._taken = Taken(batch, self._decoder)
             shown = self._taken.values
             yield shown
+
+    def _next(self, batches: Iterator[Run | Iterator[bytes]]) -> Run | Iterator[bytes] | None:
+        try:
+            return next(batches, None)
+        except ValueError:
+            if self._closed:  # by another thread, maybe while this one was reading the memory
+                raise self._is_closed() from None
+            raise
 
     def read(self, timeout: float | None = None) -> Iterator[Any]:
         """The records that come within `timeout` seconds; without one, for ever.
@@ -98,44 +120,40 @@ class Reader(Closing, ABC):
         the records; those that are in the ring when it is over are still yielded. 0 does not wait.
 
         Raises:
-            FormatError, ValueError: as `drain`.
+            FormatError, ValueError: as `drain`; also when the reader is closed meanwhile.
+            OSError: EMFILE, no descriptor is left to wait with.
         """
         return chain.from_iterable(self._waits(timeout))
 
     def _waits(self, timeout: float | None) -> Iterator[Iterator[Any]]:
         deadline = None if timeout is None else time.monotonic() + timeout
-        poll = select.poll()
-        poll.register(self.fileno(), select.POLLIN)
         over = False
-        while not over:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            over = left == 0
-            yield self.drain()
-            if not over:
-                poll.poll(left if left is None else left * 1000)
+        with self._waiters.bell() as bell:
+            while not over:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                over = left == 0
+                yield self.drain()
+                if not over:
+                    self._wait(bell, left)
+
+    def _wait(self, bell: Bell, timeout: float | None) -> None:
+        poll = select.poll()
+        for waited_for in (bell, self):
+            poll.register(waited_for.fileno(), select.POLLIN)
+        poll.poll(timeout if timeout is None else timeout * 1000)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         """The records as they come, for ever, on the running event loop.
 
+        Tasks may share the records of one reader; what one leaves goes to those that wait.
+
         Raises:
-            FormatError, ValueError: as `drain`.
+            FormatError, OSError, ValueError: as `read`.
         """
-        while True:
-            for record in self.drain():
-                yield record
-            await self._readable()
-
-    async def _readable(self) -> None:
-        import asyncio  # costs 50 ms that synchronous readers need not pay
-
-        loop = asyncio.get_running_loop()
-        fd = self.fileno()
-        ready = asyncio.Event()
-        loop.add_reader(fd, ready.set)
         try:
-            if self._came_meanwhile():
-                await asyncio.sleep(0)  # the other tasks' turn, whatever the kernel's speed
-            else:
-                await ready.wait()
+            while True:
+                for record in self.drain():
+                    yield record
+                await self._waiters.readable(self.fileno, self._came_meanwhile)
         finally:
-            loop.remove_reader(fd)
+            self._waiters.pass_on()

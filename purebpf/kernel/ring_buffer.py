@@ -126,15 +126,15 @@ class RingBuffer(Reader):
         return numpy().concatenate(runs)
 
     def close(self) -> None:
-        """Unmap; again is harmless. The map stays open.
+        """Unmap, and wake who waits; again is harmless. The map stays open.
 
         Raises:
-            BufferError: a slice of one of the `views` is still in use.
+            BufferError: a slice of one of the `views` is still in use, or another thread copies
+                with `drain_numpy`; close it again then.
         """
-        if not self._closed:
-            self._closed = True
-            for view in (self._consumer, self._producer, self._words, self._data):
-                view.release()
+        super().close()
+        for view in (self._consumer, self._producer, self._words, self._data):
+            view.release()
         self._ours.close()
         self._kernels.close()
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, record_type_id
+from purebpf.kernel.waiters import Waiters
 from purebpf.syscall.memory import Memory
 from purebpf.wire.user_ring import framed, space
 
@@ -48,6 +49,7 @@ class UserRingBuffer(Closing):
         self._target = target
         self._encode = _encoder(target, type)
         self._size = target.max_entries
+        self._waiters = Waiters()
         self._closed = False
         page, fd = mmap.PAGESIZE, target.fileno()
         self._kernels = Memory(fd, page)
@@ -67,7 +69,8 @@ class UserRingBuffer(Closing):
 
         Raises:
             SchemaError: a record that its type cannot hold.
-            ValueError: it is longer than the ring; the ring buffer is closed.
+            ValueError: it is longer than the ring; the ring buffer is closed, maybe meanwhile.
+            OSError: EMFILE, no descriptor is left to wait with.
         """
         data = self._encode(record)
         if space(len(data)) > self._size:
@@ -91,11 +94,14 @@ class UserRingBuffer(Closing):
         return self._target.fileno()
 
     def close(self) -> None:
-        """Unmap; again is harmless. The map stays open, and so do the records in it."""
-        if not self._closed:
-            self._closed = True
-            for view in (self._consumer, self._producer, self._data):
-                view.release()
+        """Unmap, and wake who waits for room; again is harmless.
+
+        The map stays open, and the records stay in it.
+        """
+        self._closed = True
+        self._waiters.wake()
+        for view in (self._consumer, self._producer, self._data):
+            view.release()
         self._ours.close()
         self._kernels.close()
 
@@ -116,7 +122,8 @@ class UserRingBuffer(Closing):
     def _wait_and_append(self, data: bytes, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         # The ring polls as writable as long as one byte is free; an edge is a drain.
-        with select.epoll() as poll:
+        with self._waiters.bell() as bell, select.epoll() as poll:
+            poll.register(bell.fileno(), select.EPOLLIN)
             poll.register(self.fileno(), select.EPOLLOUT | select.EPOLLET)
             while not self._append([data]):
                 left = None if deadline is None else deadline - time.monotonic()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT
+from tests.support.type_check import mypy
 
 pytestmark = pytest.mark.any_kernel
 
@@ -26,6 +27,18 @@ def use(path: str) -> int:
         return obj.maps["calls"][3].total + obj.globals["calls_seen"]
 """
 
+RINGS = """
+import sampleip
+import stream_calls
+
+
+def use(path: str) -> int:
+    with stream_calls.load(path) as obj, obj.maps["moments"].reader(lost=lambda: 0) as ring:
+        print(ring.drain_numpy(), [view.nbytes for view in ring.views()])
+    with sampleip.load(path) as obj2, obj2.maps["events"].reader(pages=8) as buffer:
+        return buffer.lost
+"""
+
 MISTAKES = {
     'obj.maps["calls"][3].totl': 'has no attribute "totl"',
     'obj.maps["calls"]["three"]': "Invalid index type",
@@ -39,18 +52,6 @@ def stubs(name: str, folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return path
-
-
-def mypy(folder: Path, *files: Path) -> str:
-    (folder / "mypy.ini").write_text(
-        "[mypy]\nstrict = True\n[mypy-numpy.*]\nfollow_imports = skip\n"
-    )
-    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", *map(str, files)]
-    environment = {"PATH": "/usr/bin:/bin", "MYPYPATH": f"{ROOT}:{folder}"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env=environment
-    )
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,15 @@ def test_a_user_of_the_module_is_checked(folder: Path) -> None:
     assert f"Found {len(MISTAKES)} errors" in said
     for problem in MISTAKES.values():
         assert problem in said, said
+
+
+def test_a_ring_has_a_reader_of_its_kind(folder: Path) -> None:
+    for name in ("tests/data/stream_calls.bpf.o", "purebpf/objects/sampleip.bpf.o"):
+        stubs(name, folder)
+    user = folder / "rings.py"
+    user.write_text(RINGS)
+    said = mypy(folder, user)
+    assert said.startswith("Success"), said
 
 
 def test_every_kind_of_object_has_a_module_that_checks(folder: Path) -> None:

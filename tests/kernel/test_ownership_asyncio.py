@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 
 import pytest
 
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_buffer import PerfBuffer
 from purebpf.kernel.readers import Reader
-from purebpf.kernel.ring_buffer import RingBuffer
-from tests.kernel.producers import Numbers, Producer, perf_producer, ring_producer
+from tests.kernel.producers import Producer
+from tests.kernel.ring_readers import both, one_waits, until, watched
 
 pytestmark = pytest.mark.needs("bpf")
-
-
-@contextmanager
-def ring() -> Iterator[tuple[Producer, Reader]]:
-    with ring_producer() as producer, RingBuffer(producer.source, Numbers()) as reader:
-        yield producer, reader
-
-
-@contextmanager
-def perf() -> Iterator[tuple[Producer, Reader]]:
-    with (
-        perf_producer(len(cpus.possible())) as producer,
-        PerfBuffer(producer.source, Numbers()) as reader,
-    ):
-        yield producer, reader
-
-
-READERS = [ring, pytest.param(perf, marks=pytest.mark.needs("perf_event"))]
-both = pytest.mark.parametrize("opened", READERS)
-Opened = Callable[[], "contextmanager[tuple[Producer, Reader]]"]
-
-
-def registered(reader: Reader) -> bool:
-    """Whether the running loop still watches the reader; it no longer does afterwards."""
-    return asyncio.get_running_loop().remove_reader(reader.fileno())
 
 
 async def collect(source: AsyncIterator[int], found: list[int], enough: int) -> None:
@@ -49,33 +21,22 @@ async def collect(source: AsyncIterator[int], found: list[int], enough: int) -> 
             return
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - the code under test offers no event
-        await asyncio.sleep(0)
-
-
-async def waits(reader: Reader) -> None:
-    """Until some task waits for `reader` on this loop."""
-    selector = asyncio.get_running_loop()._selector  # type: ignore[attr-defined]
-    await until(lambda: reader.fileno() in selector.get_map())
-
-
 @both
 def test_a_cancelled_task_leaves_nothing_registered(opened) -> None:
     async def body(producer: Producer, reader: Reader) -> list[int]:
         found: list[int] = []
         task = asyncio.create_task(collect(aiter(reader), found, 100))
-        await waits(reader)
+        await one_waits()
         producer.send(3)
         await until(lambda: len(found) == 3)
-        await waits(reader)
+        await one_waits()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not registered(reader)
+        assert watched() == 0
         producer.send(4)
         await collect(aiter(reader), found, 7)
-        assert not registered(reader)
+        assert watched() == 0
         return found
 
     with opened() as (producer, reader):
@@ -89,7 +50,7 @@ def test_a_loop_that_times_out_can_be_continued(opened) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(collect(aiter(reader), found, 1), 0.05)
         assert found == []
-        assert not registered(reader)
+        assert watched() == 0
         producer.send(2)
         await collect(aiter(reader), found, 2)
         return found
@@ -114,7 +75,7 @@ def test_a_task_that_is_cancelled_between_two_records_loses_neither(opened) -> N
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not registered(reader)
+        assert watched() == 0
         await collect(aiter(reader), found, 5)
         return found
 
@@ -128,7 +89,7 @@ def test_a_loop_that_ends_with_a_task_waiting(opened) -> None:
 
     async def leave(reader: Reader) -> asyncio.Task[None]:
         task = asyncio.create_task(collect(aiter(reader), [], 1))
-        await waits(reader)
+        await one_waits()
         return task
 
     async def body(producer: Producer, reader: Reader) -> list[int]:
@@ -146,7 +107,7 @@ def test_a_loop_that_ends_with_a_task_waiting(opened) -> None:
 def test_closing_the_reader_after_its_task_was_cancelled(opened) -> None:
     async def body(reader: Reader) -> None:
         task = asyncio.create_task(collect(aiter(reader), [], 1))
-        await waits(reader)
+        await one_waits()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -16,6 +16,7 @@ from purebpf.abi.bpf import BPF_RB_NO_WAKEUP
 from purebpf.errors import FormatError, KernelError, SchemaError
 from purebpf.kernel.ring_buffer import RingBuffer
 from tests.kernel.producers import U64, Numbers, Source, ring_producer
+from tests.kernel.ring_readers import one_waits, watched
 from tests.support import probes
 
 pytestmark = pytest.mark.needs("bpf")
@@ -244,16 +245,15 @@ def test_async_for_sees_each_record_once_across_loops() -> None:
 
 
 def test_a_cancelled_async_reader_leaves_the_loop_clean() -> None:
-    async def scenario() -> bool:
+    async def scenario() -> int:
         with ring_producer(MIB) as producer, RingBuffer(producer.source, Numbers()) as ring:
             waiting = asyncio.create_task(anext(aiter(ring)))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            await one_waits()
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            return asyncio.get_running_loop().remove_reader(ring.fileno())
+            return watched()
 
-    assert asyncio.run(scenario()) is False
+    assert asyncio.run(scenario()) == 0
 
 
 def test_a_record_shorter_than_its_type_is_refused_and_passed_over() -> None:
