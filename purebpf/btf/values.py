@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NoReturn
 
@@ -19,6 +20,8 @@ Buffer = bytes | bytearray | memoryview
 
 INTEGER_CODES = {1: "Bb", 2: "Hh", 4: "Ii", 8: "Qq"}
 """struct codes by size: unsigned, signed."""
+
+_KEPT_ENUMS = 256
 
 _FLOAT_CODES = {2: "e", 4: "f", 8: "d"}
 
@@ -240,12 +243,35 @@ class _Members(dict[int, int]):
 
     def __missing__(self, value: int) -> int:
         if not self and self._names:
-            name = self._c_type.removeprefix("enum ")
             members = zip(legal_names(self._names), self._names.values(), strict=True)
-            made = IntEnum(name, list(members), module="btf")  # type: ignore[misc]
+            made = _enum(self._c_type.removeprefix("enum "), tuple(members))
             self.update((int(member), member) for member in made)
             return self.get(value, value)
         return value
+
+
+class _Member(IntEnum):
+    """What the members of all enums are; they can be pickled."""
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        made = type(self)
+        return _rebuilt, (made.__name__, _pairs(made), int(self))
+
+
+@lru_cache(_KEPT_ENUMS)
+def _enum(name: str, pairs: tuple[tuple[str, int], ...]) -> type[_Member]:
+    """The same class again, for the values of another BTF and for those that were pickled."""
+    return _Member(name, pairs, module="btf")  # type: ignore[call-arg, return-value, arg-type]
+
+
+@lru_cache(_KEPT_ENUMS)
+def _pairs(made: type[_Member]) -> tuple[tuple[str, int], ...]:
+    """The same tuple again, which pickle writes once for many members."""
+    return tuple((name, int(member)) for name, member in made.__members__.items())
+
+
+def _rebuilt(name: str, pairs: tuple[tuple[str, int], ...], value: int) -> _Member:
+    return _enum(name, pairs)(value)
 
 
 def int_range(bits: int, *, signed: bool) -> tuple[int, int]:
