@@ -21,6 +21,7 @@ __all__ = [
     "Codec",
     "Handle",
     "Index",
+    "NoKeys",
     "PerCpu",
     "Prefix",
     "Redirect",
@@ -81,6 +82,36 @@ class Bytes:
         """As `purebpf.btf.codec.Codec.spaced`."""
         unpack = struct.Struct(f"{before}x{self.size}s{after}x").iter_unpack
         return lambda buffer: map(itemgetter(0), unpack(buffer))
+
+
+class NoKeys(Bytes):
+    """The keys of a map whose elements have none: only b"" goes in."""
+
+    def __init__(self, map_type: int) -> None:
+        super().__init__(0)
+        self._map_type = map_type
+
+    def encode(self, value: Any, /) -> bytes:
+        """b"".
+
+        Raises:
+            SchemaError: anything else; says what there is instead.
+        """
+        if isinstance(value, bytes | bytearray | memoryview) and not len(value):
+            return b""
+        kind = map_kinds.type_name(self._map_type)
+        instead = _INSTEAD_OF_KEYS.get(self._map_type)
+        raise SchemaError(f"a {kind} has no keys" + (f": use {instead}" if instead else ""))
+
+
+_INSTEAD_OF_KEYS: dict[int, str] = {
+    bpf_map_type.BPF_MAP_TYPE_QUEUE: "push(value), pop() and peek()",
+    bpf_map_type.BPF_MAP_TYPE_STACK: "push(value), pop() and peek()",
+    bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER: "push(value) and `value in map`",
+    bpf_map_type.BPF_MAP_TYPE_RINGBUF: "read()",
+    bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF: "writer()",
+    bpf_map_type.BPF_MAP_TYPE_ARENA: "arena",
+}
 
 
 def _exactly(size: int, value: Any) -> bytes:
@@ -290,6 +321,8 @@ def _typed(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Co
 
 def key_codec(map_type: int, size: int, btf: Btf | None, type_id: int) -> Codec:
     """How the keys of a map go in and out."""
+    if not size:
+        return NoKeys(map_type)
     if map_type in map_kinds.FD_KEYS and size == Index.size:
         return Handle(size)
     typed = _typed(btf, type_id, size, key=True)
