@@ -23,6 +23,9 @@ INTEGER_CODES = {1: "Bb", 2: "Hh", 4: "Ii", 8: "Qq"}
 
 _KEPT_ENUMS = 256
 
+_SHOWN = 80
+"""Characters of a value that an error shows."""
+
 _FLOAT_CODES = {2: "e", 4: "f", 8: "d"}
 
 
@@ -39,6 +42,18 @@ class Misfit(Exception):  # noqa: N818 -- never leaves the codecs: it becomes a 
         """The same, seen from the parent; `step` is ".field" or "[3]"."""
         self.steps.append(step)
         return self
+
+
+def shown(value: Any) -> str:
+    """`value` for an error message, not longer than a line."""
+    try:
+        return _cut(repr(value))
+    except ValueError:  # an int with more digits than Python prints
+        return object.__repr__(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 class Codec:
@@ -208,7 +223,7 @@ class FloatingPoint(Codec):
             number = float(value)
             self._slot.pack(number)
         except (TypeError, ValueError, OverflowError) as error:
-            raise Misfit(self.c_type, f"{value!r} does not fit: {error}") from None
+            raise Misfit(self.c_type, f"{shown(value)} does not fit: {_cut(str(error))}") from None
         return number
 
 
@@ -228,7 +243,7 @@ class Enumeration(Codec):
         """A member, its name or any int in range."""
         if isinstance(value, str):
             if value not in self._values:
-                raise Misfit(self.c_type, f"has no value called {value!r}")
+                raise Misfit(self.c_type, f"has no value called {shown(value)}")
             value = self._values[value]
         return check_int(self.c_type, value, self.low, self.high)
 
@@ -286,7 +301,7 @@ def check_int(c_type: str, value: Any, low: int, high: int) -> int:
     try:
         number = value.__index__()
     except (AttributeError, TypeError):
-        raise Misfit(c_type, f"{value!r} is not an integer") from None
+        raise Misfit(c_type, f"{shown(value)} is not an integer") from None
     if not low <= number <= high:
-        raise Misfit(c_type, f"{value!r} is out of range, {low} to {high}")
+        raise Misfit(c_type, f"{shown(value)} is out of range, {low} to {high}")
     return int(number)

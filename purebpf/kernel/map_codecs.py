@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec import codec
 from purebpf.btf.parse import Btf
+from purebpf.btf.values import shown
 from purebpf.errors import SchemaError
 from purebpf.kernel import map_kinds
 
@@ -146,7 +147,9 @@ class Index:
         try:
             return self._U32.pack(value)
         except struct.error:
-            raise SchemaError(f"an index is a number from 0 to 2**32 - 1, not {value!r}") from None
+            raise SchemaError(
+                f"an index is a number from 0 to 2**32 - 1, not {shown(value)}"
+            ) from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
@@ -177,7 +180,7 @@ class Handle:
         try:
             return self._format.pack(value if fileno is None else fileno())
         except struct.error:
-            raise SchemaError(f"a file descriptor is needed, not {value!r}") from None
+            raise SchemaError(f"a file descriptor is needed, not {shown(value)}") from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
@@ -218,7 +221,7 @@ class Redirects:
         try:
             return self._FORMAT.pack(target, program if fileno is None else fileno(), *rest)
         except struct.error:
-            reason = f"a number is needed, or a number and a program, not {value!r}"
+            reason = f"a number is needed, or a number and a program, not {shown(value)}"
             raise SchemaError(reason) from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[Redirect]:
@@ -285,7 +288,9 @@ class PerCpu:
         if isinstance(value, bytes | bytearray | memoryview):
             return _exactly(self.size, value)
         if not isinstance(value, Sequence) or len(value) != self._cpus:
-            raise SchemaError(f"a value for each of {self._cpus} CPUs is needed, not {value!r}")
+            raise SchemaError(
+                f"a value for each of {self._cpus} CPUs is needed, not {shown(value)}"
+            )
         encode = self._inner.encode
         return b"".join([encode(item) + self._padding for item in value])
 
