@@ -18,6 +18,7 @@ The text of an error is one paragraph: what failed / why on this host / what to 
 from __future__ import annotations
 
 import errno as _errno
+from typing import Any
 
 __all__ = [
     "AttachError",
@@ -44,7 +45,17 @@ def errno_name(number: int) -> str:
 
 
 class PurebpfError(Exception):
-    """The root of the tree."""
+    """The root of the tree. Errors can be pickled and copied."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args), self.__dict__
+
+
+def _rebuilt(made: type[PurebpfError], args: tuple[Any, ...]) -> PurebpfError:
+    """An error with these `args`, without its class's own `__init__`, which made them."""
+    error = made.__new__(made)
+    super(PurebpfError, error).__init__(*args)
+    return error
 
 
 class FormatError(PurebpfError, ValueError):

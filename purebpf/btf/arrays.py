@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Self
 
-from purebpf.btf.values import Codec, Misfit
+from purebpf.btf.values import Codec, Misfit, shown
 
 
 def cut_at_nul(raw: bytes) -> str:
@@ -60,9 +60,11 @@ class Text(ArrayCodec):
         elif isinstance(value, (bytes, bytearray, memoryview)):
             raw = bytes(value)
         else:
-            raise Misfit(self.c_type, f"{value!r} is neither str nor bytes")
+            raise Misfit(self.c_type, f"{shown(value)} is neither str nor bytes")
         if len(raw) > self.size:
-            raise Misfit(self.c_type, f"{value!r} takes {len(raw)} bytes, there are {self.size}")
+            raise Misfit(
+                self.c_type, f"{shown(value)} takes {len(raw)} bytes, there are {self.size}"
+            )
         return raw
 
 
@@ -83,9 +85,9 @@ class Octets(ArrayCodec):
         except (TypeError, ValueError):
             raw = None
         if raw is None:
-            raise Misfit(self.c_type, f"{value!r} is neither bytes nor integers from 0 to 255")
+            raise Misfit(self.c_type, f"{shown(value)} is neither bytes nor integers from 0 to 255")
         if len(raw) != self.size:
-            raise Misfit(self.c_type, f"{value!r} has {len(raw)} bytes, not {self.size}")
+            raise Misfit(self.c_type, f"{shown(value)} has {len(raw)} bytes, not {self.size}")
         return raw
 
 
@@ -115,10 +117,12 @@ class Array(ArrayCodec):
     def lower(self, value: Any) -> bytes:
         """`count` elements, in any iterable but text, bytes and mappings."""
         if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
-            raise Misfit(self.c_type, f"{value!r} is not a sequence of {self.count}")
+            raise Misfit(self.c_type, f"{shown(value)} is not a sequence of {self.count}")
         elements = tuple(value)
         if len(elements) != self.count:
-            raise Misfit(self.c_type, f"{value!r} has {len(elements)} elements, not {self.count}")
+            raise Misfit(
+                self.c_type, f"{shown(value)} has {len(elements)} elements, not {self.count}"
+            )
         pack, to_slot = self.element.pack_slot, self.element.to_slot
         lowered = []
         for index, element in enumerate(elements):

@@ -6,7 +6,7 @@ Like `typing.NamedTuple`, without its demands on names: C has fields called `_st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, ClassVar, Self, TypeVar
@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Self, TypeVar
 from purebpf.btf.names import legal_names, printable
 
 _T = TypeVar("_T", bound=tuple[Any, ...])
+
+_KEPT_CLASSES = 1024
 
 
 class Record(tuple[Any, ...]):
@@ -39,8 +41,8 @@ class Record(tuple[Any, ...]):
         fields = zip(self._fields, self, strict=True)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return tuple(self)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self).__name__, self._fields, tuple(self))
 
     def _asdict(self) -> dict[str, Any]:
         """The fields as a dict, as NamedTuple has it."""
@@ -56,11 +58,20 @@ _TAKEN = frozenset(name for name in dir(Record) if name.startswith("_"))
 
 def record_class(name: str, c_names: Sequence[str]) -> type[Record]:
     """A Record class called `name` with a field for each C name."""
-    fields = tuple(legal_names(c_names, _TAKEN))
+    return _with_fields(printable(name), tuple(legal_names(c_names, _TAKEN)))
+
+
+@lru_cache(_KEPT_CLASSES)
+def _with_fields(name: str, fields: tuple[str, ...]) -> type[Record]:
+    """The same class again, for the records of another BTF and for those that were pickled."""
     body: dict[str, Any] = {"__slots__": (), "_fields": fields, "__module__": "btf"}
     for index, field in enumerate(fields):
         body[field] = property(itemgetter(index))
-    return type(printable(name), (Record,), body)
+    return type(name, (Record,), body)
+
+
+def _rebuilt(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Record:
+    return tuple.__new__(_with_fields(name, fields), values)
 
 
 def maker(made: type[Record]) -> partial[Record]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from purebpf.btf.arrays import ArrayCodec
 from purebpf.btf.layout import FieldPlace, Layout
 from purebpf.btf.record import Record, instances, maker, record_class
-from purebpf.btf.values import Buffer, Codec, Misfit
+from purebpf.btf.values import Buffer, Codec, Misfit, shown
 from purebpf.errors import SchemaError
 
 
@@ -131,7 +131,7 @@ class StructCodec(Codec):
             return super().to_bytes(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
             if memoryview(value).nbytes < self.size:
-                raise Misfit(self.c_type, f"{value!r} has less than {self.size} bytes")
+                raise Misfit(self.c_type, f"{shown(value)} has less than {self.size} bytes")
             return bytes(value)
         *values, elements = self._spread(value)
         fixed, rest = self._layout.write(values), self._tail.write(elements)
@@ -157,16 +157,18 @@ class StructCodec(Codec):
             return self._by_name(dict(zip(value._fields, value, strict=True)))
         if isinstance(value, (tuple, list)):
             if len(value) != len(self.names):
-                problem = f"{value!r} has {len(value)} values for {len(self.names)} fields"
+                problem = f"{shown(value)} has {len(value)} values for {len(self.names)} fields"
                 raise Misfit(self.c_type, f"{problem}: {', '.join(self.names)}")
             return value
-        raise Misfit(self.c_type, f"{value!r} is neither a record, mapping, sequence nor bytes")
+        raise Misfit(
+            self.c_type, f"{shown(value)} is neither a record, mapping, sequence nor bytes"
+        )
 
     def _by_name(self, value: Mapping[Any, Any]) -> list[Any]:
         values: list[Any] = [None] * len(self.names)
         for name, field in value.items():
             if name not in self._places:
-                problem = f"has no field {name!r}; it has {', '.join(self.names)}"
+                problem = f"has no field {shown(name)}; it has {', '.join(self.names)}"
                 raise Misfit(self.c_type, problem)
             values[self._places[name]] = field
         return values

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NoReturn
 
@@ -19,6 +20,11 @@ Buffer = bytes | bytearray | memoryview
 
 INTEGER_CODES = {1: "Bb", 2: "Hh", 4: "Ii", 8: "Qq"}
 """struct codes by size: unsigned, signed."""
+
+_KEPT_ENUMS = 256
+
+_SHOWN = 80
+"""Characters of a value that an error shows."""
 
 _FLOAT_CODES = {2: "e", 4: "f", 8: "d"}
 
@@ -36,6 +42,18 @@ class Misfit(Exception):  # noqa: N818 -- never leaves the codecs: it becomes a 
         """The same, seen from the parent; `step` is ".field" or "[3]"."""
         self.steps.append(step)
         return self
+
+
+def shown(value: Any) -> str:
+    """`value` for an error message, not longer than a line."""
+    try:
+        return _cut(repr(value))
+    except ValueError:  # an int with more digits than Python prints
+        return object.__repr__(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 class Codec:
@@ -205,7 +223,7 @@ class FloatingPoint(Codec):
             number = float(value)
             self._slot.pack(number)
         except (TypeError, ValueError, OverflowError) as error:
-            raise Misfit(self.c_type, f"{value!r} does not fit: {error}") from None
+            raise Misfit(self.c_type, f"{shown(value)} does not fit: {_cut(str(error))}") from None
         return number
 
 
@@ -225,7 +243,7 @@ class Enumeration(Codec):
         """A member, its name or any int in range."""
         if isinstance(value, str):
             if value not in self._values:
-                raise Misfit(self.c_type, f"has no value called {value!r}")
+                raise Misfit(self.c_type, f"has no value called {shown(value)}")
             value = self._values[value]
         return check_int(self.c_type, value, self.low, self.high)
 
@@ -240,12 +258,35 @@ class _Members(dict[int, int]):
 
     def __missing__(self, value: int) -> int:
         if not self and self._names:
-            name = self._c_type.removeprefix("enum ")
             members = zip(legal_names(self._names), self._names.values(), strict=True)
-            made = IntEnum(name, list(members), module="btf")  # type: ignore[misc]
+            made = _enum(self._c_type.removeprefix("enum "), tuple(members))
             self.update((int(member), member) for member in made)
             return self.get(value, value)
         return value
+
+
+class _Member(IntEnum):
+    """What the members of all enums are; they can be pickled."""
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        made = type(self)
+        return _rebuilt, (made.__name__, _pairs(made), int(self))
+
+
+@lru_cache(_KEPT_ENUMS)
+def _enum(name: str, pairs: tuple[tuple[str, int], ...]) -> type[_Member]:
+    """The same class again, for the values of another BTF and for those that were pickled."""
+    return _Member(name, pairs, module="btf")  # type: ignore[call-arg, return-value, arg-type]
+
+
+@lru_cache(_KEPT_ENUMS)
+def _pairs(made: type[_Member]) -> tuple[tuple[str, int], ...]:
+    """The same tuple again, which pickle writes once for many members."""
+    return tuple((name, int(member)) for name, member in made.__members__.items())
+
+
+def _rebuilt(name: str, pairs: tuple[tuple[str, int], ...], value: int) -> _Member:
+    return _enum(name, pairs)(value)
 
 
 def int_range(bits: int, *, signed: bool) -> tuple[int, int]:
@@ -260,7 +301,7 @@ def check_int(c_type: str, value: Any, low: int, high: int) -> int:
     try:
         number = value.__index__()
     except (AttributeError, TypeError):
-        raise Misfit(c_type, f"{value!r} is not an integer") from None
+        raise Misfit(c_type, f"{shown(value)} is not an integer") from None
     if not low <= number <= high:
-        raise Misfit(c_type, f"{value!r} is out of range, {low} to {high}")
+        raise Misfit(c_type, f"{shown(value)} is out of range, {low} to {high}")
     return int(number)

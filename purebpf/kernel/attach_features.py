@@ -102,8 +102,10 @@ def have_attach(kind: str) -> Feature:
     """Whether programs can be attached in a way: "kprobe", "fentry", "tcx"; see `KINDS`.
 
     Raises:
-        KeyError: there is no such kind.
+        KeyError: there is no such kind; lists those that there are.
     """
+    if kind not in KINDS:
+        raise KeyError(f"no kind of attachment {kind!r}: there are {', '.join(KINDS)}")
     name = f"attaching by {kind}"
     try:
         if kind in _LINKS:

@@ -4,7 +4,7 @@ Every probe makes the smallest thing that needs the feature, throws it away, and
 unless it failed for want of memory or descriptors.
 A `Feature` is true or false and says what the kernel said:
 
-    if not (feature := features.have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)):
+    if not (feature := features.have_map_type("ringbuf")):
         print(feature)        # "map type RINGBUF: no: bpf(BPF_MAP_CREATE) failed with EINVAL"
 
 A process that may not use bpf(2) at all is refused everything, with EPERM as the reason.
@@ -94,9 +94,17 @@ def _made(make: Callable[[], Descriptor | None]) -> Descriptor | None:
     return make()
 
 
+def have_program_type(program_type: int | str) -> Feature:
+    """Whether programs of enum bpf_prog_type `program_type` can be loaded: "kprobe", "xdp".
+
+    Raises:
+        KeyError: there is no such name; lists those that there are.
+    """
+    return _have_program_type(_number(bpf_prog_type, program_type))
+
+
 @remembered
-def have_program_type(program_type: int) -> Feature:
-    """Whether programs of enum bpf_prog_type `program_type` can be loaded."""
+def _have_program_type(program_type: int) -> Feature:
     name = f"program type {_enum_name(bpf_prog_type, program_type)}"
     log = Log(_LOG_SIZE)
     feature = _try(name, lambda: probes.load_program(program_type, log=log))
@@ -105,9 +113,17 @@ def have_program_type(program_type: int) -> Feature:
     return feature
 
 
+def have_map_type(map_type: int | str) -> Feature:
+    """Whether maps of enum bpf_map_type `map_type` can be created: "hash", "ringbuf".
+
+    Raises:
+        KeyError: there is no such name; lists those that there are.
+    """
+    return _have_map_type(_number(bpf_map_type, map_type))
+
+
 @remembered
-def have_map_type(map_type: int) -> Feature:
-    """Whether maps of enum bpf_map_type `map_type` can be created."""
+def _have_map_type(map_type: int) -> Feature:
     name = f"map type {_enum_name(bpf_map_type, map_type)}"
     try:
         made = _made(lambda: probes.make_map(map_type))
@@ -120,14 +136,21 @@ def have_map_type(map_type: int) -> Feature:
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 
-@remembered
-def have_helper(program_type: int, helper: int) -> Feature:
+def have_helper(program_type: int | str, helper: int | str) -> Feature:
     """Whether GPL programs of a type may call helper `helper` (enum bpf_func_id).
 
+    Both by number or name: `have_helper("kprobe", "get_stack")`.
+
     Raises:
+        KeyError: there is no such name; lists those that there are.
         NotSupportedError: a type that must name a kernel function to load (TRACING, STRUCT_OPS,
             EXT, LSM) says nothing about helpers without one.
     """
+    return _have_helper(_number(bpf_prog_type, program_type), _number(bpf_func_id, helper))
+
+
+@remembered
+def _have_helper(program_type: int, helper: int) -> Feature:
     name = (
         f"helper {_enum_name(bpf_func_id, helper)} "
         f"in program type {_enum_name(bpf_prog_type, program_type)}"
@@ -406,10 +429,38 @@ def _real(value: bpf_prog_type | bpf_map_type) -> bool:
     return not value.name.startswith("__")
 
 
-def _enum_name(names: type[bpf_prog_type | bpf_map_type | bpf_func_id], value: int) -> str:
+_Names = type[bpf_prog_type] | type[bpf_map_type] | type[bpf_func_id]
+_KINDS: dict[_Names, tuple[str, str]] = {
+    bpf_prog_type: ("program type", "bpf_prog_type_"),
+    bpf_map_type: ("map type", "bpf_map_type_"),
+    bpf_func_id: ("helper", "bpf_func_"),
+}
+"""What each enum has the names of, and how those begin."""
+
+
+def _number(names: _Names, wanted: int | str) -> int:
+    """27 of `"ringbuf"`, `"BPF_MAP_TYPE_RINGBUF"` and 27; helpers may begin with `bpf_` too."""
+    if not isinstance(wanted, str):
+        return wanted
+    kind, prefix = _KINDS[names]
+    known = {_tail(name).lower(): entry for name, entry in names.__members__.items() if entry}
+    short = wanted.lower().removeprefix(prefix)
+    if names is bpf_func_id:
+        short = short.removeprefix("bpf_")
+    if short not in known:
+        raise KeyError(f"no {kind} {wanted!r}: there are {', '.join(known)}")
+    return known[short]
+
+
+def _enum_name(names: _Names, value: int) -> str:
     """`"RINGBUF"` of 27; a number newer than our tables stays one."""
     for entry in names:
         if entry == value:
-            tail = entry.name.partition("_TYPE_")[2] or entry.name.partition("_FUNC_")[2]
-            return tail.removesuffix("_DEPRECATED")
+            return _tail(entry.name)
     return str(value)
+
+
+def _tail(name: str) -> str:
+    """`"RINGBUF"` of `"BPF_MAP_TYPE_RINGBUF"`."""
+    tail = name.partition("_TYPE_")[2] or name.partition("_FUNC_")[2]
+    return tail.removesuffix("_DEPRECATED")

@@ -176,8 +176,12 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         """Add to a queue, stack or bloom filter. `flags`: BPF_EXIST drops the oldest when full.
 
         Raises:
+            NotSupportedError: the map has keys.
             KernelError: E2BIG, a queue or stack is full.
         """
+        if self.type not in map_kinds.KEYLESS:
+            reason = f"push() is for queues, stacks and bloom filters, this is a {self._store.info}"
+            raise NotSupportedError(f"pushing to map {self.name!r}", reason)
         self.put(b"", value, flags)
 
     # Many elements

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec import codec
 from purebpf.btf.parse import Btf
+from purebpf.btf.values import shown
 from purebpf.errors import SchemaError
 from purebpf.kernel import map_kinds
 
@@ -21,6 +22,7 @@ __all__ = [
     "Codec",
     "Handle",
     "Index",
+    "NoKeys",
     "PerCpu",
     "Prefix",
     "Redirect",
@@ -83,6 +85,36 @@ class Bytes:
         return lambda buffer: map(itemgetter(0), unpack(buffer))
 
 
+class NoKeys(Bytes):
+    """The keys of a map whose elements have none: only b"" goes in."""
+
+    def __init__(self, map_type: int) -> None:
+        super().__init__(0)
+        self._map_type = map_type
+
+    def encode(self, value: Any, /) -> bytes:
+        """b"".
+
+        Raises:
+            SchemaError: anything else; says what there is instead.
+        """
+        if isinstance(value, bytes | bytearray | memoryview) and not len(value):
+            return b""
+        kind = map_kinds.type_name(self._map_type)
+        instead = _INSTEAD_OF_KEYS.get(self._map_type)
+        raise SchemaError(f"a {kind} has no keys" + (f": use {instead}" if instead else ""))
+
+
+_INSTEAD_OF_KEYS: dict[int, str] = {
+    bpf_map_type.BPF_MAP_TYPE_QUEUE: "push(value), pop() and peek()",
+    bpf_map_type.BPF_MAP_TYPE_STACK: "push(value), pop() and peek()",
+    bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER: "push(value) and `value in map`",
+    bpf_map_type.BPF_MAP_TYPE_RINGBUF: "read()",
+    bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF: "writer()",
+    bpf_map_type.BPF_MAP_TYPE_ARENA: "arena",
+}
+
+
 def _exactly(size: int, value: Any) -> bytes:
     if type(value) is bytes and len(value) == size:
         return value
@@ -115,7 +147,9 @@ class Index:
         try:
             return self._U32.pack(value)
         except struct.error:
-            raise SchemaError(f"an index is a number from 0 to 2**32 - 1, not {value!r}") from None
+            raise SchemaError(
+                f"an index is a number from 0 to 2**32 - 1, not {shown(value)}"
+            ) from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
@@ -146,7 +180,7 @@ class Handle:
         try:
             return self._format.pack(value if fileno is None else fileno())
         except struct.error:
-            raise SchemaError(f"a file descriptor is needed, not {value!r}") from None
+            raise SchemaError(f"a file descriptor is needed, not {shown(value)}") from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
@@ -187,7 +221,7 @@ class Redirects:
         try:
             return self._FORMAT.pack(target, program if fileno is None else fileno(), *rest)
         except struct.error:
-            reason = f"a number is needed, or a number and a program, not {value!r}"
+            reason = f"a number is needed, or a number and a program, not {shown(value)}"
             raise SchemaError(reason) from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[Redirect]:
@@ -254,7 +288,9 @@ class PerCpu:
         if isinstance(value, bytes | bytearray | memoryview):
             return _exactly(self.size, value)
         if not isinstance(value, Sequence) or len(value) != self._cpus:
-            raise SchemaError(f"a value for each of {self._cpus} CPUs is needed, not {value!r}")
+            raise SchemaError(
+                f"a value for each of {self._cpus} CPUs is needed, not {shown(value)}"
+            )
         encode = self._inner.encode
         return b"".join([encode(item) + self._padding for item in value])
 
@@ -290,6 +326,8 @@ def _typed(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Co
 
 def key_codec(map_type: int, size: int, btf: Btf | None, type_id: int) -> Codec:
     """How the keys of a map go in and out."""
+    if not size:
+        return NoKeys(map_type)
     if map_type in map_kinds.FD_KEYS and size == Index.size:
         return Handle(size)
     typed = _typed(btf, type_id, size, key=True)

@@ -24,6 +24,7 @@ _NET_ADMIN = frozenset(
 """Types that want CAP_NET_ADMIN (map_create in kernel/bpf/syscall.c)."""
 
 _ENOTSUPP = 524
+_WRITES = ("updating", "deleting from")
 
 
 def creation(error: KernelError, spec: MapSpec) -> KernelError:
@@ -92,6 +93,8 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
     why = fix = ""
     if error == errno.E2BIG:
         why, fix = _too_big(info)
+    elif error == errno.EINVAL and verb in _WRITES and (rule := _element_rule(info)):
+        why = f"{rule}, or these flags are not for it"
     elif error in (errno.EINVAL, errno.EOPNOTSUPP, _ENOTSUPP):
         why = f"a {map_kinds.type_name(info.type)} does not offer this, or not with these flags"
     elif error == errno.EEXIST:
@@ -103,6 +106,16 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
     elif error == errno.EBUSY:
         why = "the element's bucket, or the map, is in use by a program or by another write"
     return KernelError(call, error, what, why=why, fix=fix)
+
+
+def _element_rule(info: MapInfo) -> str:
+    """What a key or value must be like beyond its size, or ""."""
+    if info.type in map_kinds.MAP_VALUES:
+        inner = "with keys and values of one size, and the same flags (arrays: as many entries)"
+        return f"it holds maps of one type, {inner}: this one differs"
+    if info.type == t.BPF_MAP_TYPE_LPM_TRIE:
+        return f"its prefix lengths go from 0 to {8 * (info.key_size - map_kinds.FD_SIZE)}"
+    return ""
 
 
 def _too_big(info: MapInfo) -> tuple[str, str]:

@@ -340,8 +340,10 @@ class MapHandle(Closing):
             from purebpf.kernel.perf_buffer import PerfBuffer
 
             return PerfBuffer(self, *args, **options)
-        kind = map_kinds.type_name(self.type)
-        raise NotSupportedError(f"records of map {self.name!r}", f"a {kind} has elements")
+        reason = f"a {map_kinds.type_name(self.type)} has elements"
+        if self.type == bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF:
+            reason = "a USER_RINGBUF is written to, see `Map.writer()`"
+        raise NotSupportedError(f"records of map {self.name!r}", reason)
 
     def writer(self, *args: Any) -> UserRingBuffer:
         """A new writer of a user ring buffer, which the caller closes.

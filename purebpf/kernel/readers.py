@@ -48,6 +48,10 @@ class Reader(Closing, ABC):
     def _is_closed(self) -> ValueError:
         return ValueError(f"the reader of {self._source.name!r} is closed")
 
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<{type(self).__name__} of {self._source.name!r}{state}>"
+
     @abstractmethod
     def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         """What the ring holds when this starts, in bounded pieces; each piece leaves the ring."""

@@ -21,6 +21,22 @@ _HEADROOM = 512
 """A program may grow its packet (bpf_xdp_adjust_head and the like) by less than this."""
 
 _ATTEMPTS = 10
+_LEAST_PACKET = 14
+_ON_PACKETS = frozenset(
+    {
+        bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER,
+        bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS,
+        bpf_prog_type.BPF_PROG_TYPE_SCHED_ACT,
+        bpf_prog_type.BPF_PROG_TYPE_XDP,
+        bpf_prog_type.BPF_PROG_TYPE_CGROUP_SKB,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_IN,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_OUT,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_XMIT,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_SEG6LOCAL,
+        bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR,
+    }
+)
+"""Those that want an Ethernet header at least (net/bpf/test_run.c)."""
 
 
 class TestRun(NamedTuple):
@@ -92,6 +108,8 @@ def run(
                 continue
             if error.errno in (_ENOTSUPP, errno.EOPNOTSUPP):
                 raise _unsupported(program) from None
+            if error.errno == errno.EINVAL:
+                raise _unsuitable(program, len(data), error) from None
             raise
         after = ctx_out[: result.ctx_size_out] if ctx_out is not None else context
         packet = (data_out or b"")[: result.data_size_out]
@@ -100,8 +118,22 @@ def run(
 
 
 def _unsupported(program: Program) -> NotSupportedError:
+    reason = f"this kernel runs no {_kind(program)} programs on request"
+    return NotSupportedError(f"test run of program {program.name!r}", reason)
+
+
+def _unsuitable(program: Program, size: int, error: KernelError) -> KernelError:
+    """EINVAL, for `size` bytes of data."""
+    why = f"the data, context or flags do not suit a {_kind(program)} program"
+    fix = ""
+    if program.type in _ON_PACKETS and size < _LEAST_PACKET:
+        least = f"a packet of at least {_LEAST_PACKET} bytes, not {size}"
+        why = f"a {_kind(program)} program wants {least}"
+        fix = "give it one: test_run(data=bytes(64))"
+    what = f"test run of program {program.name!r}"
+    return KernelError(error.call, errno.EINVAL, what, why=why, fix=fix)
+
+
+def _kind(program: Program) -> str:
     known = program.type in bpf_prog_type._value2member_map_
-    kind = bpf_prog_type(program.type).name if known else f"type {program.type}"
-    return NotSupportedError(
-        f"test run of program {program.name!r}", f"this kernel runs no {kind} programs on request"
-    )
+    return bpf_prog_type(program.type).name if known else f"type {program.type}"

@@ -84,6 +84,9 @@ class Symbolizer:
         self._kernel_callers = _Answers(self._kernel.resolve, 1)
         self._user_answers: dict[tuple[int, str | None], _UserAnswers] = {}
 
+    def __repr__(self) -> str:
+        return f"Symbolizer({self.spaces!r})"
+
     def remember(self, pid: int) -> bool:
         """Read a process's mappings now, so that it can be named after its exit.
 

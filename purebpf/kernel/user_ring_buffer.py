@@ -105,6 +105,9 @@ class UserRingBuffer(Closing):
         self._ours.close()
         self._kernels.close()
 
+    def __repr__(self) -> str:
+        return f"<UserRingBuffer of {self._target.name!r}{', closed' if self._closed else ''}>"
+
     def _check(self) -> None:
         if self._closed:
             raise ValueError(f"the user ring buffer of {self._target.name!r} is closed")

@@ -54,6 +54,9 @@ class AddressSpaces:
             "Exit": self._on_exit,
         }
 
+    def __repr__(self) -> str:
+        return f"AddressSpaces({len(self._processes)} processes)"
+
     def snapshot(self, pid: int, maps_text: str, comm: str = "", time: int = 0) -> None:
         """Take in a /proc/PID/maps text.
 

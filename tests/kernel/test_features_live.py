@@ -39,6 +39,31 @@ def test_a_feature_is_true_or_false_and_a_sentence():
     assert not features.have_program_type(9999)
 
 
+@pytest.mark.parametrize("name", ["ringbuf", "RingBuf", "BPF_MAP_TYPE_RINGBUF"])
+def test_types_and_helpers_have_names(name):
+    assert features.have_map_type(name) is features.have_ring_buffer()
+
+
+def test_names_of_program_types_and_helpers():
+    kprobe, sock = bpf_prog_type.BPF_PROG_TYPE_KPROBE, bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
+    for name in ("kprobe", "bpf_prog_type_kprobe"):
+        assert features.have_program_type(name) is features.have_program_type(kprobe)
+    for name in ("ktime_get_ns", "bpf_ktime_get_ns", "BPF_FUNC_ktime_get_ns"):
+        assert features.have_helper("socket_filter", name) is features.have_helper(sock, 5)
+
+
+def test_an_unknown_name_is_no_feature_and_the_known_ones_are_listed():
+    with pytest.raises(KeyError, match=r"no map type 'rnigbuf': .*ringbuf"):
+        features.have_map_type("rnigbuf")
+    with pytest.raises(KeyError, match=r"no program type '': .*socket_filter, kprobe, "):
+        features.have_program_type("")
+    with pytest.raises(KeyError, match=r"no helper 'get_stakc': .*get_stack"):
+        features.have_helper("kprobe", "get_stakc")
+    for name in ("unspec", "__MAX_BPF_MAP_TYPE", "BPF_PROG_TYPE_KPROBE"):
+        with pytest.raises(KeyError):
+            features.have_map_type(name)
+
+
 @pytest.mark.usefixtures("_ask_anew")
 def test_the_kernel_is_asked_once():
     door = Interposer()
@@ -140,7 +165,7 @@ def test_passing_trouble_is_not_remembered(passing):
 def test_every_kind_of_attachment_has_an_answer():
     for kind in KINDS:
         assert features.have_attach(kind).reason
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"no kind of attachment 'telepathy': .*kprobe.multi"):
         features.have_attach("telepathy")
 
 

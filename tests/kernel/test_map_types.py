@@ -208,6 +208,14 @@ def test_an_lpm_trie_takes_networks_and_finds_the_longest():
             struct.pack("=I", 8): b"wide",
             struct.pack("=I", 16): b"near",
         }
+        long = struct.pack("=I4x", 40)
+        for refused in (
+            lambda: m.put(long, b"long"),
+            lambda: m.update({long: b"long"}),
+            lambda: m.delete([long]),
+        ):
+            with pytest.raises(KernelError, match=r"EINVAL.*prefix lengths go from 0 to 32"):
+                refused()
         del m[ipaddress.ip_network("10.1.0.0/16")]
         assert m[ipaddress.ip_network("10.1.2.3/32")] == b"wide"
 
@@ -228,6 +236,9 @@ def test_queues_and_stacks(kind, order):
             m.peek()
         with pytest.raises(KernelError):
             list(m)
+        for by_key in (lambda: m[0], lambda: m.pop(3), lambda: 1 in m, lambda: m.put(0, b"zero")):
+            with pytest.raises(SchemaError, match=r"a (QUEUE|STACK) has no keys: .* pop\(\)"):
+                by_key()
 
 
 def test_a_full_queue_may_drop_its_oldest():
@@ -247,6 +258,16 @@ def test_a_bloom_filter_knows_what_it_was_given():
         assert all(value in m for value in values)
         strangers = [struct.pack("=Q", number) for number in range(10**6, 10**6 + 1000)]
         assert sum(value in m for value in strangers) < 100
+        with pytest.raises(SchemaError, match=r"a BLOOM_FILTER has no keys: .* `value in map`"):
+            m[5]
+
+
+def test_what_has_keys_is_not_pushed_to():
+    with (
+        Map.create(spec(t.BPF_MAP_TYPE_ARRAY)) as m,
+        pytest.raises(NotSupportedError, match=r"'array'.* is for queues, stacks and bloom f"),
+    ):
+        m.push(1)
 
 
 @pytest.mark.parametrize("kind", [t.BPF_MAP_TYPE_HASH_OF_MAPS, t.BPF_MAP_TYPE_ARRAY_OF_MAPS])
@@ -277,6 +298,9 @@ def test_maps_of_maps_take_a_map_and_give_it_back(kind, btf_fd):
         assert len(m) == 2
         del m[0]
         assert list(m) == [2]
+        other = Map.create(spec(t.BPF_MAP_TYPE_HASH, 4, 16))
+        with other, pytest.raises(KernelError, match=r"EINVAL.*maps of one type, with keys and"):
+            m[1] = other
 
 
 def test_a_program_array_takes_programs_and_shows_their_ids():
@@ -460,6 +484,15 @@ def test_only_rings_have_records():
             m.read()
         with pytest.raises(NotSupportedError, match="BPF_F_MMAPABLE"):
             m.mmap()
+
+
+@pytest.mark.needs("user_ring_buffer")
+def test_a_user_ring_is_written_to():
+    with Map.create(spec(t.BPF_MAP_TYPE_USER_RINGBUF, 0, 0, mmap.PAGESIZE)) as m:
+        with pytest.raises(NotSupportedError, match=r"is written to, see `Map.writer\(\)`"):
+            m.read(0)
+        with pytest.raises(SchemaError, match=r"a USER_RINGBUF has no keys: .* writer\(\)"):
+            m[0]
 
 
 def test_an_mmapable_array_is_memory():

@@ -47,6 +47,11 @@ def test_every_record_of_every_cpu_arrives_once() -> None:
         assert (producer.refused, buffer.lost) == (0, 0)
 
 
+def test_a_reader_says_whose_it_is() -> None:
+    with perf_producer(ENTRIES) as producer, PerfBuffer(producer.source, Numbers()) as buffer:
+        assert repr(buffer) == f"<PerfBuffer of {producer.source.name!r}>"
+
+
 def test_a_record_has_the_kernels_padding() -> None:
     with perf_producer(ENTRIES) as producer, PerfBuffer(producer.source, bytes) as buffer:
         producer.send(1)

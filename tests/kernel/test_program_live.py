@@ -63,9 +63,16 @@ def test_a_raw_tracepoint_program_runs_on_the_cpu_it_is_told(run):
 
 
 @pytest.mark.needs("live_frames")
-def test_too_short_a_packet_is_the_kernels_einval(run):
-    with pytest.raises(purebpf.KernelError, match=r"BPF_PROG_TEST_RUN.*EINVAL"):
-        run.programs["flip"].test_run(b"short")
+@pytest.mark.parametrize("packet", [b"", b"short"])
+def test_too_short_a_packet_is_the_kernels_einval(run, packet):
+    said = rf"'flip': .*BPF_PROG_TEST_RUN.*EINVAL.*XDP.*14 bytes, not {len(packet)}.*data=bytes\(64"
+    with pytest.raises(purebpf.KernelError, match=said):
+        run.programs["flip"].test_run(packet)
+
+
+def test_what_else_does_not_suit_a_program_is_named(run):
+    with pytest.raises(purebpf.KernelError, match=r"'raw_cpu': .*EINVAL.*a .*RAW_TRACEPOINT"):
+        run.programs["raw_cpu"].test_run(b"a packet that is long enough")
 
 
 def test_a_program_that_cannot_be_run_on_request_says_so():

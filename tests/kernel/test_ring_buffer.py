@@ -36,6 +36,13 @@ def test_every_record_arrives_once_and_in_order() -> None:
         assert producer.refused == 0
 
 
+def test_a_reader_says_whose_it_is() -> None:
+    with ring_producer(4096) as producer:
+        with RingBuffer(producer.source, Numbers()) as ring:
+            assert repr(ring) == f"<RingBuffer of {producer.source.name!r}>"
+        assert repr(ring) == f"<RingBuffer of {producer.source.name!r}, closed>"
+
+
 def test_records_survive_many_turns_of_the_ring() -> None:
     with ring_producer(4096) as producer, RingBuffer(producer.source, Numbers()) as ring:
         found = []

@@ -116,6 +116,13 @@ def test_a_cxx_program(tmp_path):
     assert found.name == "shop::Cart::add(int, char const*)"
 
 
+def test_a_symbolizer_says_how_many_processes_it_knows():
+    names = Symbolizer()
+    assert repr(names) == "Symbolizer(AddressSpaces(0 processes))"
+    names.remember(os.getpid())
+    assert repr(names) == "Symbolizer(AddressSpaces(1 processes))"
+
+
 def test_the_vdso():
     line = next(
         line for line in Path("/proc/self/maps").read_text().splitlines() if "[vdso]" in line

@@ -73,10 +73,12 @@ def test_bytes_are_written_as_they_are(obj):
 
 def test_what_is_written_outlives_its_writer(obj):
     with obj.maps["orders"].writer("struct order") as orders:
+        assert repr(orders) == "<UserRingBuffer of 'orders'>"
         orders.write({"amount": 3, "what": "then"})
     with obj.maps["orders"].writer() as orders:
         orders.write((4, "now"))
     orders.close()
+    assert repr(orders) == "<UserRingBuffer of 'orders', closed>"
     with pytest.raises(ValueError, match="is closed"):
         orders.write((5, "never"))
     assert drain(obj) == 2

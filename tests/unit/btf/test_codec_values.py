@@ -624,3 +624,29 @@ def test_what_has_no_size_has_no_codec(which):
     type_id = {"fwd": t.fwd("later"), "func_proto": t.func_proto(0), "void": 0}[which]
     with pytest.raises(FormatError, match="has no size"):
         t.codec(type_id)
+
+
+# Errors
+
+
+def _codecs():
+    t = Types()
+    point = t.struct("point", [("x", t.u32), ("y", t.u32)])
+    kinds = [t.u32, t.bool, t.float("float", 4), t.enum("e", {"A": 1}), point]
+    kinds += [t.array(t.char, 4), t.array(t.u8, 4), t.array(t.u32, 4)]
+    return [t.codec(kind) for kind in kinds]
+
+
+@pytest.mark.parametrize("value", ["x" * 10**5, b"x" * 10**5, [-1] * 10**5, {"x" * 10**5: 1}])
+def test_a_long_value_is_shown_cut_short(value):
+    for c in _codecs():
+        with pytest.raises(SchemaError) as caught:
+            c.encode(value)
+        assert len(str(caught.value)) < 300
+        assert "…" in str(caught.value)
+
+
+def test_a_number_too_long_to_print_is_refused_as_any_other():
+    for c in _codecs():
+        with pytest.raises(SchemaError):
+            c.encode(10**5000)
