@@ -70,6 +70,30 @@ PER_CPU_HASHES = [t.BPF_MAP_TYPE_PERCPU_HASH, t.BPF_MAP_TYPE_LRU_PERCPU_HASH]
 
 
 @pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
+def test_keys_with_padding_that_is_not_zero_are_found(kind):
+    keys = [struct.pack("=I6s", 7, b"sh") + padding for padding in (b"\0\0", b"\1\0", b"\0\xff")]
+    with Map.create(typed(kind), btf=BTF) as m, Map.create(typed(kind), btf=BTF) as other:
+        m.update((key, (number, 0)) for number, key in enumerate(keys))
+        found = dict(m.items())
+        assert {m._store.key.encode(key): value.total for key, value in found.items()} == {
+            key: number for number, key in enumerate(keys)
+        }
+        assert set(m) == set(m.keys()) == set(found)
+        assert all(key in m and m[key] == m.get(key) == value for key, value in found.items())
+        assert m[7, "sh"].total == 0
+        other.update(m.items())
+        assert dict(other.items()) == found
+        assert other.delete(list(other)) == 3
+        other.update(m)
+        key = next(iter(m))
+        assert m.pop(key) == found.pop(key)
+        key, value = m.popitem()
+        assert found.pop(key) == value
+        assert m.drain() == list(found.items())
+        assert len(other) == 3
+
+
+@pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
 def test_hashes_hold_structs(kind, btf_fd):
     with Map.create(typed(kind), btf=BTF, btf_fd=btf_fd) as m:
         assert m.info.btf_id
