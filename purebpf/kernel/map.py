@@ -12,6 +12,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import bpf_map_type
@@ -144,6 +145,8 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         Raises:
             KeyError: not there, or empty, and no default.
         """
+        if self.type in map_kinds.MAP_VALUES and key is not _MISSING:
+            return self._take_map(key, default)
         return self._take("taking from", key, default, map_bulk.take)
 
     def peek(self, default: Any = _MISSING) -> Any:
@@ -170,6 +173,18 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             raise store.failed(-result, verb, "LOOKUP_AND_DELETE_ELEM")
         if default is _MISSING:
             raise KeyError("empty" if key is _MISSING else key)
+        return default
+
+    def _take_map(self, key: Any, default: Any) -> Any:
+        """The inner map, opened before it is deleted: perhaps nobody else holds it."""
+        if (found := self._lookup(key)) is not _MISSING:
+            with ExitStack() as undo:
+                undo.callback(found.close)
+                if self.delete([key]):
+                    undo.pop_all()
+                    return found
+        if default is _MISSING:
+            raise KeyError(key)
         return default
 
     def push(self, value: Any, flags: int = 0) -> None:

@@ -303,6 +303,46 @@ def test_maps_of_maps_take_a_map_and_give_it_back(kind, btf_fd):
         assert list(m) == [2]
 
 
+OUTER = [t.BPF_MAP_TYPE_HASH_OF_MAPS, t.BPF_MAP_TYPE_ARRAY_OF_MAPS]
+INNER = spec(t.BPF_MAP_TYPE_HASH, 4, 8, 4, key_type_id=U32, value_type_id=U64)
+
+
+@pytest.fixture(params=OUTER, ids=map_kinds.type_name)
+def outer(request, btf_fd) -> Iterator[Map]:
+    """Holds two maps that nobody else holds."""
+    made = spec(request.param, 4, 4, 3, inner=INNER, key_type_id=U32)
+    with Map.create(made, btf=BTF, btf_fd=btf_fd) as m:
+        for index in (0, 2):
+            with Map.create(INNER, btf=BTF, btf_fd=btf_fd) as inner:
+                inner[1] = index
+                m[index] = inner
+        yield m
+
+
+def test_a_map_that_only_a_map_of_maps_holds_is_taken_out(outer):
+    with outer.pop(2) as found:
+        assert found[1] == 2
+    assert list(outer) == [0]
+    assert outer.pop(2, None) is None
+    with pytest.raises(KeyError):
+        outer.pop(2)
+    with pytest.raises(NotSupportedError, match="without a key"):
+        outer.pop()
+    ((key, found),) = outer.drain()
+    with found:
+        assert (key, found[1]) == (0, 0)
+    assert not outer
+    assert outer.drain() == []
+
+
+def test_a_map_of_maps_that_is_frozen_keeps_what_it_has(outer):
+    outer.freeze()
+    with pytest.raises(KernelError) as caught:
+        outer.drain()
+    assert caught.value.errno == errno.EPERM
+    assert sorted(outer) == [0, 2]
+
+
 def test_a_program_array_takes_programs_and_shows_their_ids():
     with (
         Map.create(spec(t.BPF_MAP_TYPE_PROG_ARRAY)) as m,
