@@ -41,7 +41,8 @@ class Map(MapHandle, MutableMapping[Any, Any]):
     bytes, or ints where the kernel says so (indexes, ids); bytes of the right length always go in.
     Per-CPU values are tuples with a value for each possible CPU, in the order of
     `purebpf.kernel.cpus.possible()`. In a map of maps, a value is a `Map`: put one in, and close
-    what comes out. Descriptors may be given as numbers or as anything with `fileno()`.
+    what comes out. A stack trace is a tuple of addresses (`purebpf.kernel.map_stacks`).
+    Descriptors may be given as numbers or as anything with `fileno()`.
 
     Programs may change the map at any time: iterating never ends in an endless loop, see
     `purebpf.kernel.map_bulk`. `items()` and `values()` read in bulk and `len()` counts, O(n):
@@ -75,6 +76,10 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         )
         if self.type in map_kinds.MAP_VALUES:
             self._store.value = _InnerMaps(btf, inner)
+        if self.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not value_type_id:
+            from purebpf.kernel.map_stacks import stack_codec
+
+            self._store.value = stack_codec(self.info.value_size, self.info.flags)
 
     # One element
 

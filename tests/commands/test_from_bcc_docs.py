@@ -17,6 +17,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 OBJECTS = {
     "counter.bpf.o": "tests/data/load_counter.bpf.o",
     "calls.bpf.o": "tests/data/stream_calls.bpf.o",
+    "stacks.bpf.o": "tests/data/load_stacks.bpf.o",
 }
 
 
@@ -37,4 +38,4 @@ def test_every_example_runs(code: str, tmp_path: Path) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5

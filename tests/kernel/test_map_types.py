@@ -485,6 +485,8 @@ def test_a_stack_trace_map_finds_nothing_before_a_program_ran():
     with Map.create(spec(t.BPF_MAP_TYPE_STACK_TRACE, 4, 127 * 8, 64)) as m:
         assert m.get(17) is None
         assert list(m) == list(m.items()) == []
+        with pytest.raises(SchemaError, match="class Numbers: the map has no struct"):
+            m.bind(value=Numbers)
         with pytest.raises(SchemaError, match="not -14"):
             m[-14]  # what bpf_get_stackid returns when it fails
 
