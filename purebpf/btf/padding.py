@@ -6,7 +6,6 @@ there before. A key that was read keeps such padding, unseen, and goes back in a
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -151,8 +150,9 @@ def _as(cls: type, value: Any) -> Any:
     """The value as an instance of a class with the same fields."""
     if isinstance(value, tuple):
         return tuple.__new__(cls, value)
-    fields = (each.name for each in dataclasses.fields(value) if each.init)
-    return cls(*(getattr(value, name) for name in fields))
+    from dataclasses import fields
+
+    return cls(*(getattr(value, each.name) for each in fields(value) if each.init))
 
 
 def _padded_class(cls: type) -> type:
