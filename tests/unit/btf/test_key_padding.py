@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -10,6 +11,7 @@ from typing import Annotated, NamedTuple
 import pytest
 
 from purebpf.btf.codec import codec
+from purebpf.btf.record import Record, record_class
 from purebpf.btf.record_class import bind
 from purebpf.btf.structs import StructCodec
 from tests.support.btf_builder import BtfBuilder
@@ -179,3 +181,20 @@ def test_a_class_that_cannot_be_hashed_stays_so():
     assert key != Open(6, 17)
     with pytest.raises(TypeError, match="unhashable"):
         hash(key)
+
+
+def rebuilt(name, fields, values):
+    return record_class(name, fields)(*values)
+
+
+def test_padding_is_pickled_however_records_are(monkeypatch):
+    def reduce(self):
+        return rebuilt, (type(self).__name__, self._fields, tuple(self))
+
+    monkeypatch.setattr(Record, "__reduce__", reduce, raising=False)
+    t = Types()
+    key = t.key(t.conn).decode(raw(6, b"\1\2\3", 17))
+    again = pickle.loads(pickle.dumps(key))
+    assert again == key
+    assert (repr(again), hash(again)) == (repr(key), hash(key))
+    assert t.key(t.conn).encode(again) == raw(6, b"\1\2\3", 17)
