@@ -9,7 +9,7 @@
 Typedefs and qualifiers are seen through; anonymous members are part of what contains them. A
 flexible array at the end of a struct takes the rest of the buffer. When encoding, a struct may
 also be a mapping or a sequence, a union's other members may be left out, and bytes of the right
-size are taken as they are for anything. Padding is zero.
+size are taken as they are for anything. Padding is zero, but for keys that were read with other.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from purebpf.btf import types
 from purebpf.btf.arrays import Array, ArrayCodec, Octets, Text
 from purebpf.btf.layout import BitGroup, Bits, Field, Layout, Overlay, Part
+from purebpf.btf.padding import KeyStruct, gaps
 from purebpf.btf.parse import MAX_DEPTH, Btf
 from purebpf.btf.spelling import spell
 from purebpf.btf.structs import StructCodec, Tail
@@ -55,7 +56,7 @@ def codec(btf: Btf, type_id: int, *, key: bool = False) -> Codec:
         btf: the types.
         type_id: the type, or a variable, whose type is meant.
         key: for map keys, which must encode to the very bytes that were decoded: strings keep
-            what follows a NUL.
+            what follows a NUL, and records padding that is not zero (`purebpf.btf.padding`).
 
     FormatError when the type has no size, or is malformed.
     """
@@ -123,7 +124,10 @@ class _Builder:
                 return self._array(type_id, c_type, found, name)
             case types.Struct() | types.Union() | types.Datasec():
                 layout, tail = self._layout(type_id, found)
-                return StructCodec(c_type, name or "anonymous", layout, self._order, tail)
+                name = name or "anonymous"
+                if self._key and not tail and (padding := gaps(layout)):
+                    return KeyStruct(c_type, name, layout, self._order, padding)
+                return StructCodec(c_type, name, layout, self._order, tail)
             case types.Var():
                 return self.build(found.type_id, name)
             case _:

@@ -5,9 +5,11 @@ Nothing here imports numpy: `dtype_of` gives what `numpy.dtype` takes.
     integers, pointers, enums   i1 to u8           structs          nested, by offset
     bool                        ?                  unions           every member, overlapping
     floats                      f2, f4, f8         bit fields       one integer for those that share
-    char arrays                 S (bytes)                           bytes, named "low_middle_high"
-    unsigned char arrays        u1, as other       the rest         V: raw bytes
-    other arrays                subarrays
+    char arrays                 S (bytes)                           bytes, named "low_middle_high",
+    unsigned char arrays        u1, as other                        "low_bits" for one alone
+    other arrays                subarrays          the rest         V: raw bytes
+
+A bit field has a column of its own name only where that holds its value: all bits of an integer.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ class _Column(NamedTuple):
     name: str
     format: Any
     offset: int
+    is_value: bool = True  # of the field that it is named after
 
 
 def dtype_of(btf: Btf, type_id: int) -> Any:
@@ -84,15 +87,22 @@ class _Formats:
         return (inner, (found.count,))
 
     def _record(self, found: types.Struct | types.Union, depth: int) -> Any:
-        columns: dict[str, _Column] = {}
+        fields: list[_Column] = []
+        groups: list[_Column] = []
         for column in self._columns(found, 0, depth):
             self._fields += 1
             if self._fields > _MAX_FIELDS:
                 raise FormatError(self._btf.source, found.name, f"has over {_MAX_FIELDS} fields")
-            if column.offset <= found.size and column.name not in columns:
-                columns[column.name] = column
+            (fields if column.is_value else groups).append(column)
+        columns: dict[str, _Column] = {}
+        for column in fields + groups:
+            name = column.name
+            while name in columns and not column.is_value:
+                name += "_bits"
+            if column.offset <= found.size and name not in columns:
+                columns[name] = column
         return {
-            "names": [each.name for each in columns.values()],
+            "names": list(columns),
             "formats": [each.format for each in columns.values()],
             "offsets": [each.offset for each in columns.values()],
             "itemsize": found.size,
@@ -103,9 +113,9 @@ class _Formats:
     ) -> Iterator[_Column]:
         """The fields, those of anonymous members included; `base` is in bits."""
         bits: list[types.Member] = []
-        for member in found.members:
-            resolved = self._btf.resolve(member.type_id)
-            inner = self._btf.type(resolved)
+        for each in found.members:
+            inner = self._btf.type(self._btf.resolve(each.type_id))
+            member = _as_bits(each, inner)
             if member.bit_size:
                 bits.append(member)
                 continue
@@ -126,12 +136,29 @@ class _Formats:
                 group.append(member)
                 continue
             if group:
-                start = (base + group[0].bit_offset) // 8
-                size = _end(group) + base // 8 - start
-                name = "_".join(each.name for each in group if each.name)
-                form = f"{self._order}u{size}" if size in _INTEGERS else f"V{size}"
-                yield _Column(name, form, start)
+                yield self._group(group, base)
             group = [member] if member else []
+
+    def _group(self, group: list[types.Member], base: int) -> _Column:
+        start = (base + group[0].bit_offset) // 8
+        size = _end(group) + base // 8 - start
+        names = [each.name for each in group if each.name]
+        if size not in _INTEGERS:
+            form, whole = f"V{size}", False
+        else:
+            whole = len(group) == 1 and group[0].bit_size == 8 * size
+            inner = self._btf.type(self._btf.resolve(group[0].type_id))
+            signed = whole and getattr(inner, "signed", False)
+            form = f"{self._order}{'i' if signed else 'u'}{size}"
+        name = "_".join(names) if whole or len(names) > 1 else f"{''.join(names)}_bits"
+        return _Column(name, form, start, whole)
+
+
+def _as_bits(member: types.Member, found: types.Type) -> types.Member:
+    """The same; a bit field of the old encoding, whose type knows its bits, as one of the new."""
+    if member.bit_size or not isinstance(found, types.Int) or not 0 < found.bits < 8 * found.size:
+        return member
+    return member._replace(bit_offset=member.bit_offset + found.offset, bit_size=found.bits)
 
 
 def _end(group: list[types.Member]) -> int:

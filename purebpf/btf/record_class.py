@@ -19,6 +19,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from purebpf.btf.arrays import Array, Octets, Text
 from purebpf.btf.layout import FieldPlace
+from purebpf.btf.padding import KeyStruct, like
 from purebpf.btf.record import instances
 from purebpf.btf.structs import StructCodec
 from purebpf.btf.values import (
@@ -79,7 +80,8 @@ class BoundCodec:
         self.inner = codec
         self._make = make
         # Only a class that adds nothing to a tuple can be made of one without a call of its own.
-        self._plain = cls if _is_plain(codec, cls) else None
+        plain = _is_plain(codec, cls) and not isinstance(codec, KeyStruct)
+        self._plain = cls if plain else None
         inner = codec.from_start
         self.from_start = None if inner is None else lambda buffer: make(inner(buffer))
 
@@ -127,8 +129,14 @@ def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
     if not same_names or not all(map(_agrees, beliefs, places)):
         raise SchemaError(_side_by_side(cls, beliefs, codec))
     inner = [_inner(belief, place) for belief, place in zip(beliefs, places, strict=True)]
-    if not any(inner):
-        return lambda record: cls(*record)
+    make = _of_fields(cls, inner) if any(inner) else lambda record: cls(*record)
+    if isinstance(codec, KeyStruct):
+        return lambda record: like(make(record), record)
+    return make
+
+
+def _of_fields(cls: type, inner: list[Callable[[Any], Any] | None]) -> Callable[[Any], Any]:
+    """What makes the class of a record, some of whose fields get classes of their own."""
     return lambda record: cls(
         *(value if make is None else make(value) for make, value in zip(inner, record, strict=True))
     )

@@ -12,6 +12,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import bpf_map_type
@@ -40,7 +41,8 @@ class Map(MapHandle, MutableMapping[Any, Any]):
     bytes, or ints where the kernel says so (indexes, ids); bytes of the right length always go in.
     Per-CPU values are tuples with a value for each possible CPU, in the order of
     `purebpf.kernel.cpus.possible()`. In a map of maps, a value is a `Map`: put one in, and close
-    what comes out. Descriptors may be given as numbers or as anything with `fileno()`.
+    what comes out. A stack trace is a tuple of addresses (`purebpf.kernel.map_stacks`).
+    Descriptors may be given as numbers or as anything with `fileno()`.
 
     Programs may change the map at any time: iterating never ends in an endless loop, see
     `purebpf.kernel.map_bulk`. `items()` and `values()` read in bulk and `len()` counts, O(n):
@@ -74,6 +76,10 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         )
         if self.type in map_kinds.MAP_VALUES:
             self._store.value = _InnerMaps(btf, inner)
+        if self.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not value_type_id:
+            from purebpf.kernel.map_stacks import stack_codec
+
+            self._store.value = stack_codec(self.info.value_size, self.info.flags)
 
     # One element
 
@@ -144,6 +150,8 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         Raises:
             KeyError: not there, or empty, and no default.
         """
+        if self.type in map_kinds.MAP_VALUES and key is not _MISSING:
+            return self._take_map(key, default)
         return self._take("taking from", key, default, map_bulk.take)
 
     def peek(self, default: Any = _MISSING) -> Any:
@@ -170,6 +178,18 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             raise store.failed(-result, verb, "LOOKUP_AND_DELETE_ELEM")
         if default is _MISSING:
             raise KeyError("empty" if key is _MISSING else key)
+        return default
+
+    def _take_map(self, key: Any, default: Any) -> Any:
+        """The inner map, opened before it is deleted: perhaps nobody else holds it."""
+        if (found := self._lookup(key)) is not _MISSING:
+            with ExitStack() as undo:
+                undo.callback(found.close)
+                if self.delete([key]):
+                    undo.pop_all()
+                    return found
+        if default is _MISSING:
+            raise KeyError(key)
         return default
 
     def push(self, value: Any, flags: int = 0) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import chain, islice
 from typing import Any
 
@@ -125,6 +126,8 @@ def columns(store: Store) -> tuple[bytearray, bytearray]:
 
 def drain(store: Store) -> list[tuple[Any, Any]]:
     """Take every element out of a map, and give them back."""
+    if store.info.type in map_kinds.MAP_VALUES:
+        return _drain_maps(store)
     key, value = store.key, store.value
     taken: list[tuple[Any, Any]] = []
     try:
@@ -133,6 +136,20 @@ def drain(store: Store) -> list[tuple[Any, Any]]:
     except Unsupported:
         for raw, data in _one_by_one(store, take):
             taken.append((key.decode(raw), value.decode(data)))
+    return taken
+
+
+def _drain_maps(store: Store) -> list[tuple[Any, Any]]:
+    """All inner maps are opened before one is deleted: perhaps nobody else holds them."""
+    taken: list[tuple[Any, Any]] = []
+    with ExitStack() as opened:
+        found = [(key, opened.enter_context(inner)) for key, inner in pairs(store)]
+        for key, inner in found:
+            if _delete_singly(store, [store.key.encode(key)]):
+                taken.append((key, inner))
+            else:  # somebody else took it
+                inner.close()
+        opened.pop_all()
     return taken
 
 

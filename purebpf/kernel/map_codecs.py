@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec import codec
@@ -308,13 +308,14 @@ def bound(codec: Codec, cls: type) -> Codec:
     Raises:
         SchemaError: there is no struct, or the class does not mirror it.
     """
-    from purebpf.btf.record_class import bind
+    from purebpf.btf.record_class import BoundCodec, bind
+    from purebpf.btf.values import Codec as OfBtf
 
     if isinstance(codec, PerCpu):
         return codec.bound(cls)
-    if isinstance(codec, Bytes | Index | Handle | Prefix):
+    if not isinstance(codec, OfBtf | BoundCodec):
         raise SchemaError(f"class {cls.__name__}: the map has no struct in BTF there")
-    return bind(cast("Any", codec), cls)
+    return bind(codec, cls)
 
 
 def _typed(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Codec | None:

@@ -18,6 +18,7 @@ OBJECTS = {
     "counter.bpf.o": "tests/data/load_counter.bpf.o",
     "calls.bpf.o": "tests/data/stream_calls.bpf.o",
     "kinds.bpf.o": "tests/data/stream_kinds.bpf.o",
+    "stacks.bpf.o": "tests/data/load_stacks.bpf.o",
 }
 
 

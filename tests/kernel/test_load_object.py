@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,31 @@ def test_constants_stay_with_programs_that_do_not_use_them():
         constants = obj.maps[".rodata"].info.id
         for program in obj.programs.values():
             assert constants in program.info.map_ids
+
+
+@pytest.mark.needs("tracefs", "readelf")
+def test_a_stack_is_a_tuple_of_addresses():
+    spec = purebpf.read_object(DATA / "load_stacks.bpf.o").set(tgid=os.getpid())
+    with purebpf.load(spec) as obj:
+        obj.attach()
+        os.getppid()
+        stacks = dict(obj.maps["stacks"].items())
+        number = next(iter(obj.maps["counts"]))
+        assert stacks[number] == obj.maps["stacks"][number]
+        assert 0 < len(stacks[number]) < 127
+        assert all(address >> 63 for address in stacks[number])
+        assert len(purebpf.Symbolizer().kernel_stack(stacks[number])) == len(stacks[number])
+        frames = [frame for stack in obj.maps["files"].values() for frame in stack]
+    assert {frame.status for frame in frames} <= {1, 2}
+    found = {frame.build_id.hex() for frame in frames if frame.status == 1}
+    assert found & set(map(build_id, mapped_files()))
+
+
+def mapped_files() -> set[str]:
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return {line.split()[5] for line in lines if " r-xp " in line and "/" in line}
+
+
+def build_id(path: str) -> str:
+    text = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=False)
+    return text.stdout.partition("Build ID: ")[2].partition("\n")[0]

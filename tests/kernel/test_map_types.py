@@ -70,6 +70,30 @@ PER_CPU_HASHES = [t.BPF_MAP_TYPE_PERCPU_HASH, t.BPF_MAP_TYPE_LRU_PERCPU_HASH]
 
 
 @pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
+def test_keys_with_padding_that_is_not_zero_are_found(kind):
+    keys = [struct.pack("=I6s", 7, b"sh") + padding for padding in (b"\0\0", b"\1\0", b"\0\xff")]
+    with Map.create(typed(kind), btf=BTF) as m, Map.create(typed(kind), btf=BTF) as other:
+        m.update((key, (number, 0)) for number, key in enumerate(keys))
+        found = dict(m.items())
+        assert {m._store.key.encode(key): value.total for key, value in found.items()} == {
+            key: number for number, key in enumerate(keys)
+        }
+        assert set(m) == set(m.keys()) == set(found)
+        assert all(key in m and m[key] == m.get(key) == value for key, value in found.items())
+        assert m[7, "sh"].total == 0
+        other.update(m.items())
+        assert dict(other.items()) == found
+        assert other.delete(list(other)) == 3
+        other.update(m)
+        key = next(iter(m))
+        assert m.pop(key) == found.pop(key)
+        key, value = m.popitem()
+        assert found.pop(key) == value
+        assert m.drain() == list(found.items())
+        assert len(other) == 3
+
+
+@pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
 def test_hashes_hold_structs(kind, btf_fd):
     with Map.create(typed(kind), btf=BTF, btf_fd=btf_fd) as m:
         assert m.info.btf_id
@@ -303,6 +327,46 @@ def test_maps_of_maps_take_a_map_and_give_it_back(kind, btf_fd):
             m[1] = other
 
 
+OUTER = [t.BPF_MAP_TYPE_HASH_OF_MAPS, t.BPF_MAP_TYPE_ARRAY_OF_MAPS]
+INNER = spec(t.BPF_MAP_TYPE_HASH, 4, 8, 4, key_type_id=U32, value_type_id=U64)
+
+
+@pytest.fixture(params=OUTER, ids=map_kinds.type_name)
+def outer(request, btf_fd) -> Iterator[Map]:
+    """Holds two maps that nobody else holds."""
+    made = spec(request.param, 4, 4, 3, inner=INNER, key_type_id=U32)
+    with Map.create(made, btf=BTF, btf_fd=btf_fd) as m:
+        for index in (0, 2):
+            with Map.create(INNER, btf=BTF, btf_fd=btf_fd) as inner:
+                inner[1] = index
+                m[index] = inner
+        yield m
+
+
+def test_a_map_that_only_a_map_of_maps_holds_is_taken_out(outer):
+    with outer.pop(2) as found:
+        assert found[1] == 2
+    assert list(outer) == [0]
+    assert outer.pop(2, None) is None
+    with pytest.raises(KeyError):
+        outer.pop(2)
+    with pytest.raises(NotSupportedError, match="without a key"):
+        outer.pop()
+    ((key, found),) = outer.drain()
+    with found:
+        assert (key, found[1]) == (0, 0)
+    assert not outer
+    assert outer.drain() == []
+
+
+def test_a_map_of_maps_that_is_frozen_keeps_what_it_has(outer):
+    outer.freeze()
+    with pytest.raises(KernelError) as caught:
+        outer.drain()
+    assert caught.value.errno == errno.EPERM
+    assert sorted(outer) == [0, 2]
+
+
 def test_a_program_array_takes_programs_and_shows_their_ids():
     with (
         Map.create(spec(t.BPF_MAP_TYPE_PROG_ARRAY)) as m,
@@ -445,6 +509,8 @@ def test_a_stack_trace_map_finds_nothing_before_a_program_ran():
     with Map.create(spec(t.BPF_MAP_TYPE_STACK_TRACE, 4, 127 * 8, 64)) as m:
         assert m.get(17) is None
         assert list(m) == list(m.items()) == []
+        with pytest.raises(SchemaError, match="class Numbers: the map has no struct"):
+            m.bind(value=Numbers)
         with pytest.raises(SchemaError, match="not -14"):
             m[-14]  # what bpf_get_stackid returns when it fails
 

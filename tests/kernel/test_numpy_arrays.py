@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type
+from purebpf.btf.codec import codec
 from purebpf.btf.columns import dtype_of
 from purebpf.btf.parse import Btf
 from purebpf.errors import FormatError, NotSupportedError, SchemaError
@@ -188,3 +189,63 @@ def test_bit_fields_and_unions_have_columns():
         0x04030201,
         [1, 2, 3, 4],
     )
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize(
+    ("field", "column", "kind"),
+    [
+        (("s32", 0, 4), "x_bits", "u1"),
+        (("s32", 0, 12), "x_bits", "u2"),
+        (("u32", 4, 4), "x_bits", "u1"),
+        (("u32", 4, 8), "x_bits", "u2"),
+        (("u32", 8, 8), "x", "u1"),
+        (("s32", 16, 16), "x", "i2"),
+        (("u32", 0, 32), "x", "u4"),
+        (("u32", 0, 24), "x_bits", "V3"),
+        (("bool", 0, 1), "x_bits", "u1"),
+        (("color", 8, 8), "x", "i1"),
+    ],
+)
+def test_a_column_has_the_name_of_one_bit_field_where_it_is_its_value(order, field, column, kind):
+    b = BtfBuilder(order)
+    types = {
+        "u32": b.int("unsigned int", 4),
+        "s32": b.int("int", 4, signed=True),
+        "bool": b.int("_Bool", 1, boolean=True),
+        "color": b.enum("color", {"RED": 0, "NONE": -1}),
+    }
+    name, at, width = field
+    sample = b.struct("sample", [("x", types[name], at, width)], size=4)
+    found = np.dtype(dtype_of(b.btf(), sample))
+    assert found.names == (column,)
+    assert found[column] == np.dtype(kind).newbyteorder(order)
+    for number in (1, 0) if name == "bool" else (-1, -5) if found[column].kind == "i" else (1, 5):
+        (row,) = np.frombuffer(codec(b.btf(), sample).encode((number,)), found)
+        assert column != "x" or row["x"] == number
+
+
+def test_a_bit_field_of_the_old_encoding_is_one():
+    b = BtfBuilder()
+    sample = b.struct("sample", [("x", b.int("int", 4, signed=True, bits=4, offset=4))], size=4)
+    assert np.dtype(dtype_of(b.btf(), sample)).names == ("x_bits",)
+
+
+def test_bit_fields_do_not_take_the_name_of_a_field():
+    b = BtfBuilder()
+    u32 = b.int("unsigned int", 4)
+    inner = b.struct("", [("a", u32, 0, 4), ("b", u32, 4, 4)], size=4)
+    sample = b.struct("sample", [("", inner, 0), ("a_b", u32, 32)], size=8)
+    row = np.frombuffer(struct.pack("<II", 0x21, 7), np.dtype(dtype_of(b.btf(), sample)))
+    assert {name: int(row[name][0]) for name in row.dtype.names} == {"a_b": 7, "a_b_bits": 0x21}
+
+
+def test_bit_fields_are_taken_apart_in_one_line():
+    """As docs/library.md has it."""
+    b = BtfBuilder()
+    s32, u32 = b.int("int", 4, signed=True), b.int("unsigned int", 4)
+    sample = b.struct("sample", [("delta", s32, 0, 4), ("size", u32, 4, 12)], size=4)
+    made = codec(b.btf(), sample)
+    values = np.frombuffer(made.encode((-8, 4000)) + made.encode((7, 1)), dtype_of(b.btf(), sample))
+    assert (values["delta_size"] >> 4 & 0xFFF).tolist() == [4000, 1]
+    assert (values["delta_size"].astype("i8") << 60 >> 60).tolist() == [-8, 7]

@@ -134,10 +134,9 @@ def test_many_at_once_are_what_one_by_one_gives(case, before, after, data):
 
 @settings(max_examples=200)
 @given(cases(), st.data())
-def test_any_bytes_decode_and_what_they_mean_comes_back(case, data):
+def test_any_bytes_decode_as_a_key_and_come_back(case, data):
     btf, type_id, _ = case
     c = codec(btf, type_id, key=True)
     raw = data.draw(st.binary(min_size=c.size, max_size=c.size))
-    clean = c.encode(c.decode(raw))
-    assert c.encode(c.decode(clean)) == clean
+    assert c.encode(c.decode(raw)) == raw
     assert hash(c.decode(raw)) == hash(c.decode(raw))

@@ -9,7 +9,16 @@ import pytest
 
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import SchemaError
-from purebpf.kernel.map_codecs import Bytes, Handle, Index, PerCpu, Prefix, key_codec, value_codec
+from purebpf.kernel.map_codecs import (
+    Bytes,
+    Handle,
+    Index,
+    PerCpu,
+    Prefix,
+    key_codec,
+    value_codec,
+)
+from purebpf.kernel.map_stacks import BuildIdStack, StackTrace, stack_codec
 from tests.support.btf_builder import BtfBuilder
 
 
@@ -101,3 +110,40 @@ def test_types_come_from_btf_when_they_fit_and_from_the_kernel_otherwise():
     assert isinstance(value_codec(t.BPF_MAP_TYPE_SOCKMAP, 8, None, 0, 1), Handle)
     assert isinstance(value_codec(t.BPF_MAP_TYPE_DEVMAP, 4, None, 0, 1), Index)
     assert value_codec(t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, btf, type_id, 3).size == 24
+
+
+def test_a_stack_ends_at_its_first_zero():
+    stack = StackTrace(32)
+    raw = struct.pack("=4Q", 1, 2**64 - 1, 0, 0)
+    assert stack.decode(b"?" + raw, 1) == (1, 2**64 - 1)
+    assert stack.decode(struct.pack("=4Q", 1, 2, 3, 4)) == (1, 2, 3, 4)
+    assert stack.decode(bytes(32)) == ()
+    assert list(stack.iter_decode(raw * 2)) == [(1, 2**64 - 1)] * 2
+    assert stack.size == 32
+    for value in (raw, (1, 2**64 - 1), [1, 2**64 - 1]):
+        assert stack.encode(value) == raw
+    for value in ((1, 2, 3, 4, 5), (-1,), 5, "12", None):
+        with pytest.raises(SchemaError, match="4 addresses"):
+            stack.encode(value)
+
+
+def test_a_stack_may_have_build_ids():
+    stack = BuildIdStack(96)
+    raw = struct.pack("=i20sQ", 1, b"ab" * 10, 0x1000) + struct.pack("=i20sQ", 2, b"", 0x7F00)
+    raw += bytes(32)
+    found = stack.decode(raw)
+    assert found == ((1, b"ab" * 10, 0x1000), (2, bytes(20), 0x7F00))
+    assert found[0].build_id == b"ab" * 10
+    assert found[1].offset == 0x7F00
+    assert list(stack.iter_decode(raw * 2)) == [found] * 2
+    assert stack.encode(raw) == stack.encode(found) == raw
+    with pytest.raises(SchemaError, match="3 frames"):
+        stack.encode(((1, b"ab"),))
+
+
+@pytest.mark.parametrize(
+    ("flags", "size", "cls"),
+    [(0, 1016, StackTrace), (32, 64, BuildIdStack), (0, 12, Bytes), (32, 40, Bytes)],
+)
+def test_the_flags_say_what_is_in_a_stack(flags, size, cls):
+    assert type(stack_codec(size, flags)) is cls
