@@ -15,7 +15,7 @@ import pytest
 
 import purebpf
 
-pytest.importorskip("numpy")
+numpy = pytest.importorskip("numpy")
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +42,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
             os.getppid()
         given = {"__name__": __name__, "purebpf": purebpf, "spec": spec, "obj": obj}
         given |= {"packet": bytes(64), "counts": obj.maps["counts"]}
+        given["values"] = numpy.zeros(1, [("delta_size", "u2")])
         yield given
         if "link" in given:
             given["link"].close()
@@ -58,4 +59,4 @@ def test_every_example_runs(example: str, names: dict[str, object]) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 12
+    assert len(EXAMPLES) == 13
