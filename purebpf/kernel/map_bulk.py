@@ -275,10 +275,10 @@ def delete(store: Store, raw: Iterable[bytes]) -> int:
 
 
 def _delete_batch(store: Store, chunk: list[bytes]) -> int:
-    """How many were deleted before the first that was not there."""
+    """How many were deleted before the first that was not there, or that was refused."""
     with store.elements.using() as fd:
         result = bpf.map_delete_batch(fd, b"".join(chunk), len(chunk))
-    return 0 if result.errno in NO_BATCH else result.done
+    return result.done if result.errno in (0, errno.ENOENT) else 0
 
 
 def _delete_singly(store: Store, chunk: list[bytes]) -> int:

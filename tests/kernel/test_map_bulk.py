@@ -288,3 +288,13 @@ def test_bpftool_dumps_the_same_per_cpu_array():
             for row in dumped(m)
         }
         assert theirs == dict(m.items())
+
+
+def test_what_a_frozen_map_keeps_is_not_counted_as_deleted() -> None:
+    with Map.create(MapSpec("frozen", t.BPF_MAP_TYPE_HASH, 8, 8, 4)) as found:
+        found[key(1)] = key(2)
+        found.freeze()
+        for take in (lambda: found.delete([key(1)]), lambda: found.pop(key(1)), found.drain):
+            with pytest.raises(KernelError, match="EPERM"):
+                take()
+        assert dict(found.items()) == {key(1): key(2)}
