@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from purebpf.errors import KernelError
 from purebpf.kernel import map_kinds
@@ -12,7 +13,15 @@ from purebpf.spec import MapSpec
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["differences", "open_id", "open_map", "open_pinned", "pin", "require_map"]
+__all__ = [
+    "differences",
+    "make_directory",
+    "open_id",
+    "open_map",
+    "open_pinned",
+    "pin",
+    "require_map",
+]
 
 _ADDED_BY_KERNEL = 0x80
 """BPF_F_RDONLY_PROG, which the kernel sets for DEVMAPs (dev_map_alloc)."""
@@ -35,6 +44,20 @@ def pin(fd: int, path: str) -> None:
         elif error.errno == errno.EEXIST:
             why, fix = f"{path} is there already", f"rm {path}"
         raise KernelError(error.call, error.errno or 0, path, why=why, fix=fix) from None
+
+
+def make_directory(path: str) -> None:
+    """Make a directory for pins, for its owner alone, as libbpf does; one that is there will do.
+
+    Raises:
+        KernelError: ENOENT, that which it is to be in is not there either; EACCES, EROFS.
+    """
+    try:
+        os.mkdir(path or ".", 0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise KernelError("mkdir", error.errno or 0, path) from None
 
 
 def open_pinned(path: str, flags: int = 0) -> Descriptor:

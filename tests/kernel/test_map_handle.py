@@ -201,6 +201,18 @@ def test_whichever_call_fails_the_map_is_whole_or_gone(name, error):
     assert error in outcomes
 
 
+def test_a_map_that_cannot_be_read_is_closed_while_the_error_is_kept(monkeypatch):
+    def no_descriptors() -> tuple[int, ...]:
+        raise KernelError("read", errno.EMFILE, "/sys/devices/system/cpu/possible")
+
+    before = probes.descriptors()
+    monkeypatch.setattr("purebpf.kernel.cpus.possible", no_descriptors)
+    per_cpu = MapSpec("m", t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 1)
+    with pytest.raises(KernelError) as caught:
+        Map.create(per_cpu)
+    assert probes.descriptors() == before, caught.value
+
+
 def test_a_descriptor_that_is_no_map_is_refused_and_stays_the_callers():
     with Descriptor(os.open("/dev/null", os.O_RDONLY)) as null:
         with pytest.raises(KernelError) as caught:
@@ -335,6 +347,16 @@ def test_who_loses_the_race_to_pin_takes_the_winners_map(bpffs: Path):
         "BPF_OBJ_PIN",
         "BPF_OBJ_GET",
     ]
+
+
+def test_a_pin_that_leads_nowhere_is_looked_at_a_few_times(bpffs: Path):
+    (bpffs / "counts").symlink_to(bpffs / "nowhere")
+    before = probes.descriptors()
+    with replaced(Interposer()) as door, pytest.raises(KernelError, match=r"rm .*counts") as caught:
+        Map.shared(COUNTS, bpffs / "counts")
+    assert caught.value.errno == errno.EEXIST
+    assert door.commands.count("BPF_OBJ_GET") < 10
+    assert probes.descriptors() == before
 
 
 def test_an_unknown_id_is_enoent():
