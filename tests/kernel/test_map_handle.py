@@ -137,9 +137,17 @@ def test_a_map_of_maps_needs_a_template():
         Map.create(MapSpec("outer", t.BPF_MAP_TYPE_HASH_OF_MAPS, 4, 4, 1))
 
 
-def test_a_numa_node_is_asked_for():
-    with Map.create(MapSpec("m", t.BPF_MAP_TYPE_HASH, 4, 4, 8, numa_node=0)) as m:
-        assert m.info.flags & BPF_F_NUMA_NODE
+def test_a_numa_node_is_asked_for_and_counts_with_its_flag_only():
+    on_node = MapSpec("m", t.BPF_MAP_TYPE_HASH, 4, 4, 8, flags=BPF_F_NUMA_NODE, numa_node=0)
+    with Map.create(on_node) as m:
+        assert m.info.flags == BPF_F_NUMA_NODE
+    nowhere = on_node._replace(numa_node=4711)
+    with pytest.raises(KernelError):
+        Map.create(nowhere)
+    with Map.create(nowhere._replace(flags=0)) as m:
+        assert m.info.flags == 0
+    with Map.create(MapSpec("m", t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 1, numa_node=0)):
+        pass
 
 
 def test_a_data_section_is_filled_named_and_frozen():
@@ -301,6 +309,7 @@ def test_what_differs_from_a_shared_map_is_named(changed, words, bpffs: Path):
         SHARED._replace(numa_node=0),
         MapSpec("ring", t.BPF_MAP_TYPE_RINGBUF, 0, 0, 5000),
         MapSpec("cpus", t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 0),
+        MapSpec("more", t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 1024),
         MapSpec("devices", t.BPF_MAP_TYPE_DEVMAP, 4, 4, 8),
     ],
     ids=lambda spec: spec.name,
