@@ -304,7 +304,7 @@ class MapHandle(Closing):
             raise NotSupportedError(f"attaching map {self.name!r} ({self.info})", reason)
         from purebpf.kernel.struct_ops import attach
 
-        return attach(self, self.struct_ops)
+        return attach(self)
 
     def mmap(self, *, writable: bool = True) -> Memory:
         """The values of an array with BPF_F_MMAPABLE (Linux 5.5), or an arena, as memory.

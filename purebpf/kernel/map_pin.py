@@ -38,8 +38,12 @@ def pin(fd: int, path: str) -> None:
         bpf.obj_pin(fd, path)
     except KernelError as error:
         why = fix = ""
-        if error.errno == errno.EPERM:
-            why = f"{path} is not in a bpf file system, or this process lacks CAP_BPF"
+        directory = os.path.dirname(path) or "."
+        if error.errno == errno.ENOENT and not os.path.isdir(directory):
+            why = f"there is no directory {directory}"
+        elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
+            why = f"{path} is not in a bpf file system"
+            why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
             fix = "pin below /sys/fs/bpf; if need be: mount -t bpf bpf /sys/fs/bpf"
         elif error.errno == errno.EEXIST:
             why, fix = f"{path} is there already", f"rm {path}"

@@ -169,11 +169,8 @@ def _complete(
 ) -> None:
     """Put the programs where the maps want them."""
     fill_program_arrays(spec, maps, programs)
-    if tables:
-        from purebpf.kernel import struct_ops
-
-        for name, table in tables.items():
-            struct_ops.complete(maps[name], table.value(programs))
+    for name, table in tables.items():
+        maps[name].struct_ops = table.value(programs)
     if _USDT in maps:
         _describe_probes_in(maps, programs.values())
 

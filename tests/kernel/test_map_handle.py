@@ -115,10 +115,12 @@ def test_memlock_is_raised_once_when_the_kernel_says_eperm(monkeypatch):
         ({"type": t.BPF_MAP_TYPE_QUEUE}, "a QUEUE has no key"),
         ({"type": t.BPF_MAP_TYPE_RINGBUF, "max_entries": 0}, "size in bytes, and it is 0"),
         ({"type": t.BPF_MAP_TYPE_LPM_TRIE, "key_size": 8}, "set BPF_F_NO_PREALLOC"),
-        ({"max_entries": 0}, "max_entries is 0"),
+        ({"max_entries": 0}, "max_entries is 0. spec.resize(m=entries)"),
         ({"flags": 1 << 30}, "a size or flag does not suit HASH"),
         ({"type": 4711}, "does not suit type 4711, or this kernel has no such maps"),
         ({"value_size": 1 << 31}, "E2BIG. its elements alone take 17179869216 bytes"),
+        ({"name": "outer.inner", "value_size": 1 << 31}, "than the kernel allocates at once"),
+        ({"value_size": 1 << 31}, "make it smaller: spec.resize(m=fewer_entries)"),
     ],
     ids=str,
 )
@@ -128,7 +130,7 @@ def test_a_refusal_names_the_values_and_the_rule(wrong, said):
         Map.create(MapSpec(**fields | {"max_entries": 8} | wrong))
     text = str(caught.value)
     assert said in text
-    assert text.startswith("map 'm' (")
+    assert text.startswith(f"map '{wrong.get('name', 'm')}' (")
     assert "bpf(BPF_MAP_CREATE) failed with" in text
 
 
@@ -256,6 +258,16 @@ def test_pin_errors_say_what_is_there(bpffs: Path, tmp_path: Path):
             m.pin("/tmp/purebpf-not-a-bpf-file-system")
         with pytest.raises(KernelError, match="nothing is pinned there") as caught:
             Map.open(bpffs / "none")
+        assert caught.value.errno == errno.ENOENT
+
+
+def test_a_pin_in_no_bpf_file_system_says_what_to_mount():
+    with Map.create(COUNTS) as m:
+        with pytest.raises(KernelError, match="mount -t bpf bpf /sys/fs/bpf") as caught:
+            m.pin("/proc/purebpf-nothing-is-made-here")
+        assert caught.value.errno == errno.ENOENT
+        with pytest.raises(KernelError, match="there is no directory /sys/no/such") as caught:
+            m.pin("/sys/no/such/counts")
         assert caught.value.errno == errno.ENOENT
 
 
