@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closing import Closing
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_codecs import Bytes, Codec
 from purebpf.spec import ObjectSpec, VariableSpec
@@ -48,10 +49,11 @@ class Globals(Closing, MutableMapping[str, Any]):
             KernelError: the section cannot be mapped or read.
         """
         variable = self._variables[name]
-        codec = self._codec(variable)
-        if (view := self._view(variable.map)) is not None:
-            return codec.decode(view, variable.offset)
-        return codec.decode(self._read(variable.map), variable.offset)
+        view = self._view(variable.map)
+        section = view if view is not None else self._read(variable.map)
+        # No further than it goes: an array at the end of a struct has as many elements as follow.
+        own = section[variable.offset : variable.offset + variable.size]
+        return self._codec(variable).decode(own)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Give the variable a value, which the program sees at once.
@@ -59,7 +61,7 @@ class Globals(Closing, MutableMapping[str, Any]):
         Raises:
             KeyError: there is no such variable.
             SchemaError: its type cannot hold the value.
-            NotSupportedError: it is constant.
+            NotSupportedError: it is constant, or in a map that is frozen or read-only.
             KernelError: the section cannot be mapped or written.
         """
         variable = self._variables[name]
@@ -69,8 +71,13 @@ class Globals(Closing, MutableMapping[str, Any]):
                 f"it is constant once loaded; use spec.set({name}=...) before load()",
             )
         data = self._codec(variable).encode(value)
+        if len(data) > variable.size:
+            raise SchemaError(f"variable {name} has {variable.size} bytes, not {len(data)}")
         end = variable.offset + len(data)
         if (view := self._view(variable.map)) is not None:
+            if view.readonly:
+                reason = f"map {variable.map}, which was not made here, is frozen or read-only"
+                raise NotSupportedError(f"writing {name!r}", reason)
             view[variable.offset : end] = data
             return
         section = self._read(variable.map)
@@ -114,7 +121,7 @@ class Globals(Closing, MutableMapping[str, Any]):
                 return owner.arena.view
             if not owner.info.flags & BPF_F_MMAPABLE:
                 return None
-            memory = self._memory[section] = owner.mmap(writable=not owner.frozen)
+            memory = self._memory[section] = _mapped(owner)
         return memory.view
 
     def _read(self, section: str) -> bytearray:
@@ -123,6 +130,17 @@ class Globals(Closing, MutableMapping[str, Any]):
         with _about(f"reading {section}"):
             bpf.map_lookup_elem(owner.fileno(), _INDEX, data)
         return data
+
+
+def _mapped(owner: Map) -> Memory:
+    """The map's memory, writable if it can be: somebody else may have frozen it."""
+    if not owner.frozen:
+        try:
+            return owner.mmap()
+        except KernelError as error:
+            if error.errno != errno.EPERM:
+                raise
+    return owner.mmap(writable=False)
 
 
 @contextmanager

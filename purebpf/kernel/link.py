@@ -174,8 +174,15 @@ class Link(Closing):
             NotSupportedError: it is no bpf_link, or of a kind that cannot be updated.
             KernelError: EPERM, another program than `old` is attached; EINVAL, `new` is of
                 another type or for another hook; ENOLINK, what it was attached to is gone.
+            AttachError: EINVAL, a member that must be set is not in the new struct_ops map.
             ValueError: it, or a program, is closed.
         """
+        from purebpf.kernel.map_handle import MapHandle  # which imports this when it is attached
+
+        if isinstance(new, MapHandle):
+            from purebpf.kernel.struct_ops import write_for_links
+
+            write_for_links(new)
         fields = {} if old is None else {"old_prog_fd": old.fileno(), "flags": _REPLACE}
         number = self._bpf_link("updating a link")
         try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.map import Map
+from purebpf.kernel.map_create import fitted
 from purebpf.kernel.map_kinds import MAP_VALUES
 from purebpf.kernel.program import Program
 from purebpf.spec import MapSpec, ObjectSpec
@@ -49,20 +50,16 @@ def create_maps(
     if unknown := given.keys() - spec.maps.keys():
         raise KeyError(f"{spec.source}: no map {', '.join(sorted(unknown))}")
     maps: dict[str, Map] = {}
-    for name, each in spec.maps.items():
+    # Maps of maps come last: what they are to hold must be there.
+    for name, each in sorted(spec.maps.items(), key=lambda item: item[1].type in MAP_VALUES):
         if name in given:
             maps[name] = stack.enter_context(_taken(spec, each, given[name]))
         elif name in struct_ops:
             maps[name] = stack.enter_context(struct_ops[name].create(each, btf_fd))
         elif each.autocreate:
-            maps[name] = stack.enter_context(_create(spec, each, btf_fd, pin_path))
-    for name, each in spec.maps.items():
-        if each.type in MAP_VALUES and name in maps:
-            for slot, inner in each.initial:
-                if inner not in maps:
-                    raise LinkError(spec.source, inner, f"map {name} should hold this map")
-                maps[name].put(slot, maps[inner])
-    return maps
+            held = _held(spec, each, maps)
+            maps[name] = stack.enter_context(_create(spec, each, btf_fd, pin_path, held))
+    return {name: maps[name] for name in spec.maps if name in maps}
 
 
 def with_program_hashes(spec: ObjectSpec, linker: Linker) -> ObjectSpec:
@@ -88,24 +85,47 @@ def _taken(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:
     How many entries it has, and its flags, are its maker's business.
     """
     found = (given.type, given.info.key_size, given.info.value_size)
-    if found != (each.type, each.key_size, each.value_size):
+    asked = fitted(each)
+    if found != (asked.type, asked.key_size, asked.value_size):
         raise NotSupportedError(
             f"map {given.name!r} as {each.name!r}",
             f"it has type {found[0]}, keys of {found[1]} and values of {found[2]} bytes; the "
-            f"object needs type {each.type}, {each.key_size} and {each.value_size} bytes",
+            f"object needs type {asked.type}, {asked.key_size} and {asked.value_size} bytes",
         )
     taken = Map.from_fd(given.fileno())
-    return taken if spec.btf is None else taken.retyped(each, spec.btf)
+    if spec.btf is not None:
+        taken = taken.retyped(each, spec.btf)
+    taken.frozen = given.frozen
+    return taken
 
 
-def _create(spec: ObjectSpec, each: MapSpec, btf_fd: int, pin_path: str) -> Map:
+def _held(spec: ObjectSpec, each: MapSpec, maps: Mapping[str, Map]) -> dict[int, Map]:
+    """What a map of maps is to hold, by slot."""
+    if each.type not in MAP_VALUES:
+        return {}
+    for _, inner in each.initial:
+        if inner not in maps:
+            raise LinkError(spec.source, inner, f"map {each.name} should hold this map")
+    return {slot: maps[inner] for slot, inner in each.initial}
+
+
+def _create(
+    spec: ObjectSpec, each: MapSpec, btf_fd: int, pin_path: str, held: Mapping[int, Map]
+) -> Map:
+    """A new map, or that which is pinned already, whose contents are its maker's business."""
+
+    def complete(made: Map) -> None:
+        if each.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+            made.arena.view[:0] = b""  # it must be somewhere before programs are verified
+        for slot, inner in held.items():
+            made.put(slot, inner)
+
     if each.pinning:
         path = os.path.join(pin_path, each.name)
-        return Map.shared(each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
-    made = Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
-    if each.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
-        made.arena.view[:0] = b""  # it must be somewhere before programs that use it are verified
-    return made
+        return Map.shared(
+            each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
+        )
+    return Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete)
 
 
 def fill_program_arrays(

@@ -35,6 +35,7 @@ _TRACING = frozenset(
         bpf_prog_type.BPF_PROG_TYPE_EXT,
     }
 )
+_ENOTSUPP = 524
 _ANYONE = frozenset(
     {bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, bpf_prog_type.BPF_PROG_TYPE_SYSCALL}
 )
@@ -106,6 +107,12 @@ def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]
     known = features.have_program_type(program.type)
     if not known:
         return f"this kernel has no such programs ({known})", ""
+    if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == _ENOTSUPP:
+        why = "no struct_ops map of the object refers to it, and so it is for no member of a struct"
+        return (
+            why,
+            f"spec.struct_ops(map, member={program.name!r}), or leave it out: spec.only(...)",
+        )
     return "the verifier left no log", ""
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from purebpf.abi.bpf import BPF_F_MMAPABLE, BPF_F_NUMA_NODE, bpf_map_type
+from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel import cpus, map_kinds
 from purebpf.spec import MapSpec
@@ -26,10 +26,11 @@ _FINAL = (errno.EPERM, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
     """A name the kernel accepts: at most 15 of [A-Za-z0-9_.].
 
-    A data section is called after its object and itself, `opensnoo.rodata`, as by libbpf.
+    A data section is called after its object and itself, `opensnoo.rodata`, as by libbpf; one with
+    a name of its own, `.data.foo`, after itself alone.
     """
     name = spec.name
-    if spec.section:
+    if spec.section and "." not in spec.section[1:]:
         room = max(_NAME_LENGTH - max(len(spec.section), len(".rodata")), 0)
         name = object_name[:room] + spec.section
     return re.sub(r"[^A-Za-z0-9_.]", "_", name)[:_NAME_LENGTH].encode()
@@ -39,15 +40,14 @@ def entries(spec: MapSpec) -> int:
     """The max_entries to ask for.
 
     A ring buffer's bytes are rounded up to a page times a power of two. A perf event array of
-    0, or of more than there are CPUs, gets an entry for every possible CPU.
+    0 gets an entry for every possible CPU.
     """
     asked = spec.max_entries
     if spec.type in map_kinds.RINGS:
         pages = -(-asked // mmap.PAGESIZE)
         return mmap.PAGESIZE << (pages - 1).bit_length() if pages else 0
-    if spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
-        numbers = cpus.possible()[-1] + 1  # the index is a CPU's number, and they may have holes
-        return asked if 0 < asked <= numbers else numbers
+    if spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY and not asked:
+        return cpus.possible()[-1] + 1  # the index is a CPU's number, and they may have holes
     return asked
 
 
@@ -88,7 +88,7 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
 
 
 def fitted(spec: MapSpec) -> MapSpec:
-    """The spec with the sizes that its type prescribes, and the flag that goes with a NUMA node.
+    """The spec with the sizes that its type prescribes.
 
     Rings and perf event arrays may declare what their records are as their value type.
     """
@@ -97,10 +97,7 @@ def fitted(spec: MapSpec) -> MapSpec:
         key_size = value_size = 0
     elif spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
         key_size = value_size = map_kinds.FD_SIZE
-    flags = spec.flags if spec.numa_node is None else spec.flags | BPF_F_NUMA_NODE
-    return spec._replace(
-        key_size=key_size, value_size=value_size, max_entries=entries(spec), flags=flags
-    )
+    return spec._replace(key_size=key_size, value_size=value_size, max_entries=entries(spec))
 
 
 def _create_inner(spec: MapSpec, btf_fd: int) -> Descriptor:

@@ -45,7 +45,8 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
             if number == errno.ENOMEM
             else ", or one is larger than the kernel allocates at once"
         )
-        fix = f"make it smaller: spec.resize({spec.name!r}, fewer entries)"
+        if resize := _resize(spec, "fewer_entries"):
+            fix = f"make it smaller: {resize}"
     elif number == errno.EINVAL:
         why, fix = _invalid(spec)
     if spec.program_hash and number in (errno.EINVAL, errno.E2BIG) and not _exclusive_maps():
@@ -58,6 +59,11 @@ def _exclusive_maps() -> bool:
     from purebpf.kernel import features
 
     return bool(features.have_exclusive_maps())
+
+
+def _resize(spec: MapSpec, entries: str) -> str:
+    """The call that changes how many entries a map has; a data section or inner map has none."""
+    return f"spec.resize({spec.name}={entries})" if spec.name.isidentifier() else ""
 
 
 def _bytes(spec: MapSpec) -> int:
@@ -79,7 +85,7 @@ def _invalid(spec: MapSpec) -> tuple[str, str]:
     elif spec.type == t.BPF_MAP_TYPE_LPM_TRIE and not spec.flags & 1:
         return "an LPM trie is not preallocated", "set BPF_F_NO_PREALLOC (1) in map_flags"
     elif not spec.max_entries and spec.type not in map_kinds.ENDLESS:
-        return "max_entries is 0", f"spec.resize({spec.name!r}, entries)"
+        return "max_entries is 0", _resize(spec, "entries")
     kind = map_kinds.type_name(spec.type)
     return f"a size or flag does not suit {kind}, or this kernel has no such maps", ""
 
@@ -121,4 +127,4 @@ def _element_rule(info: MapInfo) -> str:
 def _too_big(info: MapInfo) -> tuple[str, str]:
     if info.type in map_kinds.INDEXED:
         return f"its indexes go from 0 to {info.max_entries - 1}", ""
-    return f"all {info.max_entries} entries are taken", "give it more: spec.resize(name, entries)"
+    return f"all {info.max_entries} entries are taken", "give it more: spec.resize(name=entries)"

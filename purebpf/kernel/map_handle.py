@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MapHandle"]
 
+_TAKEN_FIRST = 4
+"""How often somebody may take a pin's place, and be gone from it again, while it is asked for."""
+
 
 class MapHandle(Closing):
     """The part of `Map` that is not about elements.
@@ -42,7 +45,7 @@ class MapHandle(Closing):
         key_type_id: in `btf`, or 0.
         value_type_id: in `btf`, or 0; of a ring, the type of its records.
         inner: what the maps in a map of maps are like, if that is known.
-        frozen: whether `freeze` was called through this object.
+        frozen: whether `freeze` was called through this object, or that which it stands for.
         struct_ops: what a struct_ops map of an object registers; b"" of another map.
     """
 
@@ -59,10 +62,12 @@ class MapHandle(Closing):
         """Own `descriptor`, which is a map's.
 
         Raises:
-            KernelError: EINVAL, it is no map; it is closed then.
+            KernelError: EINVAL, it is no map; EMFILE, how many CPUs there are cannot be read. The
+                descriptor is closed then.
         """
         try:
             self.info: MapInfo = read_info(descriptor.fileno())
+            self._store = Store(descriptor, self.info, btf, key_type_id, value_type_id)
         except BaseException:
             descriptor.close()
             raise
@@ -73,7 +78,6 @@ class MapHandle(Closing):
         self.key_type_id = key_type_id
         self.value_type_id = value_type_id
         self.inner = inner
-        self._store = Store(descriptor, self.info, btf, key_type_id, value_type_id)
         self._reader: Reader | None = None
         self.frozen = False
         self.struct_ops = b""
@@ -81,7 +85,13 @@ class MapHandle(Closing):
 
     @classmethod
     def create(
-        cls, spec: MapSpec, *, btf: Btf | None = None, btf_fd: int = 0, object_name: str = ""
+        cls,
+        spec: MapSpec,
+        *,
+        btf: Btf | None = None,
+        btf_fd: int = 0,
+        object_name: str = "",
+        complete: Callable[[Self], None] | None = None,
     ) -> Self:
         """Create a map, fill in `spec.contents`, and freeze it if `spec.frozen`.
 
@@ -90,6 +100,7 @@ class MapHandle(Closing):
             btf: the types that `spec` refers to.
             btf_fd: the same in the kernel (BPF_BTF_LOAD); 0: the kernel is not told.
             object_name: begins the kernel's name of a data section.
+            complete: does what else there is to do to a new map; the map is closed if it raises.
 
         Raises:
             KernelError: refused, see `map_create.create`.
@@ -103,6 +114,8 @@ class MapHandle(Closing):
                 made.fill(spec.contents)
             if spec.frozen:
                 made.freeze()
+            if complete is not None:
+                complete(made)
         except BaseException:
             made.close()
             raise
@@ -161,30 +174,40 @@ class MapHandle(Closing):
         btf: Btf | None = None,
         btf_fd: int = 0,
         object_name: str = "",
+        complete: Callable[[Self], None] | None = None,
     ) -> Self:
         """The map pinned at `path` if it is like `spec`, else a new one that is now pinned there.
 
+        A new one is complete before others can find it. Its directory is made, too (mode 0700), but
+        not those above.
+
         Raises:
             NotSupportedError: what is pinned differs; says how.
-            KernelError: as `open`, `create` and `pin`.
+            KernelError: as `open`, `create` and `pin`; EEXIST, what is there cannot be opened: a
+                symbolic link that leads nowhere.
         """
         path = os.fspath(path)
-        while True:
+        for last in (*[False] * _TAKEN_FIRST, True):
             try:
                 return cls._like(spec, map_pin.open_map(path), path, btf)
             except KernelError as error:
                 if error.errno != errno.ENOENT:
                     raise
-            made = cls.create(spec, btf=btf, btf_fd=btf_fd, object_name=object_name)
+            made = cls.create(
+                spec, btf=btf, btf_fd=btf_fd, object_name=object_name, complete=complete
+            )
             try:
+                map_pin.make_directory(os.path.dirname(path))
                 made.pin(path)
             except BaseException as error:
                 made.close()
-                if not isinstance(error, KernelError) or error.errno != errno.EEXIST:
+                taken = isinstance(error, KernelError) and error.errno == errno.EEXIST
+                if last or not taken:
                     raise
                 # Somebody else was faster: look at what they pinned.
             else:
                 return made
+        raise AssertionError("the last round returns or raises")
 
     def fill(self, contents: bytes) -> None:
         """Give a data section its image.
@@ -281,7 +304,7 @@ class MapHandle(Closing):
             raise NotSupportedError(f"attaching map {self.name!r} ({self.info})", reason)
         from purebpf.kernel.struct_ops import attach
 
-        return attach(self, self.struct_ops)
+        return attach(self)
 
     def mmap(self, *, writable: bool = True) -> Memory:
         """The values of an array with BPF_F_MMAPABLE (Linux 5.5), or an arena, as memory.

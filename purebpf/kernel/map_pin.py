@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from purebpf.errors import KernelError
 from purebpf.kernel import map_kinds
@@ -12,7 +13,15 @@ from purebpf.spec import MapSpec
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["differences", "open_id", "open_map", "open_pinned", "pin", "require_map"]
+__all__ = [
+    "differences",
+    "make_directory",
+    "open_id",
+    "open_map",
+    "open_pinned",
+    "pin",
+    "require_map",
+]
 
 _ADDED_BY_KERNEL = 0x80
 """BPF_F_RDONLY_PROG, which the kernel sets for DEVMAPs (dev_map_alloc)."""
@@ -29,12 +38,30 @@ def pin(fd: int, path: str) -> None:
         bpf.obj_pin(fd, path)
     except KernelError as error:
         why = fix = ""
-        if error.errno == errno.EPERM:
-            why = f"{path} is not in a bpf file system, or this process lacks CAP_BPF"
+        directory = os.path.dirname(path) or "."
+        if error.errno == errno.ENOENT and not os.path.isdir(directory):
+            why = f"there is no directory {directory}"
+        elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
+            why = f"{path} is not in a bpf file system"
+            why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
             fix = "pin below /sys/fs/bpf; if need be: mount -t bpf bpf /sys/fs/bpf"
         elif error.errno == errno.EEXIST:
             why, fix = f"{path} is there already", f"rm {path}"
         raise KernelError(error.call, error.errno or 0, path, why=why, fix=fix) from None
+
+
+def make_directory(path: str) -> None:
+    """Make a directory for pins, for its owner alone, as libbpf does; one that is there will do.
+
+    Raises:
+        KernelError: ENOENT, that which it is to be in is not there either; EACCES, EROFS.
+    """
+    try:
+        os.mkdir(path or ".", 0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise KernelError("mkdir", error.errno or 0, path) from None
 
 
 def open_pinned(path: str, flags: int = 0) -> Descriptor:

@@ -25,6 +25,7 @@ from purebpf.kernel.map import Map
 from purebpf.kernel.program import Program
 from purebpf.relocate import Linker
 from purebpf.spec import ObjectSpec
+from purebpf.syscall import proc
 
 if TYPE_CHECKING:
     from purebpf.elf.reader import Source
@@ -66,7 +67,8 @@ def load(
         pin_path: where maps that ask to be pinned by name are, or go.
         token: where a bpf file system is mounted that delegates what the object needs, for a
             process without privileges outside of its user namespace; or a token's descriptor. The
-            environment's LIBBPF_BPF_TOKEN_PATH says where when this does not.
+            environment's LIBBPF_BPF_TOKEN_PATH says where when this does not, and /sys/fs/bpf is
+            tried when nothing does. "" is for no token.
         maps: maps to use instead of making those of these names; they stay the caller's.
         targets: for programs of these names, the loaded program whose function they replace
             (`SEC("freplace/function")`) or watch (`fentry`, `fexit`).
@@ -125,19 +127,18 @@ def load(
 def _rights(token: str | os.PathLike[str] | int | None) -> Iterator[None]:
     """The rights that are delegated to this process, inside the block."""
     if token is None:
-        token = os.environ.get(_DELEGATED) or None
-    if token is None:
+        token = os.environ.get(_DELEGATED)
+    if token == "" or (token is None and proc.in_first_user_namespace()):  # which has no tokens
         yield
         return
+    from purebpf.kernel.token import open_token, usual_token
     from purebpf.syscall.token import using
 
-    if isinstance(token, int):
-        with using(token):
-            yield
-        return
-    from purebpf.kernel.token import open_token
-
-    with open_token(token) as opened, using(opened.fileno()):
+    with ExitStack() as stack:
+        if not isinstance(token, int):
+            opened = usual_token() if token is None else open_token(token)
+            token = -1 if opened is None else stack.enter_context(opened).fileno()
+        stack.enter_context(using(token))
         yield
 
 
@@ -169,11 +170,8 @@ def _complete(
 ) -> None:
     """Put the programs where the maps want them."""
     fill_program_arrays(spec, maps, programs)
-    if tables:
-        from purebpf.kernel import struct_ops
-
-        for name, table in tables.items():
-            struct_ops.complete(maps[name], table.value(programs))
+    for name, table in tables.items():
+        maps[name].struct_ops = table.value(programs)
     if _USDT in maps:
         _describe_probes_in(maps, programs.values())
 

@@ -74,7 +74,10 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
         return _lacks(host, missing), f"run it as root: sudo {host.command}"
     if host.uid_map not in (None, _PARENT_HAS_ALL):
         why = "this process has its capabilities in a user namespace only (a rootless container)"
-        return why, "run it outside, or in a container that is started by root with --privileged"
+        fix = "run it outside, or in a container that is started by root with --privileged"
+        if "CAP_BPF" in needed:
+            fix += ", or where BPF is delegated: load(..., token=)"
+        return why, fix
     if host.lockdown not in (None, "none", ""):
         why = f"the kernel is locked down (/sys/kernel/security/lockdown: {host.lockdown})"
         return why, "boot with lockdown=none, or with Secure Boot off"

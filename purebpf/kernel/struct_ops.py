@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.kernel_types import KernelTypes
     from purebpf.kernel.program import Program
 
-__all__ = ["StructOps", "StructOpsMap", "attach", "complete", "resolve"]
+__all__ = ["StructOps", "StructOpsMap", "attach", "resolve", "write_for_links"]
 
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _PREFIX = "bpf_struct_ops_"
@@ -239,19 +239,25 @@ def _value_types(name: str, btf: Btf) -> tuple[int, ...]:
     return btf.find(f"{_PREFIX}{name}", Kind.STRUCT)
 
 
-def complete(owner: Map, value: bytes) -> None:
-    """Give a map what it registers; one for links is written now, so that links can go to it.
+def write_for_links(owner: MapHandle) -> None:
+    """Give a map that links register its value, before one does; it keeps the first for ever.
+
+    Nothing is done to a map of another kind, or found elsewhere.
 
     Raises:
-        AttachError: as `attach`.
+        AttachError: EINVAL, as `attach`.
     """
-    if owner.info.flags & BPF_F_LINK:
-        _write(owner, value)
-    owner.struct_ops = value
+    if not owner.struct_ops or not owner.info.flags & BPF_F_LINK:
+        return
+    try:
+        _write(owner)
+    except AttachError as error:
+        if error.errno != errno.EBUSY:
+            raise
 
 
-def attach(owner: MapHandle, value: bytes) -> Link:
-    """Register the functions: `value` is what `StructOpsMap.value` made for the map `owner`.
+def attach(owner: MapHandle) -> Link:
+    """Register the functions in `owner.struct_ops`.
 
     Raises:
         AttachError: EEXIST, something of that name is registered; EINVAL, a member that must be
@@ -259,6 +265,7 @@ def attach(owner: MapHandle, value: bytes) -> Link:
     """
     what = f"struct_ops {owner.name!r}"
     if owner.info.flags & BPF_F_LINK:
+        write_for_links(owner)
         try:
             made = bpf.link_create(bpf_attach_type.BPF_STRUCT_OPS, map_fd=owner.fileno())
         except KernelError as error:
@@ -266,16 +273,16 @@ def attach(owner: MapHandle, value: bytes) -> Link:
         return Link(what, link=made)
     held = Map.from_fd(owner.fileno())  # what is registered outlives the owner, and must end
     try:
-        _write(owner, value)
+        _write(owner)
     except BaseException:
         held.close()
         raise
     return Link(what, undo=lambda: bpf.map_delete_elem(held.fileno(), _KEY), held=held)
 
 
-def _write(owner: MapHandle, value: bytes) -> None:
+def _write(owner: MapHandle) -> None:
     try:
-        bpf.map_update_elem(owner.fileno(), _KEY, value)
+        bpf.map_update_elem(owner.fileno(), _KEY, owner.struct_ops)
     except KernelError as error:
         raise _not_registered(error, f"struct_ops {owner.name!r}") from None
 

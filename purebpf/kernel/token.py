@@ -15,7 +15,17 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["open_token"]
+__all__ = ["open_token", "usual_token"]
+
+_USUAL_PLACE = "/sys/fs/bpf"
+
+
+def usual_token() -> Descriptor | None:
+    """A token of the bpf file system where everybody looks for one; None if there is none."""
+    try:
+        return open_token(_USUAL_PLACE)
+    except (OSError, NotSupportedError):
+        return None
 
 
 def open_token(path: str | os.PathLike[str] | int) -> Descriptor:

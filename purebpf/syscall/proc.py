@@ -18,6 +18,7 @@ __all__ = [
     "cpu_list",
     "descriptor",
     "hides",
+    "in_first_user_namespace",
     "lockdown",
     "maps",
     "mounts",
@@ -37,6 +38,7 @@ BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
 _PIDS = 1 << 22  # PID_MAX_LIMIT
+_FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO
 
 
 def _read(path: str) -> str | None:
@@ -152,6 +154,14 @@ def uid_map(pid: int | str = "self") -> str | None:
     """The user namespace's mapping, `"0 0 4294967295"` in the first one (user_namespaces(7))."""
     text = _read(f"{PROC}/{pid}/uid_map")
     return None if text is None else "; ".join(" ".join(row.split()) for row in text.splitlines())
+
+
+def in_first_user_namespace() -> bool:
+    """Whether this process is in none but the first user namespace; also where /proc hides it."""
+    try:
+        return os.stat(f"{PROC}/self/ns/user").st_ino == _FIRST_USER_NAMESPACE
+    except OSError:
+        return True
 
 
 def mounts() -> list[tuple[str, str]]:

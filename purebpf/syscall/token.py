@@ -19,7 +19,7 @@ _current: ContextVar[int] = ContextVar("token", default=-1)
 
 @contextmanager
 def using(token_fd: int) -> Iterator[None]:
-    """Make the calls inside the block with a token."""
+    """Make the calls inside the block with a token; -1 is for none."""
     before = _current.set(token_fd)
     try:
         yield

@@ -146,6 +146,33 @@ def test_what_must_be_there_is_missed():
         obj.maps["plain"].attach()
 
 
+@links
+def test_a_table_for_links_is_judged_when_it_is_attached():
+    both = SPEC.leave_out("plain").struct_ops("linked").struct_ops("successor", cong_avoid=None)
+    reason = "a member that must be set is not"
+    with purebpf.load(both) as obj:
+        with pytest.raises(purebpf.AttachError, match=reason):
+            obj.maps["successor"].attach()
+        with obj.maps["linked"].attach() as link:
+            with pytest.raises(purebpf.AttachError, match=reason):
+                link.update(obj.maps["successor"])
+            transfer("purebpf_linked")
+
+
+@links
+def test_a_table_for_links_is_attached_again():
+    with purebpf.load(only("linked")) as obj:
+        for _ in range(2):
+            with obj.maps["linked"].attach():
+                transfer("purebpf_linked", 3)
+
+
+def test_a_program_that_no_table_refers_to_is_named():
+    with pytest.raises(purebpf.VerifierError, match="no struct_ops map of the object") as caught:
+        purebpf.load(SPEC.only("on_other_init"))
+    assert "on_other_init" in str(caught.value)
+
+
 def test_members_that_this_kernel_does_not_have():
     with purebpf.load(only("newer")) as obj:
         assert "in_the_future" not in obj.programs

@@ -29,12 +29,15 @@ BUILDER = BtfBuilder()
 U32 = BUILDER.int("unsigned int", 4)
 U64 = BUILDER.int("unsigned long long", 8)
 PAIR = BUILDER.struct("pair", [("first", U32), ("second", U32)])
+LIST = BUILDER.struct("list", [("count", U32), ("items", BUILDER.array(U32, 0))])
 BTF = BUILDER.btf()
 
 VARIABLES = (
     VariableSpec("total", ".bss", 0, 8, U64),
     VariableSpec("pair", ".bss", 8, 8, PAIR),
     VariableSpec("blob", ".bss", 16, 3, 0),
+    VariableSpec("list", ".lists", 0, 16, LIST),
+    VariableSpec("victim", ".lists", 16, 4, U32),
     VariableSpec("limit", ".rodata", 4, 4, U32),
     VariableSpec("elsewhere", ".data", 0, 4, U32),
 )
@@ -51,6 +54,7 @@ def spec(request: pytest.FixtureRequest) -> ObjectSpec:
     constant = struct.pack("=II", 0, 4711)
     maps = [
         section(".bss", 19, flags),
+        section(".lists", 20, flags, contents=struct.pack("=5I", 2, 5, 6, 7, 42)),
         section(".rodata", 8, flags | BPF_F_RDONLY_PROG, contents=constant, frozen=True),
     ]
     return ObjectSpec(
@@ -89,8 +93,8 @@ def raw(maps: dict[str, Map], name: str) -> bytes:
 
 
 def test_names_are_those_of_the_sections_that_there_are(variables):
-    assert list(variables) == ["total", "pair", "blob", "limit"]
-    assert len(variables) == 4
+    assert list(variables) == ["total", "pair", "blob", "list", "victim", "limit"]
+    assert len(variables) == 6
     assert "total" in variables
     assert "elsewhere" not in variables
     with pytest.raises(KeyError):
@@ -130,6 +134,16 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_is_written(variabl
         with pytest.raises(SchemaError):
             variables[name] = value
     assert raw(maps, ".bss") == bytes(19)
+
+
+def test_an_array_at_the_end_is_as_long_as_its_variable(variables, maps):
+    assert tuple(variables["list"].items) == (5, 6, 7)
+    variables["list"] = {"count": 3, "items": [1, 2, 3]}
+    assert (tuple(variables["list"].items), variables["victim"]) == ((1, 2, 3), 42)
+    with pytest.raises(SchemaError, match="variable list has 16 bytes, not 20"):
+        variables["list"] = {"count": 4, "items": [9] * 4}
+    variables["list"] = {"count": 0, "items": [8]}
+    assert raw(maps, ".lists") == struct.pack("=5I", 0, 8, 2, 3, 42)
 
 
 def test_variables_stay(variables):

@@ -115,10 +115,12 @@ def test_memlock_is_raised_once_when_the_kernel_says_eperm(monkeypatch):
         ({"type": t.BPF_MAP_TYPE_QUEUE}, "a QUEUE has no key"),
         ({"type": t.BPF_MAP_TYPE_RINGBUF, "max_entries": 0}, "size in bytes, and it is 0"),
         ({"type": t.BPF_MAP_TYPE_LPM_TRIE, "key_size": 8}, "set BPF_F_NO_PREALLOC"),
-        ({"max_entries": 0}, "max_entries is 0"),
+        ({"max_entries": 0}, "max_entries is 0. spec.resize(m=entries)"),
         ({"flags": 1 << 30}, "a size or flag does not suit HASH"),
         ({"type": 4711}, "does not suit type 4711, or this kernel has no such maps"),
         ({"value_size": 1 << 31}, "E2BIG. its elements alone take 17179869216 bytes"),
+        ({"name": "outer.inner", "value_size": 1 << 31}, "than the kernel allocates at once"),
+        ({"value_size": 1 << 31}, "make it smaller: spec.resize(m=fewer_entries)"),
     ],
     ids=str,
 )
@@ -128,7 +130,7 @@ def test_a_refusal_names_the_values_and_the_rule(wrong, said):
         Map.create(MapSpec(**fields | {"max_entries": 8} | wrong))
     text = str(caught.value)
     assert said in text
-    assert text.startswith("map 'm' (")
+    assert text.startswith(f"map '{wrong.get('name', 'm')}' (")
     assert "bpf(BPF_MAP_CREATE) failed with" in text
 
 
@@ -137,9 +139,17 @@ def test_a_map_of_maps_needs_a_template():
         Map.create(MapSpec("outer", t.BPF_MAP_TYPE_HASH_OF_MAPS, 4, 4, 1))
 
 
-def test_a_numa_node_is_asked_for():
-    with Map.create(MapSpec("m", t.BPF_MAP_TYPE_HASH, 4, 4, 8, numa_node=0)) as m:
-        assert m.info.flags & BPF_F_NUMA_NODE
+def test_a_numa_node_is_asked_for_and_counts_with_its_flag_only():
+    on_node = MapSpec("m", t.BPF_MAP_TYPE_HASH, 4, 4, 8, flags=BPF_F_NUMA_NODE, numa_node=0)
+    with Map.create(on_node) as m:
+        assert m.info.flags == BPF_F_NUMA_NODE
+    nowhere = on_node._replace(numa_node=4711)
+    with pytest.raises(KernelError):
+        Map.create(nowhere)
+    with Map.create(nowhere._replace(flags=0)) as m:
+        assert m.info.flags == 0
+    with Map.create(MapSpec("m", t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 1, numa_node=0)):
+        pass
 
 
 def test_a_data_section_is_filled_named_and_frozen():
@@ -201,6 +211,18 @@ def test_whichever_call_fails_the_map_is_whole_or_gone(name, error):
     assert error in outcomes
 
 
+def test_a_map_that_cannot_be_read_is_closed_while_the_error_is_kept(monkeypatch):
+    def no_descriptors() -> tuple[int, ...]:
+        raise KernelError("read", errno.EMFILE, "/sys/devices/system/cpu/possible")
+
+    before = probes.descriptors()
+    monkeypatch.setattr("purebpf.kernel.cpus.possible", no_descriptors)
+    per_cpu = MapSpec("m", t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 1)
+    with pytest.raises(KernelError) as caught:
+        Map.create(per_cpu)
+    assert probes.descriptors() == before, caught.value
+
+
 def test_a_descriptor_that_is_no_map_is_refused_and_stays_the_callers():
     with Descriptor(os.open("/dev/null", os.O_RDONLY)) as null:
         with pytest.raises(KernelError) as caught:
@@ -236,6 +258,16 @@ def test_pin_errors_say_what_is_there(bpffs: Path, tmp_path: Path):
             m.pin("/tmp/purebpf-not-a-bpf-file-system")
         with pytest.raises(KernelError, match="nothing is pinned there") as caught:
             Map.open(bpffs / "none")
+        assert caught.value.errno == errno.ENOENT
+
+
+def test_a_pin_in_no_bpf_file_system_says_what_to_mount():
+    with Map.create(COUNTS) as m:
+        with pytest.raises(KernelError, match="mount -t bpf bpf /sys/fs/bpf") as caught:
+            m.pin("/proc/purebpf-nothing-is-made-here")
+        assert caught.value.errno == errno.ENOENT
+        with pytest.raises(KernelError, match="there is no directory /sys/no/such") as caught:
+            m.pin("/sys/no/such/counts")
         assert caught.value.errno == errno.ENOENT
 
 
@@ -289,6 +321,7 @@ def test_what_differs_from_a_shared_map_is_named(changed, words, bpffs: Path):
         SHARED._replace(numa_node=0),
         MapSpec("ring", t.BPF_MAP_TYPE_RINGBUF, 0, 0, 5000),
         MapSpec("cpus", t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 0),
+        MapSpec("more", t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 1024),
         MapSpec("devices", t.BPF_MAP_TYPE_DEVMAP, 4, 4, 8),
     ],
     ids=lambda spec: spec.name,
@@ -335,6 +368,16 @@ def test_who_loses_the_race_to_pin_takes_the_winners_map(bpffs: Path):
         "BPF_OBJ_PIN",
         "BPF_OBJ_GET",
     ]
+
+
+def test_a_pin_that_leads_nowhere_is_looked_at_a_few_times(bpffs: Path):
+    (bpffs / "counts").symlink_to(bpffs / "nowhere")
+    before = probes.descriptors()
+    with replaced(Interposer()) as door, pytest.raises(KernelError, match=r"rm .*counts") as caught:
+        Map.shared(COUNTS, bpffs / "counts")
+    assert caught.value.errno == errno.EEXIST
+    assert door.commands.count("BPF_OBJ_GET") < 10
+    assert probes.descriptors() == before
 
 
 def test_an_unknown_id_is_enoent():

@@ -150,6 +150,12 @@ def test_a_map_that_is_closed_first_is_no_trouble() -> None:
     buffer.close()
 
 
+def test_a_map_with_more_entries_than_cpus_is_read() -> None:
+    with perf_producer(1024) as producer, PerfBuffer(producer.source, Numbers()) as buffer:
+        producer.send(1009)
+        assert sorted(buffer.drain()) == numbers(1009)
+
+
 @pytest.mark.needs("two_cpus")
 def test_a_map_with_too_few_entries_is_refused_and_nothing_stays_open() -> None:
     with perf_producer(1) as producer:

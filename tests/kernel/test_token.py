@@ -17,8 +17,8 @@ from purebpf.kernel.token import open_token
 DATA = Path(__file__).parents[1] / "data"
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_USER, NEW_MOUNTS = 0x10000000, 0x00020000
-FSOPEN, FSCONFIG, FSMOUNT = 430, 431, 432
-SET_STRING, CREATE = 1, 6
+MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT = 429, 430, 431, 432
+SET_STRING, CREATE, EMPTY_PATH, HERE = 1, 6, 4, -100
 
 pytestmark = pytest.mark.needs("bpf", "tokens")
 
@@ -73,7 +73,7 @@ EVERYTHING = dict.fromkeys(
 )
 
 
-def load_with(token: int | None) -> str:
+def load_with(token: int | str | None) -> str:
     with purebpf.load(DATA / "load_optional_map.bpf.o", token=token) as obj:
         return f"{len(obj.maps)} maps, {len(obj.programs)} programs"
 
@@ -104,6 +104,34 @@ def test_a_place_without_delegation_in_the_environment_is_an_error(monkeypatch, 
 
 def test_without_the_token_it_is_refused():
     assert "EPERM" in delegated(EVERYTHING, lambda _mount: load_with(None))
+
+
+def put_in_place(mount: int) -> None:
+    """Mount it where everybody looks for it."""
+    checked(LIBC.syscall(MOVE_MOUNT, mount, b"", HERE, b"/sys/fs/bpf", EMPTY_PATH))
+
+
+def test_what_is_delegated_at_the_usual_place_needs_no_words():
+    def then(mount: int) -> str:
+        put_in_place(mount)
+        return load_with(None)
+
+    assert delegated(EVERYTHING, then) == "3 maps, 1 programs"
+    answer = delegated({}, then)
+    assert "EPERM" in answer
+    assert "load(..., token=)" in answer
+
+
+@pytest.mark.parametrize("environment", [True, False])
+def test_a_token_may_be_unwanted(environment: bool):
+    def then(mount: int) -> str:
+        put_in_place(mount)
+        if environment:
+            os.environ["LIBBPF_BPF_TOKEN_PATH"] = ""
+        return load_with(None if environment else "")
+
+    assert "EPERM" in delegated(EVERYTHING, then)
+    assert load_with("") == "3 maps, 1 programs"
 
 
 def test_what_is_not_delegated_is_refused():

@@ -40,7 +40,10 @@ def test_names_are_cut_and_cleaned(name, expected):
     [
         (".rodata", b"opensnoo.rodata"),
         (".bss", b"opensnoo.bss"),
-        (".data.shared", b"ope.data.shared"),
+        (".kconfig", b"opensno.kconfig"),
+        (".data.foo", b".data.foo"),
+        (".rodata.cst16", b".rodata.cst16"),
+        (".rodata.str1.1", b".rodata.str1.1"),
         (".rodata.very.long.name", b".rodata.very.lo"),
     ],
 )
@@ -65,8 +68,8 @@ def test_a_ring_is_a_power_of_two_of_pages(kind, asked, expected):
     assert map_create.entries(spec(kind, max_entries=asked)) == expected
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(0, 6), (4, 4), (6, 6), (1024, 6)])
-def test_a_perf_event_array_has_an_index_for_every_cpu_number(monkeypatch, asked, expected):
+@pytest.mark.parametrize(("asked", "expected"), [(0, 6), (4, 4), (6, 6), (1024, 1024)])
+def test_a_perf_event_array_of_0_has_an_index_for_every_cpu_number(monkeypatch, asked, expected):
     monkeypatch.setattr(cpus, "possible", lambda: (0, 1, 4, 5))
     perf = spec(t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, max_entries=asked)
     assert map_create.entries(perf) == expected
@@ -77,6 +80,10 @@ def test_rings_may_declare_what_their_records_are():
     assert (ring.key_size, ring.value_size) == (0, 0)
     perf = map_create.fitted(spec(t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, key_size=0, value_size=40))
     assert (perf.key_size, perf.value_size) == (4, 4)
+
+
+def test_flags_are_those_that_were_declared():
+    assert map_create.fitted(spec(numa_node=0, flags=1)).flags == 1
 
 
 def info(kind: int, **changed) -> MapInfo:

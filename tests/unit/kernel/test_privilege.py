@@ -78,6 +78,10 @@ def test_with_every_capability_the_next_reason_is_looked_for(changed, reason):
     assert reason in why
 
 
+def test_a_user_namespace_may_have_rights_delegated():
+    assert "load(..., token=)" in advice(host(uid_map="0 1000 1"), "CAP_BPF")[1]
+
+
 def test_memlock_is_no_matter_of_perf_events():
     assert "MEMLOCK" not in advice(host(memlock=65536), "CAP_PERFMON")[0]
 
