@@ -44,8 +44,8 @@ _HOST = (errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 class Loaded(NamedTuple):
     """The programs in the kernel, attached and waiting for `phase`.
 
-    `links` closes the links, each of them. `why_not` says why a better way to attach was refused, "" for the best. `abis_known`: 32-bit
-    calls are told from 64-bit ones.
+    `links` closes the links, each of them. `why_not` says why a better way to attach was refused,
+    "" for the best. `abis_known`: 32-bit calls are told from 64-bit ones.
     """
 
     object: Object
