@@ -7,6 +7,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -64,6 +65,22 @@ def kernel() -> Iterator[Recorder]:
 
 def some_fd(_: Recorder) -> int:
     return os.open("/dev/null", os.O_RDONLY)
+
+
+OPENING = [
+    call
+    for call in vars(bpf).values()
+    if getattr(call, "__annotations__", {}).get("return") == "Descriptor"
+]
+SOME = {"int": 1, "bytes": b"x", "str": "GPL"}
+
+
+@pytest.mark.parametrize("call", OPENING, ids=lambda call: call.__name__)
+def test_the_door_knows_every_command_that_opens_something(kernel, call):
+    kernel.answer = some_fd
+    needed = [each for each in signature(call).parameters.values() if each.default is each.empty]
+    call(*(SOME[each.annotation] for each in needed if each.kind is not each.VAR_KEYWORD)).close()
+    assert door._OPENING >> kernel.command & 1
 
 
 def test_the_attr_is_exactly_the_fields_and_zero_everywhere_else(kernel):
