@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from purebpf.errors import FormatError, PurebpfError
+from purebpf.errors import FormatError, KernelError, PurebpfError
 from purebpf.filter.condition import SymbolRange
 from purebpf.kernel.debug_files import image_of
 from purebpf.kernel.elf_files import open_mapped
@@ -21,7 +21,6 @@ from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["MachineNames"]
 
-_KALLSYMS = "/proc/kallsyms"
 _ALIKE = 2
 """Letters that a misspelt name of a function has right: the first, so that few are compared."""
 _NEAREST = 3
@@ -81,7 +80,7 @@ class MachineNames:
         found = (*self._in_kernel(name), *self._in_processes(name))
         if found:
             return found
-        looked = [_KALLSYMS, *(f"process {pid}" for pid in self._pids)]
+        looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
         hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
         raise LookupError(
             f"there is no function {name!r} in {', '.join(looked)}{self._nearest(name)}{hint}"
@@ -135,9 +134,8 @@ def _begins(begin: str) -> Callable[[str], bool]:
 
 def _kallsyms() -> bytes:
     try:
-        with open(_KALLSYMS, "rb") as file:
-            return file.read()
-    except OSError:  # none to be had: the process's own functions may do
+        return proc.kallsyms()
+    except KernelError:  # none to be had: the process's own functions may do
         return b""
 
 
