@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, record_type_id
 from purebpf.syscall.memory import Memory
-from purebpf.wire.user_ring import framed, space
+from purebpf.wire.ring_buffer import stride
+from purebpf.wire.user_ring import framed
 
 __all__ = ["Encoder", "UserRingBuffer"]
 
@@ -70,7 +71,7 @@ class UserRingBuffer(Closing):
             ValueError: it is longer than the ring; the ring buffer is closed.
         """
         data = self._encode(record)
-        if space(len(data)) > self._size:
+        if stride(len(data)) > self._size:
             raise ValueError(f"a record of {len(data)} bytes in a ring of {self._size}")
         if self._append([data]):
             return True
