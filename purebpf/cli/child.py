@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -32,6 +33,9 @@ class Child:
     Events opened for `pid` meanwhile see it from its first instruction. The standard streams are
     inherited. Closing it ends a child that still runs (SIGTERM) and reaps it.
 
+    Raises:
+        KernelError: there can be no more processes or descriptors.
+
     Attributes:
         pid: the process id.
         status: the exit status as a shell gives it, 128 + N for signal N; None while it runs.
@@ -40,26 +44,46 @@ class Child:
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
         self.status: int | None = None
-        go_read, self._go = os.pipe2(os.O_CLOEXEC)
-        self._problem, problem_write = os.pipe2(os.O_CLOEXEC)
-        self.pid = os.fork()
-        if not self.pid:
-            _become(self.command, go_read, self._go, problem_write)
-        os.close(go_read)
-        os.close(problem_write)
-        self._pidfd = os.pidfd_open(self.pid)
+        with self._saying("pipe2(2)"), ExitStack() as kept, ExitStack() as given:
+            go_read, self._go = os.pipe2(os.O_CLOEXEC)
+            given.callback(os.close, go_read)
+            kept.callback(os.close, self._go)
+            self._problem, problem_write = os.pipe2(os.O_CLOEXEC)
+            given.callback(os.close, problem_write)
+            kept.callback(os.close, self._problem)
+            with self._saying("fork(2)"):
+                self.pid = os.fork()
+            if not self.pid:
+                _become(self.command, go_read, self._go, problem_write)
+            kept.callback(self.wait)
+            kept.callback(os.kill, self.pid, signal.SIGKILL)  # before that: the last is the first
+            with self._saying("pidfd_open(2)"):
+                self._pidfd = os.pidfd_open(self.pid)
+            kept.pop_all()  # from now on it is for `__exit__`
+
+    @contextmanager
+    def _saying(self, call: str) -> Iterator[None]:
+        """A context in which `call` may fail."""
+        try:
+            yield
+        except KernelError:
+            raise
+        except OSError as error:
+            what = f"command {self.command[0]!r}"
+            raise KernelError(call, error.errno or 0, what) from None
 
     def fileno(self) -> int:
         """A pidfd: readable once the child has ended."""
         return self._pidfd
 
     def start(self) -> None:
-        """Let it execute the command.
+        """Let it execute the command; one that was killed meanwhile does not, as `wait` tells.
 
         Raises:
             CommandError: execvp(3) failed in the child.
         """
-        os.write(self._go, b"!")
+        with suppress(BrokenPipeError):
+            os.write(self._go, b"!")
         problem = os.read(self._problem, 4)  # empty: execvp(3) closed the other end
         if problem:
             self.wait()

@@ -17,6 +17,7 @@ from purebpf.report.samples import SLOT_NS, Counted, Owner, count
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
 from purebpf.symbols.kallsyms import addresses
 from purebpf.symbols.runtimes import Runtime
+from purebpf.syscall import proc
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData
@@ -207,9 +208,8 @@ class _Names:
         if self._mapping is None or not symbol:
             return 0
         try:
-            with open("/proc/kallsyms", "rb") as file:
-                places = addresses(file.read(), [symbol])[symbol]
-        except OSError:
+            places = addresses(proc.kallsyms(), [symbol])[symbol]
+        except KernelError:
             return 0
         here = min(places, default=0)
         return here - self._mapping.pgoff if here else 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import io
 import zlib
-from typing import BinaryIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.debug_files import Fetch
@@ -60,7 +60,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
     return folded.parse(text.split("\n"), path)
 
 
-def _content(file: BinaryIO) -> bytes:
+def _content(file: io.BufferedIOBase) -> bytes:
     """All of it, or more than the limit. Not in one call, which allocates what it may become."""
     found = bytearray()
     while len(found) <= _LIMIT and (more := file.read(_PIECE)):
@@ -69,11 +69,13 @@ def _content(file: BinaryIO) -> bytes:
 
 
 def _unpacked(data: bytes, path: str) -> bytes:
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    """Its members, one behind the other; zeros may follow (gzip(1), "Advanced usage")."""
+    import gzip
+
     try:
-        found = unpacker.decompress(data, _LIMIT + 1)
-    except zlib.error as error:
-        raise FormatError(path, "gzip", str(error)) from None
-    if len(found) <= _LIMIT and not unpacker.eof:
-        raise FormatError(path, "gzip", "the file is cut short")
-    return found
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _content(file)
+    except EOFError:
+        raise FormatError(path, "gzip", "the file is cut short") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(path, "gzip", f"the file is damaged: {error}") from None

@@ -18,8 +18,6 @@ from purebpf.syscall import proc
 
 __all__ = ["inspect", "read"]
 
-_KALLSYMS = "/proc/kallsyms"
-
 
 def inspect(options: Options) -> Report:
     """Describe the object that the options name.
@@ -105,11 +103,10 @@ def _symbols(spec: ObjectSpec) -> dict[str, str]:
     if not names:
         return {}
     try:
-        with open(_KALLSYMS, "rb") as file:
-            found = addresses(file.read(), names)
-    except OSError:
-        return dict.fromkeys(names, f"unknown: {_KALLSYMS} cannot be read")
-    return {name: f"in {_KALLSYMS}" if found[name] else "missing" for name in names}
+        found = addresses(proc.kallsyms(), names)
+    except KernelError:
+        return dict.fromkeys(names, f"unknown: {proc.KALLSYMS} cannot be read")
+    return {name: f"in {proc.KALLSYMS}" if found[name] else "missing" for name in names}
 
 
 def _typed(spec: ObjectSpec, extern: ExternSpec, targets: list[Btf]) -> str:

@@ -69,16 +69,17 @@ _READERS: dict[int, str] = {
 
 def stubs(spec: ObjectSpec) -> str:
     """The module's text."""
-    records = _Records(spec)
-    maps = {name: _map_class(name, found, records) for name, found in spec.maps.items()}
+    names = legal_names(map(_class_name, spec.maps), _TAKEN)
+    classes = dict(zip(spec.maps, names, strict=True))
+    records = _Records(spec, _TAKEN | set(names))
+    maps = [_map_class(classes[name], name, each, records) for name, each in spec.maps.items()]
     values = {
         name: records.name_of(each.type_id)
         for name, each in spec.variables.items()
         if name not in spec.externs
     }
     parts = [_HEAD.format(source=spec.source.rpartition("/")[2]), *records.classes()]
-    parts += (text for _, text in maps.values())
-    classes = {name: found for name, (found, _) in maps.items()}
+    parts += maps
     parts.append(_mapping("Maps", "Mapping[str, purebpf.Map]", classes, "purebpf.Map"))
     programs = dict.fromkeys(spec.programs, "purebpf.Program")
     parts.append(_mapping("Programs", "Mapping[str, purebpf.Program]", programs, "purebpf.Program"))
@@ -89,8 +90,9 @@ def stubs(spec: ObjectSpec) -> str:
 class _Records:
     """The record classes, made as they are asked for; each after those it contains."""
 
-    def __init__(self, spec: ObjectSpec) -> None:
+    def __init__(self, spec: ObjectSpec, taken: frozenset[str]) -> None:
         self._btf = spec.btf
+        self._taken = taken
         self._names: dict[int, str] = {}
         self._texts: list[str] = []
 
@@ -130,20 +132,24 @@ class _Records:
                 for name, place in zip(made.record._fields, made.places(), strict=True)
             ]
             plain = re.sub(r"\W", "_", made.record.__name__)
-            *_, name = legal_names([*self._names.values(), plain], _TAKEN)
+            *_, name = legal_names([*self._names.values(), plain], self._taken)
             self._names[id(made)] = name
             text = f'    class {name}(Record):\n        """{made.c_type}."""\n\n'
             self._texts.append(text + "".join(fields) + "\n")
         return self._names[id(made)]
 
 
-def _map_class(name: str, spec: MapSpec, records: _Records) -> tuple[str, str]:
-    """The class of a map, and its text."""
+def _class_name(name: str) -> str:
+    """What the class of a map is called; others may be called the same."""
     words = "".join(word.capitalize() for word in re.split(r"\W|_", name) if word)
-    found = f"{words or 'Plain'}Map"
-    head = f'    class {found}(purebpf.Map):\n        """Map {name}."""\n\n'
+    return f"{words or 'Plain'}Map"
+
+
+def _map_class(made: str, name: str, spec: MapSpec, records: _Records) -> str:
+    """The class `made` of a map, its text."""
+    head = f'    class {made}(purebpf.Map):\n        """Map {name}."""\n\n'
     if reader := _READERS.get(spec.type):
-        return found, head + _reading(_event(spec, name, records), reader) + "\n"
+        return head + _reading(_event(spec, name, records), reader) + "\n"
     key, value = _key(spec, records), _value(spec, records)
     put = value if value == "Any" else f"{value} | Mapping[str, Any] | tuple[Any, ...] | bytes"
     lines = [
@@ -153,7 +159,7 @@ def _map_class(name: str, spec: MapSpec, records: _Records) -> tuple[str, str]:
         f"def items(self) -> ItemsView[{key}, {value}]: ...",
         f"def values(self) -> ValuesView[{value}]: ...",
     ]
-    return found, head + "".join(f"        {line}\n" for line in lines) + "\n"
+    return head + "".join(f"        {line}\n" for line in lines) + "\n"
 
 
 def _reading(event: str, reader: str) -> str:

@@ -6,7 +6,7 @@ import os
 
 from purebpf.btf.parse import Btf
 from purebpf.errors import FormatError
-from purebpf.symbols.elf_image import ElfImage
+from purebpf.kernel.debug_files import image_of
 
 __all__ = ["read_btf_file"]
 
@@ -25,8 +25,7 @@ def read_btf_file(path: str | os.PathLike[str]) -> Btf:
         start = file.read(len(_ELF))
         if start != _ELF:
             return Btf(start + file.read(), source=name)
-        size = os.fstat(file.fileno()).st_size
-        image = ElfImage(lambda offset, count: os.pread(file.fileno(), count, offset), size, name)
+        image = image_of(file.fileno(), name)
         section = image.section(".BTF")
         if section is None:
             raise FormatError(

@@ -13,16 +13,15 @@ from purebpf.btf.core_rules import types_agree
 from purebpf.btf.parse import Btf, essential_name
 from purebpf.btf.spelling import spell
 from purebpf.btf.types import Func, Kind, Var
-from purebpf.errors import KernelError, LinkError, NotSupportedError
+from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.btf_modules import Modules
 from purebpf.relocate.externs import Found
 from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import addresses
+from purebpf.syscall import proc
 
 __all__ = ["KernelExterns"]
-
-_KALLSYMS = "/proc/kallsyms"
 
 
 class KernelExterns:
@@ -116,7 +115,7 @@ class KernelExterns:
         if 0 in found:
             raise NotSupportedError(
                 f"{self._spec.source}: address of {extern.name}",
-                f"{_KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG",
+                f"{proc.KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG",
             )
         if len(found) > 1:
             places = ", ".join(f"{each:#x}" for each in sorted(found))
@@ -130,8 +129,4 @@ class KernelExterns:
             for each in self._spec.externs.values()
             if self._btf.kind(each.type_id) is not Kind.FUNC and not self._btf.resolve(each.type_id)
         ]
-        try:
-            with open(_KALLSYMS, "rb") as file:
-                return addresses(file.read(), names)
-        except OSError as error:
-            raise KernelError(f"read({_KALLSYMS})", error.errno or 0) from None
+        return addresses(proc.kallsyms(), names)

@@ -7,18 +7,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from purebpf.errors import FormatError, PurebpfError
+from purebpf.errors import FormatError, KernelError, PurebpfError
 from purebpf.filter.condition import SymbolRange
+from purebpf.kernel.debug_files import image_of
+from purebpf.kernel.elf_files import open_mapped
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges as ranges_in_file
 from purebpf.symbols.elf_names import functions_named
 from purebpf.symbols.kallsyms import function_ranges as ranges_in_kernel
 from purebpf.symbols.maps import MappedFile, Mapping, parse_maps
 from purebpf.syscall import proc
+from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["MachineNames"]
 
-_KALLSYMS = "/proc/kallsyms"
 _ALIKE = 2
 """Letters that a misspelt name of a function has right: the first, so that few are compared."""
 _NEAREST = 3
@@ -78,7 +80,7 @@ class MachineNames:
         found = (*self._in_kernel(name), *self._in_processes(name))
         if found:
             return found
-        looked = [_KALLSYMS, *(f"process {pid}" for pid in self._pids)]
+        looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
         hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
         raise LookupError(
             f"there is no function {name!r} in {', '.join(looked)}{self._nearest(name)}{hint}"
@@ -92,7 +94,7 @@ class MachineNames:
         known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
         for pid, mapping in self._mappings():
             if mapping.file not in known:
-                found = _asked(pid, mapping.file, lambda image: ranges_in_file(image, name))
+                found = _asked(pid, mapping, lambda image: ranges_in_file(image, name))
                 known[mapping.file] = {(int(offset), size) for offset, size in found or ()}
             for offset, size in known[mapping.file]:
                 start = mapping.start + offset - mapping.offset
@@ -117,10 +119,10 @@ class MachineNames:
         begin = name[:_ALIKE]
         pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
         known = {found.decode() for found in re.findall(pattern, _kallsyms(), re.MULTILINE)}
-        files = {mapping.file: pid for pid, mapping in self._mappings()}
-        for file, pid in files.items():
+        files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
+        for pid, mapping in files.values():
             known.update(
-                _asked(pid, file, lambda image: functions_named(image, _begins(begin))) or ()
+                _asked(pid, mapping, lambda image: functions_named(image, _begins(begin))) or ()
             )
         close = get_close_matches(name, known, n=_NEAREST)
         return f"; the nearest: {', '.join(close)}" if close else ""
@@ -132,20 +134,16 @@ def _begins(begin: str) -> Callable[[str], bool]:
 
 def _kallsyms() -> bytes:
     try:
-        with open(_KALLSYMS, "rb") as file:
-            return file.read()
-    except OSError:  # none to be had: the process's own functions may do
+        return proc.kallsyms()
+    except KernelError:  # none to be had: the process's own functions may do
         return b""
 
 
-def _asked(pid: int, file: MappedFile, question: Callable[[ElfImage], _T]) -> _T | None:
+def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
     """What a mapped file answers; None when it is no ELF file, or gone."""
-    path = f"/proc/{pid}/root{file.path}"
     try:
-        with open(path, "rb") as opened:
-            fd = opened.fileno()
-            size = os.fstat(fd).st_size
-            return question(ElfImage(lambda at, count: os.pread(fd, count, at), size, path))
+        with Descriptor(open_mapped(mapping, (pid,))) as opened:
+            return question(image_of(opened.fileno(), mapping.file.path))
     except (OSError, FormatError):
         return None
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from purebpf.errors import errno_name
+from purebpf.errors import KernelError, errno_name
 from purebpf.kernel.retries import Retries
 from purebpf.symbols.demangle import demangled
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.kallsyms import Kallsyms
+from purebpf.syscall import proc
 
 __all__ = ["KernelSymbols"]
 
-_PATH = "/proc/kallsyms"
 _BPF = "bpf"
 
 
@@ -33,7 +33,7 @@ class KernelSymbols:
         if table.hidden:
             return _unknown(Reason.KERNEL_HIDDEN, address)
         found = table.find(address - back)
-        if found is None and self._retries.due(_PATH):  # a module or program loaded since
+        if found is None and self._retries.due(proc.KALLSYMS):  # a module or program loaded since
             table = self._read() or table
             found = table.find(address - back)
         if found is None:
@@ -44,9 +44,8 @@ class KernelSymbols:
 
     def _read(self) -> Kallsyms | None:
         try:
-            with open(_PATH, "rb") as file:
-                self._table = Kallsyms(file.read())
-        except OSError as error:
+            self._table = Kallsyms(proc.kallsyms())
+        except KernelError as error:
             self._errno = error.errno or 0
         return self._table
 

@@ -22,6 +22,7 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.btf import Upload
 from purebpf.kernel.kernel_types import KernelTypes
 from purebpf.kernel.load_call import LoadCall, Outcome, load
+from purebpf.kernel.open_files import NONE_LEFT
 from purebpf.kernel.program import Program
 from purebpf.relocate.linked import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgram
 from purebpf.spec import ObjectSpec, ProgramSpec
@@ -131,6 +132,8 @@ class ProgramLoader:
         self, program: ProgramSpec, linked: LinkedProgram, call: LoadCall, outcome: Outcome
     ) -> Outcome:
         """The outcome without what this kernel does not know; raises if that is a refusal too."""
+        if isinstance(outcome.result, KernelError) and outcome.result.errno in NONE_LEFT:
+            raise outcome.result
         from purebpf.kernel import load_refusal
 
         if load_refusal.is_about_the_call(outcome):

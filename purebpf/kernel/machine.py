@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from purebpf._version import __version__
 from purebpf.errors import FormatError
 from purebpf.kernel import cpus
+from purebpf.kernel.debug_files import image_of
 from purebpf.kernel.vdso import VDSO, vdso_build_id
-from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.maps import mapped_file
 from purebpf.syscall import proc, tracefs
 from purebpf.wire.perf_data import KERNEL, Feature
@@ -173,15 +173,9 @@ def _of_file(name: str, inode: int, pid: int) -> bytes:
         except OSError:
             continue
         try:
-            status = os.fstat(fd)
-            if inode and status.st_ino != inode:
+            if inode and os.fstat(fd).st_ino != inode:
                 continue
-            image = ElfImage(
-                lambda offset, size, fd=fd: os.pread(fd, size, offset),  # type: ignore[misc]
-                status.st_size,
-                path,
-            )
-            return bytes.fromhex(image.build_id)
+            return bytes.fromhex(image_of(fd, path).build_id)
         except (OSError, FormatError):
             continue
         finally:

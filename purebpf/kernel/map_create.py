@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel import cpus, map_kinds
+from purebpf.kernel.open_files import NONE_LEFT
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
@@ -82,6 +83,8 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
                 if error.errno in _FINAL:
                     break
     assert refused is not None
+    if refused.errno in NONE_LEFT:
+        raise refused
     from purebpf.kernel import map_errors
 
     raise map_errors.creation(refused, spec) from None

@@ -14,7 +14,7 @@ from purebpf.abi.perf import (
     perf_type_id,
 )
 from purebpf.errors import KernelError
-from purebpf.kernel import cpus
+from purebpf.kernel import cpus, open_files
 from purebpf.syscall import perf_event, proc
 
 __all__ = ["Request", "explained", "mapping_explained"]
@@ -40,9 +40,13 @@ class Request(NamedTuple):
 
 def explained(error: KernelError, request: Request) -> KernelError:
     """The same failure with its reason on this host and a way out, where they can be told."""
-    reason = _REASONS.get(error.errno or 0)
-    why, fix = reason(request) if reason else ("", "")
-    return KernelError(error.call, error.errno or 0, str(request), why=why, fix=fix)
+    number = error.errno or 0
+    why = fix = ""
+    if number in open_files.NONE_LEFT:
+        why, fix = open_files.explanation(number)
+    elif number in _REASONS:
+        why, fix = _REASONS[number](request)
+    return KernelError(error.call, number, str(request), why=why, fix=fix)
 
 
 def mapping_explained(error: KernelError, pages: int) -> KernelError:
@@ -105,14 +109,6 @@ def _offline(request: Request) -> str:
     if request.cpu < 0 or request.cpu in cpus.online():
         return ""
     return f"CPU {request.cpu} is not online: CPUs {proc.cpu_list('online')} are"
-
-
-def _no_descriptors(_request: Request) -> tuple[str, str]:
-    import resource  # only when a limit was hit
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    why = f"this process may have {soft} open files (RLIMIT_NOFILE, hard limit {hard})"
-    return why, "close some, or raise it: ulimit -n" if soft == hard else f"ulimit -n {hard}"
 
 
 def _no_process(request: Request) -> tuple[str, str]:
@@ -179,7 +175,6 @@ def _is_known(bit: int) -> bool:
 _REASONS: dict[int, Callable[[Request], tuple[str, str]]] = {
     errno.EACCES: _refused,
     errno.EPERM: _refused,
-    errno.EMFILE: _no_descriptors,
     errno.ESRCH: _no_process,
     errno.EINVAL: _invalid,
     errno.EBADF: _no_cgroup,

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from purebpf.errors import AttachError
+from purebpf.kernel.debug_files import image_of
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
@@ -126,9 +127,7 @@ def opened_image(path: str) -> Iterator[ElfImage]:
         OSError: it cannot be read.
     """
     with open(path, "rb") as file:
-        fd = file.fileno()
-        size = os.fstat(fd).st_size
-        yield ElfImage(lambda offset, count: os.pread(fd, count, offset), size, path)
+        yield image_of(file.fileno(), path)
 
 
 def _function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from purebpf.kernel.readers import Reader
 from purebpf.kernel.record_types import RecordMap, RecordType, record_type_id
+from purebpf.kernel.taken import Taken
 from purebpf.syscall.memory import Memory
 from purebpf.wire.ring_buffer import HEADER_SIZE, alike, committed, stride
 from purebpf.wire.run import Run
@@ -104,7 +105,8 @@ class RingBuffer(Reader):
         """The records that are there when this starts, as one structured numpy array.
 
         For millions of records a second: no Python object is made for any of them. The type must
-        be one of BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`.
+        be one of BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`. Where a record is
+        too short the array ends before it, and the next call raises and goes past it.
 
         Raises:
             NotSupportedError: numpy is not installed.
@@ -112,16 +114,26 @@ class RingBuffer(Reader):
             FormatError, ValueError: as `drain`.
         """
         from purebpf.kernel.map_numpy import dtype, numpy
-        from purebpf.kernel.ring_numpy import next_run
+        from purebpf.kernel.ring_numpy import next_run, rows, too_short
 
         self._check()
         btf, type_id = record_type_id(self._source, self._type)
         row = dtype(btf, type_id, btf.sizeof(type_id))
-        taken = b"".join(record[: row.itemsize] for record in self._taken.raw())
-        runs = [numpy().frombuffer(taken, row)]
+        found, left = rows(self._taken.raw(), row)
+        if left:
+            short = None if len(found) else left.pop(0)
+            self._taken = Taken(iter(left), self._decoder)
+            if short is not None:
+                raise too_short(len(short), row)
+            return found
+        runs = [found]
         target = self._producer[0]
         while run := next_run(self._data, self._consumer[0], target, row):
+            if run.problem is not None and any(map(len, runs)):
+                break
             self._consumer[0] = run.position
+            if run.problem is not None:
+                raise run.problem
             runs.append(run.records)
         return numpy().concatenate(runs)
 

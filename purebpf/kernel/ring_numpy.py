@@ -6,20 +6,40 @@ all of them at once, and copies what lies between. Where the length changes, ano
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.kernel.map_numpy import numpy
 from purebpf.wire.ring_buffer import BUSY, DISCARD, HEADER_SIZE
 
-__all__ = ["Run", "next_run"]
+__all__ = ["Run", "next_run", "rows", "too_short"]
 
 
 class Run(NamedTuple):
-    """Records of one length, copied; `position` is the consumer's behind them."""
+    """Records of one length, copied; `position` is the consumer's behind them.
+
+    With a `problem` there are none: a record is too short, and `position` is behind it; or the
+    ring makes no sense there.
+    """
 
     records: Any
     position: int
+    problem: FormatError | None = None
+
+
+def too_short(length: int, dtype: Any) -> FormatError:
+    """The error of a record that is shorter than its type."""
+    return FormatError("record", f"{length} bytes", f"its type has {dtype.itemsize}")
+
+
+def rows(records: Iterable[bytes], dtype: Any) -> tuple[Any, list[bytes]]:
+    """Records as an array, and those that are left: from the first that is too short on."""
+    known = list(records)
+    whole = [*takewhile(lambda record: len(record) >= dtype.itemsize, known)]
+    data = b"".join(record[: dtype.itemsize] for record in whole)
+    return numpy().frombuffer(data, dtype), known[len(whole) :]
 
 
 def next_run(data: memoryview, position: int, target: int, dtype: Any) -> Run | None:
@@ -30,9 +50,6 @@ def next_run(data: memoryview, position: int, target: int, dtype: Any) -> Run | 
         position: the consumer's.
         target: how far to read: the producer's position.
         dtype: of a record; what is longer is cut off.
-
-    Raises:
-        FormatError: a record is shorter than its type, or passes the end.
     """
     np = numpy()
     mask = data.nbytes // 2 - 1
@@ -46,13 +63,13 @@ def next_run(data: memoryview, position: int, target: int, dtype: Any) -> Run | 
         step = (length + HEADER_SIZE + 7) & ~7
         if position + step > target:
             problem = f"a record of {length} bytes passes the end"
-            raise FormatError("ring buffer", f"position {position}", problem)
+            error = FormatError("ring buffer", f"position {position}", problem)
+            return Run(np.empty(0, dtype), position, error)
         if head & DISCARD:
             position += step
             continue
         if length < dtype.itemsize:
-            problem = f"its type has {dtype.itemsize}"
-            raise FormatError("record", f"{length} bytes", problem)
+            return Run(np.empty(0, dtype), position + step, too_short(length, dtype))
         count = (target - position) // step
         heads = np.ndarray((count,), "<u4", data, start, (step,))
         same = heads == length

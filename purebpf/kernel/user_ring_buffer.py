@@ -12,7 +12,8 @@ from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, record_type_id
 from purebpf.kernel.waiters import Waiters
 from purebpf.syscall.memory import Memory
-from purebpf.wire.user_ring import framed, space
+from purebpf.wire.ring_buffer import stride
+from purebpf.wire.user_ring import framed
 
 __all__ = ["Encoder", "UserRingBuffer"]
 
@@ -73,7 +74,7 @@ class UserRingBuffer(Closing):
             OSError: EMFILE, no descriptor is left to wait with.
         """
         data = self._encode(record)
-        if space(len(data)) > self._size:
+        if stride(len(data)) > self._size:
             raise ValueError(f"a record of {len(data)} bytes in a ring of {self._size}")
         if self._append([data]):
             return True

@@ -209,7 +209,7 @@ class Profiler(Closing):
             max_depth=self._max_depth,
             side_band_lost=self._followed.lost,
         )
-        fill(profile, counts, self._stacks, self._followed.cgroups.of)
+        fill(profile, counts, self._stacks(), self._followed.cgroups.of)
         profile.hints = hints(profile, self._symbolizer.runtime)
         return profile
 
@@ -219,9 +219,8 @@ class Profiler(Closing):
 
         return Symbolizer(self._followed.spaces, fetch=self._fetch)
 
-    @cached_property
     def _stacks(self) -> Stacks:
-        """Stacks by number, named when they are asked for."""
+        """Stacks by number, named when they are asked for: later, some may have names at last."""
         from purebpf.report.stacks import Stacks
 
         if self._taken is None:

@@ -18,6 +18,7 @@ from purebpf.cli.limits import raise_open_files
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
+from purebpf.errors import KernelError
 from purebpf.kernel import cgroups, existing, machine
 from purebpf.kernel.perf_due import samples_due
 from purebpf.record import events
@@ -250,7 +251,6 @@ class Recorder(Closing):
 
 def _kallsyms() -> bytes:
     try:
-        with open("/proc/kallsyms", "rb") as file:
-            return file.read()
-    except OSError:
+        return proc.kallsyms()
+    except KernelError:
         return b""

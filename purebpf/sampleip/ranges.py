@@ -36,7 +36,7 @@ def resolve(options: Options) -> tuple[IpRange, ...]:
 
     Raises:
         NoSuchRangeError: a function or module that is not there; more than 64 ranges.
-        KernelError: a process's mappings may not be read.
+        KernelError: /proc/kallsyms or a process's mappings may not be read.
     """
     found = [IpRange(start, end - 1) for start, end in options.ranges]
     names = MachineNames(options.pids)
@@ -67,9 +67,7 @@ def _of_symbol(symbol: Symbol, names: MachineNames) -> Iterator[IpRange]:
 
 def _of_module(module: str, pids: Iterable[int]) -> list[IpRange]:
     found = []
-    with open("/proc/kallsyms", "rb") as file:
-        kallsyms = file.read()
-    for mapping in existing.kernel_mappings(kallsyms):
+    for mapping in existing.kernel_mappings(proc.kallsyms()):
         is_kernel = mapping.filename.startswith(KERNEL)
         file_name = mapping.filename.rpartition("/")[2].partition(".ko")[0].strip("[]")
         if module == ("kernel" if is_kernel else file_name.replace("-", "_")):

@@ -9,12 +9,12 @@ import errno
 import os
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from purebpf import objects
 from purebpf.abi import syscalls
-from purebpf.errors import KernelError, NotSupportedError, PurebpfError
-from purebpf.kernel.link import Link
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.object import Object, load
 from purebpf.kernel.preemption import syscall_programs_are_preempted
 from purebpf.kernel.sched import adapted, without_task_storage
@@ -44,21 +44,20 @@ _HOST = (errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 class Loaded(NamedTuple):
     """The programs in the kernel, attached and waiting for `phase`.
 
-    `why_not` says why a better way to attach was refused, "" for the best. `abis_known`: 32-bit
-    calls are told from 64-bit ones.
+    `links` closes the links, each of them. `why_not` says why a better way to attach was refused,
+    "" for the best. `abis_known`: 32-bit calls are told from 64-bit ones.
     """
 
     object: Object
-    links: tuple[Link, ...]
+    links: ExitStack
     hook: str
     why_not: str
     abis_known: bool
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""
-        for link in self.links:
-            link.close()
-        self.object.close()
+        with self.object:
+            self.links.close()
 
 
 def load_best(
@@ -106,14 +105,13 @@ def _load(
     is_typed = offset != compat.UNKNOWN
     spec = whose.applied(_spec(way, is_typed=is_typed))
     spec = spec.set(**settings, **_machine_settings(machine), compat_offset=offset)
-    loaded = load(spec.resize(**sizes))
-    links: list[Link] = []
-    try:
-        links += (loaded.programs[name].attach() for name in HOOKS[way])
-    except PurebpfError:
-        Loaded(loaded, tuple(links), way, why, is_typed).close()
-        raise
-    return Loaded(loaded, tuple(links), way, why, is_typed)
+    with ExitStack() as undo:
+        loaded = undo.enter_context(load(spec.resize(**sizes)))
+        links = undo.enter_context(ExitStack())
+        for name in HOOKS[way]:
+            links.enter_context(loaded.programs[name].attach())
+        undo.pop_all()
+    return Loaded(loaded, links, way, why, is_typed)
 
 
 def _spec(way: str, *, is_typed: bool) -> ObjectSpec:

@@ -181,8 +181,7 @@ class Summary(Closing):
             ended_ns = time.monotonic_ns()
             _settle()
             opened = open_calls(self._object)
-            for link in self._loaded.links:
-                link.close()
+            self._loaded.links.close()
             return self._read(self._epoch, ended_ns, opened)
 
     def close(self) -> None:

@@ -111,12 +111,14 @@ def arranged(groups: Sequence[Group], sort: str = "total", top: int | None = Non
     Groups are sorted by their calls for "calls", else by their total time; equal ones by name.
     """
     key = SORT_KEYS[sort]
-    found = [
+    chosen = sorted(
+        groups,
+        key=lambda group: (-(group.calls if sort == "calls" else group.total_ns), group.label),
+    )[:top]
+    return [
         Group(
             group.label,
             tuple(sorted(group.rows, key=lambda row: (-key(row.statistics), row.call.name))[:top]),
         )
-        for group in groups
+        for group in chosen
     ]
-    weights = {group.label: group.calls if sort == "calls" else group.total_ns for group in groups}
-    return sorted(found, key=lambda group: (-weights[group.label], group.label))[:top]

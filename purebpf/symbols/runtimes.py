@@ -13,7 +13,6 @@ _UNVERSIONED = re.compile(r"python3?|libpython3\.so[.\d]*")
 _LIBRARY = re.compile(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
 _JAVA = re.compile(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
 _CHROMIUM = ("chromium", "chrome", "electron")
-_HOSTS_FIRST = ("java", "chromium", "node", "python")
 _NODE = re.compile(r"node(?:js)?|libnode\.so[.\d]*")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 from purebpf.symbols.frame import Address, FileOffset
@@ -43,6 +44,7 @@ class AddressSpaces:
         self.forgotten = 0
         self._keep_exited = keep_exited
         self._processes: dict[int, _Process] = {}
+        self._versions = count(1)  # no two processes have one, not even of the same number
         self._exited: dict[int, None] = {}  # in the order of their exit
         self._files: list[MappedFile] = []
         self._numbers: dict[MappedFile, int] = {}
@@ -78,7 +80,8 @@ class AddressSpaces:
         for row in fresh:
             current.add(row)
         current.name(comm)
-        process.version += bool(fresh)
+        if fresh:
+            process.change()
 
     def feed(self, record: object) -> None:
         """Take in a record of `purebpf.wire.perf_records`; those about other things are ignored.
@@ -139,7 +142,7 @@ class AddressSpaces:
     def _process(self, pid: int) -> _Process:
         process = self._processes.get(pid)
         if process is None:
-            process = self._processes[pid] = _Process()
+            process = self._processes[pid] = _Process(self._versions)
         return process
 
     def _mapping(self, row: _Row) -> Mapping:
@@ -172,7 +175,7 @@ class AddressSpaces:
             start, offset = Address(record.addr), FileOffset(record.pgoff)
             mapping = Mapping(start, Address(start + record.length), offset, file)
             process.generations[-1].add(self._row(mapping))
-            process.version += 1
+            process.change()
 
     def _on_comm(self, record: Any) -> None:
         process = self._current(record.pid, record.time)
@@ -182,7 +185,7 @@ class AddressSpaces:
             process.begin(_Generation((record.comm,)))
         else:
             process.generations[-1].name(record.comm)
-        process.version += 1
+        process.change()
 
     def _on_fork(self, record: Any) -> None:
         if record.pid == record.ppid:
@@ -221,20 +224,25 @@ _FIELDS = len(_Row._fields)
 class _Process:
     """A process id and what ran under it; `since` is the time of the last snapshot."""
 
-    __slots__ = ("generations", "parent", "since", "version")
+    __slots__ = ("_versions", "generations", "parent", "since", "version")
 
-    def __init__(self) -> None:
+    def __init__(self, versions: count[int]) -> None:
+        self._versions = versions
         self.generations = [_Generation(())]
         self.parent = 0
         self.since = 0
-        self.version = 1
+        self.change()
+
+    def change(self) -> None:
+        """Answers about it may be others from now on."""
+        self.version = next(self._versions)
 
     def begin(self, generation: _Generation) -> None:
         if not self.generations[-1].mappings:
             self.generations.pop()
         self.generations.append(generation)
         del self.generations[:-_KEEP_GENERATIONS]
-        self.version += 1
+        self.change()
 
     def by_likelihood(self, comm: str | None) -> list[_Generation]:
         newest_first = self.generations[::-1]

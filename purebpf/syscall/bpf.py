@@ -74,18 +74,6 @@ def map_delete_elem(map_fd: int, key: bytes) -> None:
     command(bpf_cmd.BPF_MAP_DELETE_ELEM, "map_elem", map_fd=map_fd, key=key)
 
 
-def map_get_next_key(map_fd: int, key: bytes | None, next_key: bytearray) -> None:
-    """BPF_MAP_GET_NEXT_KEY: the key after `key`, or the first one (None, Linux 4.12)."""
-    cmd = bpf_cmd.BPF_MAP_GET_NEXT_KEY
-    command(cmd, "map_elem", map_fd=map_fd, key=key, next_key=next_key)
-
-
-def map_lookup_and_delete_elem(map_fd: int, key: bytes, value: bytearray, flags: int = 0) -> None:
-    """BPF_MAP_LOOKUP_AND_DELETE_ELEM: queues and stacks (Linux 4.20), hashes (5.14)."""
-    cmd = bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_ELEM
-    command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
-
-
 def map_freeze(map_fd: int) -> None:
     """BPF_MAP_FREEZE (Linux 5.2): no more writes from user space."""
     command(bpf_cmd.BPF_MAP_FREEZE, "map_elem", map_fd=map_fd)

@@ -49,6 +49,7 @@ _OPENING = sum(
         bpf_cmd.BPF_LINK_GET_FD_BY_ID,
         bpf_cmd.BPF_ENABLE_STATS,
         bpf_cmd.BPF_ITER_CREATE,
+        bpf_cmd.BPF_TOKEN_CREATE,
     )
 )
 """The commands that return a descriptor, a bit each."""

@@ -22,7 +22,6 @@ __all__ = [
     "disable",
     "enable",
     "event_id",
-    "pause_output",
     "perf_event_open",
     "read",
     "refresh",
@@ -46,7 +45,6 @@ _SET_OUTPUT = 0x2405
 _SET_FILTER = 0x40082406
 _ID = 0x80082407
 _SET_BPF = 0x40042408
-_PAUSE_OUTPUT = 0x40042409
 
 _GROUP = 1
 """PERF_IOC_FLAG_GROUP: the whole group of the event."""
@@ -110,11 +108,6 @@ def event_id(fd: int) -> int:
 def set_bpf(fd: int, program_fd: int) -> None:
     """PERF_EVENT_IOC_SET_BPF: run a BPF program on overflow (Linux 4.9) or at the probe."""
     _ioctl("PERF_EVENT_IOC_SET_BPF", fd, _SET_BPF, program_fd)
-
-
-def pause_output(fd: int, *, paused: bool) -> None:
-    """PERF_EVENT_IOC_PAUSE_OUTPUT: stop writing to the ring; what comes meanwhile is lost."""
-    _ioctl("PERF_EVENT_IOC_PAUSE_OUTPUT", fd, _PAUSE_OUTPUT, int(paused))
 
 
 def read(fd: int, words: int) -> tuple[int, ...]:

@@ -13,12 +13,14 @@ import time
 from purebpf.errors import KernelError
 
 __all__ = [
+    "KALLSYMS",
     "cgroup",
     "comm",
     "cpu_list",
     "descriptor",
     "hides",
     "in_first_user_namespace",
+    "kallsyms",
     "lockdown",
     "maps",
     "mounts",
@@ -32,6 +34,7 @@ __all__ = [
     "version_signature",
 ]
 
+KALLSYMS = "/proc/kallsyms"
 PROC = "/proc"
 SYS = "/sys"
 BOOT = "/boot"
@@ -176,6 +179,19 @@ def _unescape(path: str) -> str:
     for octal, char in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
         path = path.replace(octal, char)
     return path
+
+
+def kallsyms() -> bytes:
+    """/proc/kallsyms: the symbols of this kernel, its modules and BPF programs, a line each.
+
+    Raises:
+        KernelError: it does not exist, or cannot be read.
+    """
+    try:
+        with open(KALLSYMS, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise KernelError(f"read({KALLSYMS})", error.errno or 0) from None
 
 
 def cpu_list(kind: str) -> str | None:

@@ -11,16 +11,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from purebpf.wire.ring_buffer import HEADER_SIZE
+from purebpf.wire.ring_buffer import stride
 
-__all__ = ["framed", "space"]
+__all__ = ["framed"]
 
 _HEADER = struct.Struct("=II")
-
-
-def space(length: int) -> int:
-    """The bytes that a record of `length` takes in the ring."""
-    return (length + HEADER_SIZE + 7) & ~7
 
 
 def framed(records: Iterable[bytes], room: int) -> tuple[bytes, int]:
@@ -29,7 +24,7 @@ def framed(records: Iterable[bytes], room: int) -> tuple[bytes, int]:
     count = 0
     for record in records:
         length = len(record)
-        room -= space(length)
+        room -= stride(length)
         if room < 0:
             break
         padding = bytes(-length & 7)

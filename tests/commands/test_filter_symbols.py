@@ -146,3 +146,19 @@ def test_a_misspelt_function_of_the_kernel_is_answered_with_the_nearest() -> Non
         SampleFilter(parse("symbol == vfs_raed"), WHERE)
     with pytest.raises(FilterError, match=r"'zzzzzzzzzzz' in /proc/kallsyms; programs are"):
         SampleFilter(parse("symbol == zzzzzzzzzzz"), WHERE)
+
+
+@pytest.mark.parametrize("instead", ["another file", "a FIFO"])
+def test_a_file_that_was_replaced_meanwhile_is_not_asked(tmp_path: Path, instead: str) -> None:
+    with built(tmp_path, "at a fixed address") as (pid, file):
+        expected = addresses(file, pid, "spend_seventy")
+        other = str(tmp_path / "other")
+        if instead == "a FIFO":
+            os.mkfifo(other)
+        else:
+            moved = 'void other(void) { __asm__(".skip 4096"); }'
+            command = ["gcc", "-O1", "-no-pie", "-x", "c", "-", str(SOURCES / "split.c")]
+            subprocess.run([*command, "-o", other], input=moved, text=True, check=True)
+        os.replace(other, file)
+        ((tgid, start, last),) = MachineNames([pid]).symbol("spend_seventy")
+        assert (tgid, start, last + 1) == (pid, expected.start, expected.stop)

@@ -52,6 +52,25 @@ def test_a_known_split_comes_out(workloads: Workloads) -> None:
     assert 100 * seventy / (seventy + thirty) == pytest.approx(70, abs=3)
 
 
+def test_a_name_that_is_written_down_later_is_found(workloads: Workloads) -> None:
+    with workloads.running("generated") as pid:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+        (start,) = (line.partition("-")[0] for line in maps.splitlines() if "rwxp" in line)
+        names = Path(f"/tmp/perf-{pid}.map")
+        with Profiler(Options(pids=(pid,), frequency=99)) as profiler:
+            try:
+                time.sleep(0.3)
+                profiler.take()
+                assert set(leaves(profiler.last())) == {"?"}
+                names.write_text(f"{start} 4 spin_here\n")
+                time.sleep(0.3)
+                profiler.take()
+                assert set(leaves(profiler.last())) == {"spin_here"}
+                assert set(leaves(profiler.stop())) == {"spin_here"}
+            finally:
+                names.unlink(missing_ok=True)
+
+
 def test_kernel_frames_of_system_calls_are_named(workloads: Workloads) -> None:
     with workloads.running("calls") as pid:
         found = run(Options(pids=(pid,), frequency=999), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import select
@@ -12,13 +13,17 @@ import pytest
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
+from purebpf.errors import KernelError
 from purebpf.kernel import features
+from purebpf.kernel.link import Link
 from purebpf.kernel.preemption import syscall_programs_are_preempted
-from purebpf.summary import Options, Summary
+from purebpf.kernel.program import Program
+from purebpf.summary import Options, Summary, loading
 from purebpf.summary.statistics import Statistics
 from purebpf.summary.table import Group, Table
 from tests.commands.conftest import Workloads
 from tests.commands.waiting import waiting
+from tests.support import probes
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
 
@@ -329,3 +334,38 @@ def test_this_process_is_left_out(workloads: Workloads) -> None:
         for group in table.groups
         if group.label.name == "syscalls" and "getppid" in rows(group)
     }
+
+
+def test_an_interrupt_while_it_attaches_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    attach, made = Program.attach, []
+
+    def interrupted(program: Program) -> Link:
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        made.append(attach(program))
+        return made[-1]
+
+    monkeypatch.setattr(Program, "attach", interrupted)
+    before = probes.descriptors()
+    with pytest.raises(KeyboardInterrupt):
+        Summary(Options(hook="tracepoint")).__enter__()
+    assert [link.closed for link in made] == [True] * 3
+    assert probes.descriptors() == before
+
+
+def test_a_link_that_cannot_end_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    close, ended = Link.close, []
+
+    def refused(link: Link) -> None:
+        close(link)
+        ended.append(link)
+        if len(ended) == 2:
+            raise KernelError("close(2)", errno.EIO)
+
+    before = probes.descriptors()
+    run = Summary(Options(hook="tracepoint")).__enter__()
+    monkeypatch.setattr(Link, "close", refused)
+    with pytest.raises(KernelError, match="EIO"):
+        run.close()
+    assert len(ended) == len(loading.HOOKS["tracepoint"])
+    assert probes.descriptors() == before

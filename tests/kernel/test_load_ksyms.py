@@ -9,8 +9,9 @@ import pytest
 
 import purebpf
 from purebpf.btf.types import Kind
-from purebpf.kernel import btf_modules, externs
+from purebpf.kernel import btf_modules
 from purebpf.kernel.kernel_types import KernelTypes
+from purebpf.syscall import proc
 
 DATA = Path(__file__).parents[1] / "data"
 HAS_RCU_LOCK = bool(
@@ -108,7 +109,7 @@ def test_hidden_and_ambiguous_addresses_are_not_used(
 ):
     spec = purebpf.read_object(DATA / "load_ksyms.bpf.o").only("use_symbols")
     kallsyms = tmp_path / "kallsyms"
-    monkeypatch.setattr(externs, "_KALLSYMS", str(kallsyms))
+    monkeypatch.setattr(proc, "KALLSYMS", str(kallsyms))
     kallsyms.write_text("0000000000000000 T schedule\n")
     with pytest.raises(purebpf.NotSupportedError, match=r"shows zeros \(kernel\.kptr_restrict\)"):
         purebpf.load(spec)

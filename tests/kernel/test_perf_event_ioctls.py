@@ -77,19 +77,6 @@ def test_a_new_period_holds_from_then_on() -> None:
         assert len(list(event.records())) in (counted // 10, counted // 10 + 1)
 
 
-def test_a_paused_ring_takes_nothing() -> None:
-    with faults() as event:
-        event.map_ring(16)
-        perf_event.pause_output(event.fileno(), paused=True)
-        event.enable()
-        touch(31)
-        assert list(event.records()) == []
-        perf_event.pause_output(event.fileno(), paused=False)
-        touch(31)
-        event.disable()
-        assert len(list(event.records())) >= 31
-
-
 @pytest.mark.needs("tracefs")
 def test_a_filter_decides_which_passes_of_a_tracepoint_count() -> None:
     with PerfEvent.tracepoint("signal:signal_generate", pid=0, disabled=1) as event:

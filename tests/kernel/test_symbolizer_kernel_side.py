@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import kernel_symbols
 from purebpf.kernel.sideband import SideBand
 from purebpf.kernel.symbolizer import Symbolizer
 from purebpf.symbols.frame import Reason
@@ -99,13 +98,13 @@ def test_a_process_that_is_remembered_is_named_after_its_exit(tmp_path):
 def test_hidden_kernel_addresses_have_a_reason(tmp_path, monkeypatch):
     shown = Path("/proc/kallsyms").read_text()[:10_000]
     (tmp_path / "kallsyms").write_text(re.sub(r"^\w+", "0" * 16, shown, flags=re.MULTILINE))
-    monkeypatch.setattr(kernel_symbols, "_PATH", str(tmp_path / "kallsyms"))
+    monkeypatch.setattr(proc, "KALLSYMS", str(tmp_path / "kallsyms"))
     (found,) = Symbolizer().kernel([0xFFFFFFFF81000000])
     assert (found.reason, found.kind) == (Reason.KERNEL_HIDDEN, "kernel")
 
 
 def test_a_kernel_without_kallsyms_has_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_symbols, "_PATH", str(tmp_path / "missing"))
+    monkeypatch.setattr(proc, "KALLSYMS", str(tmp_path / "missing"))
     (found,) = Symbolizer().kernel([0xFFFFFFFF81000000])
     assert (found.reason, found.detail) == (Reason.KERNEL_UNREADABLE, "ENOENT")
 

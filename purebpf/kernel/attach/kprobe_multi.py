@@ -15,13 +15,12 @@ from purebpf.kernel.attach.asked import at_return, target_of
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
-from purebpf.syscall import bpf, tracefs
+from purebpf.syscall import bpf, proc, tracefs
 from purebpf.syscall.buffer import Buffer
 
 __all__ = ["attach", "matching", "regex", "traceable"]
 
 _RETURN = 1  # BPF_F_KPROBE_MULTI_RETURN
-_KALLSYMS = "/proc/kallsyms"
 _AVAILABLE = "available_filter_functions"
 _WHY = {
     errno.EOPNOTSUPP: "this kernel has no fprobe (CONFIG_FPROBE, Linux 5.18)",
@@ -104,11 +103,10 @@ def matching(pattern: str) -> list[int]:
     """
     known = traceable()
     line = re.compile(rb"^([0-9a-f]+) [tTwW] (%b)(?:\t.*)?$" % regex(pattern), re.MULTILINE)
-    with open(_KALLSYMS, "rb") as file:
-        found = [(int(m[1], 16), m[2].decode()) for m in line.finditer(file.read())]
+    found = [(int(m[1], 16), m[2].decode()) for m in line.finditer(proc.kallsyms())]
     places = sorted({address for address, name in found if name in known})
     if places and not places[-1]:
-        reason = f"{_KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG"
+        reason = f"{proc.KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG"
         raise NotSupportedError(f"kernel functions {pattern}", reason)
     return places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.cli.child import Child, CommandError
+from purebpf.errors import KernelError
 
 
 def python(code: str) -> list[str]:
@@ -71,6 +73,46 @@ def test_a_command_that_cannot_run(name: str, status: int) -> None:
         with pytest.raises(CommandError, match=name) as caught:
             child.start()
         assert caught.value.exit_status == status
+
+
+def test_one_that_was_killed_before_its_start_has_a_status() -> None:
+    with Child(["true"]) as child:
+        os.kill(child.pid, signal.SIGKILL)
+        assert select.select([child], [], [], 10)[0] == [child]
+        child.start()
+        assert child.wait() == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("fork", errno.EAGAIN), ("fork", errno.ENOMEM), ("pipe2", errno.EMFILE)],
+)
+def test_what_cannot_be_made_leaves_nothing_open(
+    call: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(os, call, refused)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(KernelError, match=f"'true': {call}.* failed with") as caught:
+        Child(["true"])
+    assert caught.value.errno == number
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_child_that_nobody_can_wait_for_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(pid: int) -> int:
+        pids.append(pid)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    pids: list[int] = []
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(KernelError, match=r"pidfd_open\(2\) failed with EMFILE"):
+        Child(["true"])
+    assert os.listdir("/proc/self/fd") == before
+    assert not Path(f"/proc/{pids[0]}").exists()
 
 
 def test_nothing_is_left_open() -> None:

@@ -38,6 +38,31 @@ def test_what_an_error_quotes_stays_as_it_is(capsys: pytest.CaptureFixture[str])
     assert caret == "               ^^^^^"
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EMFILE, "Too many open files", "/x.py"), "opening /x.py: Too many open"),
+        (BlockingIOError(errno.EMFILE, "Too many open files"), "opening a file: Too many open"),
+        (KernelError("bpf(BPF_MAP_CREATE)", errno.EMFILE), "bpf(BPF_MAP_CREATE) failed with EMF"),
+        (KernelError("x", errno.EMFILE, why="there is a reason"), "x failed with EMFILE. there is"),
+        (OSError(errno.ENFILE, "Too many open files in system"), "fs.file-max"),
+    ],
+)
+def test_that_no_descriptor_is_left_is_explained_once(
+    error: OSError, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.run("purebpf.x", lambda: failing(error)) == command.FAILED
+    text = " ".join(capsys.readouterr().err.split())
+    assert said in text
+    has_reason = isinstance(error, KernelError) and error.why
+    assert ("RLIMIT_NOFILE" in text) == (error.errno == errno.EMFILE and not has_reason)
+
+
+def test_another_oserror_is_a_bug() -> None:
+    with pytest.raises(FileNotFoundError):
+        command.run("purebpf.x", lambda: failing(FileNotFoundError(errno.ENOENT, "x", "/x")))
+
+
 def test_an_error_may_carry_its_status() -> None:
     assert command.run("purebpf.x", lambda: failing(CommandError("x", errno.ENOENT))) == 127
 

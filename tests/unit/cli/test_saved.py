@@ -17,7 +17,17 @@ TEXT = json.document(profiles.example()).encode()
 FOLDED = "".join(folded.lines(profiles.example())).encode()
 
 
-@pytest.mark.parametrize("data", [TEXT, FOLDED, gzip.compress(TEXT), gzip.compress(FOLDED)])
+HALVES = gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])
+"""As two files one behind the other, or what pigz and bgzip write."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(TEXT, FOLDED, gzip.compress(TEXT), gzip.compress(FOLDED)),
+        *(HALVES, HALVES + bytes(512), gzip.compress(b"") + HALVES),
+    ],
+)
 def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "saved"
     path.write_bytes(data)
@@ -31,6 +41,9 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
         (gzip.compress(TEXT)[:-9], "cut short"),
         (gzip.compress(TEXT)[:3], "cut short"),
         (b"\x1f\x8bnot gzip at all", "gzip: "),
+        (HALVES[:-9], "cut short"),
+        (HALVES + bytes(3) + b"x", "gzip: the file is damaged: "),
+        (HALVES + b"x", "gzip: the file is damaged: "),
         (TEXT[: len(TEXT) // 2], "no JSON"),
         (b"\x7fELF\xff\xff", "no text: saved profiles are"),
         (b"#!/bin/sh\necho\n", "line 2: 'echo' does not end in a count"),
@@ -48,9 +61,10 @@ def test_a_small_file_does_not_unpack_to_everything(
 ) -> None:
     monkeypatch.setattr(saved, "_LIMIT", 1 << 20)
     path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(bytes(10 << 20)))
-    with pytest.raises(FormatError, match="more than 1 MB"):
-        saved.read(str(path))
+    for bomb in (gzip.compress(bytes(10 << 20)), 11 * gzip.compress(b" " * 100_000)):
+        path.write_bytes(bomb)
+        with pytest.raises(FormatError, match="more than 1 MB"):
+            saved.read(str(path))
 
 
 def test_a_missing_file_is_told() -> None:

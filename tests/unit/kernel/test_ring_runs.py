@@ -87,12 +87,24 @@ def pages(consumer: int, records: list[Sent]) -> tuple[bytes, int]:
     return first + second + bytes(once) * 2, position
 
 
+class Numbers(Source):
+    """A ring of numbers, by its BTF."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        b = BtfBuilder()
+        self.value_type_id = b.struct("number", [("n", b.int("unsigned int", 4))])
+        self.btf = b.btf()
+
+
 @contextmanager
-def ring_of(consumer: int, records: list[Sent], type_: Any) -> Iterator[RingBuffer]:
+def ring_of(
+    consumer: int, records: list[Sent], type_: Any, kind: type[Source] = Source
+) -> Iterator[RingBuffer]:
     fd = os.memfd_create("ring")
     try:
         os.write(fd, pages(consumer, records)[0])
-        with RingBuffer(Source(fd), type_) as ring:
+        with RingBuffer(kind(fd), type_) as ring:
             yield ring
     finally:
         os.close(fd)
@@ -189,3 +201,52 @@ def test_whoever_asks_has_the_next_record_whatever_its_type_is_by_then(
             assert how == "first" or len(came) == min(count, len(left))
             left = left[len(came) :]
         assert not left
+
+
+def arrays(ring: RingBuffer, calls: int) -> list[Any]:
+    """What each call gives, or the problem that it tells."""
+    found: list[Any] = []
+    for _ in range(calls):
+        try:
+            found.append(ring.drain_numpy()["n"].tolist())
+        except FormatError as error:
+            found.append(error.problem)
+    return found
+
+
+TOO_SHORT = "its type has 4"
+NUMBERS = [Sent(struct.pack("=I", number), 0) for number in range(5)]
+
+
+@pytest.mark.parametrize("taken_before", [False, True])
+def test_a_record_that_is_too_short_costs_no_other(taken_before: bool) -> None:  # noqa: FBT001
+    pytest.importorskip("numpy")
+    short = Sent(b"xx", 0)
+    records = [*NUMBERS[:3], short, short, *NUMBERS[3:]]
+    with ring_of(0, records, None, Numbers) as ring:
+        if taken_before:
+            assert next(ring.drain()).n == 0
+        first = [0, 1, 2][taken_before:]
+        assert arrays(ring, 5) == [first, TOO_SHORT, TOO_SHORT, [3, 4], []]
+
+
+def test_who_reads_otherwise_meets_the_short_one_too() -> None:
+    pytest.importorskip("numpy")
+    records = [*NUMBERS[:2], Sent(b"xx", 0), *NUMBERS[2:]]
+    for before in (0, 1):
+        with ring_of(0, records, None, Numbers) as ring:
+            loop = ring.drain()
+            assert [next(loop).n for _ in range(before)] == [0][:before]
+            assert arrays(ring, 1) == [[0, 1][before:]]
+            assert taken(loop, 1) == [SHORT]
+            assert arrays(ring, 1) == [[2, 3, 4]]
+
+
+def test_what_is_there_before_a_length_that_cannot_be() -> None:
+    pytest.importorskip("numpy")
+    records = [*NUMBERS[:2], Sent(b"", 1 << 20)]
+    with ring_of(0, records, None, Numbers) as ring:
+        assert ring.drain_numpy()["n"].tolist() == [0, 1]
+        for _ in range(2):
+            with pytest.raises(FormatError, match="passes the end"):
+                ring.drain_numpy()

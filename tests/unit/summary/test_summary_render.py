@@ -228,6 +228,13 @@ def test_top_cuts_groups_and_rows() -> None:
     assert [each.call for each in found[0].rows] == [READ, OPENAT]
 
 
+def test_groups_of_one_label_have_a_weight_each() -> None:
+    """A thread's number, once it is another thread's of the same name."""
+    sizes = {7: (1, 3), 8: (2,)}
+    groups = [Group(Label(each), SOME[:size]) for each in sizes for size in sizes[each]]
+    assert [group.calls for group in arranged(groups, "calls")] == [5, 4, 3]
+
+
 def test_equal_rows_are_sorted_by_name() -> None:
     rows = (row(UNKNOWN, 5), row(READ, 5), row(OPENAT, 5))
     (found,) = arranged([Group(Label(), rows)])

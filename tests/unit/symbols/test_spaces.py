@@ -190,3 +190,15 @@ def test_a_program_that_maps_without_end_does_not_fill_memory():
     assert spaces.find(7, 0x1000 * 69_999) is not None
     assert spaces.find(7, 0x1000 * 40_000) is not None
     assert spaces.find(7, 0x1000) is None
+
+
+def test_the_successor_of_a_forgotten_process_has_another_version():
+    spaces = AddressSpaces(keep_exited=1)
+    versions = []
+    for pid in (7, 8, 7):
+        spaces.feed(Fork(pid, 1, pid, 1))
+        spaces.feed(_mmap(pid, 0x1000, 0x2000, "/bin/a"))
+        versions.append(spaces.version(pid))
+        spaces.feed(Exit(pid, 1, pid, 1))
+    assert spaces.forgotten == 2
+    assert versions[2] != versions[0]

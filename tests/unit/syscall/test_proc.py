@@ -116,3 +116,9 @@ def test_a_performance_unit_and_one_that_is_not_there(root):
     put(root / "sys/bus/event_source/devices/kprobe/format/retprobe", b"config:0\n")
     assert proc.pmu("kprobe", "format/retprobe") == "config:0"
     assert proc.pmu("uprobe", "type") is None
+
+
+def test_a_kernel_without_symbols_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(proc, "KALLSYMS", str(tmp_path / "none"))
+    with pytest.raises(KernelError, match=r"read\(.*none\) failed with ENOENT"):
+        proc.kallsyms()

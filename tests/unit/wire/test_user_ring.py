@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.wire.ring_buffer import committed
-from purebpf.wire.user_ring import framed, space
+from purebpf.wire.ring_buffer import committed, stride
+from purebpf.wire.user_ring import framed
 
 SIZE = 4096
 
@@ -14,9 +14,9 @@ SIZE = 4096
 @given(st.lists(st.binary(max_size=200), max_size=40), st.integers(0, SIZE))
 def test_what_fits_is_read_back(records, room):
     data, count = framed(records, room)
-    assert len(data) == sum(map(space, map(len, records[:count]))) <= room
+    assert len(data) == sum(map(stride, map(len, records[:count]))) <= room
     if count < len(records):
-        assert len(data) + space(len(records[count])) > room
+        assert len(data) + stride(len(records[count])) > room
     ring = data.ljust(SIZE, b"\0") * 2
     spans, position = committed(memoryview(ring).cast("I"), 0, len(data), len(records) + 1)
     assert position == len(data)
@@ -24,4 +24,4 @@ def test_what_fits_is_read_back(records, room):
 
 
 def test_a_record_takes_its_header_and_whole_words():
-    assert [space(length) for length in (0, 1, 8, 9)] == [8, 16, 16, 24]
+    assert [stride(length) for length in (0, 1, 8, 9)] == [8, 16, 16, 24]

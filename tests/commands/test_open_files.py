@@ -1,0 +1,37 @@
+"""With room for a few descriptors only, a command says so, wherever it notices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.commands.conftest import ROOT
+
+pytestmark = pytest.mark.needs("bpf", "perf_event")
+
+FEWEST, MOST = 4, 24
+"""From what Python hardly starts with to what nearly is enough."""
+
+
+def limited(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with a limit."""
+    command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_one_paragraph_at_every_limit() -> None:
+    said = 0
+    for limit in range(FEWEST, MOST + 1):
+        if limited(limit, "-c", "import re").returncode:
+            continue  # Python itself does not start
+        done = limited(limit, "-m", "purebpf.profile", "-F", "49", "0.1")
+        assert "Traceback" not in done.stderr, f"{limit}: {done.stderr}"
+        assert done.returncode in (0, 1)
+        if done.returncode:
+            assert done.stderr.startswith("purebpf.profile: "), limit
+            text = " ".join(done.stderr.split())
+            assert f"this process may have {limit} open files (RLIMIT_NOFILE" in text, text
+            said += 1
+    assert said > 10
