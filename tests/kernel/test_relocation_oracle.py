@@ -36,7 +36,9 @@ OBJECTS = sorted([*TESTS.glob("data/**/*.bpf.o"), *TESTS.glob("../purebpf/object
 DIFFERENT = {
     "elf_bad_legacy_maps": "libbpf 1.0 has no more maps without BTF",
     "elf_legacy_maps": "libbpf 1.0 has no more maps without BTF",
+    "elf_bad_extern_map": "a map that is in no object",
     "elf_bad_map_data": "purebpf refuses contents that libbpf ignores",
+    "elf_bad_map_type": "a value without a size",
     "elf_bad_static_map": "static maps",
     "elf_bad_undefined": "an undefined function",
     "elf_bad_ksym": "kernel symbols that are nowhere",
@@ -45,6 +47,7 @@ DIFFERENT = {
     "elf_functions": "libbpf wants subprograms in .text",
     "elf_maps": "libbpf 1.1 does not know all of these maps",
     "load_arena": "libbpf 1.1 knows no arenas",
+    "load_library": "libbpf sends the type of a ring's records, which the kernel refuses",
     "load_jump_tables": "libbpf 1.1 knows no jump tables",
     "load_tags": "libbpf 1.1 does not link what only a tag refers to",
     "load_kfunc_flavours": "libbpf 1.1 takes ___ for a part of a function's name",
