@@ -43,10 +43,11 @@ struct {
 	__type(value, u64);
 } samples SEC(".maps");
 
+// Of a new task and of execve, whose programs an interrupt's may interrupt: it counts here, too.
 static __always_inline void number(u32 *tgid, u32 *tid, struct stats *st)
 {
 	if (!own_numbers(bpf_get_current_pid_tgid(), tgid, tid))
-		st->outside_namespace++;
+		__sync_fetch_and_add(&st->outside_namespace, 1);
 }
 
 static __always_inline bool kind_wanted(struct task_struct *task)

@@ -159,10 +159,11 @@ static __always_inline void end(struct task_state *state, u64 now_ns, struct sta
 		add(state->group, span_ns);
 }
 
+// Of a new task and of execve, whose programs an interrupt's may interrupt: it counts here, too.
 static __always_inline void number(u32 *tgid, u32 *tid, struct stats *st)
 {
 	if (!own_numbers(bpf_get_current_pid_tgid(), tgid, tid))
-		st->outside_namespace++;
+		__sync_fetch_and_add(&st->outside_namespace, 1);
 }
 
 // Whose histogram the spans of the current task go to.
@@ -180,7 +181,7 @@ static __always_inline void join_group(struct task_state *state, struct task_str
 	number(&tgid, &tid, st);
 	state->group = grouping == BY_THREAD ? tid : tgid;
 	if (!keep_name(state->group, grouping == BY_THREAD || tgid == tid ? BPF_ANY : BPF_NOEXIST))
-		st->names_full++;
+		__sync_fetch_and_add(&st->names_full, 1);
 }
 
 static __noinline int decide(struct task_state *state, struct task_struct *task, struct stats *st)
@@ -328,7 +329,7 @@ int on_newtask(u64 *ctx)
 		return 0;
 	state = state_of(child, true);
 	if (!state) {
-		st->storage_failed++;
+		__sync_fetch_and_add(&st->storage_failed, 1);
 		return 0;
 	}
 	if (!children_follow())
