@@ -33,7 +33,7 @@ class DataFile(Closing):
                     "its header is written last, so it must be a regular file and no pipe or "
                     "device",
                 )
-            self._part = PartFile(path, 0o600)
+            self._part = PartFile(path, private=True)
         except OSError as error:
             raise self._error("open(2)", error) from None
         self._fd = self._part.fd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -101,3 +102,37 @@ def test_a_rename_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"rename\(2\) failed with EISDIR"), output:
         output.write(["text"])
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_keeps_its_owner_and_mode(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.touch()
+    target.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(target, 65534, 65534)
+    before = target.stat()
+    with Output(str(target)) as output:
+        output.write(["text"])
+    after = target.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+    assert target.read_text() == "text"
+
+
+def test_where_the_owner_cannot_be_kept_nobody_may_do_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "")
+
+    monkeypatch.setattr(os, "fchown", refused)
+    for old, new in ((0o4664, 0o644), (0o660, 0o600), (0o600, 0o600), (0o644, 0o644)):
+        target = tmp_path / "out"
+        target.touch()
+        target.chmod(old)
+        with Output(str(target)):
+            pass
+        assert target.stat().st_mode & 0o7777 == new
