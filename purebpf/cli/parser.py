@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from purebpf.cli.arguments import address, cpu_list, id_list, positive_int, seconds
+from purebpf.cli.arguments import address, cpu_list, id_list, output, positive_int, seconds
 
 __all__ = [
     "add_delimited",
@@ -161,8 +161,9 @@ def add_duration(parser: argparse.ArgumentParser, verb: str) -> None:
 def add_output(group: argparse._ArgumentGroup) -> None:
     """Options `output` and `strict`."""
     group.add_argument(
-        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
-    )
+        *("-o", "--output"), metavar="FILE", type=output,
+        help="write here; appears when it is complete; -: standard output",
+    )  # fmt: skip
     add_strict(group)
 
 

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli.arguments import output
+
 __all__ = ["Options", "parse"]
 
 _EXAMPLES = """examples:
@@ -42,5 +44,7 @@ def parse(argv: Sequence[str]) -> Options:
     )
     parser.add_argument("--all", action="store_true", help="list what works, too")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to the screen")
+    parser.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
+    )
     return Options(**vars(parser.parse_args(argv)))

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli.arguments import output
+
 __all__ = ["Options", "parse"]
 
 _EXAMPLES = """examples:
@@ -56,5 +58,7 @@ def parse(argv: Sequence[str]) -> Options:
         action="store_true",
         help="a Python module whose load() gives this object's maps, globals and records types",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to the screen")
+    parser.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
+    )
     return Options(**vars(parser.parse_args(argv)))
