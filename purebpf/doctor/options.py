@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli.arguments import output
+from purebpf.cli.parser import Parser
 
 __all__ = ["Options", "parse"]
 
@@ -35,7 +36,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m purebpf.doctor",
         description="Say what BPF can do on this machine for this user: privileges, settings, "
         "kernel features found by trying them, and what each command of purebpf would need.",

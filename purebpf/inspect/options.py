@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli.arguments import output
+from purebpf.cli.parser import Parser
 
 __all__ = ["Options", "parse"]
 
@@ -38,7 +39,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m purebpf.inspect",
         description="Show the programs, maps, globals and relocations of a BPF object file, and "
         "what a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.",
