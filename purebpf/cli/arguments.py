@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
-__all__ = ["address", "cpu_list", "id_list", "positive_int", "seconds"]
+__all__ = ["address", "cpu_list", "id_list", "output", "positive_int", "seconds"]
 
 _MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
 _MAX_CPU = 1 << 16
@@ -68,6 +68,11 @@ def address(text: str) -> tuple[str, int]:
     if not colon or not 0 <= number < 1 << 16:
         raise ArgumentTypeError(f"{text!r} is no ADDR:PORT such as 127.0.0.1:8080")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", number
+
+
+def output(text: str) -> str | None:
+    """The file that a result goes to; `-`, standard output, is None."""
+    return None if text == "-" else text
 
 
 def _integer(text: str, what: str) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 
+from purebpf.cli.part_file import PartFile, is_special
 from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 
@@ -19,32 +19,25 @@ class DataFile(Closing):
     read by its owner only: samples tell what others do.
 
     Raises:
-        KernelError: open(2), write(2) or rename(2) failed.
+        KernelError: open(2), write(2), close(2) or rename(2) failed.
         NotSupportedError: `path` is no regular file, but a pipe or a device.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = os.path.realpath(path)  # the file behind a link is replaced, not the link
+        self.path = path
         self._offset = 0
-        self._temporary = f"{self.path}.{os.getpid()}.part"
         try:
-            if os.path.exists(self.path):
-                self._check(os.stat(self.path))
-            self._fd = os.open(
-                self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-            )
+            if is_special(path):
+                raise NotSupportedError(
+                    f"output {path}",
+                    "its header is written last, so it must be a regular file and no pipe or "
+                    "device",
+                )
+            self._part = PartFile(path, private=True)
         except OSError as error:
             raise self._error("open(2)", error) from None
+        self._fd = self._part.fd
         self._is_open = True
-
-    def _check(self, status: os.stat_result) -> None:
-        if not stat.S_ISREG(status.st_mode):
-            raise NotSupportedError(
-                f"output {self.path}",
-                "its header is written last, so it must be a regular file and no pipe or device",
-            )
-        if not os.access(self.path, os.W_OK):
-            raise PermissionError(13, "")
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
         """Write all of it where the last call ended."""
@@ -70,9 +63,12 @@ class DataFile(Closing):
         self._is_open = False
         try:
             os.close(self._fd)
-            os.replace(self._temporary, self.path)
         except OSError as error:
-            os.unlink(self._temporary)
+            self._part.discard()
+            raise self._error("close(2)", error) from None
+        try:
+            self._part.commit()
+        except OSError as error:
             raise self._error("rename(2)", error) from None
 
     def close(self) -> None:
@@ -80,8 +76,9 @@ class DataFile(Closing):
         if self._is_open:
             self._is_open = False
             os.close(self._fd)
-            os.unlink(self._temporary)
+            self._part.discard()
 
     def _error(self, call: str, error: OSError) -> KernelError:
         number = error.errno or 0
-        return KernelError(call, number, f"output {self.path}", why=os.strerror(number))
+        name = self.path or repr(self.path)
+        return KernelError(call, number, f"output {name}", why=os.strerror(number))

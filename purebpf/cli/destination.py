@@ -7,9 +7,12 @@ format.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.cli.arguments import output
 
 if TYPE_CHECKING:
     from purebpf.report import Profile
@@ -24,6 +27,8 @@ __all__ = [
     "writing",
 ]
 
+_BINARY = ("pprof", "perf.data")
+
 
 class Destination(NamedTuple):
     """A format (`purebpf.report.formats`), and a file; None is standard output."""
@@ -35,8 +40,10 @@ class Destination(NamedTuple):
 def add_destinations(group: argparse._ArgumentGroup) -> None:
     """Options `formats` and `outputs`; `destinations` brings them together."""
     group.add_argument(
-        *("-o", "--output"), dest="outputs", metavar="FILE", action="append", default=[],
-        help="write here, in the format its name says; appears when it is complete; repeatable",
+        *("-o", "--output"), dest="outputs", metavar="FILE", type=output, action="append",
+        default=[],
+        help="write here, in the format its name says; appears when it is complete; repeatable; "
+        "-: standard output",
     )  # fmt: skip
     group.add_argument(
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
@@ -56,7 +63,7 @@ def add_folded(group: argparse._ArgumentGroup) -> None:
 def destinations(
     parser: argparse.ArgumentParser,
     formats: Sequence[str],
-    outputs: Sequence[str],
+    outputs: Sequence[str | None],
     *,
     default: str = "text",
 ) -> tuple[Destination, ...]:
@@ -66,6 +73,19 @@ def destinations(
     """
     if not formats and not outputs:
         return (Destination(default, None),)
+    found = _paired(parser, formats, outputs, default)
+    binary = [each.format for each in found if each.path is None and each.format in _BINARY]
+    if binary and sys.stdout is not None and sys.stdout.isatty():
+        parser.error(f"argument --format: {binary[0]} is no text for a terminal: add -o FILE")
+    return found
+
+
+def _paired(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str],
+    outputs: Sequence[str | None],
+    default: str,
+) -> tuple[Destination, ...]:
     from purebpf.report.formats import FORMATS, of_path
 
     for name in formats:
@@ -80,7 +100,7 @@ def destinations(
         # a file that perf looks for, and no terminal wants to see
         return (Destination(formats[0], "perf.data" if formats[0] == "perf.data" else None),)
     if not formats:
-        return tuple(Destination(of_path(path) or default, path) for path in outputs)
+        return tuple(Destination(of_path(path or "") or default, path) for path in outputs)
     if len(formats) != len(outputs):
         parser.error(f"{len(formats)} --format and {len(outputs)} -o: one is needed for each")
     return tuple(map(Destination, formats, outputs))

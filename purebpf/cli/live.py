@@ -11,6 +11,7 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -91,14 +92,18 @@ class LivePage(Closing):
 
     def answer(self, everything: Callable[[], Profile]) -> None:
         """Let those have their snapshot who asked for one since the last time."""
-        wishes = []
-        while not self._wanted.empty():
-            wishes.append(self._wanted.get_nowait())
+        wishes = self._wishes()
         if wishes:
             profile = everything()
             for wish in wishes:
                 wish.profile = profile
                 wish.granted.set()
+
+    def _wishes(self) -> list[_Wish]:
+        wishes = []
+        while not self._wanted.empty():
+            wishes.append(self._wanted.get_nowait())
+        return wishes
 
     def join(self) -> queue.Queue[str | None] | None:
         """A place for a client's events; None: there are too many, or it is over."""
@@ -117,7 +122,10 @@ class LivePage(Closing):
     def snapshot(self) -> Profile | None:
         """Everything so far, as soon as the measurement has time for it; None if it has not."""
         wish = _Wish()
-        self._wanted.put(wish)
+        with self._lock:
+            if self._closed:
+                return None
+            self._wanted.put(wish)
         wish.granted.wait(_PATIENCE_S)
         return wish.profile
 
@@ -126,7 +134,7 @@ class LivePage(Closing):
         return html.live_page(self._title)
 
     def close(self) -> None:
-        """Tell everybody that it is over, and stop."""
+        """Tell everybody that it is over, and stop; answers under way are finished."""
         with self._lock:
             if self._closed:
                 return
@@ -134,8 +142,11 @@ class LivePage(Closing):
             clients = list(self._clients)
         for client in clients:
             _put(client, None)
+        for wish in self._wishes():
+            wish.granted.set()
         self._server.shutdown()
         self._thread.join()
+        self._server.hang_up()
         self._server.server_close()
 
 
@@ -170,9 +181,36 @@ class _Server(ThreadingHTTPServer):
         import socket
 
         self.live = live
+        self._silent: set[Any] = set()
+        self._lock = threading.Lock()
         if ":" in where[0]:
             self.address_family = socket.AF_INET6
         super().__init__(where, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Somebody has connected, and nothing is asked yet."""
+        with self._lock:
+            self._silent.add(request)
+        super().process_request(request, client_address)
+
+    def asked(self, request: Any) -> None:
+        """Its request is complete: there will be an answer."""
+        with self._lock:
+            self._silent.discard(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """The connection ends."""
+        self.asked(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Disconnect those who have asked for nothing so far; nobody can connect any more."""
+        import socket
+
+        with self._lock:
+            for request in self._silent:
+                with suppress(OSError):  # it went away by itself
+                    request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no news."""
@@ -188,6 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer, if the token is right."""
+        self.server.asked(self.request)
         asked = urlsplit(self.path)
         token = parse_qs(asked.query).get("token", [""])[0]
         live = self.server.live

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import io
 import os
-import stat
 import sys
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from purebpf.errors import KernelError
+
+if TYPE_CHECKING:
+    from purebpf.cli.part_file import PartFile
 
 __all__ = ["Output"]
 
@@ -32,7 +34,7 @@ class Output:
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
-        self._temporary = ""
+        self._part: PartFile | None = None
         self._closed_pipe = False
         self._stream = self._standard_output() if path is None else self._open(path)
 
@@ -86,30 +88,28 @@ class Output:
 
     def _settle(self, complete: bool) -> None:
         """Let the file appear, or vanish."""
-        if self.path is None or not self._temporary:
+        if self._part is None:
             return
         try:
             if complete:
-                os.replace(self._temporary, self.path)
+                self._part.commit()
             else:
-                os.unlink(self._temporary)
+                self._part.discard()
         except OSError as problem:
             call = "rename(2)" if complete else "unlink(2)"
             raise self._error(call, problem) from None
 
     def _open(self, path: str) -> TextIO:
+        from purebpf.cli.part_file import PartFile, is_special  # which --help does not need
+
+        file: str | int = path
         try:
-            if _is_special(path):
-                return open(path, "w", encoding="utf-8", errors="backslashreplace")
-            path = os.path.realpath(path)  # the file behind a link is replaced, not the link
-            temporary = f"{path}.{os.getpid()}.part"
-            stream = open(  # noqa: SIM115 - closed by __exit__
-                temporary, "x", encoding="utf-8", errors="backslashreplace"
-            )
+            if not is_special(path):
+                self._part = PartFile(path)
+                file = self._part.fd
+            return open(file, "w", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise self._error("open(2)", error) from None
-        self.path, self._temporary = path, temporary
-        return stream
 
     def _standard_output(self) -> TextIO:
         """Standard output; a name that its encoding lacks is escaped, and no reason to stop."""
@@ -128,11 +128,5 @@ class Output:
         os.close(nowhere)
 
     def _error(self, call: str, error: OSError) -> KernelError:
-        return KernelError(call, error.errno or 0, f"output {self.path or 'standard output'}")
-
-
-def _is_special(path: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return False
+        name = "standard output" if self.path is None else self.path or repr(self.path)
+        return KernelError(call, error.errno or 0, f"output {name}")

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
-from purebpf.cli.arguments import address, cpu_list, id_list, positive_int, seconds
+from purebpf.cli import command
+from purebpf.cli.arguments import address, cpu_list, id_list, output, positive_int, seconds
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 __all__ = [
+    "Parser",
     "add_delimited",
     "add_duration",
     "add_names",
@@ -37,11 +44,38 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=78)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that ends as the commands do, whatever the standard streams are.
+
+    Argparse's own leaves text in the buffer of a stream that is full, and prints a mistake on
+    standard output when standard error is closed.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end with status 2."""
+        command.say(f"{self.format_usage()}{self.prog}: error: {message}")
+        sys.exit(2)
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """The help; where standard output is closed, on standard error."""
+        if file is not None or sys.stdout is None:
+            super().print_help(file)
+        elif status := command.run(self.prog, self._show_help):
+            sys.exit(status)
+
+    def _show_help(self) -> int:
+        from purebpf.cli.output import Output
+
+        with Output() as output:
+            output.write([self.format_help()])
+        return 0
+
+
 def new(
     name: str, description: str, epilog: str, *, usage: str = "[duration] [-- command ...]"
 ) -> argparse.ArgumentParser:
     """A parser for `python -m NAME [options] USAGE`; options cannot be abbreviated."""
-    return argparse.ArgumentParser(
+    return Parser(
         prog=name,
         usage=f"python -m {name} [options] {usage}",
         description=description,
@@ -161,8 +195,9 @@ def add_duration(parser: argparse.ArgumentParser, verb: str) -> None:
 def add_output(group: argparse._ArgumentGroup) -> None:
     """Options `output` and `strict`."""
     group.add_argument(
-        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
-    )
+        *("-o", "--output"), metavar="FILE", type=output,
+        help="write here; appears when it is complete; -: standard output",
+    )  # fmt: skip
     add_strict(group)
 
 

@@ -1,15 +1,16 @@
-"""Ctrl-C and SIGTERM as a readable descriptor, so that they end a run instead of breaking it."""
+"""Ctrl-C, SIGTERM, SIGHUP as a readable descriptor: they end a run instead of breaking it."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from types import FrameType, TracebackType
 from typing import Protocol, Self
 
 __all__ = ["HasFileno", "Stop"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class HasFileno(Protocol):
@@ -21,11 +22,12 @@ class HasFileno(Protocol):
 
 
 class Stop:
-    """A context in which SIGINT and SIGTERM make `fileno()` readable.
+    """A context in which SIGINT, SIGTERM and SIGHUP make `fileno()` readable.
 
-    The first signal asks the command to end and print. From then on both do what they did
-    before, so that a second Ctrl-C quits while symbols are looked up. Use it in the main thread:
-    others may not handle signals (signal.signal raises ValueError there).
+    The first signal asks the command to end and print. From then on SIGINT and SIGTERM do what
+    they did before, so that a second Ctrl-C quits while symbols are looked up. Another SIGHUP does
+    nothing: when a terminal closes, the shell sends one and then the kernel. Use it in the main
+    thread: others may not handle signals (signal.signal raises ValueError there).
 
     The interpreter writes to the descriptor when the signal arrives, not the handler: that runs
     only between two instructions of Python, and a poll(2) that began just after the signal would
@@ -58,16 +60,16 @@ class Stop:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._restore()
+        self._restore(_SIGNALS)
         signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        self.signal = number
-        self._restore()
+        self.signal = self.signal or number
+        self._restore((signal.SIGINT, signal.SIGTERM))
 
-    def _restore(self) -> None:
-        for number, handler in self._previous.items():
+    def _restore(self, numbers: Iterable[signal.Signals]) -> None:
+        for number in numbers:
             if signal.getsignal(number) == self._on_signal:
-                signal.signal(number, handler)
+                signal.signal(number, self._previous[number])

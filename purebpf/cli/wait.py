@@ -42,5 +42,6 @@ def until(
                 poll.unregister(fd)
         if ready:
             drain()
-        if deadline is not None and time.monotonic() >= deadline:
-            return deadline == over
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            return over is not None and now >= over

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
+from purebpf.cli.arguments import output
 
 __all__ = ["Options", "parse"]
 
@@ -71,8 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("after", metavar="AFTER", help="one to compare with it")
     made.add_argument("--format", choices=FORMATS, help="default: what FILE's name says, or text")
     made.add_argument(
-        *("-o", "--output"), metavar="FILE", help="write here; appears when it is complete"
-    )
+        *("-o", "--output"), metavar="FILE", type=output,
+        help="write here; appears when it is complete; -: standard output",
+    )  # fmt: skip
     made.add_argument(
         "--fail-over", metavar="PCT", type=_points,
         help="exit with 3 if a function's own part grew by more than so many points",

@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli.arguments import output
+from purebpf.cli.parser import Parser
+
 __all__ = ["Options", "parse"]
 
 _EXAMPLES = """examples:
@@ -33,7 +36,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m purebpf.doctor",
         description="Say what BPF can do on this machine for this user: privileges, settings, "
         "kernel features found by trying them, and what each command of purebpf would need.",
@@ -42,5 +45,7 @@ def parse(argv: Sequence[str]) -> Options:
     )
     parser.add_argument("--all", action="store_true", help="list what works, too")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to the screen")
+    parser.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
+    )
     return Options(**vars(parser.parse_args(argv)))

@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli.arguments import output
+from purebpf.cli.parser import Parser
+
 __all__ = ["Options", "parse"]
 
 _EXAMPLES = """examples:
@@ -36,7 +39,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m purebpf.inspect",
         description="Show the programs, maps, globals and relocations of a BPF object file, and "
         "what a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.",
@@ -56,5 +59,7 @@ def parse(argv: Sequence[str]) -> Options:
         action="store_true",
         help="a Python module whose load() gives this object's maps, globals and records types",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here, not to the screen")
+    parser.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
+    )
     return Options(**vars(parser.parse_args(argv)))

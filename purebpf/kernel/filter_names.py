@@ -80,6 +80,11 @@ class MachineNames:
         found = (*self._in_kernel(name), *self._in_processes(name))
         if found:
             return found
+        if _is_hidden(name):
+            raise LookupError(
+                f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros to who lacks "
+                "CAP_SYSLOG, and to everybody where kernel.kptr_restrict is 2"
+            )
         looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
         hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
         raise LookupError(
@@ -137,6 +142,12 @@ def _kallsyms() -> bytes:
         return proc.kallsyms()
     except KernelError:  # none to be had: the process's own functions may do
         return b""
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether the kernel has the function, and does not show where."""
+    pattern = rb"^0+ [tTwW] %b(?:\t|$)" % re.escape(name.encode())
+    return re.search(pattern, _kallsyms(), re.MULTILINE) is not None
 
 
 def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:

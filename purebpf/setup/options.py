@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli.arguments import positive_int
+from purebpf.cli.parser import Parser
 from purebpf.cli.targets import user_id
 
 __all__ = ["Options", "parse"]
@@ -41,7 +42,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="purebpf.setup",
         usage="python -m purebpf.setup pin|unpin|status [options]",
         description="Let ordinary users filter samples in the kernel: root pins programs for them "

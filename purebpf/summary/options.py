@@ -86,7 +86,12 @@ class Options(NamedTuple):
     @property
     def wants_buckets(self) -> bool:
         """Whether durations are counted by size, for percentiles."""
-        return self.histogram or self.format != "text" or self.sort in ("p50", "p95", "p99")
+        return self.wants_percentiles or self.format != "text"
+
+    @property
+    def wants_percentiles(self) -> bool:
+        """Whether text shows percentiles: with a histogram, or where rows are sorted by one."""
+        return self.histogram or self.sort in ("p50", "p95", "p99")
 
     @property
     def wants_errnos(self) -> bool:

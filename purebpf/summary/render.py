@@ -51,7 +51,7 @@ def _text(table: Table, options: Options) -> Iterator[str]:
         yield f"\n {_title(table.mode, group.label)}, {group.calls} events"
         yield "" if table.mode == "total" else f", {100 * group.calls / calls:.1f}%"
         yield "\n\n"
-        yield _head(histogram=options.histogram)
+        yield _head(percentiles=options.wants_percentiles)
         for row in group.rows:
             yield from _row(row, options)
     yield "\n"
@@ -67,8 +67,8 @@ def _title(mode: str, label: Label) -> str:
     return f"{label.name or '?'} ({label.number})"
 
 
-def _head(*, histogram: bool) -> str:
-    if not histogram:
+def _head(*, percentiles: bool) -> str:
+    if not percentiles:
         return _HEAD.format(more="", units="", dashes="")
     return _HEAD.format(
         more="".join(f"{f'p{percent}':>10}" for percent in _PERCENTILES),
@@ -89,7 +89,7 @@ def _row(row: Row, options: Options) -> Iterator[str]:
         max=found.max_ns / 1e6,
         std=found.stddev_pct,
     )
-    if options.histogram:
+    if options.wants_percentiles:
         for percent in _PERCENTILES:
             yield f" {(found.percentile_ns(percent) or 0) / 1e6:9.3f}"
     yield "\n"

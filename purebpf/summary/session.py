@@ -54,6 +54,8 @@ class Summary(Closing):
         self._total = options.mode == "total"
         self._epoch = 0
         self._interval = 0
+        self._due = 1
+        """The interval that is waited for, counted from the start of the run."""
         self._owned = ExitStack()
         self._measuring = ExitStack()
 
@@ -146,7 +148,7 @@ class Summary(Closing):
         over = None if options.duration_s is None else started + options.duration_s
         pause = None
         if options.interval_s is not None:
-            pause = started + (self._interval + 1) * options.interval_s
+            pause = started + self._due * options.interval_s
         is_over = False
         if self._interval == 0:  # the kernel measures the programs for a moment, once
             measured = started + _COST_S
@@ -157,6 +159,7 @@ class Summary(Closing):
     def interval(self) -> Table:
         """What returned since the start or the last call of this.
 
+        Intervals that passed before there was time for their table are part of the next one.
         Needs `Options.interval_s`, which makes room for what comes meanwhile.
 
         Raises:
@@ -168,7 +171,14 @@ class Summary(Closing):
         table = self._read(old, time.monotonic_ns(), ())
         tables.clear(self._maps, old, total=self._total, buckets=self._options.wants_buckets)
         self._interval += 1
+        self._due = max(self._due, self._passed()) + 1
         return table
+
+    def _passed(self) -> int:
+        """Intervals that are over by now."""
+        if not self._options.interval_s:
+            return 0
+        return int((time.monotonic_ns() - self._started_ns) / 1e9 / self._options.interval_s)
 
     def stop(self) -> Table:
         """End the counting, read what is left, and close.

@@ -84,3 +84,23 @@ def test_every_stream_is_closed(name: str, tmp_path: Path) -> None:
 def test_asking_for_help_into_the_void(name: str, argument: str) -> None:
     result = redirected(name, ">&- 2>&-", argument)
     assert result.returncode == (0 if argument == "--help" else 2)
+
+
+NAMES = {path.parent.name for path in (ROOT / "purebpf").glob("*/__main__.py")}
+ALL_COMMANDS = pytest.mark.parametrize("name", sorted(NAMES - {"reporter"}))  # report runs that
+
+
+@pytest.mark.parametrize("how", ["2>&-", "2>/dev/full"])
+@ALL_COMMANDS
+def test_a_wrong_option_is_one_whoever_reads_it(name: str, how: str) -> None:
+    result = redirected(name, how, "--no-such-option")
+    assert (result.returncode, result.stdout) == (2, "")
+
+
+@ALL_COMMANDS
+def test_help_for_a_full_device(name: str) -> None:
+    result = redirected(name, ">/dev/full", "--help")
+    assert result.stderr.endswith(
+        f"purebpf.{name}: output standard output: write(2) failed with ENOSPC\n"
+    )
+    assert result.returncode == 1

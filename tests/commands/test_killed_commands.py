@@ -66,6 +66,7 @@ STAGES: dict[str, Callable[[int], bool]] = {
     "waiting": is_waiting,
 }
 ENDINGS = [(stage, number) for stage in STAGES for number in (signal.SIGINT, signal.SIGTERM)]
+ENDINGS.append(("waiting", signal.SIGHUP))
 
 
 def reach(stage: str, process: subprocess.Popen[str]) -> None:

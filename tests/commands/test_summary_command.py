@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,13 +142,29 @@ def test_csv_intervals_have_one_header() -> None:
 @pytest.mark.any_kernel
 def test_json_intervals_are_lines() -> None:
     result = run("--format", "json", "-i", "0.3", "0.8")
-    found = [json.loads(line) for line in result.stdout.splitlines()]
+    found = tables(result.stdout)
     assert [table["interval"] for table in found] == [0, 1, 2]
+
+
+@pytest.mark.any_kernel
+@pytest.mark.usefixtures("busy")
+def test_intervals_too_short_to_be_shown_are_shown_together() -> None:
+    result = run("--format", "json", "-i", "1e-9", "0.3")
+    assert result.returncode == 0, result.stderr
+    found = tables(result.stdout)
+    assert [table["interval"] for table in found] == list(range(len(found)))
+    assert sum(table["duration_ns"] for table in found) >= 300_000_000
+
+
+def tables(text: str) -> list[dict[str, Any]]:
+    """The JSON of each interval, of which none is missing."""
+    found = [json.loads(line) for line in text.splitlines()]
     assert found[0]["started_ns"] == 0
     assert all(
         before["started_ns"] + before["duration_ns"] == after["started_ns"]
         for before, after in pairwise(found)
     )
+    return found
 
 
 @pytest.mark.any_kernel

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
+from purebpf.cli.arguments import cpu_list, id_list, output, positive_int, seconds
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,8 @@ from purebpf.cli.arguments import cpu_list, id_list, positive_int, seconds
         (seconds, "0.25", 0.25),
         (id_list, "185", (185,)),
         (id_list, "185,2040,185", (185, 2040)),
+        (output, "out.txt", "out.txt"),
+        (output, "-", None),
         (cpu_list, "0", (0,)),
         (cpu_list, "8,0-3,2", (0, 1, 2, 3, 8)),
     ],

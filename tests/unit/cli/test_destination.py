@@ -25,6 +25,10 @@ def parsed(*arguments: str) -> tuple[Destination, ...]:
         (["-o", "a"], [("text", "a")]),
         (["-o", "a.pb.gz", "-o", "a.csv"], [("pprof", "a.pb.gz"), ("csv", "a.csv")]),
         (["--format", "json", "-o", "a.txt"], [("json", "a.txt")]),
+        (["-o", "-"], [("text", None)]),
+        (["-o", "-", "-o", "a.csv"], [("text", None), ("csv", "a.csv")]),
+        (["--format", "pprof", "-o", "-"], [("pprof", None)]),
+        (["--format", "perf.data", "-o", "-"], [("perf.data", None)]),
         (
             ["--format", "json", "-o", "a", "-o", "b", "--format", "csv"],
             [("json", "a"), ("csv", "b")],
@@ -43,6 +47,7 @@ def test_the_first_format_goes_to_the_first_file(
         (["--format", "svg"], "'svg' is no format; choose from text, folded, json"),
         (["--format", "csv", "--format", "json"], "need a -o each"),
         (["-o", "a", "-o", "a"], "two results cannot go to one file"),
+        (["-o", "-", "-o", "-"], "two results cannot go to one file"),
         (["--format", "csv", "-o", "a", "-o", "b"], "1 --format and 2 -o"),
     ],
 )
@@ -53,6 +58,17 @@ def test_what_does_not_fit_is_a_usage_error(
         parsed(*arguments)
     assert raised.value.code == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--format", "pprof"], ["--format", "perf.data", "-o", "-"]])
+def test_a_terminal_gets_nothing_binary(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with pytest.raises(SystemExit) as raised:
+        parsed(*arguments)
+    assert raised.value.code == 2
+    assert "no text for a terminal: add -o FILE" in capsys.readouterr().err
 
 
 def test_a_name_asks_for_gzip() -> None:

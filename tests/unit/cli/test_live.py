@@ -7,6 +7,7 @@ import http.client
 import json as reader
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -150,3 +151,36 @@ def test_tokens_differ() -> None:
     with LivePage(ANYWHERE, "") as one, LivePage(ANYWHERE, "") as other:
         assert one.token != other.token
         assert one.token in one.url
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n"])
+def test_who_has_asked_for_nothing_is_not_waited_for(sent: bytes) -> None:
+    """Browsers connect before they have something to ask."""
+    live = LivePage(ANYWHERE, "")
+    address = urlsplit(live.url)
+    with socket.create_connection((address.hostname or "", address.port or 0)) as idle:
+        idle.sendall(sent)
+        with Client(live, "/"):  # later: the other connection is accepted now
+            pass
+        began = time.monotonic()
+        live.close()
+        assert time.monotonic() - began < 5
+        assert idle.recv(1) == b""
+
+
+def test_an_answer_under_way_is_finished() -> None:
+    found: list[int] = []
+    live = LivePage(ANYWHERE, "")
+
+    def ask() -> None:
+        with Client(live, "/snapshot.json") as response:
+            response.read()
+            found.append(response.status)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while live._wanted.empty():
+        time.sleep(0.01)
+    live.close()
+    asking.join()
+    assert found == [503]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -66,3 +67,72 @@ def test_names_that_no_encoding_has_are_escaped(tmp_path: Path) -> None:
     with Output(str(tmp_path / "out")) as output:
         output.write(["\udcff"])
     assert (tmp_path / "out").read_bytes() == b"\\udcff"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("", "ENOENT"), (".", "EISDIR"), ("old/", "ENOTDIR|EISDIR")]
+)
+def test_what_is_no_file_name_is_known_at_once(
+    path: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "old").write_text("old")
+    monkeypatch.chdir(work)
+    with pytest.raises(KernelError, match=rf"open\(2\) failed with ({reason})"):
+        Output(path)
+    assert [each.name for each in tmp_path.rglob("*")] == ["work", "old"]
+
+
+def test_a_file_that_may_not_be_written_is_known_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out"
+    target.write_text("old")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # chattr +i: of root, too
+    with pytest.raises(KernelError, match=r"open\(2\) failed with EACCES"):
+        Output(str(target))
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_rename_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    output = Output(str(target))
+    target.mkdir()
+    with pytest.raises(KernelError, match=r"rename\(2\) failed with EISDIR"), output:
+        output.write(["text"])
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_keeps_its_owner_and_mode(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.touch()
+    target.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(target, 65534, 65534)
+    before = target.stat()
+    with Output(str(target)) as output:
+        output.write(["text"])
+    after = target.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
+    assert target.read_text() == "text"
+
+
+def test_where_the_owner_cannot_be_kept_nobody_may_do_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "")
+
+    monkeypatch.setattr(os, "fchown", refused)
+    for old, new in ((0o4664, 0o644), (0o660, 0o600), (0o600, 0o600), (0o644, 0o644)):
+        target = tmp_path / "out"
+        target.touch()
+        target.chmod(old)
+        with Output(str(target)):
+            pass
+        assert target.stat().st_mode & 0o7777 == new

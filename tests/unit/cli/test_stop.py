@@ -14,7 +14,7 @@ import pytest
 from purebpf.cli.stop import Stop
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_is_readable(number: signal.Signals) -> None:
     with Stop() as stop:
         assert not stop
@@ -67,3 +67,13 @@ def test_it_is_readable_before_python_gets_to_its_handler(tmp_path: Path) -> Non
         watcher.join()
         assert found == [(True, 0)]
         assert stop.signal == signal.SIGTERM
+
+
+def test_a_terminal_that_closes_may_say_so_again() -> None:
+    """The shell sends SIGHUP, and so does the kernel when the shell has ended."""
+    before = signal.getsignal(signal.SIGHUP)
+    with Stop() as stop:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGHUP)
+        assert stop.signal == signal.SIGHUP
+    assert signal.getsignal(signal.SIGHUP) == before

@@ -88,3 +88,7 @@ def test_a_source_that_hangs_up_is_left_alone(end):
     )
     assert drained == [1]
     os.close(source.reading)
+
+
+def test_it_is_over_when_a_pause_has_passed_before(end):
+    assert wait.until(soon(-1), [end], pause=soon(-60))

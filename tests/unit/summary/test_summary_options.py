@@ -110,3 +110,10 @@ def test_histograms_are_kept_only_where_they_show() -> None:
 
 def test_every_sort_key_sorts() -> None:
     assert tuple(SORT_KEYS) == SORTS
+
+
+@pytest.mark.parametrize("key", ["p50", "p95", "p99"])
+def test_percentiles_that_sort_are_shown(key: str) -> None:
+    assert Options(sort=key).wants_percentiles
+    assert Options(histogram=True).wants_percentiles
+    assert not Options(sort="max").wants_percentiles

@@ -262,3 +262,12 @@ def test_a_loss_is_explained_and_counts_for_strict() -> None:
     ]
     assert is_incomplete(loss)
     assert not is_incomplete(explained(exits=7, died=1, unpaired=1))
+
+
+def test_percentiles_that_rows_are_sorted_by_are_shown() -> None:
+    found = text(table("total", Group(Label(), SOME[:1])), Options(sort="p95"))
+    plain = text(table("total", Group(Label(), SOME[:1])), Options())
+    lines = [line for line in plain.splitlines() if line.startswith("   ")]
+    wide = "".join(f"{line}{more}\n" for line, more in zip(lines, PERCENTILES, strict=True))
+    assert found.endswith(f"{wide}\n")
+    assert "distribution" not in found

@@ -1,0 +1,30 @@
+"""Names in sample filters: what is said of those that stand for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from purebpf.kernel import filter_names
+from purebpf.kernel.filter_names import MachineNames
+
+HIDDEN = b"0000000000000000 T vfs_read\n0000000000000000 t in_a_module\t[fs]\n"
+
+
+@pytest.fixture(autouse=True)
+def kallsyms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kallsyms"
+    path.write_bytes(HIDDEN)
+    monkeypatch.setattr(filter_names, "_KALLSYMS", str(path))
+
+
+@pytest.mark.parametrize("name", ["vfs_read", "in_a_module"])
+def test_a_function_whose_address_is_hidden_is_there(name: str) -> None:
+    with pytest.raises(LookupError, match=f"address of {name!r} is hidden.*CAP_SYSLOG"):
+        MachineNames().symbol(name)
+
+
+def test_a_misspelt_name_is_not() -> None:
+    with pytest.raises(LookupError, match=r"there is no function 'vfs_raed'.*nearest: vfs_read"):
+        MachineNames().symbol("vfs_raed")
