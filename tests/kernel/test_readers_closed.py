@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
+from purebpf.abi import syscalls
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.kernel.map import Map
 from purebpf.kernel.readers import Reader
@@ -26,6 +27,9 @@ from tests.support import probes
 pytestmark = pytest.mark.needs("bpf")
 
 SOON = 5.0
+
+
+POLLING = {"poll", "ppoll", "epoll_wait", "epoll_pwait"}
 
 
 class Waiting:
@@ -47,11 +51,13 @@ class Waiting:
     def sleeps(self) -> None:
         """Until it sleeps in the kernel."""
         end = time.monotonic() + SOON
-        path = f"/proc/self/task/{self._thread.native_id}/wchan"
+        path = f"/proc/self/task/{self._thread.native_id}/syscall"
+        calls = syscalls.table(os.uname().machine)
         while time.monotonic() < end:
             with open(path) as file:
-                if "poll" in file.read():
-                    return
+                number = file.read().partition(" ")[0]  # or "running"
+            if number.isdecimal() and calls[int(number)] in POLLING:
+                return
             time.sleep(0.001)
         pytest.fail("the thread does not wait")
 
