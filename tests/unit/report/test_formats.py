@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from purebpf.errors import FormatError
 from purebpf.report import Profile, firefox, folded, formats, json, pprof, speedscope, table
 from purebpf.report.functions import Functions
+from purebpf.report.names import printable
 from tests.support import profiles, protobuf
 
 SOME = settings(max_examples=40)
@@ -124,7 +125,8 @@ def test_csv_is_one_that_others_read() -> None:
     names = {line[0] for line in lines}
     assert {len(line) for line in lines} == {7}
     assert "'=1+1" in names
-    assert set(profiles.HOSTILE) - {"=1+1"} <= names
+    assert {printable(name) for name in profiles.HOSTILE} - {"=1+1"} <= names
+    assert all(cell.isprintable() for line in lines for cell in line)
     assert sum(int(line[3]) for line in lines) == profiles.hostile().total
 
 
