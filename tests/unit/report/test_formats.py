@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from purebpf.errors import FormatError
-from purebpf.report import Profile, firefox, folded, formats, json, pprof, speedscope, table
+from purebpf.report import Labels, Profile, firefox, folded, formats, json, pprof, speedscope, table
 from purebpf.report.functions import Functions
 from purebpf.report.names import printable
 from tests.support import profiles, protobuf
@@ -332,3 +332,28 @@ def test_compressed_pieces_are_one_file() -> None:
     packed = b"".join(formats.compress([*text, b"!"]))
     assert gzip.decompress(packed).decode() == "".join(text) + "!"
     assert b"".join(formats.compress([*text, b"!"])) == packed, "the time is not in it"
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "line"),
+    [("ns", "    2500\n", "app;main 4000\n"), ("samples", "    2500999\n", "app;main 4000999\n")],
+)
+def test_people_read_microseconds(unit: str, text: str, line: str) -> None:
+    found = Profile(unit=unit)
+    found.add((profiles.MAIN,), (), 1_500_000, Labels("app", 1))
+    found.add((profiles.MAIN,), (), 2_500_999, Labels("app", 2))
+    assert text in "".join(map(str, formats.write(found, "text")))
+    assert [*formats.write(found, "folded")] == [line]
+
+
+@pytest.mark.parametrize(
+    ("title", "unit", "line"),
+    [
+        ("Tracing off-CPU time (us)", "ns", "Tracing off-CPU time (us)\n"),
+        ("9 samples of offcpu-time", "ns", "9 samples of offcpu-time (us)\n"),
+        ("9 samples of malloc", "bytes", "9 samples of malloc (bytes)\n"),
+        ("Sampling\x1b[2J", "samples", "Sampling?[2J\n"),
+    ],
+)
+def test_a_text_is_headed_by_what_was_counted(title: str, unit: str, line: str) -> None:
+    assert formats.heading(Profile(title, unit=unit)) == line
