@@ -61,8 +61,17 @@ class PidNamespace(NamedTuple):
 
     @classmethod
     def own(cls) -> PidNamespace:
-        """The one whose numbers this process sees."""
-        found = os.stat("/proc/self/ns/pid")
+        """The one whose numbers this process sees.
+
+        Raises:
+            NotSupportedError: there is no /proc that says which that is.
+        """
+        try:
+            found = os.stat("/proc/self/ns/pid")
+        except FileNotFoundError:
+            raise NotSupportedError(
+                "pid namespaces", "/proc is not mounted; mount it with: mount -t proc proc /proc"
+            ) from None
         if found.st_ino == _INITIAL_PID_NAMESPACE:
             return cls(0, 0)
         major, minor = os.major(found.st_dev), os.minor(found.st_dev)
@@ -77,8 +86,9 @@ def chosen(
 
     Raises:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
-        NotSupportedError: a cgroup that is not of version 2.
+        NotSupportedError: a cgroup that is not of version 2; /proc is not mounted.
     """
+    namespace = PidNamespace.own()
     check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
@@ -90,7 +100,7 @@ def chosen(
             cgroup,
             target.cpus,
             command_pid,
-            namespace=PidNamespace.own(),
+            namespace=namespace,
         )
     finally:
         if cgroup is not None:
