@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.cli.arguments import output
@@ -118,6 +119,8 @@ def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable
 def write(profile: Profile, to: Iterable[Destination]) -> None:
     """Write a profile to each destination, in its format; one file after the other appears.
 
+    A text begins with the title.
+
     Raises:
         KernelError: one of them cannot be written.
     """
@@ -126,7 +129,10 @@ def write(profile: Profile, to: Iterable[Destination]) -> None:
 
     for destination in to:
         with Output(destination.path) as output, writing(destination):
-            output.write(encoded(destination, formats.write(profile, destination.format)))
+            pieces = formats.write(profile, destination.format)
+            if destination.format == "text":
+                pieces = chain((formats.heading(profile), "\n"), pieces)
+            output.write(encoded(destination, pieces))
 
 
 def writing(destination: Destination) -> AbstractContextManager[None]:

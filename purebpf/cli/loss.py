@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from purebpf.cli import command
 from purebpf.report import Loss, Profile
+from purebpf.report.names import printable
 
 __all__ = ["of_loss", "of_table", "paragraphs", "tell"]
 
@@ -62,7 +63,7 @@ def _reasons(frames: int, reasons: tuple[tuple[str, str, int], ...]) -> str:
     """The heaviest reasons, in percent of all frames."""
     parts = []
     for why, where, weight in reasons[:_REASONS]:
-        module = where.rpartition("/")[2] or where
+        module = printable(where.rpartition("/")[2] or where)
         parts.append(f"{100 * weight / frames:.1f}% {why}" + (f" [{module}]" if module else ""))
     if len(reasons) > _REASONS:
         rest = sum(weight for _, _, weight in reasons[_REASONS:])

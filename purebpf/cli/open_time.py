@@ -24,14 +24,24 @@ class Sleepers:
 
     They are listed once the programs run: one that these have not seen is where it was before.
 
+    Args:
+        switches: the programs.
+        is_wanted: whose time is.
+        walk: whether to walk user stacks.
+        only_listed: nothing is said of a thread that was not found to be wanted. The programs do
+            not know from which CPU it went, so that this is needed where CPUs were chosen.
+
     Attributes:
         addresses: the user stacks that were walked here, by number.
         undescribed: threads of which a stack could not be walked.
     """
 
-    def __init__(self, switches: Switches, is_wanted: IsWanted, *, walk: bool) -> None:
+    def __init__(
+        self, switches: Switches, is_wanted: IsWanted, *, walk: bool, only_listed: bool = False
+    ) -> None:
         self.addresses: dict[int, Sequence[int]] = {}
         self.undescribed = 0
+        self._only_listed = only_listed
         self._places: dict[int, Place] = {}
         asleep = [
             task
@@ -54,11 +64,11 @@ class Sleepers:
         self.undescribed += _UNAVAILABLE in (place.user, place.kernel)
         self._places[place.tid] = place
 
-    def describe(self, place: Place) -> Place:
-        """The place of a thread, where it is all that is known: with state and stacks."""
+    def describe(self, place: Place) -> Place | None:
+        """Where a thread was, with state and stacks if they are known; None: not wanted."""
         known = self._places.get(place.tid)
         if known is None:
-            return place
+            return None if self._only_listed else place
         return place._replace(state=known.state, user=known.user, kernel=known.kernel)
 
     def described(self, spans: Iterable[tuple[Place, Span]]) -> Iterator[tuple[Place, Span]]:
@@ -68,6 +78,8 @@ class Sleepers:
                 yield place, span
                 continue
             known = self.describe(place)
+            if known is None:
+                continue
             if known.state == "R":  # it did not wait for anything but a CPU
                 span = span._replace(blocked_ns=0, runnable_ns=span.duration_ns)  # noqa: PLW2901
             yield known, span
@@ -130,18 +142,17 @@ def _of_task(
     since_ns = task.since_ns if task.is_seen else run.started_ns
     pending_ns, pending_state, pending_waking_ns = task.pending
     if pending_ns:
-        before = place._replace(state=pending_state, user=0, kernel=0)
-        if pending_state == BEFORE:
-            before = sleepers.describe(before)
-        yield (
-            before,
-            run.span(since_ns - pending_ns, since_ns, pending_waking_ns, before.state),
-        )
+        then = place._replace(state=pending_state, user=0, kernel=0)
+        before = sleepers.describe(then) if pending_state == BEFORE else then
+        if before is not None:
+            began_ns = since_ns - pending_ns
+            yield before, run.span(began_ns, since_ns, pending_waking_ns, before.state)
     if task.is_on_cpu:
         if on_cpu:
             running = place._replace(state=ON_CPU, user=0, kernel=0, waker=None, is_open=True)
             yield running, run.span(since_ns, run.ended_ns, 0, ON_CPU)
     elif task.is_away:
         away = place if task.is_seen else sleepers.describe(place)
-        span = run.span(since_ns, run.ended_ns, task.waking_ns, away.state)
-        yield away._replace(is_open=True), span
+        if away is not None:
+            span = run.span(since_ns, run.ended_ns, task.waking_ns, away.state)
+            yield away._replace(is_open=True), span

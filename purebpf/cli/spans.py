@@ -105,19 +105,14 @@ def parse(made: argparse.ArgumentParser, argv: Sequence[str]) -> SpanOptions:
     return SpanOptions(**vars(found))
 
 
-def run(name: str, measure: str, title: str, options: SpanOptions) -> int:
+def run(measure: str, title: str, options: SpanOptions) -> int:
     """Measure, print, and return the exit status.
 
     Args:
-        name: the command's.
         measure: one of `purebpf.kernel.spans.MEASURES`.
         title: the line that a terminal shows first.
         options: whose spans, and how to print them.
     """
-    return command.run(name, lambda: _run(measure, title, options))
-
-
-def _run(measure: str, title: str, options: SpanOptions) -> int:
     from purebpf.cli.child import Child
     from purebpf.cli.loss import of_table, tell
     from purebpf.cli.privileges import needing

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
-from purebpf.kernel import cgroups
+from purebpf.kernel import cgroups, cpus
 from purebpf.kernel.task_filter import TaskFilter
 from purebpf.syscall import proc
 
@@ -17,6 +17,7 @@ __all__ = [
     "NoSuchTargetError",
     "PidNamespace",
     "Target",
+    "check_cpus",
     "check_processes",
     "check_threads",
     "chosen",
@@ -60,8 +61,17 @@ class PidNamespace(NamedTuple):
 
     @classmethod
     def own(cls) -> PidNamespace:
-        """The one whose numbers this process sees."""
-        found = os.stat("/proc/self/ns/pid")
+        """The one whose numbers this process sees.
+
+        Raises:
+            NotSupportedError: there is no /proc that says which that is.
+        """
+        try:
+            found = os.stat("/proc/self/ns/pid")
+        except FileNotFoundError:
+            raise NotSupportedError(
+                "pid namespaces", "/proc is not mounted; mount it with: mount -t proc proc /proc"
+            ) from None
         if found.st_ino == _INITIAL_PID_NAMESPACE:
             return cls(0, 0)
         major, minor = os.major(found.st_dev), os.minor(found.st_dev)
@@ -75,9 +85,11 @@ def chosen(
     """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
 
     Raises:
-        NoSuchTargetError: a process, thread or cgroup that does not exist.
-        NotSupportedError: a cgroup that is not of version 2.
+        NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
+        NotSupportedError: a cgroup that is not of version 2; /proc is not mounted.
     """
+    namespace = PidNamespace.own()
+    check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
     cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
@@ -88,11 +100,23 @@ def chosen(
             cgroup,
             target.cpus,
             command_pid,
-            namespace=PidNamespace.own(),
+            namespace=namespace,
         )
     finally:
         if cgroup is not None:
             os.close(cgroup)
+
+
+def check_cpus(wanted: Collection[int]) -> None:
+    """Whether every one is online.
+
+    Raises:
+        NoSuchTargetError: one is not.
+    """
+    missing = set(wanted).difference(cpus.online()) if wanted else ()
+    if missing:
+        online = proc.cpu_list("online")
+        raise NoSuchTargetError(f"CPU {min(missing)} is not online: CPUs {online} are")
 
 
 def check_processes(pids: Iterable[int], *, thread_option: str) -> None:

@@ -151,7 +151,9 @@ class ThreadTime(Closing):
         switches.start()
         if self._events is not None:
             self._events.enable()
-        self._sleepers = Sleepers(switches, self._is_wanted, walk=request.user_stacks)
+        self._sleepers = Sleepers(
+            switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
+        )
         self._followed.snapshot(request.pids)
 
     def _settings(self) -> dict[str, Any]:

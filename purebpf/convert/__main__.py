@@ -16,8 +16,7 @@ NAME = "purebpf.convert"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    options = parse(argv)
-    return command.run(NAME, lambda: _run(options))
+    return command.run(NAME, lambda: _run(parse(argv)))
 
 
 def _run(options: Options) -> int:

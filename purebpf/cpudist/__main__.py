@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from purebpf.cli import parser, spans
+from purebpf.cli import command, parser, spans
 
 __all__ = ["main"]
 
@@ -36,10 +36,13 @@ later. docs/cpudist.md"""
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    options = parse(argv)
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: spans.SpanOptions) -> int:
     measure = "off_cpu" if options.off_cpu else "on_cpu"
     title = f"Tracing {'off' if options.off_cpu else 'on'}-CPU time... Hit Ctrl-C to end."
-    return spans.run(NAME, measure, title, options)
+    return spans.run(measure, title, options)
 
 
 def parse(argv: Sequence[str]) -> spans.SpanOptions:

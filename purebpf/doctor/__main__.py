@@ -15,8 +15,7 @@ NAME = "purebpf.doctor"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status: 1 if a command of purebpf would not run."""
-    options = parse(argv)
-    return command.run(NAME, lambda: _run(options))
+    return command.run(NAME, lambda: _run(parse(argv)))
 
 
 def _run(options: Options) -> int:

@@ -13,13 +13,10 @@ __all__ = ["ONE_BY_ONE", "render"]
 ONE_BY_ONE = frozenset({"json", "chrome", "perf.data"})
 """Formats that date each long wait; in the others equal ones are added up."""
 
-_US = 1000
-"""Nanoseconds in what bcc's layouts count."""
-
 
 def render(profile: Profile, options: Options, format_name: str) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
     if format_name not in ONE_BY_ONE:
         profile = summed(profile)
-    style = formats.Style(options.delimited, offsets=options.offsets, scale=_US)
+    style = formats.Style(options.delimited, offsets=options.offsets)
     return formats.write(profile, format_name, style)

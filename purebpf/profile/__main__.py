@@ -21,8 +21,7 @@ NAME = "purebpf.profile"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    options = parse(argv)
-    return command.run(NAME, lambda: _run(options))
+    return command.run(NAME, lambda: _run(parse(argv)))
 
 
 def _run(options: Options) -> int:

@@ -21,8 +21,7 @@ _USAGE = 2
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    options = parse(argv)
-    return command.run(NAME, lambda: _filtered(options))
+    return command.run(NAME, lambda: _filtered(parse(argv)))
 
 
 def _filtered(options: Options) -> int:

@@ -16,6 +16,9 @@ FREQUENCY = 999
 RING_PAGES = 512
 """2 MiB for each CPU: what one CPU writes in a third of a second at 100,000 samples a second."""
 
+_MAX_PAGES = 1 << 18
+"""Pointers to all of a ring's pages must fit in one allocation: rb_alloc(), 4 MiB."""
+
 _DESCRIPTION = """\
 Record samples into a perf.data file, which perf report, perf script, hotspot
 and Firefox Profiler open; purebpf.report prints it. A filter decides in the
@@ -220,7 +223,7 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
     ):
         group.add_argument(*options, dest=name, action="store_true", help=text)
     group.add_argument(
-        *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=positive_int,
+        *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=_pages,
         default=RING_PAGES, help="pages of a CPU's ring (default %(default)s)",
     )  # fmt: skip
 
@@ -272,6 +275,15 @@ def _frame_pointers(text: str) -> bool:
     if text != "fp":
         raise argparse.ArgumentTypeError(f"{text!r}: only fp, by frame pointers")
     return True
+
+
+def _pages(text: str) -> int:
+    pages = positive_int(text)
+    if pages > _MAX_PAGES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is too large: {_MAX_PAGES} pages are the most that the kernel takes"
+        )
+    return pages
 
 
 def _user(text: str) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import NamedTuple
 
+from purebpf.report.names import printable
 from purebpf.report.profile import Profile
 
-__all__ = ["FORMATS", "TIMED", "Format", "Style", "compress", "of_path", "write"]
+__all__ = ["FORMATS", "TIMED", "Format", "Style", "compress", "heading", "of_path", "write"]
 
 _GZIP = 31
 """What zlib calls the window of a gzip member; its time is 0."""
@@ -48,15 +49,16 @@ class Style(NamedTuple):
     annotations: bool = False
     addresses: bool = False
     offsets: bool = True
-    scale: int = 1
     by_thread: bool = False
 
 
 _STYLES = {
-    "text": ("delimiter", "addresses", "offsets", "scale"),
-    "folded": ("delimiter", "annotations", "scale", "by_thread"),
+    "text": ("delimiter", "addresses", "offsets"),
+    "folded": ("delimiter", "annotations", "by_thread"),
 }
 _PLAIN = Style()
+_SHOWN = {"ns": ("us", 1000)}
+"""What the formats for people count instead of a unit, as bcc's do, and how many of it that has."""
 
 
 def of_path(path: str) -> str | None:
@@ -77,13 +79,27 @@ def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable
     Args:
         profile: what to write.
         format_name: a key of `FORMATS`.
-        style: how text and folded lines look.
+        style: how text and folded lines look. Both count microseconds where the unit is ns.
     """
     module, _, function = FORMATS[format_name].writer.partition(":")
     writer = getattr(import_module(f"purebpf.report.{module}"), function)
     wanted = {name: getattr(style, name) for name in _STYLES.get(format_name, ())}
+    if wanted:
+        _, wanted["scale"] = _shown(profile.unit)
     written: str | bytes | Iterable[str] = writer(profile, **wanted)
     return (written,) if isinstance(written, str | bytes) else written
+
+
+def heading(profile: Profile) -> str:
+    """The line that heads a text: the title, and what is counted unless that is samples."""
+    unit, _ = _shown(profile.unit)
+    title = printable(profile.title)
+    says_it = unit == "samples" or f"({unit})" in title
+    return f"{title}\n" if says_it else f"{title} ({printable(unit)})\n"
+
+
+def _shown(unit: str) -> tuple[str, int]:
+    return _SHOWN.get(unit, (unit, 1))
 
 
 def compress(pieces: Iterable[str | bytes]) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ hints     where there are any: what would give names to what has none
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from json import JSONDecodeError, JSONDecoder, JSONEncoder
 from typing import Any
 
@@ -35,13 +35,16 @@ from purebpf.errors import FormatError
 from purebpf.report.loss import Cause, Loss
 from purebpf.report.numbered import Numbered
 from purebpf.report.numbering import Numbering
-from purebpf.report.profile import NO_MARKS, Labels, Marks, Profile, Row, Stack, Waker
+from purebpf.report.profile import NO_MARKS, Labels, Marks, Profile, Row, Slots, Stack, Waker
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 __all__ = ["SCHEMA", "document", "parse"]
 
 SCHEMA = "purebpf.report/1"
 _LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state")
+_KINDS = ("user", "kernel", "inlined")
+_TIME_KINDS = ("", "on-CPU", "off-CPU", "run-queue")
+_LAST_SLOT = (1 << 32) - 1
 _UNMARKED = {*_LABELS, "weight", "user", "kernel", "slots"}
 
 
@@ -178,6 +181,8 @@ def parse(text: str, source: str = "profile") -> Profile:
         raise FormatError(source, "stacks", f"no numbers of frames: {error}") from None
     except JSONDecodeError as error:
         raise FormatError(source, f"character {error.pos}", f"no JSON: {error.msg}") from None
+    except ValueError as error:  # a number with thousands of digits
+        raise FormatError(source, "JSON", str(error)) from None
     except RecursionError:
         raise FormatError(source, "JSON", "nested too deeply") from None
     schema = tree.get("schema") if isinstance(tree, dict) else None
@@ -185,7 +190,7 @@ def parse(text: str, source: str = "profile") -> Profile:
         raise FormatError(source, "schema", f"{schema!r} where {SCHEMA!r} was expected")
     try:
         return _profile(tree, stacks.highest)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise FormatError(source, "profile", problem) from None
 
@@ -213,8 +218,8 @@ class _Compactor:
 
 def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
     profile = Profile(str(tree["title"]), unit=str(tree["unit"]), about=tree["about"])
-    profile.cost = {str(name): int(value) for name, value in tree["cost"].items()}
-    profile.slot_ns = int(tree.get("slot_ns", 0))
+    profile.cost = {str(name): _whole(value) for name, value in tree["cost"].items()}
+    profile.slot_ns = _whole(tree.get("slot_ns", 0))
     profile.loss = _parsed_loss(tree)
     profile.hints = [str(hint) for hint in tree.get("hints", ())]
     frames = [_parsed_frame(frame) for frame in tree["frames"]]
@@ -226,13 +231,13 @@ def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
         labels = known.get(whose)
         if labels is None:
             labels = known[whose] = _parsed_labels(stack)
-        slots, marked = stack.get("slots"), not stack.keys() <= _UNMARKED
+        marked = not stack.keys() <= _UNMARKED
         row = Row(
             _parsed_stack(stack["user"], frames),
             _parsed_stack(stack["kernel"], frames),
-            int(stack["weight"]),
+            _whole(stack["weight"]),
             labels,
-            tuple((int(slot), int(weight)) for slot, weight in slots) if slots else (),
+            _parsed_slots(stack["slots"]) if "slots" in stack else (),
             _parsed_marks(stack, frames) if marked else NO_MARKS,
         )
         profile.add_row(row)
@@ -242,9 +247,9 @@ def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
 def _parsed_labels(stack: Mapping[str, Any]) -> Labels:
     return Labels(
         str(stack["comm"]),
-        int(stack["pid"]),
-        int(stack.get("tid", 0)),
-        int(stack.get("cpu", -1)),
+        _whole(stack["pid"]),
+        _whole(stack.get("tid", 0)),
+        _whole(stack.get("cpu", -1), -1),
         str(stack.get("cgroup", "")),
         str(stack.get("state", "")),
     )
@@ -254,40 +259,68 @@ def _parsed_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Ma
     waker = None
     if found := stack.get("waker"):
         user, kernel = (_parsed_stack(found[side], frames) for side in ("user", "kernel"))
-        waker = Waker(str(found["comm"]), int(found["pid"]), int(found["tid"]), user, kernel)
+        waker = Waker(str(found["comm"]), _whole(found["pid"]), _whole(found["tid"]), user, kernel)
     return Marks(
-        str(stack.get("kind", "")),
+        _one_of(_TIME_KINDS, stack.get("kind", "")),
         bool(stack.get("inflight", False)),
         waker,
-        int(stack.get("times", 0)),
-        int(stack.get("runnable", -1)),
-        int(stack.get("time_ns", 0)),
+        _whole(stack.get("times", 0)),
+        _whole(stack.get("runnable", -1), -1),
+        _whole(stack.get("time_ns", 0)),
     )
 
 
-def _parsed_stack(numbers: array[int] | None, frames: list[Frame | Unknown]) -> Stack | None:
-    return None if numbers is None else Numbered(frames, numbers) if numbers else ()
+def _parsed_slots(found: Any) -> Slots:
+    slots = tuple([(_whole(slot), _whole(weight)) for slot, weight in found])
+    if slots and max(slots)[0] > _LAST_SLOT:
+        raise ValueError(f"slot {max(slots)[0]}")
+    return slots
+
+
+def _parsed_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:
+    if numbers is None:
+        return None
+    if type(numbers) is array:  # what _Compactor has made of a list
+        return Numbered(frames, numbers)
+    if numbers != []:
+        raise TypeError(f"a stack is a list or null, not {numbers!r}")
+    return ()
 
 
 def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
-    address = Address(int(frame["address"], 16))
-    module, kind = str(frame.get("module", "")), str(frame["kind"])
+    address = Address(_whole(int(frame["address"], 16), end=1 << 64))
+    module, kind = str(frame.get("module", "")), _one_of(_KINDS, frame["kind"])
     build_id = str(frame.get("build_id", ""))
-    file_offset = FileOffset(int(frame.get("file_offset", -1)))
+    file_offset = FileOffset(_whole(frame.get("file_offset", -1), -1))
     if "unknown" in frame:
         reason = Reason(frame["unknown"])
         detail = str(frame.get("detail", ""))
         return Unknown(reason, module, address, kind, detail, build_id, file_offset)
-    name, offset = str(frame["name"]), int(frame["offset"])
-    file, line = str(frame.get("file", "")), int(frame.get("line", 0))
+    name, offset = str(frame["name"]), _whole(frame["offset"])
+    file, line = str(frame.get("file", "")), _whole(frame.get("line", 0))
     return Frame(name, offset, module, address, kind, build_id, file_offset, file, line)
 
 
 def _parsed_loss(tree: Mapping[str, Any]) -> Loss:
     found, advice = tree["loss"], tree.get("advice", {})
     causes = tuple(
-        Cause(name, int(lost), str(advice.get(name, "")))
+        Cause(name, _whole(lost), str(advice.get(name, "")))
         for name, lost in found.items()
         if name not in _LOSS_WORDS
     )
-    return Loss(found["expected"], int(found["seen"]), int(tree.get("tolerance", 0)), causes)
+    expected = None if found["expected"] is None else _whole(found["expected"])
+    return Loss(expected, _whole(found["seen"]), _whole(tree.get("tolerance", 0)), causes)
+
+
+def _whole(value: Any, low: int = 0, end: int = 1 << 63) -> int:
+    """A number that every format has room for."""
+    number = int(value)
+    if low <= number < end:
+        return number
+    raise ValueError(f"{value!r} is below {low} or too high")
+
+
+def _one_of(known: Collection[str], value: object) -> str:
+    if isinstance(value, str) and value in known:
+        return value
+    raise ValueError(f"{value!r} is none of {', '.join(known)}")

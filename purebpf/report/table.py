@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from purebpf.report.functions import Function, Functions
+from purebpf.report.names import printable
 from purebpf.report.profile import Profile
 
 __all__ = ["Line", "csv", "lines", "modules"]
@@ -59,8 +60,8 @@ def modules(profile: Profile) -> list[tuple[str, int, int]]:
 def csv(profile: Profile) -> Iterator[str]:
     """The table as comma-separated values (RFC 4180), a header first.
 
-    A field that a spreadsheet would take for a formula gets an apostrophe before it: names come
-    from other people's programs.
+    Names come from other people's programs: what would move a terminal's cursor is `?`, and a
+    field that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     whole = profile.total or 1
     yield "function,module,kind,self,self_percent,total,total_percent\r\n"
@@ -70,8 +71,9 @@ def csv(profile: Profile) -> Iterator[str]:
 
 
 def _field(text: str) -> str:
-    if text[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+    text = printable(text)
+    if text[:1] in {"=", "+", "-", "@"}:
         text = f"'{text}"
-    if any(char in text for char in '",\r\n'):
+    if any(char in text for char in '",'):
         return '"' + text.replace('"', '""') + '"'
     return text

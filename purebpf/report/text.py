@@ -51,7 +51,7 @@ def _block(row: Row, lines: _Lines, *, delimiter: bool, scale: int) -> str:
     between = "    --\n" if delimiter and row.kernel and row.user else ""
     comm, pid, tid, *_ = row.labels
     marks = row.marks
-    how = "".join(f" {word}" for word in (marks.kind, row.labels.state) if word)
+    how = "".join(f" {printable(word)}" for word in (marks.kind, row.labels.state) if word)
     owner = f"    {'-':<16s} {printable(comm)} ({_who(pid, tid)}){how}\n"
     waker = _waker(marks.waker, lines) if marks.waker else ""
     still = "~" if marks.is_open else ""

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from purebpf.cli import parser, spans
+from purebpf.cli import command, parser, spans
 
 __all__ = ["main"]
 
@@ -38,8 +38,11 @@ later. docs/runqlat.md"""
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    options = parse(argv)
-    return spans.run(NAME, "run_queue", "Tracing run queue latency... Hit Ctrl-C to end.", options)
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: spans.SpanOptions) -> int:
+    return spans.run("run_queue", "Tracing run queue latency... Hit Ctrl-C to end.", options)
 
 
 def parse(argv: Sequence[str]) -> spans.SpanOptions:

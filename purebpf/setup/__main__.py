@@ -15,8 +15,7 @@ NAME = "purebpf.setup"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status: 1 also when `status` found something wanting."""
-    options = parse(argv)
-    return command.run(NAME, lambda: _run(options))
+    return command.run(NAME, lambda: _run(parse(argv)))
 
 
 def _run(options: Options) -> int:

@@ -138,7 +138,7 @@ def addresses(text: bytes, names: Iterable[str]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for name in names:
         places = found.setdefault(name, set())
-        wanted = b" %b" % name.encode()
+        wanted = b" %b" % name.encode("utf-8", "surrogateescape")
         at = text.find(wanted)
         while at >= 0:
             end, kind = at + len(wanted), text[at - 1 : at]

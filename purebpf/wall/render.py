@@ -20,7 +20,7 @@ def render(
     """The pieces of one output, without the title."""
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(each) for each in threads])]
-    style = formats.Style(options.delimited, offsets=options.offsets, scale=_US, by_thread=True)
+    style = formats.Style(options.delimited, offsets=options.offsets, by_thread=True)
     pieces = formats.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
 

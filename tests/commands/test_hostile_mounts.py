@@ -95,6 +95,15 @@ def test_no_bpf_file_system(name: str) -> None:
 
 @pytest.mark.any_kernel
 @every_command
+def test_no_proc(name: str) -> None:
+    result = run(name, *COMMANDS[name], prefix=mounted("mount -t tmpfs tmpfs /proc"))
+    assert result.returncode == 1
+    assert "/proc is not mounted" in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.any_kernel
+@every_command
 def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
     read_only = mounted(f"mount -t tmpfs -o ro tmpfs '{tmp_path}'")
     result = run(name, "-o", f"{tmp_path}/out", "50", prefix=read_only)  # fails before the 50 s

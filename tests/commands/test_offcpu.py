@@ -210,6 +210,20 @@ def test_a_thread_alone(workloads: Workloads) -> None:
     assert {row.labels.tid for row in found.rows()} == {tid}
 
 
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_only_what_left_the_cpu_counts(workloads: Workloads, cpu: int) -> None:
+    if os.sched_getaffinity(0) < {0, 1}:
+        pytest.skip("one CPU only")
+    program = str(workloads.path("wait"))
+    with subprocess.Popen(["taskset", "-c", "0", program, "naps", "1000", "300000"]) as naps:
+        try:
+            time.sleep(0.2)
+            found = run(Options(pids=(naps.pid,), cpus=(cpu,)), 0.5)
+        finally:
+            naps.kill()
+    assert (found.total > 0.3e9) if cpu == 0 else not found.rows()
+
+
 def test_processes_that_are_gone_are_named(workloads: Workloads) -> None:
     found = of_command(workloads.path("wait"), "naps", "5", "10000")
     napping = [row for row in found.rows() if "nanosleep" in names(row)[0]]

@@ -33,3 +33,18 @@ def test_files_are_what_their_names_say(command: str, workloads: Workloads, tmp_
     total_us = saved.read(str(tmp_path / "a.json.gz")).total // 1000
     folded = saved.read(str(tmp_path / "a.folded"))
     assert total_us - len(folded.rows()) <= folded.total <= total_us
+
+
+def test_what_is_converted_is_what_was_written(workloads: Workloads, tmp_path: Path) -> None:
+    with workloads.running("wait", "three") as pid:
+        names = ("a.json", "a.folded", "a.txt")
+        to = [word for name in names for word in ("-o", str(tmp_path / name))]
+        ran("offcpu", "-p", str(pid), "--thresh", "0", *to, "0.5")
+    ran(
+        "convert",
+        str(tmp_path / "a.json"),
+        *(f"-o{tmp_path / name}" for name in ("b.folded", "b.txt")),
+    )
+    assert (tmp_path / "b.folded").read_text() == (tmp_path / "a.folded").read_text()
+    first, converted = ((tmp_path / name).read_text().split("\n") for name in ("a.txt", "b.txt"))
+    assert converted[:2] == first[:2]

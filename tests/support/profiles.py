@@ -88,7 +88,7 @@ _OFFSETS = st.integers(-1, 1 << 40).map(FileOffset)
 def _stacks(kind: str) -> st.SearchStrategy[tuple[Frame | Unknown, ...] | None]:
     frame = st.builds(
         *(Frame, _NAMES, st.integers(0, 99), _NAMES, _ADDRESSES, st.just(kind)),
-        *(st.sampled_from(["", "ab12"]), _OFFSETS),
+        *(st.sampled_from(["", "ab12"]), _OFFSETS, _NAMES, st.integers(0, 99)),
     )
     unknown = st.builds(
         *(Unknown, st.sampled_from(Reason), _NAMES, _ADDRESSES, st.just(kind), _NAMES),

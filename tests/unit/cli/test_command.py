@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+import purebpf
 from purebpf.cli import command
 from purebpf.cli.child import CommandError
 from purebpf.errors import KernelError
 from purebpf.filter import FilterError, parse
+
+ROOT = Path(purebpf.__file__).parent
+NAMES = sorted(path.parent.name for path in ROOT.glob("*/__main__.py"))
 
 
 def failing(error: BaseException) -> int:
@@ -75,3 +82,16 @@ def test_a_second_interrupt_is_silent(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_bug_keeps_its_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         command.run("purebpf.x", lambda: failing(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "report"])  # a door
+def test_an_interrupt_while_options_are_read_is_silent(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: Sequence[str]) -> None:
+        raise KeyboardInterrupt
+
+    module = import_module(f"purebpf.{name}.__main__")
+    monkeypatch.setattr(module, "parse", interrupted)
+    assert module.main([]) == 130
+    assert capsys.readouterr() == ("", "")

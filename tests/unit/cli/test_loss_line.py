@@ -53,3 +53,10 @@ def test_reasons_are_ranked_and_the_tail_is_summed() -> None:
         f"  unknown: 20.0% {Reason.STRIPPED} [a.so]; 9.0% {Reason.EXITED}; "
         f"5.0% {Reason.UNMAPPED}; 3.0% {Reason.ANONYMOUS}; 3.0% for 2 other reasons"
     )
+
+
+def test_a_module_cannot_move_the_cursor() -> None:
+    profile = Profile()
+    entry = nameless(Reason.STRIPPED, "/tmp/\x1b[31mred\n")
+    profile.add((entry,), (), 1, Labels("app", 1))
+    assert paragraphs(profile)[1] == f"  unknown: 100.0% {Reason.STRIPPED} [?[31mred?]"

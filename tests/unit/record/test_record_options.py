@@ -44,6 +44,8 @@ def test_call_chains(argv: list[str]) -> None:
         (["--explain"], "there is none"),
         (["-o", "-"], "cannot be a pipe"),
         (["-u", "nobody-is-called-that"], "there is no user"),
+        (["-m", "262145"], "262144 pages are the most"),
+        (["-m", "9000000000000000000"], "262144 pages are the most"),
     ],
 )
 def test_mistakes_are_usage_errors(
@@ -65,6 +67,7 @@ def test_a_command_is_the_target_unless_there_is_another(argv: list[str], follow
 
 def test_a_ring_has_a_power_of_two_of_pages() -> None:
     assert parse(["-m", "100"]).ring_pages == 128
+    assert parse(["-m", "262144"]).ring_pages == 262144
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from purebpf.errors import FormatError
-from purebpf.report import Profile, firefox, folded, formats, json, pprof, speedscope, table
+from purebpf.report import Labels, Profile, firefox, folded, formats, json, pprof, speedscope, table
 from purebpf.report.functions import Functions
+from purebpf.report.names import printable
 from tests.support import profiles, protobuf
 
 SOME = settings(max_examples=40)
@@ -80,11 +81,82 @@ def test_json_comes_back_whole(profile: Profile) -> None:
         ),
         (json.document(profiles.example()).replace('"weight":40', '"weight":{}'), "TypeError"),
         ("[" * 100_000, "nested too deeply"),
+        ('{"weight": ' + "9" * 5000 + "}", "digits"),
     ],
 )
 def test_broken_json_is_told(text: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         json.parse(text, "day.json")
+
+
+def damaged(place: str, value: str) -> str:
+    """A saved profile in which what is at a place, `stacks/0/weight`, is some other JSON."""
+    tree = reader.loads(json.document(profiles.timed())) | {"slot_ns": 20_000_000}
+    (tree["stacks"][0]["kind"], tree["stacks"][0]["time_ns"]) = ("off-CPU", 7)
+    inner: Any = tree
+    *way, last = [int(each) if each.isdigit() else each for each in place.split("/")]
+    for each in way:
+        inner = inner[each]
+    inner[last] = "@"
+    return reader.dumps(tree).replace('"@"', value)
+
+
+NO_NUMBERS = ["1e999", "NaN", "1e308", "99999999999999999999999", "-2", "[]"]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "frames/0/offset",
+        "frames/0/file_offset",
+        "frames/0/line",
+        "stacks/0/weight",
+        "stacks/0/pid",
+        "stacks/0/tid",
+        "stacks/0/cpu",
+        "stacks/0/time_ns",
+        "stacks/0/times",
+        "stacks/0/runnable",
+        "stacks/0/slots/0/0",
+        "stacks/0/slots/0/1",
+        "slot_ns",
+        "tolerance",
+        "loss/expected",
+        "loss/seen",
+        "loss/map_full",
+        "cost/run_cnt",
+    ],
+)
+def test_what_is_no_number_in_json_is_told(place: str, value: str) -> None:
+    with pytest.raises(FormatError, match=r"^day.json: profile: (Value|Overflow|Type)Error"):
+        json.parse(damaged(place, value), "day.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("stacks/0/kernel", "1e308"),
+        ("stacks/0/user", '"main"'),
+        ("stacks/0/user", "{}"),
+        ("stacks/0/user", "0"),
+        ("stacks/0/slots", "[[4294967296, 1]]"),
+        ("stacks/0/slots", "7"),
+        ("stacks/0/kind", "[[1,2]]"),
+        ("frames/0/kind", "[[1,2]]"),
+        ("frames/0/kind", '"process"'),
+        ("frames/0/address", '"-0x1"'),
+        ("frames/0/address", '"0x10000000000000000"'),
+        ("about", "7"),
+    ],
+)
+def test_what_no_profile_has_in_json_is_told(place: str, value: str) -> None:
+    with pytest.raises(FormatError, match=r"^day.json: profile: (Value|Type)Error"):
+        json.parse(damaged(place, value), "day.json")
+
+
+def test_what_json_is_damaged_with_is_all_that_is_wrong() -> None:
+    assert json.parse(damaged("stacks/0/slots", "[[4294967295, 4]]")).total == 10
 
 
 def test_folded_comes_back_with_its_weights() -> None:
@@ -124,7 +196,8 @@ def test_csv_is_one_that_others_read() -> None:
     names = {line[0] for line in lines}
     assert {len(line) for line in lines} == {7}
     assert "'=1+1" in names
-    assert set(profiles.HOSTILE) - {"=1+1"} <= names
+    assert {printable(name) for name in profiles.HOSTILE} - {"=1+1"} <= names
+    assert all(cell.isprintable() for line in lines for cell in line)
     assert sum(int(line[3]) for line in lines) == profiles.hostile().total
 
 
@@ -259,3 +332,28 @@ def test_compressed_pieces_are_one_file() -> None:
     packed = b"".join(formats.compress([*text, b"!"]))
     assert gzip.decompress(packed).decode() == "".join(text) + "!"
     assert b"".join(formats.compress([*text, b"!"])) == packed, "the time is not in it"
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "line"),
+    [("ns", "    2500\n", "app;main 4000\n"), ("samples", "    2500999\n", "app;main 4000999\n")],
+)
+def test_people_read_microseconds(unit: str, text: str, line: str) -> None:
+    found = Profile(unit=unit)
+    found.add((profiles.MAIN,), (), 1_500_000, Labels("app", 1))
+    found.add((profiles.MAIN,), (), 2_500_999, Labels("app", 2))
+    assert text in "".join(map(str, formats.write(found, "text")))
+    assert [*formats.write(found, "folded")] == [line]
+
+
+@pytest.mark.parametrize(
+    ("title", "unit", "line"),
+    [
+        ("Tracing off-CPU time (us)", "ns", "Tracing off-CPU time (us)\n"),
+        ("9 samples of offcpu-time", "ns", "9 samples of offcpu-time (us)\n"),
+        ("9 samples of malloc", "bytes", "9 samples of malloc (bytes)\n"),
+        ("Sampling\x1b[2J", "samples", "Sampling?[2J\n"),
+    ],
+)
+def test_a_text_is_headed_by_what_was_counted(title: str, unit: str, line: str) -> None:
+    assert formats.heading(Profile(title, unit=unit)) == line

@@ -115,6 +115,12 @@ def test_a_static_variable_that_was_renamed_for_linking_keeps_its_name():
     assert addresses(text, ["state", "run"]) == {"state": {0xFFFFFFFF81000000}, "run": set()}
 
 
+def test_a_name_that_is_no_utf8_is_a_name():
+    text = b"ffffffff81000000 T _text\xff\n"
+    found = addresses(text, ["_text\udcff", "_text\udc80"])
+    assert [*found.values()] == [{0xFFFFFFFF81000000}, set()]
+
+
 def test_hidden_addresses_are_zero():
     assert addresses(b"0000000000000000 T first\n0000000000000000 T second", ["second"]) == {
         "second": {0}
