@@ -53,6 +53,7 @@ _EXECUTABLE, _PRIVATE = 5, 2  # mmap(2): PROT_READ | PROT_EXEC, MAP_PRIVATE
 _ROUND = 10_000  # samples between two marks by which a reader may forget what came before
 _KERNEL_CONTEXT, _USER_CONTEXT = context.PERF_CONTEXT_KERNEL, context.PERF_CONTEXT_USER
 
+_LAST = (1 << 64) - 1
 _ANCHORS = (
     *("entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ret_from_fork_asm", "ret_from_fork"),
     *("el0t_64_sync", "invoke_syscall", "schedule", "do_idle", "kthread"),
@@ -242,7 +243,7 @@ def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap]:
 def _pages(low: int, high: int) -> tuple[int, int]:
     """The pages from one address to another: the first one's address, and the length of all."""
     start = low // _PAGE * _PAGE
-    return start, (high // _PAGE + 1) * _PAGE - start
+    return start, min((high // _PAGE + 1) * _PAGE, _LAST) - start
 
 
 class _Mapping(NamedTuple):

@@ -100,7 +100,7 @@ def _stacks(kind: str) -> st.SearchStrategy[tuple[Frame | Unknown, ...] | None]:
 _LABELS = st.builds(
     *(Labels, _NAMES, st.integers(0, 9), st.integers(0, 9), st.integers(-1, 3), _NAMES, _NAMES)
 )
-_ROWS = st.tuples(_stacks("user"), _stacks("kernel"), st.integers(0, 1 << 53), _LABELS)
+_ROWS = st.tuples(_stacks("user"), _stacks("kernel"), st.integers(0, 1 << 50), _LABELS)
 
 
 @st.composite

@@ -116,6 +116,15 @@ def test_times_are_those_of_the_profile() -> None:
     assert [opened(each).events[0].name for each in (waits, timed)] == ["offcpu-time", "samples"]
 
 
+def test_addresses_may_be_as_far_apart_as_there_are_any() -> None:
+    profile = Profile()
+    for address in (0, (1 << 64) - 1):
+        frame = Frame("f", 0, "module", Address(address), "kernel")
+        profile.add((), (frame,), 1, Labels("app"))
+    (mapping,) = (each for each in records(profile) if isinstance(each, Mmap))
+    assert (mapping.addr, mapping.length) == (0, (1 << 64) - 1)
+
+
 @SOME
 @given(profiles.profiles())
 def test_weights_are_kept(profile: Profile) -> None:
