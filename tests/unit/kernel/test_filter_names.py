@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel import filter_names
 from purebpf.kernel.filter_names import MachineNames
+from purebpf.syscall import proc
 
 HIDDEN = b"0000000000000000 T vfs_read\n0000000000000000 t in_a_module\t[fs]\n"
 
@@ -16,7 +16,7 @@ HIDDEN = b"0000000000000000 T vfs_read\n0000000000000000 t in_a_module\t[fs]\n"
 def kallsyms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "kallsyms"
     path.write_bytes(HIDDEN)
-    monkeypatch.setattr(filter_names, "_KALLSYMS", str(path))
+    monkeypatch.setattr(proc, "KALLSYMS", str(path))
 
 
 @pytest.mark.parametrize("name", ["vfs_read", "in_a_module"])
