@@ -173,7 +173,8 @@ class AddressSpaces:
         process = self._current(record.pid, record.time) if record.pid != _KERNEL else None
         if process is not None:
             start, offset = Address(record.addr), FileOffset(record.pgoff)
-            mapping = Mapping(start, Address(start + record.length), offset, file)
+            end = Address(min(start + record.length, _LAST))
+            mapping = Mapping(start, end, offset, file)
             process.generations[-1].add(self._row(mapping))
             process.change()
 
@@ -219,6 +220,7 @@ class _Row(NamedTuple):
 
 
 _FIELDS = len(_Row._fields)
+_LAST = (1 << 64) - 1
 
 
 class _Process:

@@ -202,3 +202,9 @@ def test_the_successor_of_a_forgotten_process_has_another_version():
         spaces.feed(Exit(pid, 1, pid, 1))
     assert spaces.forgotten == 2
     assert versions[2] != versions[0]
+
+
+def test_a_mapping_ends_where_addresses_do():
+    spaces = AddressSpaces()
+    spaces.feed(_mmap(1, (1 << 64) - 4096, (1 << 64) + 4096, "/lib/far"))
+    assert _path(spaces, 1, (1 << 64) - 2) == "/lib/far"
