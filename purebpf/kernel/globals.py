@@ -52,7 +52,8 @@ class Globals(Closing, MutableMapping[str, Any]):
         view = self._view(variable.map)
         section = view if view is not None else self._read(variable.map)
         # No further than it goes: an array at the end of a struct has as many elements as follow.
-        own = section[variable.offset : variable.offset + variable.size]
+        # A copy: memory that is looked at when a signal's handler raises cannot be unmapped.
+        own = bytes(section[variable.offset : variable.offset + variable.size])
         return self._codec(variable).decode(own)
 
     def __setitem__(self, name: str, value: Any) -> None:

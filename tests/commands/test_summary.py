@@ -13,6 +13,7 @@ import pytest
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
+from purebpf.cli.targets import NoSuchTargetError
 from purebpf.errors import KernelError
 from purebpf.kernel import features
 from purebpf.kernel.link import Link
@@ -116,7 +117,8 @@ def test_filters_leave_the_rest_out(workloads: Workloads) -> None:
     assert names(Options(calls=("dup", "write"))) == {"dup": 11, "write": 1}
     assert names(Options(uid=os.getuid(), calls=("dup",))) == {"dup": 11}
     assert names(Options(uid=54321)) == {}
-    assert names(Options(cpus=(4095,))) == {}
+    with pytest.raises(NoSuchTargetError, match="CPU 4095 is not online"):
+        names(Options(cpus=(4095,)))
     every = tuple(range(os.cpu_count() or 1))
     assert names(Options(cpus=every, calls=("dup",))) == {"dup": 11}
 

@@ -46,6 +46,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
         yield given
         if "link" in given:
             given["link"].close()
+        given.clear()  # arrays hold the memory of maps
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.splitlines()[0][:40])
