@@ -61,5 +61,6 @@ def test_firefox_profiler_reads_what_perf_script_makes_of_it(
     with firefox_profiler.opened(script, tmp_path) as viewer:
         total, found = viewer.samples()
     assert total == count > 0
-    assert found["main"][1] == count
+    # Where a function has not pushed its frame pointer yet, the walk passes over its caller.
+    assert 0.99 * count <= found["main"][1] <= count
     assert found["spend_seventy"][1] > found["spend_thirty"][1] > 0
