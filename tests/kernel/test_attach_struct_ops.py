@@ -168,7 +168,8 @@ def test_a_table_for_links_is_attached_again():
 
 
 def test_a_program_that_no_table_refers_to_is_named():
-    with pytest.raises(purebpf.VerifierError, match="no struct_ops map of the object") as caught:
+    said = "no struct_ops map of the object|attach_btf_id 0 is not"  # older kernels have a log
+    with pytest.raises(purebpf.VerifierError, match=said) as caught:
         purebpf.load(SPEC.only("on_other_init"))
     assert "on_other_init" in str(caught.value)
 
