@@ -76,10 +76,6 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         )
         if self.type in map_kinds.MAP_VALUES:
             self._store.value = _InnerMaps(btf, inner)
-        if self.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not value_type_id:
-            from purebpf.kernel.map_stacks import stack_codec
-
-            self._store.value = stack_codec(self.info.value_size, self.info.flags)
 
     # One element
 

@@ -20,7 +20,7 @@ from purebpf.syscall.descriptor import Descriptor
 __all__ = ["create", "entries", "fitted", "kernel_name"]
 
 _NAME_LENGTH = 15  # BPF_OBJ_NAME_LEN less the NUL
-_FINAL = (errno.EPERM, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_FINAL = {errno.EPERM, errno.ENOMEM, *NONE_LEFT}
 """Errors that leaving something out does not cure."""
 
 

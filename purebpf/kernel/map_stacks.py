@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from purebpf.abi.bpf import BPF_F_STACK_BUILD_ID
+from purebpf.btf.values import shown
 from purebpf.errors import SchemaError
 from purebpf.kernel.map_codecs import Bytes, Codec, Readable
 
@@ -45,7 +46,7 @@ class StackTrace:
         except (TypeError, struct.error):
             raw = None
         if raw is None or len(raw) > self.size:
-            raise SchemaError(f"at most {self._most} {self._WHAT} are needed, not {value!r}")
+            raise SchemaError(f"at most {self._most} {self._WHAT} are needed, not {shown(value)}")
         return raw.ljust(self.size, b"\0")
 
     def _row(self, frame: Any) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from purebpf.abi.bpf import bpf_map_type
 from purebpf.kernel import cpus, map_kinds
 from purebpf.kernel.map_batch import Shape
 from purebpf.kernel.map_info import MapInfo
@@ -68,9 +69,13 @@ class Store:
     @cached_property
     def value(self) -> Codec:
         """The values' codec, as `key`; of tuples for a per-CPU map."""
+        info = self.info
+        if info.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not self._type_ids[1]:
+            from purebpf.kernel.map_stacks import stack_codec
+
+            return stack_codec(info.value_size, info.flags)
         from purebpf.kernel import map_codecs
 
-        info = self.info
         return map_codecs.value_codec(
             info.type, info.value_size, self._btf, self._type_ids[1], self._cpus
         )

@@ -53,3 +53,10 @@ async def until(condition: Callable[[], bool]) -> None:
 async def one_waits() -> None:
     """Until some task waits for a reader on this loop."""
     await until(lambda: watched() == 1)
+
+
+async def take_one(reader: Reader, found: list[int]) -> None:
+    """Take a record, and keep the task busy with it for ever."""
+    async for record in reader:
+        found.append(record)
+        await asyncio.sleep(3600)

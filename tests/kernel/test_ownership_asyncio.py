@@ -9,7 +9,7 @@ import pytest
 
 from purebpf.kernel.readers import Reader
 from tests.kernel.producers import Producer
-from tests.kernel.ring_readers import both, one_waits, until, watched
+from tests.kernel.ring_readers import both, one_waits, take_one, until, watched
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -64,13 +64,8 @@ def test_a_task_that_is_cancelled_between_two_records_loses_neither(opened) -> N
     async def body(producer: Producer, reader: Reader) -> list[int]:
         found: list[int] = []
 
-        async def slow() -> None:
-            async for record in reader:
-                found.append(record)
-                await asyncio.sleep(3600)
-
         producer.send(5)
-        task = asyncio.create_task(slow())
+        task = asyncio.create_task(take_one(reader, found))
         await until(lambda: bool(found))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -21,7 +21,7 @@ from purebpf.kernel.ring_buffer import RingBuffer
 from purebpf.kernel.user_ring_buffer import UserRingBuffer
 from purebpf.spec import MapSpec
 from tests.kernel.producers import Producer, ring_producer
-from tests.kernel.ring_readers import both, one_waits, until, watched
+from tests.kernel.ring_readers import both, one_waits, take_one, until, watched
 from tests.support import probes
 
 pytestmark = pytest.mark.needs("bpf")
@@ -275,13 +275,8 @@ def test_what_a_cancelled_task_had_taken_goes_to_one_that_waits(opened) -> None:
     async def body(producer: Producer, reader: Reader) -> list[int]:
         found: list[int] = []
 
-        async def slow() -> None:
-            async for record in reader:
-                found.append(record)
-                await asyncio.sleep(3600)
-
         producer.send(5)
-        first = asyncio.create_task(slow())
+        first = asyncio.create_task(take_one(reader, found))
         await until(lambda: bool(found))
         taken = reader._taken
         reader._taken = type(taken)(iter(()), reader._decoder)  # the other finds nothing yet
