@@ -18,7 +18,7 @@ from typing import NamedTuple
 from purebpf.errors import AttachError
 from purebpf.kernel.debug_files import image_of
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.elf_names import function_of_version, functions_named
+from purebpf.symbols.elf_names import CODE, FUNCTIONS, function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
 __all__ = ["Place", "find_file", "find_places", "opened_image", "parse_place"]
@@ -65,9 +65,13 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
     path = find_file(place.file, what)
     if not place.function:
         return path, [place.offset]
-    found = _function_offsets(path, place.function)
+    with opened_image(path) as image:
+        every = _function_offsets(image, place.function, FUNCTIONS)
+        code = _function_offsets(image, place.function, CODE)
+    # The function that a name means may be an indirect one, though an older version is code.
+    found = {name: offset for name, offset in every.items() if code.get(name) == offset}
     if not found:
-        why = f"{path} has no function {place.function!r}"
+        why = _why_not(path, place.function, is_there=bool(every))
         raise AttachError("uprobe", errno.ENOENT, what, why=why)
     return path, sorted({offset + place.offset for offset in found.values()})
 
@@ -88,7 +92,7 @@ def find_file(name: str, what: str) -> str:
     for folder in folders:
         path = os.path.join(folder, name)
         if os.path.isfile(path):
-            return os.path.realpath(path)
+            return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
     searched = f" in {', '.join(folders)}" if folders != [""] else ""
     raise AttachError("open", errno.ENOENT, what, why=f"there is no file {name}{searched}")
 
@@ -130,21 +134,29 @@ def opened_image(path: str) -> Iterator[ElfImage]:
         yield image_of(file.fileno(), path)
 
 
-def _function_offsets(path: str, pattern: str) -> dict[str, FileOffset]:
+def _function_offsets(
+    image: ElfImage, pattern: str, kinds: frozenset[int]
+) -> dict[str, FileOffset]:
     """The functions of a file whose names match, and where in the file they start.
 
     A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the
     one that programs are linked to today, which a name without a version is.
 
     Raises:
-        FormatError: no ELF file, or a damaged one.
-        OSError: it cannot be read.
+        FormatError: a damaged file.
     """
-    with opened_image(path) as image:
-        name, _, version = pattern.partition("@")
-        if version:
-            offset = function_of_version(image, name, version)
-            return {} if offset is None else {pattern: offset}
-        if not set(pattern) & set("*?"):
-            return functions_named(image, lambda name: name == pattern)
-        return functions_named(image, lambda name: fnmatchcase(name, pattern))
+    name, _, version = pattern.partition("@")
+    if version:
+        offset = function_of_version(image, name, version, kinds)
+        return {} if offset is None else {pattern: offset}
+    if not set(pattern) & set("*?"):
+        return functions_named(image, lambda name: name == pattern, kinds)
+    return functions_named(image, lambda name: fnmatchcase(name, pattern), kinds)
+
+
+def _why_not(path: str, pattern: str, *, is_there: bool) -> str:
+    """Why a file has no function to probe."""
+    if is_there:
+        reason = "its code chooses, once for each program, what is called instead"
+        return f"{pattern!r} of {path} is an indirect function (IFUNC): {reason}; probe that"
+    return f"{path} has no function {pattern!r}"

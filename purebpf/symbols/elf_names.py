@@ -20,15 +20,20 @@ from purebpf.symbols.elf_image import (
 from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["function_of_version", "function_ranges", "functions_named"]
+__all__ = ["CODE", "FUNCTIONS", "function_of_version", "function_ranges", "functions_named"]
 
-_FUNCTIONS = (2, 10)
-"""STT_FUNC, STT_GNU_IFUNC."""
+_FUNC, _IFUNC = 2, 10
+CODE = frozenset({_FUNC})
+"""STT_FUNC: what programs that call the name run."""
+FUNCTIONS = CODE | {_IFUNC}
+"""STT_GNU_IFUNC, too: code that chooses what they run."""
 _RANKS = {1: 2, 2: 1}
 """STB_GLOBAL before STB_WEAK before the rest, which are static."""
 
 
-def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str, FileOffset]:
+def functions_named(
+    image: ElfImage, wanted: Callable[[str], bool], kinds: frozenset[int] = FUNCTIONS
+) -> dict[str, FileOffset]:
     """The functions whose name (without the version, `@GLIBC_2.2.5`) is `wanted`.
 
     From .symtab, and from .dynsym what that has not. Of several of one name a global one counts,
@@ -44,7 +49,7 @@ def functions_named(image: ElfImage, wanted: Callable[[str], bool]) -> dict[str,
             continue
         ranks: dict[str, int] = {}
         versions = symbol_versions(image)[0] if kind == SHT_DYNSYM else ()
-        for index, name, address, binding, _ in _functions(image, table):
+        for index, name, address, binding, _ in _functions(image, table, kinds):
             is_current = index >= len(versions) or is_default(versions[index])
             rank = 2 * _RANKS.get(binding, 0) + is_current
             if rank <= ranks.get(name, -1) or (name in found and name not in ranks):
@@ -74,7 +79,9 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     return found
 
 
-def function_of_version(image: ElfImage, name: str, version: str) -> FileOffset | None:
+def function_of_version(
+    image: ElfImage, name: str, version: str, kinds: frozenset[int] = FUNCTIONS
+) -> FileOffset | None:
     """The function of that name and version: `"memcpy", "GLIBC_2.2.5"`.
 
     With a version like `"@GLIBC_2.14"` only if that is what programs are linked to.
@@ -85,7 +92,8 @@ def function_of_version(image: ElfImage, name: str, version: str) -> FileOffset 
     table = image.typed(SHT_DYNSYM)
     numbers, names = symbol_versions(image)
     wanted = version.removeprefix("@")
-    for index, each, address, _, _ in _functions(image, table) if table is not None else ():
+    functions = _functions(image, table, kinds) if table is not None else ()
+    for index, each, address, _, _ in functions:
         number = numbers[index] if index < len(numbers) else 0
         has_version = names.get(number & MASK) == wanted
         if each == name and has_version and (version == wanted or is_default(number)):
@@ -93,7 +101,9 @@ def function_of_version(image: ElfImage, name: str, version: str) -> FileOffset 
     return None
 
 
-def _functions(image: ElfImage, table: Section) -> Iterator[tuple[int, str, int, int, int]]:
+def _functions(
+    image: ElfImage, table: Section, kinds: frozenset[int] = FUNCTIONS
+) -> Iterator[tuple[int, str, int, int, int]]:
     """The place in the table, name, address, binding and size of each function that is defined."""
     strings = image.contents(image.linked(table))
     layout = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
@@ -104,7 +114,7 @@ def _functions(image: ElfImage, table: Section) -> Iterator[tuple[int, str, int,
             name, info, _, section, address, size = row
         else:
             name, address, size, info, _, section = row
-        if section and info & 15 in _FUNCTIONS:
+        if section and info & 15 in kinds:
             text = strings[name : strings.find(b"\0", name)].partition(b"@")[0]
             yield index, text.decode("utf-8", "backslashreplace"), address, info >> 4, size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,6 +40,40 @@ def call_getpriority(times: int = PRIME) -> None:
 def loaded(*programs: str, own_tgid: int = 0) -> Iterator[purebpf.Object]:
     with purebpf.load(SPEC.set(own_tgid=own_tgid or os.getpid()).only(*programs)) as obj:
         yield obj
+
+
+CALLED = """
+#include <unistd.h>
+__attribute__((noinline)) void called(void) { asm volatile(""); }
+int main(void) { for (char c; read(0, &c, 1) == 1; write(1, &c, 1)) called(); }
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Calls `called` for each byte that it copies from its input to its output."""
+    path = tmp_path_factory.mktemp("called") / "program"
+    command = ["gcc", "-x", "c", "-", "-O1", "-w", "-o", str(path)]
+    subprocess.run(command, check=True, input=CALLED, text=True)
+    return path
+
+
+@contextmanager
+def running(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`program`, once it runs."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, bufsize=0, **pipes) as process:
+        copied(process, 1)
+        yield process
+        process.kill()
+
+
+def copied(process: subprocess.Popen[bytes], count: int = PRIME) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for _ in range(count):
+        process.stdin.write(b".")
+        assert process.stdout.read(1) == b"."
 
 
 class Caller:
@@ -221,14 +256,58 @@ def test_files_and_functions_that_are_not_there():
             program.attach("nothing")
 
 
+ONE_OR_MANY = pytest.mark.parametrize(
+    "way", ["uprobe", pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi"))]
+)
+
+
+@pytest.mark.needs("gcc", "mount_namespace")
+@ONE_OR_MANY
+def test_a_file_of_another_mount_namespace_is_not_ours_of_that_name(
+    program: Path, tmp_path: Path, way: str
+):
+    file = tmp_path / "program"
+    shutil.copy(program, file)
+    hide = f"mount -t tmpfs none {tmp_path} && cp {program} {file} && exec {file}"
+    with (
+        running("unshare", "--mount", "sh", "-c", hide) as process,
+        loaded(f"on_{way}", own_tgid=process.pid) as obj,
+    ):
+        with obj.programs[f"on_{way}"].attach(f"{file}:called"):
+            copied(process)
+        assert getattr(obj.globals["seen"], way) == 0
+        with obj.programs[f"on_{way}"].attach(f"/proc/{process.pid}/root{file}:called"):
+            copied(process)
+        assert getattr(obj.globals["seen"], way) == PRIME
+
+
+@pytest.mark.needs("gcc")
+@ONE_OR_MANY
+def test_a_file_that_was_deleted_is_found_by_its_process(program: Path, tmp_path: Path, way: str):
+    file = tmp_path / "program"
+    shutil.copy(program, file)
+    with running(file) as process, loaded(f"on_{way}", own_tgid=process.pid) as obj:
+        file.unlink()
+        with obj.programs[f"on_{way}"].attach(f"/proc/{process.pid}/exe:called"):
+            copied(process)
+        assert getattr(obj.globals["seen"], way) == PRIME
+
+
+@ONE_OR_MANY
+def test_code_that_only_chooses_what_is_called_is_no_place_to_count_calls(way: str):
+    with loaded(f"on_{way}") as obj:
+        for name in ("strlen", "strlen@GLIBC_2.2.5", "memcpy"):  # memcpy@GLIBC_2.2.5 is code
+            said = rf"'{name}' of /.*libc\.so\.6 is an indirect function"
+            with pytest.raises(purebpf.AttachError, match=said):
+                obj.programs[f"on_{way}"].attach(f"libc.so.6:{name}")
+
+
 def test_a_uprobe_is_at_one_place():
     with loaded("on_uprobe") as obj, pytest.raises(ValueError, match=r"functions: .*uprobe\.multi"):
         obj.programs["on_uprobe"].attach("libc.so.6:?etpriority")
 
 
-@pytest.mark.parametrize(
-    "way", ["uprobe", pytest.param("uprobes", marks=pytest.mark.needs("uprobe_multi"))]
-)
+@ONE_OR_MANY
 def test_a_uprobe_of_one_process_or_of_every_one(way: str):
     with caller() as child, loaded(f"on_{way}", own_tgid=child.pid) as obj:
         program = obj.programs[f"on_{way}"]

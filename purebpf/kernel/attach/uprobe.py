@@ -39,8 +39,9 @@ def attach(
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
             or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where the
-            dynamic linker would, another file without a `/` in $PATH. Without it, what the
-            section says.
+            dynamic linker would, another file without a `/` in $PATH; one of a container is below
+            `/proc/PID/root`, one that was deleted is `/proc/PID/exe`. Without it, what the section
+            says.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
@@ -49,7 +50,8 @@ def attach(
     Raises:
         TypeError: no target, and none in the section name.
         ValueError: a target that is none, or several functions; the program is closed.
-        AttachError: ENOENT, no such file or function; EINVAL, nothing can be probed there.
+        AttachError: ENOENT, no such file or function, or one that only chooses what is called
+            (IFUNC); EINVAL, nothing can be probed there.
         FormatError: the file is no ELF file, and no offset was given.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
     """
