@@ -37,7 +37,7 @@ class Shape(NamedTuple):
 
 def chunk_size(shape: Shape) -> int:
     """Elements to ask for at once: about a mebibyte of them."""
-    fitting = _CHUNK_BYTES // (shape.key_size + shape.value_size)
+    fitting = _CHUNK_BYTES // max(shape.key_size + shape.value_size, 1)  # a ring has neither
     return min(max(fitting, _LEAST), shape.max_entries)
 
 

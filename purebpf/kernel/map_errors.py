@@ -23,6 +23,23 @@ _NET_ADMIN = frozenset(
 )
 """Types that want CAP_NET_ADMIN (map_create in kernel/bpf/syscall.c)."""
 
+_CONNECTED = "its sockets are of TCP, connected or listening, or of UDP, Unix or vsock"
+_SOCKETS: dict[int, str] = {
+    t.BPF_MAP_TYPE_SOCKMAP: _CONNECTED,
+    t.BPF_MAP_TYPE_SOCKHASH: _CONNECTED,
+    t.BPF_MAP_TYPE_XSKMAP: "its sockets are of AF_XDP",
+}
+_DEVICES = "its interfaces are of this network namespace, its programs of section xdp/devmap"
+_RULES: dict[int, str] = {
+    t.BPF_MAP_TYPE_PROG_ARRAY: "it holds programs of one type: that of the first one, or of the "
+    "one that uses it",
+    t.BPF_MAP_TYPE_DEVMAP: _DEVICES,
+    t.BPF_MAP_TYPE_DEVMAP_HASH: _DEVICES,
+    t.BPF_MAP_TYPE_CPUMAP: "its programs are of section xdp/cpumap",
+    t.BPF_MAP_TYPE_REUSEPORT_SOCKARRAY: "its sockets are bound, with SO_REUSEPORT set before",
+}
+"""What elements must be like, by type of map."""
+
 _ENOTSUPP = 524
 _WRITES = ("updating", "deleting from")
 
@@ -101,6 +118,12 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
         why, fix = _too_big(info)
     elif error == errno.EINVAL and verb in _WRITES and (rule := _element_rule(info)):
         why = f"{rule}, or these flags are not for it"
+    elif error in (errno.EBADF, errno.ENOTSOCK) and verb in _WRITES:
+        why = "that is no open descriptor, or not of what the map holds"
+    elif error == errno.EOPNOTSUPP and verb in _WRITES and info.type in _SOCKETS:
+        why = _SOCKETS[info.type]
+    elif error == errno.ENOSPC and info.type in map_kinds.SOCKETS:
+        why, fix = "a socket is read as its cookie, of 8 bytes", "use __u64 as its value"
     elif error in (errno.EINVAL, errno.EOPNOTSUPP, _ENOTSUPP):
         why = f"a {map_kinds.type_name(info.type)} does not offer this, or not with these flags"
     elif error == errno.EEXIST:
@@ -121,7 +144,7 @@ def _element_rule(info: MapInfo) -> str:
         return f"it holds maps of one type, {inner}: this one differs"
     if info.type == t.BPF_MAP_TYPE_LPM_TRIE:
         return f"its prefix lengths go from 0 to {8 * (info.key_size - map_kinds.FD_SIZE)}"
-    return ""
+    return _RULES.get(info.type, "")
 
 
 def _too_big(info: MapInfo) -> tuple[str, str]:

@@ -68,7 +68,10 @@ class Element:
         self.key, self.value, self.next_key = key.data, value.data, next_key.data
 
     def _set(self, flags: int) -> None:
-        _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
+        try:
+            _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
+        except struct.error:
+            raise ValueError(f"flags are a number of 64 bits, not {flags!r}") from None
         self._flags = flags
 
     def lookup(self, flags: int = 0) -> int:

@@ -663,3 +663,59 @@ def test_maps_are_equal_only_to_themselves_and_hashable():
         assert not m
         m[b"key1"] = b"here"
         assert m
+
+
+@pytest.mark.parametrize("flags", [-1, 1 << 64, "exist"])
+def test_flags_that_no_kernel_has_room_for(flags):
+    with Map.create(spec(t.BPF_MAP_TYPE_HASH, 4, 4)) as m:
+        for call in (
+            lambda: m.put(bytes(4), bytes(4), flags),
+            lambda: m.get(bytes(4), flags=flags),
+            lambda: m.update({bytes(4): bytes(4)}, flags=flags),
+        ):
+            with pytest.raises(ValueError, match=f"number of 64 bits, not {flags!r}"):
+                call()
+        m[bytes(4)] = b"abcd"
+        assert dict(m.items()) == {bytes(4): b"abcd"}
+
+
+def test_a_ring_has_nothing_to_clear():
+    with (
+        Map.create(spec(t.BPF_MAP_TYPE_RINGBUF, 0, 0, mmap.PAGESIZE)) as ring,
+        pytest.raises(KernelError, match=r"listing map .* RINGBUF does not offer this"),
+    ):
+        ring.clear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "value", "said"),
+    [
+        (t.BPF_MAP_TYPE_PROG_ARRAY, 4, "program", "EINVAL.*holds programs of one type"),
+        (t.BPF_MAP_TYPE_PROG_ARRAY, 4, -1, "EBADF.*no open descriptor"),
+        (t.BPF_MAP_TYPE_SOCKMAP, 8, "socket", "connected or listening"),
+        (t.BPF_MAP_TYPE_SOCKMAP, 8, "file", "ENOTSOCK.*not of what the map holds"),
+        (t.BPF_MAP_TYPE_DEVMAP, 4, 1 << 30, "EINVAL.*interfaces are of this network namespace"),
+        (t.BPF_MAP_TYPE_XSKMAP, 4, "socket", "sockets are of AF_XDP"),
+        (t.BPF_MAP_TYPE_REUSEPORT_SOCKARRAY, 8, "socket", "EINVAL.*bound, with SO_REUSEPORT"),
+    ],
+)
+def test_what_a_map_does_not_hold_is_refused_with_what_it_holds(kind, size, value, said):
+    with (
+        Map.create(spec(kind, 4, size)) as m,
+        socket.socket() as unconnected,
+        open(__file__) as file,
+        bpf.prog_load(SOCKET_FILTER, RETURN_0, "GPL") as program,
+        bpf.prog_load(TRACEPOINT, RETURN_0, "GPL") as other,
+    ):
+        values = {"program": other, "socket": unconnected, "file": file}
+        if value == "program":
+            m[0] = program
+        with pytest.raises(KernelError, match=said):
+            m[1] = values.get(value, value)
+
+
+def test_a_socket_map_too_small_for_cookies_says_so(connection):
+    with Map.create(spec(t.BPF_MAP_TYPE_SOCKMAP, 4, 4)) as m:
+        m[0] = connection[0]
+        with pytest.raises(KernelError, match=r"ENOSPC.*its cookie, of 8 bytes.*__u64"):
+            m.get(0)
