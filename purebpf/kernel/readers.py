@@ -16,7 +16,7 @@ from typing import Any
 from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, RecordType, decoder
 from purebpf.kernel.taken import Taken
-from purebpf.kernel.waiters import Bell, Waiters
+from purebpf.kernel.waiters import LONGEST_S, Bell, Waiters
 from purebpf.wire.run import Run
 
 __all__ = ["Reader"]
@@ -144,7 +144,7 @@ class Reader(Closing, ABC):
         poll = select.poll()
         for waited_for in (bell, self):
             poll.register(waited_for.fileno(), select.POLLIN)
-        poll.poll(timeout if timeout is None else timeout * 1000)
+        poll.poll(None if timeout is None else min(timeout, LONGEST_S) * 1000)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         """The records as they come, for ever, on the running event loop.

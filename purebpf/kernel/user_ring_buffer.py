@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from purebpf.closing import Closing
 from purebpf.kernel.record_types import RecordMap, record_type_id
-from purebpf.kernel.waiters import Waiters
+from purebpf.kernel.waiters import LONGEST_S, Waiters
 from purebpf.syscall.memory import Memory
 from purebpf.wire.ring_buffer import stride
 from purebpf.wire.user_ring import framed
@@ -133,7 +133,7 @@ class UserRingBuffer(Closing):
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     return False
-                poll.poll(left)
+                poll.poll(None if left is None else min(left, LONGEST_S))
         return True
 
 

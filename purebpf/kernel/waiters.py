@@ -23,7 +23,10 @@ from purebpf.syscall.descriptor import Descriptor, Fresh
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Bell", "Waiters"]
+__all__ = ["LONGEST_S", "Bell", "Waiters"]
+
+LONGEST_S = 86400.0
+"""Poll for no longer at a time: the kernel counts milliseconds in 31 bits."""
 
 
 class Waiters:

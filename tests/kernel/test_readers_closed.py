@@ -71,7 +71,7 @@ CLOSED = "ValueError: the reader of 'events' is closed"
 
 
 @both
-@pytest.mark.parametrize("timeout", [None, 3600.0])
+@pytest.mark.parametrize("timeout", [None, 3600.0, 1e10, float("inf")])
 def test_a_thread_that_waits_is_woken(opened, timeout: float | None) -> None:
     with opened() as (_, reader):
         waiting = [Waiting(lambda: list(reader.read(timeout))) for _ in range(2)]

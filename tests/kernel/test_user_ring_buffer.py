@@ -50,12 +50,13 @@ def test_a_full_ring_takes_no_more_until_it_is_drained(obj):
         assert drain(obj) == 1
 
 
-def test_waiting_ends_when_a_program_made_room(obj):
+@pytest.mark.parametrize("timeout", [None, 1e10])
+def test_waiting_ends_when_a_program_made_room(obj, timeout):
     with obj.maps["orders"].writer() as orders:
         orders.write_all([(1, "x")] * 1000)
         worker = threading.Timer(0.05, lambda: drain(obj))
         worker.start()
-        assert orders.write((7, "late"), timeout=None)
+        assert orders.write((7, "late"), timeout=timeout)
         worker.join()
         drain(obj)
         assert obj.globals["taken"] == ROOM + 1
