@@ -139,3 +139,40 @@ def test_what_ends_within_a_record_says_so():
         assert len(link.read()) == 4
         with pytest.raises(FormatError, match="its end: 4 of 16 bytes of struct square"):
             list(link.records("struct square"))
+
+
+@pytest.mark.needs("new_iterators")
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("list_tasks", {"map": "squares"}, "iter/task takes pid= or tid=, not map="),
+        ("list_tasks", {"cgroup": "/"}, "iter/task takes pid= or tid=, not cgroup="),
+        ("list_squares", {"pid": 1}, "iter/bpf_map_elem takes map=, not pid="),
+        ("list_cgroups", {"tid": 1}, "iter/cgroup takes cgroup=, not tid="),
+    ],
+)
+def test_what_others_run_over_is_not_taken_for_something_else(name: str, options, said: str):
+    with purebpf.load(SPEC.only(name)) as obj:
+        if "map" in options:
+            options = {"map": obj.maps["squares"]}
+        with pytest.raises(TypeError, match=said):
+            obj.programs[name].attach(**options)
+
+
+@pytest.mark.needs("new_iterators")
+@pytest.mark.parametrize(("name", "said"), [("list_squares", "map="), ("list_cgroups", "cgroup=")])
+def test_what_an_iterator_must_be_told_is_named(name: str, said: str):
+    with (
+        purebpf.load(SPEC.only(name)) as obj,
+        pytest.raises(purebpf.AttachError, match=f"takes {said}"),
+    ):
+        obj.programs[name].attach()
+
+
+@pytest.mark.parametrize("options", [{"pid": -1}, {"tid": -1}, {"pid": 1 << 40}])
+def test_numbers_that_no_process_has(options):
+    with (
+        purebpf.load(SPEC.only("list_tasks")) as obj,
+        pytest.raises(ValueError, match="there is no process or thread"),
+    ):
+        obj.programs["list_tasks"].attach(**options)

@@ -5,6 +5,7 @@ Linux 5.8; over one map's elements 5.9, over one task 6.1, over cgroups 6.1 (bpf
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -35,6 +36,18 @@ _ORDERS = {
     "ancestors": 4,
 }
 """enum bpf_cgroup_iter_order."""
+
+_OF_MAPS, _OF_TASKS = ("map",), ("pid", "tid")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "bpf_map_elem": _OF_MAPS,
+    "bpf_sk_storage_map": _OF_MAPS,
+    "sockmap": _OF_MAPS,
+    "task": _OF_TASKS,
+    "task_file": _OF_TASKS,
+    "task_vma": _OF_TASKS,
+    "cgroup": ("cgroup",),
+}
+"""What those of a kind can be told to run over: the kernel takes one for the other."""
 
 
 class IteratorLink(Link):
@@ -113,16 +126,22 @@ def attach(
             "descendants_post" (after them), "ancestors".
 
     Raises:
-        TypeError: a target, or more than one thing to run over.
-        ValueError: an unknown order; the program is closed.
+        TypeError: a target, more than one thing to run over, or one that others run over.
+        ValueError: an unknown order; a number that no process has; the program is closed.
         KernelError: there is no such cgroup.
         AttachError: the kernel refused: EINVAL, the kind of iterator needs another option.
     """
-    if (
-        target is not None
-        or sum(map_or_id not in (None, 0) for map_or_id in (map, pid, tid, cgroup)) > 1
-    ):
+    given = [
+        name
+        for name, value in (("map", map), ("pid", pid), ("tid", tid), ("cgroup", cgroup))
+        if value not in (None, 0)
+    ]
+    if target is not None or len(given) > 1:
         raise TypeError(f"program {program.name!r} takes one of map=, pid=, tid= and cgroup=")
+    takes = _OPTIONS.get(program.target, ())
+    what_it_takes = f"{program.section} takes {' or '.join(f'{name}=' for name in takes)}"
+    if takes and not set(given) <= set(takes):
+        raise TypeError(f"program {program.name!r}: {what_it_takes}, not {given[0]}=")
     if order not in _ORDERS:
         raise ValueError(f"no order {order!r}; there are {', '.join(_ORDERS)}")
     what = f"iterator {program.name!r} over {program.target}"
@@ -134,7 +153,7 @@ def attach(
             place = stack.enter_context(directory(cgroup)).fileno()
             fields["iter_info"] = struct.pack("=IIQ", _ORDERS[order], place, 0)
         elif pid or tid:
-            fields["iter_info"] = struct.pack("=IIIxxxx", tid, pid, 0)
+            fields["iter_info"] = _task(tid, pid)
         if info := fields.get("iter_info"):
             assert isinstance(info, bytes)
             fields["iter_info_len"] = len(info)
@@ -143,5 +162,13 @@ def attach(
                 bpf_attach_type.BPF_TRACE_ITER, prog_fd=program.fileno(), **fields
             )
         except KernelError as error:
-            raise attach_error(error, what) from None
+            why = dict.fromkeys((errno.EINVAL, errno.EBADF), what_it_takes if takes else "")
+            raise attach_error(error, what, why) from None
     return IteratorLink(what, link=made, btf=program.btf)
+
+
+def _task(tid: int, pid: int) -> bytes:
+    try:
+        return struct.pack("=IIIxxxx", tid, pid, 0)
+    except struct.error:
+        raise ValueError(f"there is no process or thread {tid or pid}") from None
