@@ -19,7 +19,7 @@ def name_of(index: int) -> str:
     """The name of an interface, or ""."""
     try:
         return socket.if_indextoname(index)
-    except OSError:
+    except (OSError, OverflowError):
         return ""
 
 

@@ -46,6 +46,7 @@ _SET_FILTER = 0x40082406
 _ID = 0x80082407
 _SET_BPF = 0x40042408
 
+_INT_END = 1 << 31
 _GROUP = 1
 """PERF_IOC_FLAG_GROUP: the whole group of the event."""
 
@@ -56,7 +57,13 @@ def perf_event_open(
     """Open an event: `attr` is a struct perf_event_attr whose `size` field is set.
 
     With FLAG_PID_CGROUP, `pid` is a descriptor of a directory of the cgroup file system.
+
+    Raises:
+        ValueError: a number of more than 32 bits, of which the kernel would take the lower ones.
     """
+    for name, value in (("pid", pid), ("cpu", cpu)):
+        if not -_INT_END <= value < _INT_END:
+            raise ValueError(f"{name} {value} does not fit in 4 bytes")
     result = door.perf_event_open(address_of(attr), pid, cpu, group_fd, flags)
     if result < 0:
         raise KernelError("perf_event_open", -result)
@@ -84,7 +91,13 @@ def refresh(fd: int, overflows: int) -> None:
 
 
 def set_period(fd: int, period: int) -> None:
-    """PERF_EVENT_IOC_PERIOD: a new period, or frequency in Hz, in the mode of the event."""
+    """PERF_EVENT_IOC_PERIOD: a new period, or frequency in Hz, in the mode of the event.
+
+    Raises:
+        ValueError: no number of 64 bits.
+    """
+    if not 0 <= period < 1 << 64:
+        raise ValueError(f"a period is a number of 64 bits, not {period}")
     _ioctl("PERF_EVENT_IOC_PERIOD", fd, _PERIOD, bytearray(struct.pack("=Q", period)))
 
 

@@ -201,6 +201,8 @@ def test_the_interface_is_named_or_helped_with():
             obj.programs["frame"].attach("l0")
         with pytest.raises(ValueError, match=r"no network interface 4711"):
             obj.programs["frame"].attach(4711)
+        with pytest.raises(ValueError, match=r"no network interface -1"):
+            obj.programs["frame"].attach(-1)
         with pytest.raises(ValueError, match="generic, native, offload"):
             obj.programs["frame"].attach("lo", mode="fast")
 
@@ -408,6 +410,13 @@ def test_a_kernel_without_tcx_gets_a_filter_and_says_so(box):
             assert obj.globals["hits"] == PRIME
         with pytest.raises(purebpf.NotSupportedError, match=r"an order for .*no tcx"):
             obj.programs["packet"].attach("lo", direction="egress", before="all")
+
+
+@clsact
+@pytest.mark.parametrize("priority", [-1, 0x10000])
+def test_a_priority_has_16_bits(priority: int):
+    with load("packet") as obj, pytest.raises(ValueError, match=f"to 65535, not {priority}"):
+        obj.programs["packet"].attach("lo", direction="egress", clsact=True, priority=priority)
 
 
 @tcx

@@ -340,3 +340,10 @@ def test_a_kernel_without_kprobes_says_so():
 def test_the_wrapper_of_system_calls_is_found_where_there_is_one():
     if probe_event.has_syscall_wrapper():
         assert purebpf.kernel_btf().find("__x64_sys_bpf", Kind.FUNC)
+
+
+@pytest.mark.parametrize("cookie", [-1, 1 << 64])
+@ONE_OR_MANY
+def test_a_cookie_has_64_bits(way: str, cookie: int):
+    with loaded(f"on_{way}") as obj, pytest.raises(ValueError, match=str(cookie)):
+        obj.programs[f"on_{way}"].attach(cookie=cookie)

@@ -129,3 +129,13 @@ def test_an_event_of_another_type_and_fields_that_are_none() -> None:
         PerfEvent.software("dummy", pid=0, wake_up=1)
     with pytest.raises(ValueError, match="disabled holds 1 bit"):
         PerfEvent.software("dummy", pid=0, disabled=2)
+
+
+def test_numbers_that_the_kernel_would_cut_are_refused() -> None:
+    for where in ({"cpu": 1 << 32}, {"pid": 1 << 32}, {"pid": 0, "cpu": -(1 << 32) - 1}):
+        with pytest.raises(ValueError, match="does not fit in 4 bytes"):
+            PerfEvent.software("cpu-clock", **where)
+    with PerfEvent.software("cpu-clock", pid=0) as event:
+        for period in (-1, 1 << 64):
+            with pytest.raises(ValueError, match=f"a period is .*, not {period}"):
+                event.set_period(period)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TypeVar
 
 from purebpf.abi.sections import find_section
 from purebpf.kernel.program import Program
 
-__all__ = ["at_return", "target_of"]
+__all__ = ["at_return", "cookies", "target_of"]
 
 Target = TypeVar("Target")
 
@@ -29,3 +30,17 @@ def at_return(program: Program, returns: bool | None) -> bool:
         return returns
     section = find_section(program.section)
     return section is not None and section.definition.prefix.startswith(("kret", "uret"))
+
+
+def cookies(cookie: int, count: int) -> bytes | None:
+    """The cookie for each of `count` places; None: there is none.
+
+    Raises:
+        ValueError: no number of 64 bits.
+    """
+    if not cookie:
+        return None
+    try:
+        return array("Q", [cookie]).tobytes() * count
+    except OverflowError:
+        raise ValueError(f"a cookie is a number of 64 bits, not {cookie}") from None

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable
 
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import at_return, target_of
+from purebpf.kernel.attach.asked import at_return, cookies, target_of
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -47,7 +47,7 @@ def attach(
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: the program is closed.
+        ValueError: a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no function matches; ESRCH, one of the names is none that can be
             traced; EOPNOTSUPP, a kernel without fprobe.
         NotSupportedError: a pattern, and no tracefs, or addresses that may not be seen.
@@ -73,7 +73,7 @@ def attach(
                 prog_fd=program.fileno(),
                 kprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
                 kprobe_multi_cnt=count,
-                kprobe_multi_cookies=array("Q", [cookie] * count).tobytes() if cookie else None,
+                kprobe_multi_cookies=cookies(cookie, count),
                 **{field: pointers.tobytes()},
             ),
         )

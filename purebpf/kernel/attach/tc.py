@@ -31,6 +31,7 @@ _PARENTS = {_INGRESS: netlink.INGRESS, _EGRESS: netlink.EGRESS}
 _PRIORITY = 0xC000
 """Of filters for which nobody asks for one: behind those of low numbers, as tc(8) chooses, too."""
 
+_LAST_PRIORITY = 0xFFFF
 _HANDLES = 1 << 10
 """Filters of one priority to look for a free place among."""
 
@@ -75,12 +76,15 @@ def attach(
 
     Raises:
         TypeError: no interface; no direction; a priority, and tcx, which has an order instead.
-        ValueError: no such interface, lists similar ones; the program is closed.
+        ValueError: no such interface, lists similar ones; a priority above 65535; the program is
+            closed.
         AttachError: EPERM, no CAP_NET_ADMIN; ENOENT, ESTALE, of the order.
         NotSupportedError: an order, and a kernel without tcx.
     """
     if program.type != bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS:
         raise NotSupportedError(f"program {program.name!r}", "a tc action belongs to a filter")
+    if not 0 <= priority <= _LAST_PRIORITY:
+        raise ValueError(f"a filter's priority goes from 1 to {_LAST_PRIORITY}, not {priority}")
     interface = find_interface(target)
     attach_type = _attach_type(program, direction)
     side = "ingress" if attach_type == _INGRESS else "egress"

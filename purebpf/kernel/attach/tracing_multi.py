@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Func, FuncProto, Kind, Struct, Union
 from purebpf.errors import AttachError, FormatError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import target_of
+from purebpf.kernel.attach.asked import cookies, target_of
 from purebpf.kernel.attach.kprobe_multi import regex, traceable
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.btf import kernel_btf
@@ -48,7 +48,7 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: the program is closed.
+        ValueError: a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no function matches, or one of the names is none that can be traced;
             EINVAL, a kernel that does not know the kind.
         NotSupportedError: the kernel has no BTF, or the module is not loaded.
@@ -62,7 +62,7 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
             program.attach_type,
             prog_fd=program.fileno(),
             tracing_multi_ids=ids.tobytes(),
-            tracing_multi_cookies=array("Q", [cookie] * len(ids)).tobytes() if cookie else None,
+            tracing_multi_cookies=cookies(cookie, len(ids)),
             tracing_multi_cnt=len(ids),
         )
     except KernelError as error:

@@ -7,7 +7,7 @@ import os
 from array import array
 
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.asked import at_return, target_of
+from purebpf.kernel.attach.asked import at_return, cookies, target_of
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.probe_place import find_places
@@ -17,6 +17,7 @@ from purebpf.syscall import bpf
 __all__ = ["attach"]
 
 _RETURN = 1  # BPF_F_UPROBE_MULTI_RETURN
+_ENOTSUPP = 524
 _EVERY = -1
 
 
@@ -40,7 +41,7 @@ def attach(
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: a target that is none; the program is closed.
+        ValueError: a target that is none; a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
         FormatError: the file is no ELF file, and no offset was given.
     """
@@ -56,9 +57,7 @@ def attach(
                 prog_fd=program.fileno(),
                 uprobe_multi_path=os.fsencode(path) + b"\0",
                 uprobe_multi_offsets=offsets.tobytes(),
-                uprobe_multi_cookies=array("Q", [cookie] * len(offsets)).tobytes()
-                if cookie
-                else None,
+                uprobe_multi_cookies=cookies(cookie, len(offsets)),
                 uprobe_multi_cnt=len(offsets),
                 uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
                 uprobe_multi_pid=_as_kernel(pid),
@@ -69,6 +68,7 @@ def attach(
             errno.EINVAL: "this kernel has no multi-uprobes (Linux 6.6; sessions 6.13)",
             errno.ESRCH: f"there is no process {pid}",
             errno.EBADF: f"{path} is no regular file",
+            _ENOTSUPP: "one of them begins with an instruction that cannot be probed",
         }
         raise attach_error(error, what, reasons) from None
 

@@ -30,7 +30,7 @@ _REFUSED = {
     errno.EOPNOTSUPP: "the driver of the interface has no XDP in this mode",
     errno.ERANGE: "the interface's MTU does not fit into one buffer: load the program as "
     'SEC("xdp.frags"), or lower the MTU',
-    errno.EEXIST: "the interface runs a program in another mode",
+    errno.EEXIST: "the interface runs a program in another mode, or not the one to replace",
     errno.EINVAL: "the driver refuses the program or the interface's settings (MTU, queues), or "
     "the program is for a devmap or cpumap (SEC xdp/devmap, xdp/cpumap)",
 }
