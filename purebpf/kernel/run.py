@@ -38,6 +38,14 @@ _ON_PACKETS = frozenset(
 )
 """Those that want an Ethernet header at least (net/bpf/test_run.c)."""
 
+_CONTEXT_COMES_BACK = _ON_PACKETS | {bpf_prog_type.BPF_PROG_TYPE_SK_LOOKUP}
+"""The context is copied out; others change it in place, or not at all."""
+
+_WHY = {
+    errno.ENOSPC: f"the packet grew by more than {_HEADROOM} bytes",
+    errno.E2BIG: "the context is longer than this kernel's, or the batch than 256 frames",
+}
+
 
 class TestRun(NamedTuple):
     """What a run did.
@@ -45,7 +53,7 @@ class TestRun(NamedTuple):
     Attributes:
         retval: what the program returned, as an unsigned 32-bit number.
         data: the packet afterwards; b"" for programs without one.
-        ctx: the context afterwards; b"" when none was given.
+        ctx: the context afterwards, as long as the kernel's; b"" when none was given.
         duration_ns: nanoseconds of one run, the mean of `repeat`.
     """
 
@@ -79,19 +87,21 @@ def run(
     Raises:
         NotSupportedError: a type of program that cannot be run this way.
         KernelError: EINVAL, data or context do not suit the type; ENOSPC, the packet grew by more
-            than 512 bytes.
-        ValueError: the program is closed.
+            than 512 bytes; E2BIG, the context is longer than the kernel's.
+        ValueError: a number that does not fit; the program is closed.
+        TypeError: data or a context that is no bytes.
     """
     fields = {"flags": flags}
     if cpu is not None:
         fields = {"flags": flags | _ON_CPU, "cpu": cpu}
     if live_frames or batch_size:
         fields |= {"flags": fields["flags"] | _LIVE_FRAMES, "batch_size": batch_size}
-    # A syscall program's context is written back in place, a packet program's to ctx_out.
-    context = bytearray(ctx)
-    has_result = bool(data) and not fields["flags"] & _LIVE_FRAMES
-    data_out = bytearray(len(data) + _HEADROOM) if has_result else None
-    ctx_out = bytearray(len(ctx)) if has_result and ctx else None
+    data, context = memoryview(data).tobytes(), bytearray(memoryview(ctx))
+    is_live = bool(fields["flags"] & _LIVE_FRAMES)
+    data_out = bytearray(len(data) + _HEADROOM) if data and not is_live else None
+    comes_back = context and not is_live and program.type in _CONTEXT_COMES_BACK
+    # All of the kernel's struct comes back, also when less of it was given.
+    ctx_out = bytearray(len(context) + _HEADROOM) if comes_back else None
     for attempt in range(_ATTEMPTS):
         try:
             result = bpf.prog_test_run(
@@ -110,7 +120,7 @@ def run(
                 raise _unsupported(program) from None
             if error.errno == errno.EINVAL:
                 raise _unsuitable(program, len(data), error) from None
-            raise
+            raise _refused(program, error) from None
         after = ctx_out[: result.ctx_size_out] if ctx_out is not None else context
         packet = (data_out or b"")[: result.data_size_out]
         return TestRun(result.retval, bytes(packet), bytes(after), result.duration_ns)
@@ -120,6 +130,12 @@ def run(
 def _unsupported(program: Program) -> NotSupportedError:
     reason = f"this kernel runs no {_kind(program)} programs on request"
     return NotSupportedError(f"test run of program {program.name!r}", reason)
+
+
+def _refused(program: Program, error: KernelError) -> KernelError:
+    number = error.errno or 0
+    what = f"test run of program {program.name!r}"
+    return KernelError(error.call, number, what, why=_WHY.get(number, ""))
 
 
 def _unsuitable(program: Program, size: int, error: KernelError) -> KernelError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import struct
 import subprocess
 from pathlib import Path
@@ -200,3 +201,45 @@ def test_a_forgotten_program_warns_and_closes():
     program = Program(probes.load_program(1), "forgotten", 1)
     with pytest.warns(ResourceWarning, match="unclosed <Program 'forgotten'"):
         del program
+
+
+SOCKETS = purebpf.read_object(DATA / "net_socket.bpf.o")
+LOOKUP = struct.Struct("=QII44xI8x")
+"""struct bpf_sk_lookup: cookie, family, protocol, local port."""
+SO_COOKIE = 57
+
+
+@pytest.mark.needs("live_frames")
+def test_a_context_may_be_shorter_than_the_kernels_and_comes_back_whole(run):
+    # struct xdp_md: all 24 bytes come back, and data_end, which is the packet's
+    result = run.programs["flip"].test_run(bytes(64), ctx=struct.pack("=II", 0, 64))
+    assert result.retval == 3
+    assert struct.unpack("=6I", result.ctx)[:2] == (0, 64)
+
+
+@pytest.mark.needs("live_frames")
+def test_a_lookup_tells_the_socket_that_was_found():
+    with (
+        purebpf.load(SOCKETS.only("steer").set(steered=4711)) as obj,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        obj.maps["sockets"][0] = server
+        asked = LOOKUP.pack(0, socket.AF_INET, socket.IPPROTO_TCP, 4711)
+        result = obj.programs["steer"].test_run(ctx=asked)
+        (cookie,) = struct.unpack("=Q", server.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8))
+        assert LOOKUP.unpack(result.ctx) == (cookie, *LOOKUP.unpack(asked)[1:])
+
+
+def test_a_packet_may_be_any_bytes(run):
+    flip = run.programs["flip"]
+    for packet in (memoryview(bytes(64)), memoryview(bytes(64)).cast("I"), bytearray(64)):
+        assert flip.test_run(packet).data == b"\xff" + bytes(63)
+    with pytest.raises(TypeError, match="bytes-like"):
+        flip.test_run("packet")
+
+
+@pytest.mark.needs("live_frames")
+def test_a_run_that_the_kernel_refuses_names_the_program(run):
+    said = r"'flip': .*E2BIG\. .*batch than 256 frames"
+    with pytest.raises(purebpf.KernelError, match=said):
+        run.programs["flip"].test_run(bytes(64), live_frames=True, batch_size=257)
