@@ -102,7 +102,7 @@ class Link(Closing):
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no link.
         """
-        return cls._made_elsewhere(f"the link pinned at {path}", pins.open_link(os.fspath(path)))
+        return cls._made_elsewhere(f"the link pinned at {path}", pins.open_link(os.fsdecode(path)))
 
     @classmethod
     def from_id(cls, link_id: int) -> Self:
@@ -209,7 +209,7 @@ class Link(Closing):
             KernelError: EEXIST, the name is taken; EPERM, not a bpf file system; ENOENT.
             ValueError: it is closed.
         """
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         pins.pin(self._bpf_link("pinning a link"), name)
         self._pins.append(name)
 

@@ -128,7 +128,7 @@ class MapHandle(Closing):
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no map.
         """
-        return cls._found(map_pin.open_map(os.fspath(path), flags))
+        return cls._found(map_pin.open_map(os.fsdecode(path), flags))
 
     @classmethod
     def from_id(cls, map_id: int, *, flags: int = 0) -> Self:
@@ -186,7 +186,7 @@ class MapHandle(Closing):
             KernelError: as `open`, `create` and `pin`; EEXIST, what is there cannot be opened: a
                 symbolic link that leads nowhere.
         """
-        path = os.fspath(path)
+        path = os.fsdecode(path)
         for last in (*[False] * _TAKEN_FIRST, True):
             try:
                 return cls._like(spec, map_pin.open_map(path), path, btf)
@@ -274,7 +274,7 @@ class MapHandle(Closing):
         Raises:
             KernelError: EEXIST; EPERM, no bpf file system or no capability; ENOENT, no directory.
         """
-        map_pin.pin(self.fileno(), os.fspath(path))
+        map_pin.pin(self.fileno(), os.fsdecode(path))
 
     def freeze(self) -> None:
         """Let nobody write from user space any more (Linux 5.2); again is harmless.

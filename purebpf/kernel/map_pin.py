@@ -41,6 +41,8 @@ def pin(fd: int, path: str) -> None:
         directory = os.path.dirname(path) or "."
         if error.errno == errno.ENOENT and not os.path.isdir(directory):
             why = f"there is no directory {directory}"
+        elif error.errno == errno.EPERM and "." in os.path.basename(path):
+            why = "names in a bpf file system have no dots"
         elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
             why = f"{path} is not in a bpf file system"
             why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""

@@ -40,6 +40,7 @@ _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _CONTEXT_TAG = b"\0arg:ctx\0"
 _DELEGATED = "LIBBPF_BPF_TOKEN_PATH"
 _USDT = "__bpf_usdt_specs"
+_LOG_LEVELS = range(16)
 _Owned = TypeVar("_Owned")
 
 
@@ -81,10 +82,13 @@ def load(
         FormatError, LinkError, CoreRelocationError, NotSupportedError, OSError: as `read_object`;
             or a program that refers to what this kernel, or purebpf, does not have.
         SchemaError: a configuration value that its extern's type does not take.
+        ValueError: a log level that there is not.
         KeyError: a map or target that is given for nothing in the object.
 
     Whatever it raises, nothing stays open.
     """
+    if log_level not in _LOG_LEVELS:
+        raise ValueError(f"log_level is 0, or a sum of 1, 2, 4 and 8, not {log_level!r}")
     if isinstance(source, ObjectSpec):
         spec = source
     else:
@@ -109,7 +113,7 @@ def load(
             linker = Linker(plan, types.core_targets, types.extern)
             plan = with_program_hashes(plan, linker)
             created = create_maps(
-                plan, btf_fd, os.fspath(pin_path), stack, given=maps or {}, struct_ops=tables
+                plan, btf_fd, os.fsdecode(pin_path), stack, given=maps or {}, struct_ops=tables
             )
             fds = {name: each.fileno() for name, each in created.items()}
             places = {**members, **_functions(plan, targets or {})}

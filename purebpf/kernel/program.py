@@ -111,7 +111,7 @@ class Program(Closing):
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no program.
         """
-        return cls._found(pins.open_program(os.fspath(path)))
+        return cls._found(pins.open_program(os.fsdecode(path)))
 
     @classmethod
     def from_id(cls, program_id: int) -> Self:
@@ -266,7 +266,7 @@ class Program(Closing):
             KernelError: EEXIST, the name is taken; EPERM, not a bpf file system; ENOENT.
             ValueError: it is closed.
         """
-        pins.pin(self.fileno(), os.fspath(path))
+        pins.pin(self.fileno(), os.fsdecode(path))
 
     def close(self) -> None:
         """Let go of it; links and pins keep it alive. Twice is harmless."""

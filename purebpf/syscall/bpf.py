@@ -5,8 +5,9 @@ given is zero, and so is the rest of the attr: an older kernel then accepts a lo
 or bytearray argument stands for its address and is kept alive until the call is over; the kernel
 writes only to bytearrays.
 
-Every function raises `KernelError` with the call's name and errno. The batch commands instead
-return how far they got, since the kernel fails with valid results in hand.
+Every function raises `KernelError` with the call's name and errno, and `ValueError` for what does
+not fit in its field, or a name with a NUL. The batch commands instead return how far they got,
+since the kernel fails with valid results in hand.
 """
 
 from __future__ import annotations
@@ -260,6 +261,8 @@ def obj_get(path: str, **fields: int) -> Descriptor:
 
 
 def _c_string(text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError(f"a NUL would end {text!r}")
     return text.encode(errors="surrogateescape") + b"\0"
 
 

@@ -243,3 +243,21 @@ def test_a_run_that_the_kernel_refuses_names_the_program(run):
     said = r"'flip': .*E2BIG\. .*batch than 256 frames"
     with pytest.raises(purebpf.KernelError, match=said):
         run.programs["flip"].test_run(bytes(64), live_frames=True, batch_size=257)
+
+
+def test_paths_may_be_bytes_and_have_no_nul(bpffs):
+    with purebpf.load(RUN.only("flip"), pin_path=os.fsencode(bpffs)) as obj:
+        program, path = obj.programs["flip"], bpffs / "flip"
+        program.pin(os.fsencode(path))
+        Program.open(os.fsencode(path)).close()
+        with pytest.raises(ValueError, match="NUL"):
+            program.pin(f"{path}2\0")
+        with pytest.raises(purebpf.KernelError, match="names in a bpf file system have no dots"):
+            program.pin(f"{path}.o")
+    assert [each.name for each in bpffs.iterdir() if "debug" not in each.name] == ["flip"]
+
+
+@pytest.mark.parametrize("level", [-1, 16, 1 << 40, "1"])
+def test_a_log_level_is_one_that_there_is(level):
+    with pytest.raises(ValueError, match=f"log_level is .*, not {level!r}"):
+        purebpf.load(RUN.only("flip"), log_level=level)
