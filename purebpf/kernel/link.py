@@ -167,8 +167,8 @@ class Link(Closing):
     def update(self, new: Usable, *, old: Usable | None = None) -> None:
         """Run `new` instead of the program that is attached, without a gap in between (Linux 5.7).
 
-        Cgroups, XDP, tcx, netkit, network namespaces, sockmaps, iterators, netfilter; for
-        struct_ops, `new` is a map. With `old`, only if that is what is attached now.
+        Cgroups, XDP, tcx, netkit, network namespaces, sockmaps, iterators; for struct_ops, `new` is
+        a map. With `old`, only if that is what is attached now.
 
         Raises:
             NotSupportedError: it is no bpf_link, or of a kind that cannot be updated.
@@ -192,7 +192,7 @@ class Link(Closing):
 
     def _not_updated(self, error: KernelError) -> NotSupportedError | KernelError:
         number = error.errno or 0
-        if number == errno.EOPNOTSUPP:
+        if number == errno.EOPNOTSUPP or (number == errno.EINVAL and not self._can_be_updated()):
             return NotSupportedError("updating a link", f"{self.what}: its kind stays as it is")
         why = {
             errno.EPERM: "another program than the expected one is attached",
@@ -200,6 +200,15 @@ class Link(Closing):
             errno.ENOLINK: "what it was attached to is gone",
         }.get(number, "")
         return KernelError(error.call, number, self.what, why=why)
+
+    def _can_be_updated(self) -> bool:
+        """Whether the kernel updates links of this kind; also where it does not tell the kind."""
+        from purebpf.kernel.link_info import UPDATED
+
+        try:
+            return self.info.type in UPDATED
+        except KernelError:
+            return True
 
     def pin(self, path: str | os.PathLike[str]) -> None:
         """Give it a name in a bpf file system: it then stays attached without a process.

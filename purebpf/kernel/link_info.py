@@ -15,6 +15,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.buffer import address_of
 
 __all__ = [
+    "UPDATED",
     "CgroupLink",
     "DeviceLink",
     "IterLink",
@@ -32,6 +33,19 @@ __all__ = [
 ]
 
 _TEXT_ROOM = 4096
+UPDATED = frozenset(
+    {
+        bpf_link_type.BPF_LINK_TYPE_CGROUP,
+        bpf_link_type.BPF_LINK_TYPE_ITER,
+        bpf_link_type.BPF_LINK_TYPE_NETNS,
+        bpf_link_type.BPF_LINK_TYPE_XDP,
+        bpf_link_type.BPF_LINK_TYPE_STRUCT_OPS,
+        bpf_link_type.BPF_LINK_TYPE_TCX,
+        bpf_link_type.BPF_LINK_TYPE_NETKIT,
+        bpf_link_type.BPF_LINK_TYPE_SOCKMAP,
+    }
+)
+"""The kinds that can be made to run another program, or map, while attached."""
 
 
 class RawTracepointLink(NamedTuple):

@@ -379,3 +379,16 @@ def test_a_cookie_for_a_raw_tracepoint_needs_linux_6_10():
         pytest.raises(purebpf.NotSupportedError, match=r"Linux 6\.10 has them"),
     ):
         obj.programs["on_raw"].attach(cookie=1)
+
+
+@links
+@pytest.mark.parametrize(("program", "counter"), CALLS)
+def test_a_link_whose_kind_is_never_updated_says_so(program: str, counter: str):
+    with (
+        purebpf.load(mine(program)) as obj,
+        obj.programs[program].attach() as link,
+    ):
+        with pytest.raises(purebpf.NotSupportedError, match="its kind stays as it is"):
+            link.update(obj.programs[program])
+        call_getpriority()
+        assert obj.globals[counter] == PRIME
