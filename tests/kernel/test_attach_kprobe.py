@@ -173,6 +173,8 @@ def test_many_functions_are_named_or_matched():
         assert obj.globals["seen"].fentries == PRIME + 1
         with pytest.raises(purebpf.AttachError, match="no function that can be traced matches"):
             program.attach("no_such_function*")
+        with pytest.raises(ValueError, match="none are given"):
+            program.attach([])
         with pytest.raises(purebpf.NotSupportedError, match="the module is not loaded"):
             program.attach("no_such_module:*")
 
@@ -197,6 +199,8 @@ def test_a_program_forbids_what_its_hook_is_about():
     with loaded("on_lsm") as obj:
         with obj.programs["on_lsm"].attach() as link:
             assert link.info.type == bpf_link_type.BPF_LINK_TYPE_TRACING
+            with pytest.raises(purebpf.AttachError, match=r"EBUSY.*is attached there already"):
+                obj.programs["on_lsm"].attach()
             with pytest.raises(PermissionError):
                 os.sched_getscheduler(0)
         os.sched_getscheduler(0)
@@ -241,6 +245,8 @@ def test_a_pattern_means_the_functions_that_can_be_traced():
         assert obj.globals["seen"].multi == 1
         with pytest.raises(purebpf.AttachError, match="no function that can be traced matches"):
             program.attach("no_such_*")
+        with pytest.raises(ValueError, match="none are given"):
+            program.attach([])
         with pytest.raises(purebpf.AttachError, match=r"no_such.*not every one of them"):
             program.attach(["__x64_sys_getpriority", "no_such_function"])
 
@@ -252,8 +258,9 @@ def test_files_and_functions_that_are_not_there():
             program.attach("libnothing.so:f")
         with pytest.raises(purebpf.AttachError, match=r"libc\.so\.6 has no function 'no_such'"):
             program.attach("libc.so.6:no_such")
-        with pytest.raises(ValueError, match="'nothing' is no place in a file"):
-            program.attach("nothing")
+        for nothing in ("nothing", ""):
+            with pytest.raises(ValueError, match=f"'{nothing}' is no place in a file"):
+                program.attach(nothing)
 
 
 ONE_OR_MANY = pytest.mark.parametrize(
@@ -316,6 +323,8 @@ def test_a_uprobe_of_one_process_or_of_every_one(way: str):
                 call_getpriority()
                 child.call()
             assert getattr(obj.globals["seen"], way) == 0
+        with pytest.raises((ValueError, purebpf.AttachError), match=r"-2|no such process"):
+            program.attach(pid=-2)
         with program.attach(pid=child.pid):
             child.call()
         assert getattr(obj.globals["seen"], way) == PRIME

@@ -220,6 +220,9 @@ def test_what_cannot_be_attached_says_why(workload: Workload):
             attach(f"{path}:purebpf:symbolic")
         with pytest.raises(purebpf.NotSupportedError, match="no word for an argument"):
             attach(f"{path}:purebpf:indexed")
+        for cookie in (-1, 1 << 64):
+            with pytest.raises(ValueError, match=f"a cookie is .*, not {cookie}"):
+                attach(f"{path}:purebpf:silent", cookie=cookie)
         with pytest.raises(purebpf.AttachError, match="there is no process 2147483"):
             attach(f"{path}:purebpf:silent", pid=2147483000)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from purebpf.abi.sections import find_section
 from purebpf.kernel.program import Program
 
-__all__ = ["at_return", "cookies", "target_of"]
+__all__ = ["at_return", "checked_cookie", "cookies", "target_of"]
 
 Target = TypeVar("Target")
 
@@ -19,8 +19,10 @@ def target_of(program: Program, target: Target | None, question: str) -> Target 
     Raises:
         TypeError: there is neither; asks the `question`.
     """
-    if target or program.target:
-        return target or program.target
+    if target is not None:
+        return target
+    if program.target:
+        return program.target
     raise TypeError(f"program {program.name!r}: {question}")
 
 
@@ -38,9 +40,15 @@ def cookies(cookie: int, count: int) -> bytes | None:
     Raises:
         ValueError: no number of 64 bits.
     """
-    if not cookie:
-        return None
-    try:
-        return array("Q", [cookie]).tobytes() * count
-    except OverflowError:
-        raise ValueError(f"a cookie is a number of 64 bits, not {cookie}") from None
+    return array("Q", [checked_cookie(cookie)]).tobytes() * count if cookie else None
+
+
+def checked_cookie(cookie: int) -> int:
+    """The cookie, which fits into what the kernel has for it.
+
+    Raises:
+        ValueError: no number of 64 bits.
+    """
+    if not 0 <= cookie < 1 << 64:
+        raise ValueError(f"a cookie is a number of 64 bits, not {cookie}")
+    return cookie

@@ -47,7 +47,7 @@ def attach(
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: a cookie of more than 64 bits; the program is closed.
+        ValueError: no names; a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no function matches; ESRCH, one of the names is none that can be
             traced; EOPNOTSUPP, a kernel without fprobe.
         NotSupportedError: a pattern, and no tracefs, or addresses that may not be seen.
@@ -64,7 +64,8 @@ def attach(
     else:
         field = "kprobe_multi_syms"
         memory, pointers = _c_strings([where] if isinstance(where, str) else where)
-    count = len(pointers)
+    if not (count := len(pointers)):
+        raise ValueError(f"{what}: none are given")
     try:
         return Link(
             f"{what} ({count} functions)",

@@ -27,7 +27,8 @@ _PLACES: dict[int, str] = {
     bpf_attach_type.BPF_LSM_MAC: "LSM hook",
 }
 _WHY: dict[int, str] = {
-    errno.EBUSY: "the kernel's own tracing holds the function, or another program replaces it",
+    errno.EBUSY: "the program is attached there already, the kernel's own tracing holds the "
+    "function, or another program replaces it",
     errno.E2BIG: "too many programs are attached to the function (the kernel takes 38)",
     errno.ENOENT: "this kernel has no such tracepoint; the name is without the category",
     errno.EINVAL: "the function can no longer be patched, or may not have such programs",
@@ -49,7 +50,8 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
     """
     if target is not None:
         raise TypeError(f"program {program.name!r} can only go where it was loaded for")
-    what = f"program {program.name!r} on {_PLACES.get(program.attach_type, '')} {program.target}"
+    place = f"{_PLACES.get(program.attach_type, '')} {program.target}".strip()
+    what = f"program {program.name!r} on {place or 'what it was loaded for'}"
     try:
         if not cookie:
             return Link(what, link=bpf.raw_tracepoint_open(program.fileno()))

@@ -48,7 +48,7 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: a cookie of more than 64 bits; the program is closed.
+        ValueError: no names; a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no function matches, or one of the names is none that can be traced;
             EINVAL, a kernel that does not know the kind.
         NotSupportedError: the kernel has no BTF, or the module is not loaded.
@@ -56,6 +56,8 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
     where = target_of(program, target, "which functions of the kernel?")
     what = f"program {program.name!r} on kernel functions {where}"
     names = [where] if isinstance(where, str) else list(where)
+    if not names:
+        raise ValueError(f"{what}: none are given")
     ids = array("I", sorted(_ids(names, what)))
     try:
         link = bpf.link_create(

@@ -41,7 +41,8 @@ def attach(
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: a target that is none; a cookie of more than 64 bits; the program is closed.
+        ValueError: a target that is none; a cookie of more than 64 bits, a negative `pid`; the
+            program is closed.
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
         FormatError: the file is no ELF file, and no offset was given.
     """
@@ -75,4 +76,6 @@ def attach(
 
 def _as_kernel(pid: int) -> int:
     """A process as this call counts them: 0 is every one."""
-    return os.getpid() if pid == 0 else max(pid, 0)
+    if pid == _EVERY:
+        return 0
+    return pid or os.getpid()

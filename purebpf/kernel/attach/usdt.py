@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import target_of
+from purebpf.kernel.attach.asked import checked_cookie, target_of
 from purebpf.kernel.attach.perf_event import owning_link
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
@@ -91,7 +91,8 @@ def attach(
 
     Raises:
         TypeError: no target, and none in the section name.
-        ValueError: a target that is none; the program is closed.
+        ValueError: a target that is none; a cookie of more than 64 bits, a negative `pid`; the
+            program is closed.
         AttachError: ENOENT, no such file or probe; ESRCH, no such process, or not in it.
         FormatError: the file is no ELF file, or its notes are damaged.
         NotSupportedError: an argument that cannot be described; a 32-bit file; a library without
@@ -106,7 +107,7 @@ def attach(
     found = _find(find_file(file, what), provider, name, what)
     found = found._replace(pid=os.getpid() if pid == 0 else pid)
     with ExitStack() as cleanup:
-        numbers = _describe(program.usdt, found, cookie, what, cleanup)
+        numbers = _describe(program.usdt, found, checked_cookie(cookie), what, cleanup)
         if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
             link = _link_all(program, found, numbers, what)
             return UsdtLink(what, [], link, cleanup.pop_all())
@@ -165,7 +166,7 @@ def _link_all(program: Program, target: _Target, numbers: list[int], what: str) 
             uprobe_multi_ref_ctr_offsets=array("Q", [each.semaphore for each in probes]).tobytes(),
             uprobe_multi_cookies=array("Q", numbers).tobytes(),
             uprobe_multi_cnt=len(probes),
-            uprobe_multi_pid=max(target.pid, 0),
+            uprobe_multi_pid=0 if target.pid == _EVERY else target.pid,
         )
     except KernelError as error:
         raise _refused(error, target, what) from None
