@@ -118,7 +118,7 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
         why, fix = _too_big(info)
     elif error == errno.EINVAL and verb in _WRITES and (rule := _element_rule(info)):
         why = f"{rule}, or these flags are not for it"
-    elif error in (errno.EBADF, errno.ENOTSOCK) and verb in _WRITES:
+    elif error in (errno.EBADF, errno.ENOTSOCK):
         why = "that is no open descriptor, or not of what the map holds"
     elif error == errno.EOPNOTSUPP and verb in _WRITES and info.type in _SOCKETS:
         why = _SOCKETS[info.type]

@@ -73,9 +73,7 @@ class UserRingBuffer(Closing):
             ValueError: it is longer than the ring; the ring buffer is closed, maybe meanwhile.
             OSError: EMFILE, no descriptor is left to wait with.
         """
-        data = self._encode(record)
-        if stride(len(data)) > self._size:
-            raise ValueError(f"a record of {len(data)} bytes in a ring of {self._size}")
+        data = self._encoded(record)
         if self._append([data]):
             return True
         return timeout != 0 and self._wait_and_append(data, timeout)
@@ -85,9 +83,9 @@ class UserRingBuffer(Closing):
 
         Raises:
             SchemaError: a record that its type cannot hold; nothing is sent.
-            ValueError: the ring buffer is closed.
+            ValueError: one is longer than the ring, and nothing is sent; the ring buffer is closed.
         """
-        return self._append(list(map(self._encode, records)))
+        return self._append(list(map(self._encoded, records)))
 
     def fileno(self) -> int:
         """The map's descriptor; polls as writable when there is room. ValueError: closed."""
@@ -112,6 +110,12 @@ class UserRingBuffer(Closing):
     def _check(self) -> None:
         if self._closed:
             raise ValueError(f"the user ring buffer of {self._target.name!r} is closed")
+
+    def _encoded(self, record: Any) -> bytes:
+        data = self._encode(record)
+        if stride(len(data)) > self._size:
+            raise ValueError(f"a record of {len(data)} bytes in a ring of {self._size}")
+        return data
 
     def _append(self, records: list[bytes]) -> int:
         self._check()

@@ -503,6 +503,9 @@ def test_local_storage_belongs_to_what_the_descriptor_is(kind, owner, btf_fd):
             list(m)
         del m[descriptor]
         assert descriptor not in m
+        for call in (m.__getitem__, m.__delitem__, lambda key: m.put(key, (0, 0))):
+            with pytest.raises(KernelError, match=r"EBADF.* no open descriptor"):
+                call(-1)
 
 
 def test_a_stack_trace_map_finds_nothing_before_a_program_ran():

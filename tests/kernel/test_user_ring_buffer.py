@@ -70,6 +70,9 @@ def test_bytes_are_written_as_they_are(obj):
         assert obj.globals["short_ones"] == 1
         with pytest.raises(ValueError, match="a record of 4096 bytes in a ring of 4096"):
             orders.write(bytes(4096))
+        with pytest.raises(ValueError, match="a record of 4096 bytes in a ring of 4096"):
+            orders.write_all([b"1234", bytes(4096)])
+        assert drain(obj) == 0
 
 
 def test_what_is_written_outlives_its_writer(obj):
