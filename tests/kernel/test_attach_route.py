@@ -78,6 +78,9 @@ def test_the_route_is_what_it_was_asked_for():
             program.attach(NETWORK)
         with pytest.raises(ValueError, match="does not appear to be"):
             program.attach("nowhere", interface="lo")
+        for gateway, said in (("nobody", "does not appear to be"), ("fe80::1", "is no gateway to")):
+            with pytest.raises(ValueError, match=said):
+                program.attach(NETWORK, interface="lo", gateway=gateway)
         with pytest.raises(purebpf.AttachError, match="gateway cannot be reached"):
             program.attach(NETWORK, interface="lo", gateway="198.51.100.1")
 

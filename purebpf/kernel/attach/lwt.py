@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import KernelError
@@ -55,7 +55,8 @@ def attach(
 
     Raises:
         TypeError: no network, or no interface.
-        ValueError: no network, an unknown interface, or the program is closed.
+        ValueError: no network, a gateway that is no address of its kind, an unknown interface, or
+            the program is closed.
         AttachError: EEXIST, there is such a route; EOPNOTSUPP, a kernel without these; EPERM, no
             CAP_NET_ADMIN.
     """
@@ -65,6 +66,8 @@ def attach(
     side = _SIDES[bpf_prog_type(program.type)]
     if side == "seg6local" and network.version != 6:
         raise ValueError(f"program {program.name!r}: segments are of IPv6, unlike {network}")
+    if gateway and ip_address(gateway).version != network.version:
+        raise ValueError(f"program {program.name!r}: {gateway} is no gateway to {network}")
     device = find_interface(interface)
     what = f"program {program.name!r} on the route to {network} by {device}"
     from purebpf.syscall.netlink import Route, Tunnel
