@@ -6,9 +6,9 @@ import errno
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-from purebpf.abi.perf import perf_type_id
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
 from purebpf.closing import Closing
-from purebpf.errors import KernelError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import perf_attr
 from purebpf.kernel.perf_errors import Request, explained
 from purebpf.kernel.perf_names import Event, event_named
@@ -268,8 +268,11 @@ class PerfEvent(Closing):
 
         Raises:
             KernelError: mmap(2) refused; EPERM: kernel.perf_event_mlock_kb is used up.
+            NotSupportedError: an event with `write_backward`.
             ValueError: `pages` is no power of two, or there is a ring already.
         """
+        if PERF_EVENT_ATTR.unpack(self.attr).get("write_backward"):
+            raise NotSupportedError(f"the ring of {self!r}", "it would be written backward")
         if self._ring is not None:
             raise ValueError(f"{self!r} has a ring already")
         self._ring = PerfRing(self.fileno(), pages)
@@ -280,8 +283,9 @@ class PerfEvent(Closing):
 
         Raises:
             FormatError: a record breaks its format.
-            ValueError: no ring was mapped.
+            ValueError: no ring was mapped; the event is closed.
         """
+        self.fileno()
         if self._ring is None:
             raise ValueError(f"{self!r} has no ring: call map_ring() first")
         for record in self._unread:

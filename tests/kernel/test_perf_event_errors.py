@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.perf import perf_event_sample_format
-from purebpf.errors import KernelError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import cpus
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.perf_events import PerfEvents
@@ -139,3 +139,13 @@ def test_numbers_that_the_kernel_would_cut_are_refused() -> None:
         for period in (-1, 1 << 64):
             with pytest.raises(ValueError, match=f"a period is .*, not {period}"):
                 event.set_period(period)
+
+
+def test_a_ring_that_is_written_backward_is_not_read_forward() -> None:
+    with (
+        PerfEvent.software("page-faults", pid=0, write_backward=1) as event,
+        pytest.raises(NotSupportedError, match="written backward"),
+    ):
+        event.map_ring()
+    with pytest.raises(ValueError, match="closed"):
+        next(event.records())
