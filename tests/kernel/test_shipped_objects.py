@@ -88,13 +88,18 @@ def test_profile():
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
-def test_profile_of_mount_namespaces():
-    load_each(objects.spec("profile").only("on_sample_in_mount_namespace"))
+def test_profile_typed():
+    load_each(objects.spec("profile").only("on_sample_typed"))
 
 
 @pytest.mark.needs("perf_event", "x86_64")
 def test_sampleip():
-    load_each(objects.spec("sampleip"))
+    load_each(objects.spec("sampleip").only("on_sample"))
+
+
+@pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf")
+def test_sampleip_typed():
+    load_each(objects.spec("sampleip").only("on_sample_typed"))
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
