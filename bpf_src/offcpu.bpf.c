@@ -46,7 +46,7 @@ struct {
 // Of a new task and of execve, whose programs an interrupt's may interrupt: it counts here, too.
 static __always_inline void number(u32 *tgid, u32 *tid, struct stats *st)
 {
-	if (!own_numbers(bpf_get_current_pid_tgid(), tgid, tid))
+	if (!own_numbers(bpf_get_current_pid_tgid(), true, tgid, tid))
 		__sync_fetch_and_add(&st->outside_namespace, 1);
 }
 
@@ -60,10 +60,14 @@ static __always_inline bool kind_wanted(struct task_struct *task)
 static __always_inline void decide(struct task_state *state, struct task_struct *task,
 				   struct stats *st)
 {
-	number(&state->key.tgid, &state->key.tid, st);
+	bool numbered = own_numbers(bpf_get_current_pid_tgid(), true, &state->key.tgid,
+				    &state->key.tid);
+
 	state->verdict = judge(state->verdict, state->key.tgid, state->key.tid);
 	if (!kind_wanted(task))
 		state->verdict = UNWANTED;
+	if (!numbered && state->verdict == WANTED)
+		__sync_fetch_and_add(&st->outside_namespace, 1);
 }
 
 static __always_inline void account_running(struct task_state *state, u64 now_ns, u32 cpu,
@@ -315,7 +319,8 @@ int on_exec(u64 *ctx)
 		state->since_ns = bpf_ktime_get_ns();
 		state->place = ON_CPU;
 	}
-	number(&state->key.tgid, &state->key.tid, st); // a thread takes over its leader's
+	if (state->verdict == WANTED) // a thread takes over its leader's
+		number(&state->key.tgid, &state->key.tid, st);
 	return 0;
 }
 

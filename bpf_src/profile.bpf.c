@@ -7,7 +7,6 @@
 #include "stacks.h"
 #include "targets.h"
 #include <linux/bpf_perf_event.h>
-#include <bpf/bpf_core_read.h>
 
 struct count_key {
 	u64 user_stack;
@@ -25,13 +24,14 @@ struct stats {
 	u64 counted;		 // in `counts`
 	u64 counts_full;	 // `counts` had no place
 	u64 counts_busy;	 // `counts` was locked by what the sample interrupted
-	u64 outside_namespace;	 // counted with tgid 0: the task has no pid in our pid namespace
+	u64 outside_namespace;	 // of those, with tgid 0: the task has no pid in our pid namespace
 	u64 run_time_ns;	 // spent in the program
 };
 
 CONFIG bool include_idle = false;
 CONFIG bool by_thread = false;
 CONFIG bool has_cgroup_ids = false; // only directly in a cgroup of `cgroup_ids`
+CONFIG bool has_mount_namespaces = false; // only in those of `mount_namespaces`
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -61,23 +61,6 @@ struct {
 	__type(value, u32);
 } mount_namespaces SEC(".maps");
 
-// The parts of the kernel's structs that are used here, found at load time by their names.
-struct ns_common {
-	unsigned int inum;
-} __attribute__((preserve_access_index));
-
-struct mnt_namespace {
-	struct ns_common ns;
-} __attribute__((preserve_access_index));
-
-struct nsproxy {
-	struct mnt_namespace *mnt_ns;
-} __attribute__((preserve_access_index));
-
-struct task_struct {
-	struct nsproxy *nsproxy;
-} __attribute__((preserve_access_index));
-
 static __always_inline bool wanted(struct count_key *key)
 {
 	if (!listed(key->tgid, key->tid) || !in_cgroup())
@@ -91,23 +74,36 @@ static __always_inline bool wanted(struct count_key *key)
 	return true;
 }
 
-static __always_inline void record(struct bpf_perf_event_data *ctx, bool in_target,
-				   struct stats *st)
+// Of the current task.
+static __always_inline bool in_mount_namespace(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 id;
+
+	if (!has_mount_namespaces)
+		return true;
+	id = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+	return bpf_map_lookup_elem(&mount_namespaces, &id);
+}
+
+static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, struct stats *st)
 {
 	struct count_key key = {};
 	u64 both = bpf_get_current_pid_tgid();
+	bool numbered;
 
 	st->seen++;
 	if (!include_idle && !(u32)both) {
 		st->idle++;
 		return;
 	}
-	if (!own_numbers(both, &key.tgid, &key.tid))
-		st->outside_namespace++;
-	if (!in_target || !wanted(&key)) {
+	numbered = own_numbers(both, typed, &key.tgid, &key.tid);
+	if ((typed && !in_mount_namespace()) || !wanted(&key)) {
 		st->filtered++;
 		return;
 	}
+	if (!numbered)
+		st->outside_namespace++;
 	if (!by_thread)
 		key.tid = 0;
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
@@ -116,7 +112,7 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool in_targ
 }
 
 // Takes its own time: BPF_ENABLE_STATS would slow down every BPF program of the machine for it.
-static __always_inline void sample(struct bpf_perf_event_data *ctx, bool in_target)
+static __always_inline void sample(struct bpf_perf_event_data *ctx, bool typed)
 {
 	u32 zero = 0;
 	u64 start = bpf_ktime_get_ns();
@@ -124,26 +120,23 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, bool in_targ
 
 	if (!st)
 		return;
-	record(ctx, in_target, st);
+	record(ctx, typed, st);
 	st->run_time_ns += bpf_ktime_get_ns() - start;
 }
 
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
-	sample(ctx, true);
+	sample(ctx, false);
 	return 0;
 }
 
-// The same, for the mount namespaces in `mount_namespaces`. A program of its own because it reads
-// kernel structs: only this one needs the kernel's BTF.
+// The same, for mount namespaces, and from within a pid namespace. A program of its own because it
+// reads kernel structs: only this one needs the kernel's BTF.
 SEC("?perf_event")
-int on_sample_in_mount_namespace(struct bpf_perf_event_data *ctx)
+int on_sample_typed(struct bpf_perf_event_data *ctx)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	u64 id = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
-
-	sample(ctx, bpf_map_lookup_elem(&mount_namespaces, &id) != 0);
+	sample(ctx, true);
 	return 0;
 }
 

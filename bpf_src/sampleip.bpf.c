@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Instruction pointers within ranges: each one sent to user space, or counted here.
 #include "counter.h"
+#include "pid_namespace.h"
 
 #define MAX_RANGES 64
 
@@ -35,11 +36,12 @@ struct ip_key {
 };
 
 struct stats {
-	u64 seen;	 // the program ran
-	u64 outside;	 // in none of the ranges
-	u64 emitted;	 // sent
-	u64 output_full; // the ring of the CPU had no room
-	u64 output_none; // the CPU has no ring: it came online later
+	u64 seen;	       // the program ran
+	u64 outside;	       // in none of the ranges
+	u64 outside_namespace; // of tgid 0 for want of a pid in our pid namespace
+	u64 emitted;	       // sent
+	u64 output_full;       // the ring of the CPU had no room
+	u64 output_none;       // the CPU has no ring: it came online later
 	u64 output_failed;
 	u64 counted;
 	u64 counts_full;
@@ -96,12 +98,12 @@ static __always_inline bool inside(u64 ip, u32 tgid)
 	return false;
 }
 
-SEC("perf_event")
-int on_sample(struct sample_context *ctx)
+static __always_inline int sample(struct sample_context *ctx, bool typed)
 {
 	u64 now_ns = bpf_ktime_get_ns();
-	u64 ip = ctx->ip, pid_tgid = bpf_get_current_pid_tgid();
+	u64 ip = ctx->ip;
 	struct ip_event event = {};
+	bool numbered;
 	u32 zero = 0;
 	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
 	long err;
@@ -109,12 +111,15 @@ int on_sample(struct sample_context *ctx)
 	if (!st)
 		return 0;
 	st->seen++;
-	if (!inside(ip, pid_tgid >> 32)) {
+	numbered = own_numbers(bpf_get_current_pid_tgid(), typed, &event.tgid, &event.tid);
+	if (!inside(ip, event.tgid)) {
 		st->outside++;
 		return 0;
 	}
+	if (!numbered && !(counting && (s64)ip < 0))
+		st->outside_namespace++;
 	if (counting) {
-		struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : pid_tgid >> 32 };
+		struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : event.tgid };
 
 		count(&counts, &key, &st->counted, &st->counts_full, &st->counts_busy);
 		return 0;
@@ -122,8 +127,6 @@ int on_sample(struct sample_context *ctx)
 	event.ip = ip;
 	event.time_ns = now_ns;
 	event.cpu = bpf_get_smp_processor_id();
-	event.tgid = pid_tgid >> 32;
-	event.tid = pid_tgid;
 	bpf_get_current_comm(event.comm, sizeof(event.comm));
 	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &event, sizeof(event));
 	if (!err)
@@ -135,6 +138,19 @@ int on_sample(struct sample_context *ctx)
 	else
 		st->output_failed++;
 	return 0;
+}
+
+SEC("perf_event")
+int on_sample(struct sample_context *ctx)
+{
+	return sample(ctx, false);
+}
+
+// The same, from within a pid namespace: needs the kernel's BTF.
+SEC("?perf_event")
+int on_sample_typed(struct sample_context *ctx)
+{
+	return sample(ctx, true);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -59,7 +59,7 @@ struct stats {
 	u64 rows_full;	       // spans that found no histogram
 	u64 names_full;	       // tasks without a place for their name
 	u64 clock_backwards;   // counted with 0 ns
-	u64 outside_namespace; // tasks without a pid in our pid namespace
+	u64 outside_namespace; // times a task in a group by number had none in our pid namespace
 };
 
 CONFIG u32 measure = RUN_QUEUE;
@@ -159,14 +159,8 @@ static __always_inline void end(struct task_state *state, u64 now_ns, struct sta
 		add(state->group, span_ns);
 }
 
-// Of a new task and of execve, whose programs an interrupt's may interrupt: it counts here, too.
-static __always_inline void number(u32 *tgid, u32 *tid, struct stats *st)
-{
-	if (!own_numbers(bpf_get_current_pid_tgid(), tgid, tid))
-		__sync_fetch_and_add(&st->outside_namespace, 1);
-}
-
-// Whose histogram the spans of the current task go to.
+// Whose histogram the spans of the current task go to: also of a new task and of execve, whose
+// programs an interrupt's may interrupt, which counts here, too.
 static __always_inline void join_group(struct task_state *state, struct task_struct *task,
 				       struct stats *st)
 {
@@ -178,7 +172,8 @@ static __always_inline void join_group(struct task_state *state, struct task_str
 	}
 	if (grouping != BY_PROCESS && grouping != BY_THREAD)
 		return;
-	number(&tgid, &tid, st);
+	if (!own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid))
+		__sync_fetch_and_add(&st->outside_namespace, 1);
 	state->group = grouping == BY_THREAD ? tid : tgid;
 	if (!keep_name(state->group, grouping == BY_THREAD || tgid == tid ? BPF_ANY : BPF_NOEXIST))
 		__sync_fetch_and_add(&st->names_full, 1);
@@ -188,7 +183,7 @@ static __noinline int decide(struct task_state *state, struct task_struct *task,
 {
 	u32 tgid, tid;
 
-	number(&tgid, &tid, st);
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
 	state->verdict = judge(state->verdict, tgid, tid);
 	if (state->verdict == WANTED)
 		join_group(state, task, st);

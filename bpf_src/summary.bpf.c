@@ -109,7 +109,8 @@ static __always_inline int execve(u32 old_tid, u32 tid, bool btf)
 		return 0;
 	if (old_tid != tid)
 		COUNT(tid_changed);
-	number(state);
+	if (!number(state))
+		COUNT(outside_namespace);
 	join_group(state, btf);
 	state->changed = true;
 	return 0;

@@ -32,6 +32,14 @@ struct thread_info {
 
 struct mm_struct;
 
+struct mnt_namespace {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -42,6 +50,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct nsproxy *nsproxy;
 	u64 start_time;
 	char comm[TASK_COMM_LEN];
 } __attribute__((preserve_access_index));
@@ -84,33 +93,21 @@ static __always_inline u64 state_bits(struct task_struct *task)
 	return BPF_CORE_READ(old, state);
 }
 
-// Where a task's number in the innermost of its pid namespaces is kept: a struct upid.
-static __always_inline void *innermost(struct task_struct *task)
+// A task's number in its pid namespace of a level, 0 being the initial one: a struct upid.
+static __always_inline struct upid *number_at(struct pid *pid, u32 level)
 {
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	u32 level = BPF_CORE_READ(pid, level);
-
 	return (void *)pid + bpf_core_field_offset(pid->numbers) +
 	       level * bpf_core_type_size(struct upid);
 }
 
-static __always_inline u32 number_of(struct task_struct *task)
-{
-	u32 number = 0;
-
-	bpf_probe_read_kernel(&number, sizeof(number),
-			      innermost(task) + bpf_core_field_offset(struct upid, nr));
-	return number;
-}
-
-// The inode of that namespace.
+// The inode of the innermost of a task's pid namespaces.
 static __always_inline u32 pid_namespace_of(struct task_struct *task)
 {
-	struct pid_namespace *ns = NULL;
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level);
+	struct upid *number = number_at(pid, level);
 
-	bpf_probe_read_kernel(&ns, sizeof(ns),
-			      innermost(task) + bpf_core_field_offset(struct upid, ns));
-	return BPF_CORE_READ(ns, ns.inum);
+	return BPF_CORE_READ(number, ns, ns.inum);
 }
 
 #endif

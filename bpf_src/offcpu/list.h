@@ -49,10 +49,8 @@ static __always_inline void describe(struct listed_task *listed, struct task_str
 	listed->known.cpu = cpu_of(task);
 	listed->known.key.tgid = task->tgid;
 	listed->known.key.tid = task->pid;
-	if (pid_namespace_ino) {
-		listed->known.key.tid = number_of(task);
-		listed->known.key.tgid = number_of(task->group_leader);
-	}
+	if (pid_namespace_ino)
+		numbers_of(task, &listed->known.key.tgid, &listed->known.key.tid);
 	BPF_CORE_READ_STR_INTO(&listed->known.key.comm, task, comm);
 	if (listed->on_cpu || !room)
 		return;

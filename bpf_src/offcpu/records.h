@@ -126,7 +126,7 @@ struct stats {
 	u64 births_missed;     // tasks that were not seen to begin, so that none was followed
 	u64 switches_missed;   // a task left, or came, without a switch that was traced
 	u64 clock_backwards;   // counted with 0 ns
-	u64 outside_namespace; // tasks without a pid in our pid namespace
+	u64 outside_namespace; // times a wanted task had no pid in our pid namespace
 	u64 samples;	       // in `samples`
 	u64 samples_full;      // samples that found no place
 	u64 samples_aside;     // samples of what was not asked for

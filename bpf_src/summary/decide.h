@@ -18,10 +18,9 @@ struct {
 	__type(value, u8);
 } forked SEC(".maps");
 
-static __always_inline void number(struct task_state *state)
+static __always_inline bool number(struct task_state *state)
 {
-	if (!own_numbers(bpf_get_current_pid_tgid(), &state->tgid, &state->tid))
-		COUNT(outside_namespace);
+	return own_numbers(bpf_get_current_pid_tgid(), true, &state->tgid, &state->tid);
 }
 
 static __always_inline void name_group(struct task_state *state, u64 flags)
@@ -71,15 +70,20 @@ static __always_inline void inherit(struct task_state *state)
 
 static __noinline void decide(struct task_state *state, bool btf)
 {
+	bool numbered;
+
 	if (decided(state->verdict))
 		return;
 	if (fork_child_offset)
 		inherit(state);
-	number(state);
+	numbered = number(state);
 	state->verdict = judge(state->verdict, state->tgid, state->tid);
 	state->changed = true;
-	if (state->verdict == WANTED)
-		join_group(state, btf);
+	if (state->verdict != WANTED)
+		return;
+	if (!numbered)
+		COUNT(outside_namespace);
+	join_group(state, btf);
 }
 
 // What a new task begins with.

@@ -59,10 +59,8 @@ int list_open_calls(struct bpf_iter__task *ctx)
 	call.verdict = state ? state->verdict : UNDECIDED;
 	call.tgid = task->tgid;
 	call.tid = task->pid;
-	if (pid_namespace_ino) {
-		call.tid = number_of(task);
-		call.tgid = number_of(task->group_leader);
-	}
+	if (pid_namespace_ino)
+		numbers_of(task, &call.tgid, &call.tid);
 	BPF_CORE_READ_STR_INTO(&call.comm, task, comm);
 	bpf_seq_write(ctx->meta->seq, &call, sizeof(call));
 	return 0;

@@ -84,7 +84,7 @@ struct losses {
 	u64 follow_full;       // new tasks that could not be followed
 	u64 clock_backwards;   // calls that seem to end before they began: counted, with 0 ns
 	u64 switches_missed;   // calls that are lost, as a switch to another task was not traced
-	u64 outside_namespace; // tasks without a pid in our pid namespace
+	u64 outside_namespace; // wanted tasks without a pid in our pid namespace
 };
 
 CONFIG u32 mode = MODE_TOTAL;

@@ -215,7 +215,7 @@ def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
         "switches_missed": "switches to another task were not traced: what they end is missing",
         "storage_failed": "times the kernel had no memory for the state of a task",
         "clock_backwards": "seem to end before they begin; they count with 0 ns",
-        "outside_namespace": "times a task had no number in this pid namespace",
+        "outside_namespace": "times a task of a group had no number in this pid namespace",
         "recursion_misses": "times a program was not run, as it would have interrupted itself",
     }
     return Loss(

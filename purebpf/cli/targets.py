@@ -77,6 +77,22 @@ class PidNamespace(NamedTuple):
         major, minor = os.major(found.st_dev), os.minor(found.st_dev)
         return cls(major << 20 | minor, found.st_ino)  # the kernel's own encoding of a dev_t
 
+    def needs_types(self) -> bool:
+        """Whether programs are to read the kernel's structs: namespaces below it have tasks, too.
+
+        False where there is no need, and where the kernel does not show its BTF: such tasks have
+        no number then.
+        """
+        if not self.ino:
+            return False
+        from purebpf.kernel.btf import kernel_btf
+
+        try:
+            kernel_btf()
+        except NotSupportedError:
+            return False
+        return True
+
 
 @contextmanager
 def chosen(

@@ -44,6 +44,10 @@ def losses(times: Times, request: Request) -> Loss:
             stats["clock_backwards"],
             "times seem to end before they begin; they count with 0",
         ),
+        "outside_namespace": (
+            stats["outside_namespace"],
+            "times a task had no number in this pid namespace: it is shown as process 0",
+        ),
         "recursion_misses": (
             stats["recursion_misses"],
             "times a program was not run, as it would have interrupted itself",

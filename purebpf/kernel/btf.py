@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import struct
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType, TracebackType
@@ -13,9 +14,10 @@ from purebpf.errors import KernelError, NotSupportedError, errno_name
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["UNRELATED", "Upload", "kernel_btf", "upload"]
+__all__ = ["UNRELATED", "Upload", "kernel_btf", "no_types", "upload"]
 
 _PATH = "/sys/kernel/btf/vmlinux"
+_HEADER_SIZE = 24
 UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 """Errors of the machine; any other says something about the BTF, or that there is none for us."""
 
@@ -37,6 +39,13 @@ def kernel_btf() -> Btf:
             reason += "; the kernel was built without CONFIG_DEBUG_INFO_BTF"
         raise NotSupportedError("kernel BTF", reason) from None
     return Btf(data, source=_PATH)
+
+
+def no_types() -> Btf:
+    """Those of a kernel that has none: for objects whose settings leave nothing alive that asks."""
+    names = b"\0"
+    header = struct.pack("=HBBIIIII", 0xEB9F, 1, 0, _HEADER_SIZE, 0, 0, 0, len(names))
+    return Btf(header + names, source="a kernel without BTF")
 
 
 class Upload(NamedTuple):

@@ -80,6 +80,12 @@ def losses(
             rarer="Lower -F",
         ),
         Cause(
+            "outside_namespace",
+            stats["outside_namespace"],
+            f"{stats['outside_namespace']} samples were of tasks without a number in this pid "
+            "namespace: they are shown as process 0",
+        ),
+        Cause(
             "sideband_lost",
             side_band_lost,
             f"{side_band_lost} records of new processes and mappings were lost: names of "

@@ -101,15 +101,17 @@ class Profiler(Closing):
     def _spec(self) -> ObjectSpec:
         options = self._options
         by_mount = options.mount_namespace_map is not None
+        typed = by_mount or targets.PidNamespace.own().needs_types()
         return (
             objects.spec("profile")
-            .only("on_sample_in_mount_namespace" if by_mount else "on_sample")
+            .only("on_sample_typed" if typed else "on_sample")
             .set(
                 user_stacks=options.user_stacks,
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
                 by_thread=bool(options.tids),
                 has_cgroup_ids=options.cgroup_map is not None,
+                has_mount_namespaces=by_mount,
                 max_depth=self._max_depth,
             )
             .resize(counts=options.hash_storage_size, stacks=options.stack_storage_size)

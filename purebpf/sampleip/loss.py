@@ -41,4 +41,10 @@ def losses(stats: Mapping[str, int], options: Options) -> tuple[Cause, ...]:
             stats["counts_busy"],
             f"{stats['counts_busy']} samples interrupted an update of the counts. Lower -F",
         ),
+        Cause(
+            "outside_namespace",
+            stats["outside_namespace"],
+            f"{stats['outside_namespace']} samples were of tasks without a number in this pid "
+            "namespace: they are shown as process 0",
+        ),
     )

@@ -13,6 +13,7 @@ from purebpf.cli.limits import raise_open_files
 from purebpf.cli.places import Place, places
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
+from purebpf.cli.targets import PidNamespace
 from purebpf.closing import Closing
 from purebpf.kernel.followed import Followed
 from purebpf.kernel.object import load
@@ -26,6 +27,7 @@ from purebpf.report import Cause, Loss
 from purebpf.sampleip.loss import losses
 from purebpf.sampleip.options import Options
 from purebpf.sampleip.ranges import resolve
+from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["Found", "Sample", "Sampler"]
@@ -79,8 +81,7 @@ class Sampler(Closing):
         ranges = resolve(options)
         where = places(options, self._command_pid)
         raise_open_files()
-        spec = objects.spec("sampleip").set(counting=options.counting, range_count=len(ranges))
-        self._object = stack.enter_context(load(spec.resize(counts=options.map_entries)))
+        self._object = stack.enter_context(load(self._spec(len(ranges))))
         maps = self._object.maps
         for number, (start, last, tgid) in enumerate(ranges):
             maps["ranges"][number] = (start, last, tgid, 0)
@@ -101,6 +102,20 @@ class Sampler(Closing):
                 event.enable()
         self._started = time.monotonic()
         self._followed.snapshot(options.pids)
+
+    def _spec(self, range_count: int) -> ObjectSpec:
+        namespace = PidNamespace.own()
+        return (
+            objects.spec("sampleip")
+            .only("on_sample_typed" if namespace.needs_types() else "on_sample")
+            .set(
+                counting=self._options.counting,
+                range_count=range_count,
+                pid_namespace_dev=namespace.dev,
+                pid_namespace_ino=namespace.ino,
+            )
+            .resize(counts=self._options.map_entries)
+        )
 
     def _opened(self, where: Iterable[Place], stack: ExitStack) -> list[PerfEvent]:
         options = self._options

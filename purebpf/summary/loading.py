@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from purebpf import objects
 from purebpf.abi import syscalls
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.btf import no_types
 from purebpf.kernel.object import Object, load
 from purebpf.kernel.preemption import syscall_programs_are_preempted
 from purebpf.kernel.sched import adapted, without_task_storage
@@ -106,7 +107,8 @@ def _load(
     spec = whose.applied(_spec(way, is_typed=is_typed))
     spec = spec.set(**settings, **_machine_settings(machine), compat_offset=offset)
     with ExitStack() as undo:
-        loaded = undo.enter_context(load(spec.resize(**sizes)))
+        types = None if is_typed else no_types()
+        loaded = undo.enter_context(load(spec.resize(**sizes), btf=types))
         links = undo.enter_context(ExitStack())
         for name in HOOKS[way]:
             links.enter_context(loaded.programs[name].attach())

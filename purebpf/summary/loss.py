@@ -49,7 +49,7 @@ def losses(
         "recursion_misses": "times a program was not run, as it would have interrupted itself",
         "switches_missed": "calls are lost, as a switch to another task was not traced",
         "clock_backwards": "calls seem to end before they begin; they count with 0 ns",
-        "outside_namespace": "times a task had no number in this pid namespace",
+        "outside_namespace": "times a wanted task had no number in this pid namespace",
     }
     lost = {name: found[name] if name in found else counted[name] for name in what}
     return Loss(

@@ -44,6 +44,12 @@ class Workloads:
             process.stdout.close()
 
 
+def children(pid: int) -> list[int]:
+    """The processes that the first thread of a process has started."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(number) for number in text.split()]
+
+
 def thread_ids(pid: int, name: str) -> list[int]:
     """The threads of a process that have a name."""
     return [

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.syscall import bpf
+from tests.commands.conftest import children
 from tests.support.environment import ROOT, commands_with, every_command, start
 from tests.support.faults import alive, slow_host
 
@@ -111,11 +112,6 @@ def test_killed(name: str, stage: str) -> None:
     assert {kind for kind, _ in made} >= {"map"}
     assert stage == "loading" or {kind for kind, _ in made} >= {"map", "program"}
     assert not alive(made)
-
-
-def children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(number) for number in text.split()]
 
 
 def has_ended(pid: int) -> bool:

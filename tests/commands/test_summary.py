@@ -8,6 +8,7 @@ import os
 import select
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +16,7 @@ from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.cli.targets import NoSuchTargetError
 from purebpf.errors import KernelError
-from purebpf.kernel import features
+from purebpf.kernel import btf, features
 from purebpf.kernel.link import Link
 from purebpf.kernel.preemption import syscall_programs_are_preempted
 from purebpf.kernel.program import Program
@@ -74,6 +75,27 @@ def test_calls_are_counted_exactly(workloads: Workloads, hook: str, calls: int) 
     assert {name: row.calls for name, row in rows(only(table)).items()} == expected
     assert not any(row.errors for row in rows(only(table)).values())
     assert lost(table) == {"open_at_start": 1}  # the read that it waited in
+
+
+@pytest.fixture
+def no_kernel_btf(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A kernel that was built without CONFIG_DEBUG_INFO_BTF."""
+    monkeypatch.setattr(btf, "_PATH", "/sys/kernel/btf/none")
+    btf.kernel_btf.cache_clear()
+    yield
+    btf.kernel_btf.cache_clear()
+
+
+@pytest.mark.usefixtures("no_kernel_btf")
+@pytest.mark.parametrize("hook", [*HOOKS[1:], pytest.param(None, marks=HOOKS[2].marks)])
+def test_calls_are_counted_without_the_kernels_types(
+    workloads: Workloads, hook: str | None
+) -> None:
+    table = observed(workloads, Options(hook=hook), "calls", 23)
+    assert {name: row.calls for name, row in rows(only(table)).items()} == {
+        "write": 1,
+        "getppid": 23,
+    }
 
 
 @needs_btf

@@ -12,8 +12,10 @@ import pytest
 
 import purebpf
 from purebpf import objects
+from purebpf.btf.parse import Btf
 from purebpf.btf.types import Int
 from purebpf.kernel import sched
+from purebpf.kernel.btf import no_types
 from purebpf.spec import ObjectSpec
 from purebpf.summary.loading import HOOKS, ITERATOR
 
@@ -70,7 +72,7 @@ def every(name: str) -> ObjectSpec:
     return spec.only(*spec.programs)
 
 
-def load_each(spec: ObjectSpec, **choices: Iterable[int]) -> None:
+def load_each(spec: ObjectSpec, types: Btf | None = None, **choices: Iterable[int]) -> None:
     """Load what `choices` of constants that are no flags can be combined to."""
     spec = small(spec)
     variants = changes(spec)
@@ -78,7 +80,7 @@ def load_each(spec: ObjectSpec, **choices: Iterable[int]) -> None:
         chosen = spec.set(**dict(zip(choices, values, strict=True)))
         variants = chain(variants, extremes(chosen))
     for variant in variants:
-        with purebpf.load(variant) as loaded:
+        with purebpf.load(variant, btf=types) as loaded:
             assert loaded.programs.keys() == spec.programs.keys()
 
 
@@ -88,13 +90,18 @@ def test_profile():
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
-def test_profile_of_mount_namespaces():
-    load_each(objects.spec("profile").only("on_sample_in_mount_namespace"))
+def test_profile_typed():
+    load_each(objects.spec("profile").only("on_sample_typed"))
 
 
 @pytest.mark.needs("perf_event", "x86_64")
 def test_sampleip():
-    load_each(objects.spec("sampleip"))
+    load_each(objects.spec("sampleip").only("on_sample"))
+
+
+@pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf")
+def test_sampleip_typed():
+    load_each(objects.spec("sampleip").only("on_sample_typed"))
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
@@ -119,4 +126,4 @@ def test_summary(hook):
 @pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook != "tp_btf"])
 def test_summary_without_types(hook):
     spec = objects.spec("summary").only(*HOOKS[hook])
-    load_each(sched.without_task_storage(spec), mode=MODES)
+    load_each(sched.without_task_storage(spec), no_types(), mode=MODES)

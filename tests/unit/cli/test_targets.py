@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from purebpf.cli import targets
-from purebpf.kernel import cpus
+from purebpf.errors import NotSupportedError
+from purebpf.kernel import btf, cpus
 from purebpf.syscall import proc
 
 
@@ -28,3 +29,19 @@ def test_cpus_that_are_online_are_taken() -> None:
 def test_without_cpus_nobody_asks_which_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(proc, "cpu_list")
     targets.check_cpus(())
+
+
+@pytest.mark.parametrize(("namespace", "answer"), [((0, 0), False), ((4, 4026532561), True)])
+def test_only_where_namespaces_may_be_below_are_structs_read(
+    monkeypatch: pytest.MonkeyPatch, namespace: tuple[int, int], *, answer: bool
+) -> None:
+    monkeypatch.setattr(btf, "kernel_btf", lambda: None)
+    assert targets.PidNamespace(*namespace).needs_types() is answer
+
+
+def test_without_the_kernels_types_no_struct_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden() -> None:
+        raise NotSupportedError("kernel BTF", "hidden")
+
+    monkeypatch.setattr(btf, "kernel_btf", hidden)
+    assert not targets.PidNamespace(4, 4026532561).needs_types()

@@ -10,7 +10,15 @@ from purebpf.profile.options import Options
 from purebpf.report import Loss
 
 FIELDS = (
-    *("seen", "counts_full", "counts_busy", "stacks_full", "stacks_busy", "stacks_crowded"),
+    *(
+        "seen",
+        "outside_namespace",
+        "counts_full",
+        "counts_busy",
+        "stacks_full",
+        "stacks_busy",
+        "stacks_crowded",
+    ),
     *("user_truncated", "kernel_truncated", "user_unavailable", "kernel_unavailable"),
 )
 
@@ -35,7 +43,8 @@ def reading(value: int, enabled_ns: int) -> Reading:
 def test_every_cause_is_named_when_nothing_is_lost() -> None:
     loss = found(seen=90)
     assert [cause.name for cause in loss.causes] == [
-        *("map_full", "map_busy", "stacks_lost", "truncated", "unavailable", "sideband_lost")
+        *("map_full", "map_busy", "stacks_lost", "truncated", "unavailable"),
+        *("outside_namespace", "sideband_lost"),
     ]
     assert not loss.any
 

@@ -81,9 +81,12 @@ def test_perf_prints_the_same_bytes(payload: bytes, tmp_path: Path) -> None:
 
 
 def test_every_loss_is_named() -> None:
-    names = ("output_full", "output_none", "output_failed", "counts_full", "counts_busy")
+    names = (
+        *("output_full", "output_none", "output_failed", "counts_full", "counts_busy"),
+        "outside_namespace",
+    )
     nothing = dict.fromkeys(names, 0)
-    assert [cause.lost for cause in losses(nothing, Options())] == [0] * 5
-    each = dict(zip(names, range(1, 6), strict=True))
-    assert [cause.lost for cause in losses(each, Options())] == [1, 2, 3, 4, 5]
+    assert [cause.lost for cause in losses(nothing, Options())] == [0] * 6
+    each = dict(zip(names, range(1, 7), strict=True))
+    assert [cause.lost for cause in losses(each, Options())] == [1, 2, 3, 4, 5, 6]
     assert "among 8192" in losses(each, Options())[3].what
