@@ -85,7 +85,7 @@ def stubs(spec: ObjectSpec) -> str:
         for name, each in spec.variables.items()
         if name not in spec.externs
     }
-    parts = [_HEAD.format(source=spec.source.rpartition("/")[2]), *records.classes()]
+    parts = [_HEAD.format(source=_escaped(spec.source.rpartition("/")[2])), *records.classes()]
     parts += maps
     parts.append(_mapping("Maps", "Mapping[str, purebpf.Map]", classes))
     programs = dict.fromkeys(spec.programs, "purebpf.Program")
@@ -147,7 +147,7 @@ class _Records:
             fields = dict(zip(made.record._fields, types, strict=True))
             lines = [self._field(name, fields) for name in fields]
             self._names[id(made)] = name = self._new_name(made.record.__name__)
-            text = f'    class {name}(Record):\n        """{made.c_type}."""\n\n'
+            text = f'    class {name}(Record):\n        """{_escaped(made.c_type)}."""\n\n'
             self._texts.append(text + "".join(lines) + "\n")
         return self._names[id(made)]
 
@@ -168,6 +168,11 @@ class _Records:
         return made
 
 
+def _escaped(name: str) -> str:
+    """What an object or a file is called, for a docstring, which nothing in it ends."""
+    return name.encode("unicode_escape").decode().replace('"', "'")
+
+
 def _class_name(name: str) -> str:
     """What the class of a map is called; others may be called the same."""
     words = "".join(word.capitalize() for word in re.split(r"\W|_", name) if word)
@@ -176,7 +181,7 @@ def _class_name(name: str) -> str:
 
 def _map_class(made: str, name: str, spec: MapSpec, records: _Records) -> str:
     """The class `made` of a map, its text."""
-    head = f'    class {made}(purebpf.Map):\n        """Map {name}."""\n\n'
+    head = f'    class {made}(purebpf.Map):\n        """Map {_escaped(name)}."""\n\n'
     if reader := _READERS.get(spec.type):
         return head + _reading(_event(spec, name, records), reader) + "\n"
     key, value = _key(spec, records), _value(spec, records)
