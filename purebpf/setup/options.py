@@ -74,6 +74,8 @@ def parse(argv: Sequence[str]) -> Options:
     users = found.group or (() if found.user is None else (found.user,))
     if found.action == "pin" and not users:
         parser.error("pin for whom? give --user or --group")
+    if found.action == "status" and users:
+        parser.error("status is about the user who asks: `sudo -u USER` lets another one ask")
     return Options(found.action, users, found.slots, found.bpffs)
 
 
