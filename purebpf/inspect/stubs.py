@@ -122,7 +122,9 @@ class _Records:
             return f"{of} | Mapping[str, Any] | tuple[Any, ...] | bytes"
         if of.startswith("tuple["):
             return "Sequence[Any]"
-        return of if of in ("Any", "bytes", "purebpf.Map") else f"{of} | bytes"
+        if of == "purebpf.Map":
+            return "Any"  # or what has a descriptor, or its number
+        return of if of in ("Any", "bytes") else f"{of} | bytes"
 
     def _of(self, made: Codec) -> str:
         match made:
