@@ -11,6 +11,10 @@ from purebpf.cli.parser import Parser
 
 __all__ = ["Options", "parse"]
 
+_DESCRIPTION = """Say what BPF can do on this machine for this user: privileges, settings, kernel
+features found by trying them, and what each command of purebpf would need.
+"""
+
 _EXAMPLES = """examples:
   python -m purebpf.doctor           what works here, and what is in the way
   python -m purebpf.doctor --all     with every feature that works, too
@@ -38,8 +42,7 @@ def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
     parser = Parser(
         prog="python -m purebpf.doctor",
-        description="Say what BPF can do on this machine for this user: privileges, settings, "
-        "kernel features found by trying them, and what each command of purebpf would need.",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

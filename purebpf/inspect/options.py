@@ -11,9 +11,13 @@ from purebpf.cli.parser import Parser
 
 __all__ = ["Options", "parse"]
 
+_DESCRIPTION = """Show the programs, maps, globals and relocations of a BPF object file, and what
+a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.
+"""
+
 _EXAMPLES = """examples:
   python -m purebpf.inspect tool.bpf.o                     on this kernel
-  python -m purebpf.inspect --btf 5.4.0-90.btf tool.bpf.o  on another one (BTFHub)
+  python -m purebpf.inspect --btf 5.4.0-90.btf tool.bpf.o  on another (BTFHub)
   python -m purebpf.inspect --json tool.bpf.o              for a program to read
   python -m purebpf.inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
 """
@@ -41,8 +45,7 @@ def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
     parser = Parser(
         prog="python -m purebpf.inspect",
-        description="Show the programs, maps, globals and relocations of a BPF object file, and "
-        "what a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

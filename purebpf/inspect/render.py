@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from purebpf.inspect.model import CoreLine, ProgramLine, Report
+from purebpf.report.names import printable
 
 __all__ = ["document", "lines"]
 
@@ -30,9 +31,9 @@ def _named(value: Any) -> Any:
 def lines(report: Report) -> Iterator[str]:
     """The report as text, line by line."""
     types = f"{report.types} BTF types" if report.types else "no BTF"
-    license_ = f"license {report.license}" if report.license else "no license (not GPL)"
+    license_ = f"license {printable(report.license)}" if report.license else "no license (not GPL)"
     yield f"{report.source}: {report.byteorder}-endian, {license_}, {types}\n"
-    yield from (f"note: {note}\n" for note in report.notes)
+    yield from (f"note: {printable(note)}\n" for note in report.notes)
     yield from _table("PROGRAMS", _programs(report))
     yield from _table("MAPS", _maps(report))
     yield from _table("GLOBALS", _globals(report))
@@ -52,6 +53,7 @@ def _table(title: str, rows: list[tuple[str, ...]]) -> Iterator[str]:
     if not rows:
         return
     yield f"\n{title}\n"
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -129,8 +131,8 @@ def _core(relocations: Sequence[CoreLine]) -> Iterator[str]:
     for each in relocations:
         if each.function != function:
             function = each.function
-            yield f"  {function}\n"
-        yield f"    {each.instruction:>5}  {_answer(each)}\n"
+            yield f"  {printable(function)}\n"
+        yield f"    {each.instruction:>5}  {printable(_answer(each))}\n"
 
 
 def _answer(each: CoreLine) -> str:

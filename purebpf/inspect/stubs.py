@@ -7,7 +7,7 @@ of this object by name. Nothing else of it exists when it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.arrays import Array, Octets, Text
@@ -18,6 +18,7 @@ from purebpf.btf.types import Kind, Ptr
 from purebpf.btf.values import Boolean, FloatingPoint
 from purebpf.errors import FormatError
 from purebpf.kernel import map_kinds
+from purebpf.kernel.map_stacks import BuildIdStack, StackTrace, stack_codec
 from purebpf.spec import MapSpec, ObjectSpec
 
 __all__ = ["stubs"]
@@ -33,11 +34,14 @@ import purebpf
 __all__ = ["load"]
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, ItemsView, Iterator, Mapping, ValuesView
+    from collections.abc import (
+        AsyncIterator, ItemsView, Iterator, Mapping, Sequence, ValuesView
+    )
     from typing import Literal, overload
 
     from purebpf.btf.record import Record
     from purebpf.kernel.globals import Globals as AnyGlobals
+    from purebpf.kernel.map_stacks import BuildIdFrame
 
 '''
 _TAIL = '''
@@ -59,8 +63,11 @@ def load(source: Any, btf: Any = None, **options: Any) -> Object:
 _TAKEN = frozenset(
     {"Object", "Maps", "Programs", "Globals", "AnyGlobals", "Any", "Record", "Literal", "Mapping"}
     | {"AsyncIterator", "ItemsView", "Iterator", "ValuesView", "cast", "load", "overload"}
+    | {"BuildIdFrame", "Sequence"}
     | {"purebpf", "bool", "bytes", "float", "int", "str", "tuple", "property", "type"}
 )
+_METHODS = frozenset(name for name in dir(tuple) if not name.startswith("_"))
+"""What a record has as a tuple, and a field may be called all the same."""
 _READERS: dict[int, str] = {
     bpf_map_type.BPF_MAP_TYPE_RINGBUF: "RingBuffer",
     bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY: "PerfBuffer",
@@ -78,12 +85,12 @@ def stubs(spec: ObjectSpec) -> str:
         for name, each in spec.variables.items()
         if name not in spec.externs
     }
-    parts = [_HEAD.format(source=spec.source.rpartition("/")[2]), *records.classes()]
+    parts = [_HEAD.format(source=_escaped(spec.source.rpartition("/")[2])), *records.classes()]
     parts += maps
-    parts.append(_mapping("Maps", "Mapping[str, purebpf.Map]", classes, "purebpf.Map"))
+    parts.append(_mapping("Maps", "Mapping[str, purebpf.Map]", classes))
     programs = dict.fromkeys(spec.programs, "purebpf.Program")
-    parts.append(_mapping("Programs", "Mapping[str, purebpf.Program]", programs, "purebpf.Program"))
-    parts.append(_globals(values))
+    parts.append(_mapping("Programs", "Mapping[str, purebpf.Program]", programs))
+    parts.append(_globals(values, records))
     return "".join(parts) + _TAIL
 
 
@@ -94,6 +101,7 @@ class _Records:
         self._btf = spec.btf
         self._taken = taken
         self._names: dict[int, str] = {}
+        self._aliases: list[str] = []
         self._texts: list[str] = []
 
     def classes(self) -> list[str]:
@@ -107,6 +115,16 @@ class _Records:
             return self._of(codec(self._btf, type_id, key=key))
         except FormatError:
             return "Any"
+
+    def given(self, of: str) -> str:
+        """What may be given for a value of the type `of`."""
+        if of in self._names.values():
+            return f"{of} | Mapping[str, Any] | tuple[Any, ...] | bytes"
+        if of.startswith("tuple["):
+            return "Sequence[Any]"
+        if of == "purebpf.Map":
+            return "Any"  # or what has a descriptor, or its number
+        return of if of in ("Any", "bytes") else f"{of} | bytes"
 
     def _of(self, made: Codec) -> str:
         match made:
@@ -127,16 +145,34 @@ class _Records:
 
     def _record(self, made: StructCodec) -> str:
         if id(made) not in self._names:
-            fields = [
-                f"        {name}: {self._of(place.codec)}\n"
-                for name, place in zip(made.record._fields, made.places(), strict=True)
-            ]
-            plain = re.sub(r"\W", "_", made.record.__name__)
-            *_, name = legal_names([*self._names.values(), plain], self._taken)
-            self._names[id(made)] = name
-            text = f'    class {name}(Record):\n        """{made.c_type}."""\n\n'
-            self._texts.append(text + "".join(fields) + "\n")
+            types = [self._of(place.codec) for place in made.places()]
+            fields = dict(zip(made.record._fields, types, strict=True))
+            lines = [self._field(name, fields) for name in fields]
+            self._names[id(made)] = name = self._new_name(made.record.__name__)
+            text = f'    class {name}(Record):\n        """{_escaped(made.c_type)}."""\n\n'
+            self._texts.append(text + "".join(lines) + "\n")
         return self._names[id(made)]
+
+    def _field(self, name: str, fields: Mapping[str, str]) -> str:
+        """A field's line. A type that another field is called like is given a name outside."""
+        of = fields[name]
+        if not fields.keys().isdisjoint(re.findall(r"\w+", of)):
+            alias = self._new_name(f"{name}_type", fields)
+            self._aliases.append(alias)
+            self._texts.append(f"    {alias} = {of}\n\n")
+            of = alias
+        ignored = "  # type: ignore[assignment]" if name in _METHODS else ""
+        return f"        {name}: {of}{ignored}\n"
+
+    def _new_name(self, name: str, taken: Collection[str] = ()) -> str:
+        used = [*self._names.values(), *self._aliases]
+        *_, made = legal_names([*used, re.sub(r"\W", "_", name)], self._taken.union(taken))
+        return made
+
+
+def _escaped(name: str) -> str:
+    """What an object or a file is called, for a docstring, which nothing in it ends."""
+    return name.encode("unicode_escape").decode().replace('"', "'")
 
 
 def _class_name(name: str) -> str:
@@ -147,14 +183,15 @@ def _class_name(name: str) -> str:
 
 def _map_class(made: str, name: str, spec: MapSpec, records: _Records) -> str:
     """The class `made` of a map, its text."""
-    head = f'    class {made}(purebpf.Map):\n        """Map {name}."""\n\n'
+    head = f'    class {made}(purebpf.Map):\n        """Map {_escaped(name)}."""\n\n'
     if reader := _READERS.get(spec.type):
         return head + _reading(_event(spec, name, records), reader) + "\n"
     key, value = _key(spec, records), _value(spec, records)
-    put = value if value == "Any" else f"{value} | Mapping[str, Any] | tuple[Any, ...] | bytes"
+    given = records.given(key)
     lines = [
-        f"def __getitem__(self, key: {key}) -> {value}: ...",
-        f"def __setitem__(self, key: {key}, value: {put}) -> None: ...",
+        f"def __getitem__(self, key: {given}) -> {value}: ...",
+        f"def __setitem__(self, key: {given}, value: {records.given(value)}) -> None: ...",
+        f"def get(self, key: {given}, default: Any = None, **flags: int) -> {value} | Any: ...",
         f"def __iter__(self) -> Iterator[{key}]: ...",
         f"def items(self) -> ItemsView[{key}, {value}]: ...",
         f"def values(self) -> ValuesView[{value}]: ...",
@@ -202,37 +239,47 @@ def _value(spec: MapSpec, records: _Records) -> str:
         return "purebpf.Map"
     if spec.type in map_kinds.FD_VALUES | map_kinds.SOCKETS | map_kinds.REDIRECTS:
         return "Any"
-    one = records.name_of(spec.value_type_id) if spec.value_type_id else "bytes"
+    one = records.name_of(spec.value_type_id) if spec.value_type_id else _untyped(spec)
     return f"tuple[{one}, ...]" if spec.type in map_kinds.PER_CPU else one
 
 
-def _mapping(name: str, base: str, classes: dict[str, str], otherwise: str) -> str:
+def _untyped(spec: MapSpec) -> str:
+    """What a map gives that has no type for its values."""
+    if spec.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE:
+        match stack_codec(spec.value_size, spec.flags):
+            case BuildIdStack():
+                return "tuple[BuildIdFrame, ...]"
+            case StackTrace():
+                return "tuple[int, ...]"
+    return "bytes"
+
+
+def _mapping(name: str, base: str, types: dict[str, str]) -> str:
     text = f'    class {name}({base}):\n        """By name."""\n\n'
-    return text + "".join(f"        {line}\n" for line in _overloads(classes, otherwise)) + "\n"
+    return text + "".join(_getters(types)) + "\n"
 
 
-def _overloads(classes: dict[str, str], otherwise: str) -> Iterator[str]:
-    items: Iterable[tuple[str, str]] = [
-        *((f"Literal[{name!r}]", found) for name, found in classes.items()),
-        ("str", otherwise),
+def _globals(types: dict[str, str], records: _Records) -> str:
+    text = _mapping("Globals", "AnyGlobals", types)
+    taking = "def __setitem__(self, name: Literal[{!r}], value: {}, /) -> None: ..."
+    given = [taking.format(name, records.given(of)) for name, of in types.items()]
+    return text[:-1] + "".join(_overloads(given, "def __setitem__(self, name: str, value: Any, /)"))
+
+
+def _getters(types: dict[str, str]) -> Iterator[str]:
+    each = [
+        f"def __getitem__(self, name: Literal[{name!r}], /) -> {of}: ..."
+        for name, of in types.items()
     ]
-    for key, found in items:
-        if classes:
-            yield "@overload"
-        yield f"def __getitem__(self, name: {key}, /) -> {found}: ..."
-    if classes:
-        yield "def __getitem__(self, name: str, /) -> Any: ..."
+    return _overloads(each, "def __getitem__(self, name: str, /)")
 
 
-def _globals(values: dict[str, str]) -> str:
-    lines = list(_overloads(values, "Any"))
-    for name, found in [*values.items(), ("", "Any")]:
-        if values:
-            lines.append("@overload")
-        key = f"Literal[{name!r}]" if name else "str"
-        given = found if found == "Any" else f"{found} | bytes"
-        lines.append(f"def __setitem__(self, name: {key}, value: {given}, /) -> None: ...")
-    if values:
-        lines.append("def __setitem__(self, name: str, value: Any, /) -> None: ...")
-    text = '    class Globals(AnyGlobals):\n        """By name."""\n\n'
-    return text + "".join(f"        {line}\n" for line in lines)
+def _overloads(each: list[str], any_name: str) -> Iterator[str]:
+    """The lines of a method that takes these names and no other, unlike that of its base."""
+    ignored = "  # type: ignore[override]"
+    if len(each) == 1:
+        yield f"        {each[0]}{ignored}\n"
+    elif each:
+        for place, line in enumerate(each):
+            yield f"        @overload{'' if place else ignored}\n        {line}\n"
+        yield f"        {any_name} -> Any: ...\n"

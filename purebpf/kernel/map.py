@@ -294,8 +294,8 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
         Of a ring buffer or perf event array. `type` says what they are, if the object does not
         (`purebpf.kernel.record_types`), and holds for later calls. The reader is made at the first
-        call, and closed with the map or when another type is asked for; for other options, use
-        `reader()`.
+        call, before which a perf event array takes no records, and closed with the map or when
+        another type is asked for; for other options, use `reader()`.
         """
         return self._own_reader(type).read(timeout)
 

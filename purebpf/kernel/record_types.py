@@ -187,10 +187,15 @@ def type_named(btf: Btf | None, text: str, where: str) -> int:
     keyword, _, name = text.rpartition(" ")
     kinds = (_KEYWORDS[keyword],) if keyword in _KEYWORDS else (Kind.TYPEDEF, *_KEYWORDS.values())
     found = btf.find(name, *kinds) if btf is not None else ()
-    if len(found) != 1:
-        how_many = "no type" if not found else f"{len(found)} types"
-        raise SchemaError(f"{where}: the object's BTF has {how_many} {text!r}")
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SchemaError(f"{where}: the object's BTF has {len(found)} types {text!r}")
+    variable = f"{keyword or 'struct'} {name} *unused;"
+    raise SchemaError(
+        f"{where}: the object's BTF has no type {text!r}; if only functions use it, a global "
+        f"variable `{variable}` puts it there"
+    )
 
 
 def _named(source: RecordMap, text: str) -> int:

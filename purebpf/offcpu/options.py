@@ -29,13 +29,13 @@ examples:
   python -m purebpf.offcpu 5                the whole machine, for 5 seconds
   python -m purebpf.offcpu -p 185 5         process 185 and its new children
   python -m purebpf.offcpu --waker -p 185 5   and who woke it up
-  python -m purebpf.offcpu --state D 5      disk and other waits that no signal ends
+  python -m purebpf.offcpu --state D 5      waits that no signal ends: disk
   python -m purebpf.offcpu --preempt 5      waiting for a CPU as well
   python -m purebpf.offcpu -m 1000 5        at least a millisecond each
   python -m purebpf.offcpu -f 5 > out       folded stacks, for flame graphs
   python -m purebpf.offcpu --format json --thresh 0 -o out.json 5
-  python -m purebpf.offcpu --thresh 0 -o a.trace.json 5   a time line for Perfetto
-  python -m purebpf.offcpu -o waits.html -o waits.data 5; perf report -i waits.data
+  python -m purebpf.offcpu --thresh 0 -o a.trace.json 5   for Perfetto
+  python -m purebpf.offcpu -o waits.html -o waits.data 5   and for perf report
   python -m purebpf.offcpu --serve          a live flame graph in a browser
   python -m purebpf.offcpu -- make test     a command and its children
 

@@ -30,7 +30,7 @@ examples:
   python -m purebpf.record -g -- make test       a command and its children
   python -m purebpf.record -a -F 99 -g 60        the whole machine
   python -m purebpf.record -e page-faults -c 1 -d -- ls
-  python -m purebpf.record -a --filter 'comm == mysqld, ip < 0xffffffff00000000' 10
+  python -m purebpf.record -a --filter 'comm == mysqld, ip < 0x800000000000' 10
   python -m purebpf.record -a -e cpu-clock --filter 'cpu == 0' \\
                               -e sched:sched_switch --filter 'prev_pid > 1000' 5
 

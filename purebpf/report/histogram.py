@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-__all__ = ["BUCKETS", "bucket_bounds", "lines", "octaves", "percentile"]
+__all__ = ["BUCKETS", "bucket_bounds", "lines", "log2_lines", "octaves", "percentile"]
 
 BUCKETS = 192
 _STARS = 40
@@ -32,8 +32,12 @@ def octaves(buckets: Sequence[int]) -> list[tuple[int, int, int]]:
     for at in range(4, len(buckets), 4):
         low, _ = bucket_bounds(at)
         found.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
-    used = [index for index, (_, _, count) in enumerate(found) if count]
-    return found[used[0] : used[-1] + 1] if used else []
+    return _used(found)
+
+
+def _used(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    used = [index for index, (_, _, count) in enumerate(rows) if count]
+    return rows[used[0] : used[-1] + 1] if used else []
 
 
 def percentile(
@@ -64,7 +68,20 @@ def lines(buckets: Sequence[int], unit: str) -> Iterator[str]:
     usecs               : count     distribution
         0 -> 1          : 233      |***********                             |
     """
-    rows = octaves(buckets)
+    yield from _picture(octaves(buckets), unit)
+
+
+def log2_lines(slots: Sequence[int], unit: str) -> Iterator[str]:
+    """The same of slots that a program of yours counted in.
+
+    Slot 0 has the values 0 and 1, slot N those from 2**N on, as with libbpf-tools' `log2l()`; bcc's
+    `bpf_log2l()` gives one more, so leave out the first: `slots[1:]`.
+    """
+    rows = [(1 << slot & ~1, (2 << slot) - 1, count) for slot, count in enumerate(slots)]
+    yield from _picture(_used(rows), unit)
+
+
+def _picture(rows: list[tuple[int, int, int]], unit: str) -> Iterator[str]:
     if not rows:
         return
     most = max(count for *_, count in rows)

@@ -17,7 +17,7 @@ stacks with the names of their functions."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.report                                 perf.data here, as text
+  python -m purebpf.report                         perf.data here, as text
   python -m purebpf.report -i perf.data --format folded
   python -m purebpf.report -o out.pb.gz -o out.json        two formats at once
   python -m purebpf.report -e page-faults --weight period

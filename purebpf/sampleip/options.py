@@ -22,9 +22,9 @@ address range, a function, a module. The choice is made in the kernel."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.sampleip --symbol vfs_read 5         who is in vfs_read, as it is seen
-  python -m purebpf.sampleip --symbol vfs_read+0x1c 5    at one instruction of it
-  python -m purebpf.sampleip --count 5                   hot addresses of the machine
+  python -m purebpf.sampleip --symbol vfs_read 5       who is in vfs_read, now
+  python -m purebpf.sampleip --symbol vfs_read+0x1c 5  at one instruction
+  python -m purebpf.sampleip --count 5                 hot addresses
   python -m purebpf.sampleip --module libc.so.6 -p 185 --count 5
   python -m purebpf.sampleip --range 0xffffffff81214b90-0xffffffff81214cd0 --hex
 

@@ -16,11 +16,16 @@ __all__ = ["Options", "parse"]
 _MOST_SLOTS = 64
 _DEFAULT_SLOTS = 4
 
+_DESCRIPTION = """Let ordinary users filter samples in the kernel: root pins programs for them
+once, which they then fill in with their filters. status says what works, and
+what not.
+"""
+
 _EXAMPLES = """examples:
-  sudo python -m purebpf.setup pin --user ann        ann may filter 4 events at a time
-  sudo python -m purebpf.setup pin --group dev --slots 8   so may each member of dev, 8
-  python -m purebpf.setup status                     what this user can do, and what is in the way
-  sudo python -m purebpf.setup unpin                 take it all back
+  sudo python -m purebpf.setup pin --user ann    4 events at a time, for ann
+  sudo python -m purebpf.setup pin --group dev --slots 8   8 for each of dev
+  python -m purebpf.setup status                 what works, and what does not
+  sudo python -m purebpf.setup unpin             take it all back
 """
 
 
@@ -45,8 +50,7 @@ def parse(argv: Sequence[str]) -> Options:
     parser = Parser(
         prog="purebpf.setup",
         usage="python -m purebpf.setup pin|unpin|status [options]",
-        description="Let ordinary users filter samples in the kernel: root pins programs for them "
-        "once, which they then fill in with their filters. status says what works, and what not.",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -70,6 +74,8 @@ def parse(argv: Sequence[str]) -> Options:
     users = found.group or (() if found.user is None else (found.user,))
     if found.action == "pin" and not users:
         parser.error("pin for whom? give --user or --group")
+    if found.action == "status" and users:
+        parser.error("status is about the user who asks: `sudo -u USER` lets another one ask")
     return Options(found.action, users, found.slots, found.bpffs)
 
 

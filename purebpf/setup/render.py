@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from purebpf.kernel.filter_preflight import Check, Preflight
+from purebpf.report.names import printable
 from purebpf.setup.session import Done, Status
 
 __all__ = ["pinned", "shown", "unpinned"]
@@ -39,7 +40,8 @@ def shown(status: Status) -> Iterator[str]:
     for user, slot in status.slots:
         state = "broken" if slot.missing else "taken" if slot.taken else "free"
         pid = str(slot.pid) if slot.taken else ""
-        line = f"{user:{width}}  {slot.number:4}  {state:6}  {pid:>7}  {slot.command}"
+        comm = printable(slot.command)
+        line = f"{user:{width}}  {slot.number:4}  {state:6}  {pid:>7}  {comm}"
         yield line.rstrip() + "\n"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from purebpf.report import histogram
+from purebpf.report.names import printable
 from purebpf.summary.calls import errno_name
 from purebpf.summary.options import Options
 from purebpf.summary.table import Group, Label, OpenCall, Row, Table, arranged
@@ -63,8 +64,8 @@ def _title(mode: str, label: Label) -> str:
     if mode == "total":
         return "total"
     if mode == "cgroup":
-        return f"cgroup {label.name or f'id:{label.number}'}"
-    return f"{label.name or '?'} ({label.number})"
+        return f"cgroup {printable(label.name) or f'id:{label.number}'}"
+    return f"{printable(label.name) or '?'} ({label.number})"
 
 
 def _head(*, percentiles: bool) -> str:
@@ -108,8 +109,8 @@ def _open_calls(calls: Iterable[OpenCall]) -> Iterator[str]:
     yield "   --------------- ------- ------- --------------------- ----------------\n"
     for call in sorted(calls, key=_longest_first):
         elapsed = "since before" if call.elapsed_ns is None else f"{call.elapsed_ns / 1e6:.3f}"
-        yield f"   {call.comm or '?':<15} {call.pid:7d} {call.tid:7d} {call.call.name:<21} "
-        yield f"{elapsed:>16}\n"
+        yield f"   {printable(call.comm) or '?':<15} {call.pid:7d} {call.tid:7d} "
+        yield f"{call.call.name:<21} {elapsed:>16}\n"
     yield "\n"
 
 

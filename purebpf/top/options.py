@@ -13,9 +13,9 @@ __all__ = ["Options", "parse"]
 
 _DESCRIPTION = """\
 Show which functions the CPUs are in, anew every two seconds: samples at regular
-intervals, counted in the kernel. A table on a terminal covers the last one; into
-a file or a pipe they are written below each other. At the end comes a table of
-the whole run."""
+intervals, counted in the kernel. A table on a terminal covers the last one;
+into a file or a pipe they are written below each other. At the end comes a
+table of the whole run."""
 
 _EPILOG = """\
 examples:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from purebpf.cli.output import Output
+from purebpf.cli.screen import in_place
 from purebpf.closing import Closing
 from purebpf.report import Profile
 from purebpf.report.names import printable
@@ -13,7 +13,6 @@ from purebpf.top.render import found, percent, render
 
 __all__ = ["screen"]
 
-_HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 _HEAD = 4
 """Lines of the terminal that are no rows of the table."""
 
@@ -40,10 +39,7 @@ class _Plain(Closing):
     def show(self, profile: Profile, heading: str) -> None:
         """Below the last one, or over it on a terminal."""
         lines = list(render(profile, by=self._by, lines=self._lines, heading=heading))
-        if self._is_live:
-            height = os.get_terminal_size(sys.stdout.fileno()).lines
-            lines = [_HOME_AND_CLEAR, *lines[: height - 1]]
-        self._output.write([*lines, "" if self._is_live else "\n"])
+        self._output.write(in_place(lines) if self._is_live else [*lines, "\n"])
 
     def close(self) -> None:
         """Nothing is to be undone."""

@@ -38,5 +38,13 @@ def test_every_example_runs(code: str, tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_the_histogram_is_the_one_shown() -> None:
+    example = next(code for code in EXAMPLES if "log2_lines" in code)
+    done = subprocess.run(
+        [sys.executable, "-c", example], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert f"```\n{done.stdout}```" in PAGE
+
+
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7

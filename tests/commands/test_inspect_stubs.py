@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.abi.bpf import BPF_F_STACK_BUILD_ID, bpf_map_type
+from purebpf.inspect.stubs import stubs as stubs_of
+from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.commands.conftest import ROOT
+from tests.support.btf_builder import BtfBuilder
 from tests.support.type_check import mypy
+
+HASH = bpf_map_type.BPF_MAP_TYPE_HASH
 
 pytestmark = pytest.mark.any_kernel
 
@@ -24,6 +30,7 @@ def use(path: str) -> int:
         for key, call in obj.maps["calls"].items():
             print(key.bit_length(), call.total + call.last_cpu)
         obj.maps["calls"][3] = {"total": 1}
+        assert obj.maps["calls"].get(4) is None
         return obj.maps["calls"][3].total + obj.globals["calls_seen"]
 """
 
@@ -39,7 +46,40 @@ def use(path: str) -> int:
         return buffer.lost
 """
 
+FIELDS = """
+from __future__ import annotations
+
+from fields import load
+
+
+def use(path: str) -> int:
+    with load(path) as obj:
+        for key, flow in obj.maps["flows"].items():
+            assert obj.maps["flows"][key] == obj.maps["flows"][{"port": key.port}]
+            print(flow.bytes.bit_length(), flow.mac.hex(), flow.ports[0].bit_length())
+            print(flow.str.upper(), flow.name.upper(), flow.count.bit_length())
+        return flow.hop.ttl + flow.last.ttl + obj.globals["total"].ttl
+"""
+
+STACKS = """
+from stacks import load
+
+
+def use(path: str) -> None:
+    with load(path) as obj:
+        for stack in obj.maps["stacks"].values():
+            print([address.bit_length() for address in stack])
+        print([frame.build_id.hex() for frame in obj.maps["files"][1]])
+        print(obj.maps["odd"][1].hex())
+"""
+
 MISTAKES = {
+    'obj.maps["cals"]': 'No overload variant of "__getitem__" of "Maps"',
+    'obj.programs["count_cals"]': 'for "Programs"',
+    'obj.globals["stepp"]': 'No overload variant of "__getitem__" of "Globals"',
+    'obj.globals["stepp"] = 1': 'No overload variant of "__setitem__" of "Globals"',
+    'obj.maps["calls"].get(3).totl': '"call" of "call | Any" has no attribute "totl"',
+    'obj.globals["step"] = {"step": 1}': "argument types",
     'obj.maps["calls"][3].totl': 'has no attribute "totl"',
     'obj.maps["calls"]["three"]': "Invalid index type",
     'obj.globals["step"].upper()': 'has no attribute "upper"',
@@ -80,6 +120,45 @@ def test_a_ring_has_a_reader_of_its_kind(folder: Path) -> None:
     user = folder / "rings.py"
     user.write_text(RINGS)
     said = mypy(folder, user)
+    assert said.startswith("Success"), said
+
+
+def module(folder: Path, name: str, spec: ObjectSpec) -> Path:
+    path = folder / f"{name}.py"
+    path.write_text(stubs_of(spec))
+    return path
+
+
+def test_fields_may_be_called_like_types_and_methods_of_tuples(folder: Path) -> None:
+    built = BtfBuilder()
+    u8, u32 = built.int("__u8", 1), built.int("__u32", 4)
+    text = built.array(built.int("char", 1, char=True), 8)
+    hop = built.struct("hop", [("ttl", u32)])
+    port = built.struct("key", [("port", u32)])
+    numbers = [("bytes", u32), ("tuple", u32), ("count", u32), ("index", u32), ("mac_type", u32)]
+    arrays = [("mac", built.array(u8, 6)), ("pad", built.array(u8, 2))]
+    arrays += [("ports", built.array(u32, 2)), ("str", text), ("name", text)]
+    flow = built.struct("flow", [*numbers, *arrays, ("hop", hop), ("last", hop)])
+    maps = {"flows": MapSpec("flows", HASH, 4, 60, 10, key_type_id=port, value_type_id=flow)}
+    total = {"total": VariableSpec("total", ".bss", 0, 4, hop)}
+    spec = ObjectSpec("x", "x", "little", "", {}, {}, maps, total, btf=built.btf())
+    user = folder / "fields_user.py"
+    user.write_text(FIELDS)
+    said = mypy(folder, module(folder, "fields", spec), user)
+    assert said.startswith("Success"), said
+
+
+def test_a_stack_is_a_tuple_of_addresses_or_frames(folder: Path) -> None:
+    kind = bpf_map_type.BPF_MAP_TYPE_STACK_TRACE
+    maps = {
+        "stacks": MapSpec("stacks", kind, 4, 1016, 10),
+        "files": MapSpec("files", kind, 4, 320, 10, BPF_F_STACK_BUILD_ID),
+        "odd": MapSpec("odd", kind, 4, 1, 10),
+    }
+    user = folder / "stacks_user.py"
+    user.write_text(STACKS)
+    spec = ObjectSpec("x", "x", "little", "", {}, {}, maps, {})
+    said = mypy(folder, module(folder, "stacks", spec), user)
     assert said.startswith("Success"), said
 
 

@@ -219,6 +219,11 @@ def test_places_that_cannot_be_probed():
             program.attach("a b")
 
 
+def test_a_pattern_is_told_where_it_belongs():
+    with loaded("on_kprobe") as obj, pytest.raises(ValueError, match=r'for SEC\("kprobe\.multi"\)'):
+        obj.programs["on_kprobe"].attach("vfs_*")
+
+
 @kprobes
 def test_a_function_may_be_chosen_when_attaching():
     with loaded("on_kprobe") as obj:

@@ -50,7 +50,9 @@ def attach(
     where = target_of(program, target, "which function of the kernel?")
     found = _PLACE.fullmatch(where)
     if found is None:
-        raise ValueError(f"{where!r} is no place in the kernel: that is 'function' or 'function+8'")
+        several = '; patterns are for SEC("kprobe.multi")' if set(where) & set("*?") else ""
+        place = "'function' or 'function+8'"
+        raise ValueError(f"{where!r} is no place in the kernel: that is {place}{several}")
     section = find_section(program.section)
     name, offset = found[1], int(found[2] or "0", 0)
     if section is not None and section.definition.prefix.endswith("syscall"):

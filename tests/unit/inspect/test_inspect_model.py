@@ -55,6 +55,13 @@ def test_programs_say_what_they_consist_of() -> None:
         assert {*each.functions, spec.programs[name].function} == set(linked.functions)
 
 
+def test_names_cannot_move_the_cursor() -> None:
+    raw = (DATA / "elf_core.bpf.o").read_bytes().replace(b"task_struct\0", b"\x1b[2J\nstruct\0")
+    shown = "".join(lines(describe(read_object(raw), [])))
+    assert "?[2J?struct" in shown
+    assert "\x1b" not in shown
+
+
 def test_maps_are_shown_with_their_types_in_c() -> None:
     maps = {each.name: each for each in report("load_counter").maps}
     calls = maps["calls"]

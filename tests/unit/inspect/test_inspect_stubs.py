@@ -6,7 +6,7 @@ import ast
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.inspect.stubs import stubs
-from purebpf.spec import MapSpec, ObjectSpec
+from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.support.btf_builder import BtfBuilder
 
 HASH = bpf_map_type.BPF_MAP_TYPE_HASH
@@ -28,6 +28,17 @@ def test_maps_whose_names_are_alike_have_a_class_each() -> None:
     text = stubs(spec)
     for name, made in zip(names, found, strict=True):
         assert f"name: Literal[{name!r}], /) -> {made}: ..." in text
+
+
+def test_names_of_an_object_stay_within_their_strings() -> None:
+    name = 'x"""\nimport os\n"""\\'
+    built = BtfBuilder()
+    value = built.struct(name, [(name, built.int("int", 4))])
+    maps = {name: MapSpec(name, HASH, 4, 4, 10, value_type_id=value)}
+    variables = {name: VariableSpec(name, ".bss", 0, 4, value)}
+    spec = ObjectSpec(f"/tmp/{name}", "x", "little", "", {}, {}, maps, variables, btf=built.btf())
+    imported = [node for node in ast.walk(ast.parse(stubs(spec))) if isinstance(node, ast.Import)]
+    assert [each.name for node in imported for each in node.names] == ["purebpf"]
 
 
 def test_a_record_is_not_called_like_the_class_of_a_map() -> None:

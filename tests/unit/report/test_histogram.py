@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from purebpf.report.histogram import BUCKETS, bucket_bounds, lines, octaves, percentile
+from purebpf.report.histogram import BUCKETS, bucket_bounds, lines, log2_lines, octaves, percentile
 from tests.support.histograms import bucket_of, filled
 
 
@@ -57,3 +57,12 @@ def test_the_picture_is_that_of_bcc() -> None:
     assert wide[0] == "     nsecs                         : count     distribution"
     assert wide[1] == f"{1 << 40:>20} -> {(1 << 41) - 1:<20} : 1        |{stars}|"
     assert "".join(lines([0] * BUCKETS, "usecs")) == ""
+
+
+def test_slots_of_powers_of_two_make_the_same_picture() -> None:
+    values = [0, 1, 1, 2, 3, 70, 70, 127, 128]
+    slots = [0] * 64
+    for value in values:
+        slots[max(value, 1).bit_length() - 1] += 1
+    assert list(log2_lines(slots, "usecs")) == list(lines(filled(values), "usecs"))
+    assert list(log2_lines([0] * 64, "usecs")) == []

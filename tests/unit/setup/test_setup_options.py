@@ -38,6 +38,7 @@ def test_a_group_is_its_members_each_once(monkeypatch):
         (["pin", "--user", "root", "--slots", "0"], "'0' must be above zero"),
         (["pin", "--user", "root", "--slots", "65"], "a user has at most 64"),
         (["pin", "--user", "root", "--group", "root"], "not allowed with argument"),
+        (["status", "--user", "nobody"], "status is about the user who asks"),
     ],
 )
 def test_mistakes_are_explained(argv, said, capsys):

@@ -31,6 +31,13 @@ def test_a_user_with_slots():
     )
 
 
+def test_names_cannot_move_the_cursor():
+    found = Preflight(0, True, False, (EVENTS,))
+    slots = (("ann", Slot(1000, 0, True, 4711, "\x1b[2J\nx", ())),)
+    last = "".join(shown(Status("root", found, slots))).splitlines()[-1]
+    assert last == "ann      0  taken      4711  ?[2J?x"
+
+
 def test_a_user_without():
     missing = Check("pinned slots", False, f"none in {FOLDER}", "sudo python -m purebpf.setup pin")
     found = Preflight(1000, False, False, (EVENTS, OWN, SYSTEM, missing))

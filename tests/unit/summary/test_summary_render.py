@@ -101,6 +101,15 @@ def test_groups_have_a_title(mode: str, label: Label, title: str) -> None:
     assert found.index("1 events, 25.0%") < found.index("3 events, 75.0%")  # by total time
 
 
+@pytest.mark.parametrize("mode", ["thread", "process", "cgroup"])
+def test_names_cannot_move_the_cursor(mode: str) -> None:
+    name = "\x1b[2J\nroot"
+    made = table(mode, Group(Label(7, name), SOME), open_calls=(OpenCall(7, 7, name, READ, 1),))
+    found = text(made, Options(inflight=True))
+    assert "\x1b" not in found
+    assert found.count("?[2J?root") == 2
+
+
 def test_errors_stand_below_their_row() -> None:
     failed = row(READ, 1000, 1000, 1000, errors={11: 2, 512: 1})
     found = text(table("total", Group(Label(), (failed,))), Options(errno_summary=True))
