@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.abi.bpf import BPF_F_LINK, BPF_F_VTYPE_BTF_OBJ_FD, bpf_attach_type, bpf_map_type
@@ -152,16 +152,16 @@ class _Table:
         self._btf = spec.btf
         self._struct = _struct(spec.btf, each.value_type_id)
         self._name = essential_name(self._struct.name)
-        module, self._kernel, type_id = self._find(types)
+        module, self._kernel, self._value_id = self._find(types)
         fd = types.modules.descriptor(module) if module else 0
+        self._base, type_id = self._inside()
         self._kernel_struct = _struct(self._kernel, type_id)
         self.target = AttachTarget(type_id, fd)
         self.members: dict[str, int] = {}
 
     def moved(self) -> StructOpsMap:
         """The map's value, without the functions."""
-        value_id, base = self._value_type()
-        image = bytearray(self._kernel.sizeof(value_id))
+        image = bytearray(self._kernel.sizeof(self._value_id))
         functions = []
         programs = dict(self._map.initial)
         places = {member.name: index for index, member in enumerate(self._kernel_struct.members)}
@@ -173,14 +173,14 @@ class _Table:
                     raise self._refused(f"has no member {member.name!r}, which is not zero here")
                 continue
             target = self._kernel_struct.members[found]
-            at = base + target.bit_offset // 8
+            at = self._base + target.bit_offset // 8
             self._check(member, target)
             if not is_function_pointer(self._btf, member.type_id):
                 image[at : at + len(contents)] = contents
             elif index in programs:
                 functions.append((programs[index], at))
                 self.members[programs[index]] = found
-        return StructOpsMap(value_id, self.target.btf_fd, bytes(image), tuple(functions))
+        return StructOpsMap(self._value_id, self.target.btf_fd, bytes(image), tuple(functions))
 
     def _contents(self, member: Member) -> bytes:
         start = member.bit_offset // 8
@@ -207,19 +207,25 @@ class _Table:
         return NotSupportedError(what, f"this kernel's struct {self._name} {reason}")
 
     def _find(self, types: KernelTypes) -> tuple[str, Btf, int]:
-        """The module ("" for vmlinux), its BTF, and the id of the struct there."""
-        for module, btf, type_id in _structs(self._name, types):
-            if _value_types(self._name, btf):
-                return module, btf, type_id
-        reason = "does not exist, or is none that programs can implement"
-        raise self._refused(f"{reason} ({_PREFIX}{self._name} is not in its BTF)")
+        """The module ("" for vmlinux), its BTF, and the id of `bpf_struct_ops_NAME` in it.
 
-    def _value_type(self) -> tuple[int, int]:
-        """The id of `bpf_struct_ops_NAME`, and the offset of the struct in it."""
-        for value_id in _value_types(self._name, self._kernel):
-            for member in _struct(self._kernel, value_id).members:
-                if self._kernel.resolve(member.type_id) == self.target.type_id:
-                    return value_id, member.bit_offset // 8
+        The struct itself may be vmlinux's and what makes it one for programs a module's.
+        """
+        name = _PREFIX + self._name
+        if own := kernel_btf().find(name, Kind.STRUCT):
+            return "", kernel_btf(), own[0]
+        if found := types.modules.find(name, Kind.STRUCT):
+            return found[0]
+        reason = "does not exist, or is none that programs can implement"
+        raise self._refused(f"{reason} ({name} is not in its BTF)")
+
+    def _inside(self) -> tuple[int, int]:
+        """The offset of the struct in the value, and its id."""
+        for member in _struct(self._kernel, self._value_id).members:
+            type_id = self._kernel.resolve(member.type_id)
+            is_struct = self._kernel.kind(type_id) is Kind.STRUCT
+            if is_struct and self._kernel.name(type_id) == self._name:
+                return member.bit_offset // 8, type_id
         raise self._refused(f"is not part of its {_PREFIX}{self._name}")
 
 
@@ -227,16 +233,6 @@ def _struct(btf: Btf, type_id: int) -> Struct:
     found = btf.type(type_id)
     assert isinstance(found, Struct)
     return found
-
-
-def _structs(name: str, types: KernelTypes) -> Iterator[tuple[str, Btf, int]]:
-    for type_id in kernel_btf().find(name, Kind.STRUCT):
-        yield "", kernel_btf(), type_id
-    yield from types.modules.find(name, Kind.STRUCT)
-
-
-def _value_types(name: str, btf: Btf) -> tuple[int, ...]:
-    return btf.find(f"{_PREFIX}{name}", Kind.STRUCT)
 
 
 def write_for_links(owner: MapHandle) -> None:
