@@ -40,13 +40,14 @@ def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
 def entries(spec: MapSpec) -> int:
     """The max_entries to ask for.
 
-    A ring buffer's bytes are rounded up to a page times a power of two. A perf event array of
-    0 gets an entry for every possible CPU.
+    A ring buffer's bytes are rounded up to a page times a power of two, if there is one that fits.
+    A perf event array of 0 gets an entry for every possible CPU.
     """
     asked = spec.max_entries
     if spec.type in map_kinds.RINGS:
         pages = -(-asked // mmap.PAGESIZE)
-        return mmap.PAGESIZE << (pages - 1).bit_length() if pages else 0
+        size = mmap.PAGESIZE << (pages - 1).bit_length() if pages else 0
+        return size if size < 1 << 32 else asked
     if spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY and not asked:
         return cpus.possible()[-1] + 1  # the index is a CPU's number, and they may have holes
     return asked
