@@ -14,7 +14,13 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.abi.bpf import BPF_F_LINK, BPF_F_VTYPE_BTF_OBJ_FD, bpf_attach_type, bpf_map_type
+from purebpf.abi.bpf import (
+    BPF_F_LINK,
+    BPF_F_VTYPE_BTF_OBJ_FD,
+    bpf_attach_type,
+    bpf_map_type,
+    bpf_prog_type,
+)
 from purebpf.btf.parse import Btf, essential_name
 from purebpf.btf.pointers import is_function_pointer
 from purebpf.btf.spelling import spell
@@ -110,7 +116,8 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
 
     Raises:
         NotSupportedError: this kernel has no such struct, or a member with a value that it does
-            not have, or has of another kind; a program in two places that differ.
+            not have, or has of another kind; a program in two places that differ, or that is for
+            something else; a map of this type that is no struct.
     """
     maps: dict[str, StructOpsMap] = {}
     used: dict[str, tuple[AttachTarget, int]] = {}
@@ -122,11 +129,15 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
         if each.autocreate:
             table = _Table(spec, each, types)
             maps[name] = table.moved()
-            for program, member in table.members.items():
+            for program, member in table.members:
                 place = (table.target, member)
                 if used.setdefault(program, place) != place:
-                    reason = "it is in two struct_ops maps, at different members"
-                    raise NotSupportedError(f"{spec.source}: program {program!r}", reason)
+                    reason = "struct_ops maps have it at different members"
+                elif spec.programs[program].type != bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS:
+                    reason = f'struct_ops {name!r} has it as a member: put it in SEC("struct_ops")'
+                else:
+                    continue
+                raise NotSupportedError(f"{spec.source}: program {program!r}", reason)
     changed: dict[str, ProgramSpec] = {}
     for program in mentioned | used.keys():
         member = used[program][1] if program in used else 0
@@ -142,7 +153,7 @@ class _Table:
 
     Attributes:
         target: the kernel's struct.
-        members: by program, the index of its member in that.
+        members: each program, and the index of its member in that.
     """
 
     def __init__(self, spec: ObjectSpec, each: MapSpec, types: KernelTypes) -> None:
@@ -150,13 +161,17 @@ class _Table:
         self._source = spec.source
         self._map = each
         self._btf = spec.btf
-        self._struct = _struct(spec.btf, each.value_type_id)
+        declared = spec.btf.type(each.value_type_id)
+        if not isinstance(declared, Struct):
+            reason = 'its value is no struct: struct_ops maps are variables in SEC(".struct_ops")'
+            raise NotSupportedError(f"{spec.source}: map {each.name!r}", reason)
+        self._struct = declared
         self._name = essential_name(self._struct.name)
         module, self._kernel, type_id = self._find(types)
         fd = types.modules.descriptor(module) if module else 0
         self._kernel_struct = _struct(self._kernel, type_id)
         self.target = AttachTarget(type_id, fd)
-        self.members: dict[str, int] = {}
+        self.members: list[tuple[str, int]] = []
 
     def moved(self) -> StructOpsMap:
         """The map's value, without the functions."""
@@ -179,7 +194,7 @@ class _Table:
                 image[at : at + len(contents)] = contents
             elif index in programs:
                 functions.append((programs[index], at))
-                self.members[programs[index]] = found
+                self.members.append((programs[index], found))
         return StructOpsMap(value_id, self.target.btf_fd, bytes(image), tuple(functions))
 
     def _contents(self, member: Member) -> bytes:
