@@ -24,6 +24,12 @@ ELEMENT = {
 }
 """Words of each of the vlen elements after the first three."""
 
+VLEN = 0xFFFFFF
+"""The bits of an info word that count elements. Kernels of before 2026 take 16."""
+
+LAYOUT_SIZE = 4
+"""sizeof(struct btf_layout): what each kind takes after its first three words, by kind."""
+
 _INT_SIGNED = 1
 _INT_CHAR = 2
 _INT_BOOL = 4
@@ -32,16 +38,38 @@ _ENUM_SIZES = (1, 2, 4, 8)
 _FLOAT_SIZES = (2, 4, 8, 12, 16)
 
 
+def kind_number(info: int) -> int:
+    """The kind in an info word, which need not be one of `Kind`."""
+    return info >> 24 & 127
+
+
 class Strides(dict[int, int]):
-    """Words a type takes, by its info word; KeyError for a kind that btf.rst does not have."""
+    """Words a type takes, by its info word.
+
+    `layout` is that section of the BTF, which knows kinds that btf.rst does not have. KeyError for
+    a kind that neither has.
+    """
+
+    def __init__(self, layout: bytes = b"") -> None:
+        super().__init__()
+        self._layout = layout
 
     def __missing__(self, info: int) -> int:
-        kind = info >> 24 & 31
-        if not 0 < kind <= Kind.ENUM64:
-            raise KeyError(kind)
-        words = 3 + FIXED_TAIL.get(Kind(kind), ELEMENT.get(Kind(kind), 0) * (info & 0xFFFF))
-        self[info] = words
+        number = kind_number(info)
+        if 0 < number <= Kind.ENUM64:
+            kind = Kind(number)
+            tail = FIXED_TAIL.get(kind, ELEMENT.get(kind, 0) * (info & VLEN))
+        else:
+            tail = self._unknown(number, info & VLEN)
+        self[info] = words = 3 + tail
         return words
+
+    def _unknown(self, kind: int, vlen: int) -> int:
+        """Words after the first three of a kind that only the layout knows."""
+        fixed, element = self._layout[LAYOUT_SIZE * kind :][:2] or (1, 0)
+        if not kind or fixed % 4 or element % 4:
+            raise KeyError(kind)
+        return (fixed + element * vlen) // 4
 
 
 class Record(NamedTuple):
@@ -67,7 +95,7 @@ class Record(NamedTuple):
     @property
     def vlen(self) -> int:
         """The number of elements, or a function's linkage."""
-        return self.words[1] & 0xFFFF
+        return self.words[1] & VLEN
 
     @property
     def size(self) -> int:
@@ -92,7 +120,8 @@ class Record(NamedTuple):
 
 def decode(record: Record) -> Type:
     """The type that `record` describes; ValueError when it is malformed."""
-    return _DECODERS[record.words[1] >> 24 & 31](record)
+    known = _DECODERS.get(kind_number(record.words[1]))
+    return known(record) if known is not None else types.Void(record.name)
 
 
 def _int(record: Record) -> types.Int:

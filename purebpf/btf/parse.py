@@ -21,7 +21,7 @@ from purebpf.btf.strings import Strings, essential_name
 from purebpf.btf.types import MODIFIERS, Kind, Type
 from purebpf.errors import FormatError
 
-__all__ = ["MAX_DEPTH", "Btf", "essential_name"]
+__all__ = ["MAX_DEPTH", "Btf", "essential_name", "starts"]
 
 MAX_DEPTH = 64
 """Longest chain of typedefs, qualifiers and arrays, and deepest nesting; the kernel's is 32."""
@@ -30,6 +30,7 @@ _MAGIC = 0xEB9F
 _VERSION = 1
 _HEADER = "HBBIIIII"
 _HEADER_SIZE = 24
+_HEADER_SIZE_WITH_LAYOUT = 32
 _MAX_SIZE = 1 << 32
 _VOID = types.Void()
 _LONG_NAMES = ("long int", "long unsigned int", "long", "unsigned long")
@@ -60,6 +61,7 @@ class Btf:
         "__weakref__",
         "_by_name",
         "_first",
+        "_layout",
         "_offsets",
         "_pointer_size",
         "_shared_tails",
@@ -134,16 +136,30 @@ class Btf:
         if self.base is None and (not string_size or data[strings]):
             raise FormatError(self.source, "string section", "does not start with NUL")
         self._strings = Strings(data, strings, end, self.base._strings if self.base else None)
+        self._layout = self._read_layout(order, length)
         if self.byteorder == sys.byteorder:
             return memoryview(data)[begin : begin + type_size].cast("I")
         swapped = array("I", data[begin : begin + type_size])
         swapped.byteswap()
         return swapped
 
+    def _read_layout(self, order: str, length: int) -> bytes:
+        """What the BTF says about the sizes of its kinds; without that, what the base says."""
+        offset = size = 0
+        if _HEADER_SIZE_WITH_LAYOUT <= length <= len(self.data):
+            offset, size = struct.unpack_from(order + "II", self.data, _HEADER_SIZE)
+        if not size:
+            return self.base._layout if self.base is not None else b""
+        found = self.data[length + offset :][:size]
+        if len(found) != size or size % decode.LAYOUT_SIZE:
+            problem = f"{size} bytes at {length + offset} are cut short, or no whole entries"
+            raise FormatError(self.source, "layout section", problem)
+        return found
+
     def _index(self) -> array[int]:
         """The first word of each type of this blob."""
         words = self._words
-        strides = decode.Strides()
+        strides = decode.Strides(self._layout)
         offsets = array("I")
         append = offsets.append
         at, end = 0, len(words)
@@ -174,11 +190,12 @@ class Btf:
             raise FormatError(self.source, "strings", str(error)) from None
 
     def kind(self, type_id: int) -> Kind:
-        """The kind of a type, without decoding it."""
+        """The kind of a type, without decoding it; VOID for one that is not known."""
         if type_id == 0:
             return Kind.VOID
         owner, at = self._locate(type_id)
-        return Kind(owner._words[at + 1] >> 24 & 31)
+        number = decode.kind_number(owner._words[at + 1])
+        return Kind(number) if number <= Kind.ENUM64 else Kind.VOID
 
     def name(self, type_id: int) -> str:
         """The name of a type, or "", without decoding it."""
@@ -330,6 +347,11 @@ class Btf:
         self._shared_tails = self._strings.share_tails(names)
         pairs = sorted([name << 32 | at for at, name in enumerate(names, self._first)])
         self._by_name = array("Q", pairs)
+
+
+def starts(btf: Btf) -> Sequence[int]:
+    """The first word of each type of a blob itself, in its type section, by rising id."""
+    return btf._offsets
 
 
 _SIZED = (

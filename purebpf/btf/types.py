@@ -45,7 +45,7 @@ class Linkage(IntEnum):
 
 
 class Void(NamedTuple):
-    """Type id 0."""
+    """Type id 0; or a type of a kind that is newer than this reader, of which nothing is known."""
 
     name: str = "void"
     kind: Literal[Kind.VOID] = Kind.VOID

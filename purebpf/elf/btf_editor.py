@@ -11,8 +11,8 @@ import sys
 from array import array
 from collections.abc import Iterable, Mapping
 
-from purebpf.btf.decode import Strides
-from purebpf.btf.parse import Btf
+from purebpf.btf.decode import VLEN
+from purebpf.btf.parse import Btf, starts
 from purebpf.btf.types import DatasecEntry, Kind, Linkage
 
 _HEADER = "HBBIIIII"
@@ -36,21 +36,12 @@ class BtfEditor:
         if self._swapped:
             self._words.byteswap()
         self._strings = bytearray(btf.data[strings : strings + string_size])
-        self._starts = self._index()
-
-    def _index(self) -> list[int]:
-        strides = Strides()
-        starts = [0]
-        at = 0
-        while at < len(self._words):
-            starts.append(at)
-            at += strides[self._words[at + 1]]
-        return starts
+        self._starts = [0, *starts(btf)]
 
     def set_function_linkage(self, type_id: int, linkage: Linkage) -> None:
         """Change a FUNC: its linkage is where other kinds keep their vlen."""
         at = self._starts[type_id] + 1
-        self._words[at] = self._words[at] & ~0xFFFF | linkage
+        self._words[at] = self._words[at] & ~VLEN | linkage
 
     def set_variable_linkage(self, type_id: int, linkage: Linkage) -> None:
         """Change a VAR."""
@@ -72,7 +63,7 @@ class BtfEditor:
         """Give every nameless parameter of a FUNC_PROTO, but not its `...`, a name."""
         at = self._starts[prototype]
         first = at + 3
-        for parameter in range(first, first + 2 * (self._words[at + 1] & 0xFFFF), 2):
+        for parameter in range(first, first + 2 * (self._words[at + 1] & VLEN), 2):
             if self._words[parameter + 1] and not self._words[parameter]:
                 self._words[parameter] = name
 
@@ -99,7 +90,7 @@ class BtfEditor:
         at = self._starts[type_id]
         function = self._words[at : at + 3]
         prototype = self._starts[function[2]]
-        words = self._words[prototype : prototype + 3 + 2 * (self._words[prototype + 1] & 0xFFFF)]
+        words = self._words[prototype : prototype + 3 + 2 * (self._words[prototype + 1] & VLEN)]
         for index, target in parameters.items():
             words[3 + 2 * index + 1] = target
         function[2] = self._append(words)

@@ -1,4 +1,7 @@
-"""What is attached to a place: BPF_PROG_QUERY, for cgroups, interfaces, namespaces and sockmaps."""
+"""What is attached to a place: BPF_PROG_QUERY.
+
+For cgroups, interfaces, network namespaces, maps of sockets and infrared receivers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _SOCKMAPS = (
     bpf_attach_type.BPF_SK_SKB_VERDICT,
     bpf_attach_type.BPF_SK_MSG_VERDICT,
 )
-_ALONE = _NAMESPACES + _SOCKMAPS
+_ALONE = (*_NAMESPACES, *_SOCKMAPS, bpf_attach_type.BPF_LIRC_MODE2)
 """The kernel tells the programs of these, and nothing about each."""
 
 Target = str | int | os.PathLike[str] | Usable | None
@@ -70,7 +73,7 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
 
     Args:
         target: what `Program.attach` takes for this kind: a cgroup's directory, an interface's
-            name or index, a network namespace (None: this one), a socket map.
+            name or index, a network namespace (None: this one), a socket map, `"/dev/lirc0"`.
         kind: the hook, as a section names it: `"cgroup/connect4"`, `"tcx/ingress"`, `"sk_lookup"`.
         effective: of a cgroup, also those of the cgroups above, which run for it too.
 
@@ -78,7 +81,7 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
         TypeError: a target that does not go with the kind.
         ValueError: an unknown kind, or no such interface; lists similar ones.
         NotSupportedError: this kernel cannot list such programs.
-        KernelError: EPERM, no CAP_NET_ADMIN; EBADF, the target is not of that kind.
+        KernelError: EPERM, no CAP_NET_ADMIN; EBADF, the target is not of that kind; ENOENT.
     """
     attach_type = attach_type_of(kind)
     lists: tuple[str, ...] = ("prog_ids", "prog_attach_flags")
@@ -116,11 +119,15 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
 
         return stack.enter_context(open_namespace(target)).fileno()
     if target is None:
-        raise TypeError("which cgroup, or map of sockets?")
+        raise TypeError("which cgroup, map of sockets, or receiver?")
     if attach_type in _SOCKMAPS:
         if isinstance(target, str | os.PathLike):
             raise TypeError(f"a map of sockets is needed, not {target!r}")
         return target.fileno()
+    if attach_type == bpf_attach_type.BPF_LIRC_MODE2:
+        from purebpf.kernel.attach.lirc import open_receiver
+
+        return stack.enter_context(open_receiver(target, "what is attached to it")).fileno()
     from purebpf.kernel.attach.cgroup import open_cgroup
 
     return stack.enter_context(open_cgroup(target)).fileno()
@@ -150,5 +157,6 @@ def _refused(error: KernelError, kind: str) -> KernelError | NotSupportedError:
 
         return explained(error, what, "CAP_NET_ADMIN")
     if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
-        return NotSupportedError(f"listing {what}", f"this kernel cannot: {error}")
+        reason = f"this kernel cannot, or the target is of another kind: {error}"
+        return NotSupportedError(f"listing {what}", reason)
     return KernelError(error.call, error.errno or 0, what)

@@ -14,15 +14,14 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from purebpf.btf.decode import Strides
-from purebpf.btf.parse import Btf
+from purebpf.btf.decode import VLEN
+from purebpf.btf.parse import Btf, starts
 from purebpf.btf.types import Kind, Linkage
 
 __all__ = ["has_question_marks", "kinds_of", "simplified"]
 
 _HEADER = struct.Struct("=HBBIIIII")
 _HEADER_SIZE = 24
-_VLEN = 0xFFFF
 _NOT_A_NAME = re.compile(r"\W")
 _PLACEHOLDER_BITS = 64
 
@@ -68,19 +67,14 @@ def simplified(
         Kind.TYPE_TAG: lambda at: _to_const(words, at),
         Kind.ENUM64: lambda at: _to_union(words, at, placeholder),
     }
-    strides = Strides()
-    at = 0
-    end = len(words)
-    while at < end:
-        info = words[at + 1]
-        kind = Kind(info >> 24 & 31)
+    for type_id, at in enumerate(starts(btf), 1):
+        info, kind = words[at + 1], btf.kind(type_id)
         if kind in refused and kind in replacements:
             replacements[kind](at)
-        elif kind is Kind.FUNC and not global_functions and info & _VLEN == Linkage.GLOBAL:
+        elif kind is Kind.FUNC and not global_functions and info & VLEN == Linkage.GLOBAL:
             _retype(words, at, Kind.FUNC, vlen=Linkage.STATIC)
         elif kind is Kind.DATASEC and not question_marks:
             _without_question_mark(words, at, btf, text)
-        at += strides[info]
     if Kind.ENUM64 in refused:
         name = len(text)
         text += b"enum64_placeholder\0"
@@ -109,7 +103,7 @@ def _to_int(words: _Words, at: int) -> None:
 
 def _to_struct(words: _Words, at: int, btf: Btf, text: bytearray) -> None:
     """The section's variables become members: (type, offset, size) to (name, type, bits)."""
-    vlen = words[at + 1] & _VLEN
+    vlen = words[at + 1] & VLEN
     name = _NOT_A_NAME.sub("_", btf.string(words[at]))
     words[at] = len(text)
     text += name.encode() + b"\0"
@@ -123,7 +117,7 @@ def _to_struct(words: _Words, at: int, btf: Btf, text: bytearray) -> None:
 
 def _to_enum(words: _Words, at: int) -> None:
     """The parameters become enumerators: (name, type) to (name, value)."""
-    _retype(words, at, Kind.ENUM, vlen=words[at + 1] & _VLEN)
+    _retype(words, at, Kind.ENUM, vlen=words[at + 1] & VLEN)
     words[at + 2] = 4
 
 
@@ -134,7 +128,7 @@ def _to_const(words: _Words, at: int) -> None:
 
 def _to_union(words: _Words, at: int, placeholder: int) -> None:
     """The enumerators become members: (name, low, high) to (name, type, bits)."""
-    vlen = words[at + 1] & _VLEN
+    vlen = words[at + 1] & VLEN
     _retype(words, at, Kind.UNION, vlen=vlen)
     for entry in range(at + 3, at + 3 + 3 * vlen, 3):
         words[entry + 1 : entry + 3] = array("I", (placeholder, 0))

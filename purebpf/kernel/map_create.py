@@ -40,13 +40,14 @@ def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
 def entries(spec: MapSpec) -> int:
     """The max_entries to ask for.
 
-    A ring buffer's bytes are rounded up to a page times a power of two. A perf event array of
-    0 gets an entry for every possible CPU.
+    A ring buffer's bytes are rounded up to a page times a power of two, if there is one that fits.
+    A perf event array of 0 gets an entry for every possible CPU.
     """
     asked = spec.max_entries
     if spec.type in map_kinds.RINGS:
         pages = -(-asked // mmap.PAGESIZE)
-        return mmap.PAGESIZE << (pages - 1).bit_length() if pages else 0
+        size = mmap.PAGESIZE << (pages - 1).bit_length() if pages else 0
+        return size if size < 1 << 32 else asked
     if spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY and not asked:
         return cpus.possible()[-1] + 1  # the index is a CPU's number, and they may have holes
     return asked
@@ -61,7 +62,8 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
     Raises:
         KernelError: the kernel refused them all; says with which values.
         LinkError: a map-in-map without a template for the inner maps.
-        NotSupportedError: a definition of before libbpf 1.0 with fields that are not known.
+        NotSupportedError: a definition of before libbpf 1.0 with fields that are not known; an
+            arena without room for its variables.
     """
     if spec.extra:
         raise NotSupportedError(
@@ -70,6 +72,8 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
             "not know what that asks for",
         )
     spec = fitted(spec)
+    if spec.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+        _check_room(spec)
     with ExitStack() as stack:
         inner_fd = 0
         if spec.type in map_kinds.MAP_VALUES:
@@ -101,6 +105,16 @@ def fitted(spec: MapSpec) -> MapSpec:
     elif spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
         key_size = value_size = map_kinds.FD_SIZE
     return spec._replace(key_size=key_size, value_size=value_size, max_entries=entries(spec))
+
+
+def _check_room(arena: MapSpec) -> None:
+    needed = -(-len(arena.contents) // mmap.PAGESIZE)
+    if needed > arena.max_entries:
+        raise NotSupportedError(
+            f"map {arena.name!r}",
+            f"its variables take {len(arena.contents)} bytes, and it has {arena.max_entries} pages "
+            f"of {mmap.PAGESIZE}: spec.resize({arena.name}={needed})",
+        )
 
 
 def _create_inner(spec: MapSpec, btf_fd: int) -> Descriptor:

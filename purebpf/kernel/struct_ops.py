@@ -11,10 +11,16 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.abi.bpf import BPF_F_LINK, BPF_F_VTYPE_BTF_OBJ_FD, bpf_attach_type, bpf_map_type
+from purebpf.abi.bpf import (
+    BPF_F_LINK,
+    BPF_F_VTYPE_BTF_OBJ_FD,
+    bpf_attach_type,
+    bpf_map_type,
+    bpf_prog_type,
+)
 from purebpf.btf.parse import Btf, essential_name
 from purebpf.btf.pointers import is_function_pointer
 from purebpf.btf.spelling import spell
@@ -110,7 +116,8 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
 
     Raises:
         NotSupportedError: this kernel has no such struct, or a member with a value that it does
-            not have, or has of another kind; a program in two places that differ.
+            not have, or has of another kind; a program in two places that differ, or that is for
+            something else; a map of this type that is no struct.
     """
     maps: dict[str, StructOpsMap] = {}
     used: dict[str, tuple[AttachTarget, int]] = {}
@@ -122,11 +129,15 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
         if each.autocreate:
             table = _Table(spec, each, types)
             maps[name] = table.moved()
-            for program, member in table.members.items():
+            for program, member in table.members:
                 place = (table.target, member)
                 if used.setdefault(program, place) != place:
-                    reason = "it is in two struct_ops maps, at different members"
-                    raise NotSupportedError(f"{spec.source}: program {program!r}", reason)
+                    reason = "struct_ops maps have it at different members"
+                elif spec.programs[program].type != bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS:
+                    reason = f'struct_ops {name!r} has it as a member: put it in SEC("struct_ops")'
+                else:
+                    continue
+                raise NotSupportedError(f"{spec.source}: program {program!r}", reason)
     changed: dict[str, ProgramSpec] = {}
     for program in mentioned | used.keys():
         member = used[program][1] if program in used else 0
@@ -142,7 +153,7 @@ class _Table:
 
     Attributes:
         target: the kernel's struct.
-        members: by program, the index of its member in that.
+        members: each program, and the index of its member in that.
     """
 
     def __init__(self, spec: ObjectSpec, each: MapSpec, types: KernelTypes) -> None:
@@ -150,18 +161,22 @@ class _Table:
         self._source = spec.source
         self._map = each
         self._btf = spec.btf
-        self._struct = _struct(spec.btf, each.value_type_id)
+        declared = spec.btf.type(each.value_type_id)
+        if not isinstance(declared, Struct):
+            reason = 'its value is no struct: struct_ops maps are variables in SEC(".struct_ops")'
+            raise NotSupportedError(f"{spec.source}: map {each.name!r}", reason)
+        self._struct = declared
         self._name = essential_name(self._struct.name)
-        module, self._kernel, type_id = self._find(types)
+        module, self._kernel, self._value_id = self._find(types)
         fd = types.modules.descriptor(module) if module else 0
+        self._base, type_id = self._inside()
         self._kernel_struct = _struct(self._kernel, type_id)
         self.target = AttachTarget(type_id, fd)
-        self.members: dict[str, int] = {}
+        self.members: list[tuple[str, int]] = []
 
     def moved(self) -> StructOpsMap:
         """The map's value, without the functions."""
-        value_id, base = self._value_type()
-        image = bytearray(self._kernel.sizeof(value_id))
+        image = bytearray(self._kernel.sizeof(self._value_id))
         functions = []
         programs = dict(self._map.initial)
         places = {member.name: index for index, member in enumerate(self._kernel_struct.members)}
@@ -173,14 +188,14 @@ class _Table:
                     raise self._refused(f"has no member {member.name!r}, which is not zero here")
                 continue
             target = self._kernel_struct.members[found]
-            at = base + target.bit_offset // 8
+            at = self._base + target.bit_offset // 8
             self._check(member, target)
             if not is_function_pointer(self._btf, member.type_id):
                 image[at : at + len(contents)] = contents
             elif index in programs:
                 functions.append((programs[index], at))
-                self.members[programs[index]] = found
-        return StructOpsMap(value_id, self.target.btf_fd, bytes(image), tuple(functions))
+                self.members.append((programs[index], found))
+        return StructOpsMap(self._value_id, self.target.btf_fd, bytes(image), tuple(functions))
 
     def _contents(self, member: Member) -> bytes:
         start = member.bit_offset // 8
@@ -207,19 +222,25 @@ class _Table:
         return NotSupportedError(what, f"this kernel's struct {self._name} {reason}")
 
     def _find(self, types: KernelTypes) -> tuple[str, Btf, int]:
-        """The module ("" for vmlinux), its BTF, and the id of the struct there."""
-        for module, btf, type_id in _structs(self._name, types):
-            if _value_types(self._name, btf):
-                return module, btf, type_id
-        reason = "does not exist, or is none that programs can implement"
-        raise self._refused(f"{reason} ({_PREFIX}{self._name} is not in its BTF)")
+        """The module ("" for vmlinux), its BTF, and the id of `bpf_struct_ops_NAME` in it.
 
-    def _value_type(self) -> tuple[int, int]:
-        """The id of `bpf_struct_ops_NAME`, and the offset of the struct in it."""
-        for value_id in _value_types(self._name, self._kernel):
-            for member in _struct(self._kernel, value_id).members:
-                if self._kernel.resolve(member.type_id) == self.target.type_id:
-                    return value_id, member.bit_offset // 8
+        The struct itself may be vmlinux's and what makes it one for programs a module's.
+        """
+        name = _PREFIX + self._name
+        if own := kernel_btf().find(name, Kind.STRUCT):
+            return "", kernel_btf(), own[0]
+        if found := types.modules.find(name, Kind.STRUCT):
+            return found[0]
+        reason = "does not exist, or is none that programs can implement"
+        raise self._refused(f"{reason} ({name} is not in its BTF)")
+
+    def _inside(self) -> tuple[int, int]:
+        """The offset of the struct in the value, and its id."""
+        for member in _struct(self._kernel, self._value_id).members:
+            type_id = self._kernel.resolve(member.type_id)
+            is_struct = self._kernel.kind(type_id) is Kind.STRUCT
+            if is_struct and self._kernel.name(type_id) == self._name:
+                return member.bit_offset // 8, type_id
         raise self._refused(f"is not part of its {_PREFIX}{self._name}")
 
 
@@ -227,16 +248,6 @@ def _struct(btf: Btf, type_id: int) -> Struct:
     found = btf.type(type_id)
     assert isinstance(found, Struct)
     return found
-
-
-def _structs(name: str, types: KernelTypes) -> Iterator[tuple[str, Btf, int]]:
-    for type_id in kernel_btf().find(name, Kind.STRUCT):
-        yield "", kernel_btf(), type_id
-    yield from types.modules.find(name, Kind.STRUCT)
-
-
-def _value_types(name: str, btf: Btf) -> tuple[int, ...]:
-    return btf.find(f"{_PREFIX}{name}", Kind.STRUCT)
 
 
 def write_for_links(owner: MapHandle) -> None:

@@ -20,6 +20,7 @@ __all__ = ["KCONFIG", "PREFIX", "settings", "with_values"]
 
 KCONFIG = ".kconfig"
 PREFIX = "CONFIG_"
+_PREFIXES = (PREFIX, "LINUX_")
 _TRISTATE = "libbpf_tristate"
 _LINE = re.compile(r"^(CONFIG_\w+)=(.*?)\r?$", re.MULTILINE)
 _STATES = {"n": 0, "y": 1, "m": 2}
@@ -39,7 +40,7 @@ def settings(text: str, names: Collection[str]) -> dict[str, str]:
 def with_values(spec: ObjectSpec, values: Mapping[str, str | int]) -> ObjectSpec:
     """`spec` with its configuration values filled in: texts of a .config, or numbers.
 
-    A weak extern without a value is 0.
+    A weak extern without a value is 0, if it is called as one that could have a value.
 
     Raises:
         NotSupportedError: an extern that is not weak has no value; one of a type that libbpf knows
@@ -55,7 +56,7 @@ def with_values(spec: ObjectSpec, values: Mapping[str, str | int]) -> ObjectSpec
         if name in values:
             data = _Value(spec, variable).encode(values[name])
             image[variable.offset : variable.offset + len(data)] = data
-        elif not spec.externs[name].weak:
+        elif not spec.externs[name].weak or not name.startswith(_PREFIXES):
             raise NotSupportedError(f"{spec.source}: extern {name}", _absent(name))
     filled = spec.maps[KCONFIG]._replace(contents=bytes(image))
     return spec._replace(maps={**spec.maps, KCONFIG: filled})
@@ -67,7 +68,9 @@ def _absent(name: str) -> str:
             "this kernel's configuration does not set it, and it is not declared __weak; "
             f"load(..., kconfig='{name}=...') would"
         )
-    return "libbpf defines no such value, and it is not declared __weak"
+    if name.startswith(_PREFIXES):
+        return "libbpf defines no such value, and it is not declared __weak"
+    return "configuration values are called CONFIG_..., and those that libbpf defines LINUX_..."
 
 
 class _Value:

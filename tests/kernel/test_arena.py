@@ -30,6 +30,16 @@ def test_globals_in_an_arena_are_set_run_on_and_read():
         assert nodes[0].next == 0
 
 
+def test_an_arena_without_room_for_its_variables_says_how_many_pages_they_need():
+    spec = purebpf.read_object(DATA / "load_arena.bpf.o").resize(arena=1)
+    arena = spec.maps["arena"]
+    large = spec._replace(maps={**spec.maps, "arena": arena._replace(contents=bytes(4097))})
+    told = r"take 4097 bytes, and it has 1 pages of 4096: spec.resize\(arena=2\)"
+    with pytest.raises(NotSupportedError, match=told):
+        purebpf.load(large)
+    purebpf.load(large.resize(arena=2)).close()
+
+
 def test_pointers_of_programs_lead_to_the_same_bytes_here():
     with purebpf.load(DATA / "load_arena.bpf.o") as obj:
         obj.programs["bump"].test_run()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.abi.bpf import bpf_link_type
+from purebpf.abi.bpf import bpf_link_type, bpf_prog_type
 from purebpf.btf.types import Kind
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.kernel.btf import kernel_btf
@@ -183,6 +183,31 @@ def test_members_that_this_kernel_does_not_have():
     reason = r"struct tcp_congestion_ops has no member 'future_flags', which is not zero here"
     with pytest.raises(NotSupportedError, match=reason):
         purebpf.load(filled)
+
+
+def test_a_program_is_for_one_member():
+    twice = SPEC.struct_ops("plain", ssthresh="on_undo_cwnd")
+    with pytest.raises(NotSupportedError, match=r"'on_undo_cwnd': .* at different members"):
+        purebpf.load(twice)
+
+
+def test_a_program_for_something_else_is_no_member():
+    program = SPEC.programs["on_init"]._replace(type=bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS)
+    other = SPEC._replace(programs={**SPEC.programs, "on_init": program})
+    with pytest.raises(
+        NotSupportedError, match=r"'on_init': struct_ops 'plain' has it as a member"
+    ):
+        purebpf.load(other)
+
+
+def test_a_map_of_this_type_that_is_no_struct_is_told_where_they_are():
+    assert SPEC.btf is not None
+    number = next(at for at in range(len(SPEC.btf)) if SPEC.btf.kind(at) is Kind.INT)
+    declared = SPEC.maps["plain"]._replace(value_type_id=number, contents=b"", initial=())
+    with pytest.raises(
+        NotSupportedError, match=r"map 'plain': .* variables in SEC\(\"\.struct_ops"
+    ):
+        purebpf.load(SPEC._replace(maps={**SPEC.maps, "plain": declared}))
 
 
 def test_mistakes_in_changing_members():

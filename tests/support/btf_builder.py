@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from purebpf.btf.parse import Btf
@@ -23,13 +24,21 @@ _POINTER = 8
 
 
 class BtfBuilder:
-    """Collects types; `base` makes this a split BTF of that builder's."""
+    """Collects types; `base` makes this a split BTF of that builder's.
+
+    `layout` is a section that says what types of a kind take after their first three words, in
+    bytes: so many, and so many for each of the vlen.
+    """
 
     def __init__(
-        self, byteorder: Literal["little", "big"] = "little", base: BtfBuilder | None = None
+        self,
+        byteorder: Literal["little", "big"] = "little",
+        base: BtfBuilder | None = None,
+        layout: Mapping[int, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
         self.byteorder = byteorder
         self.base = base
+        self._layout = layout
         self._words: list[int] = []
         self._count = 0
         self._strings = bytearray() if base else bytearray(b"\0")
@@ -210,13 +219,18 @@ class BtfBuilder:
         return self.raw(Kind.DATASEC, name, len(tail) // 3, size, tail)
 
     def bytes(self) -> bytes:
-        """The blob: header, types, strings."""
+        """The blob: header, types, the layout if there is one, strings."""
         order = "<" if self.byteorder == "little" else ">"
         types = struct.pack(f"{order}{len(self._words)}I", *self._words)
+        kinds = range(max(self._layout) + 1 if self._layout else 0)
+        layout = b"".join(bytes((*self._layout.get(kind, (0, 0)), 0, 0)) for kind in kinds)
+        rest = struct.pack(order + "II", len(types), len(layout)) if layout else b""
         header = struct.pack(
-            order + "HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(self._strings)
+            order + "HBBIIIII",
+            *(0xEB9F, 1, 0, 24 + len(rest), 0),
+            *(len(types), len(types) + len(layout), len(self._strings)),
         )
-        return header + types + bytes(self._strings)
+        return header + rest + types + layout + bytes(self._strings)
 
     def btf(self) -> Btf:
         """The blob, parsed, with its base."""

@@ -11,7 +11,7 @@ __all__ = ["attach_type_of"]
 _HOOKS = {
     section.prefix: section.attach_type
     for section in SECTIONS
-    if section.attach in ("cgroup", "netns", "sockmap", "tcx", "netkit")
+    if section.attach in ("cgroup", "netns", "sockmap", "tcx", "netkit", "lirc")
 }
 
 

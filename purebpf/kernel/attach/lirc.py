@@ -9,14 +9,14 @@ import errno
 import os
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.errors import KernelError
+from purebpf.errors import AttachError, KernelError
 from purebpf.kernel.attach.plain import attach_plainly
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link, Usable
 from purebpf.kernel.program import Program
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["attach"]
+__all__ = ["attach", "open_receiver"]
 
 Device = str | os.PathLike[str] | Usable
 """The device's file, as a path or something with `fileno()`, open for writing (Linux 6.10)."""
@@ -49,15 +49,29 @@ def attach(program: Program, target: Device | None = None) -> Link:
     assert target is not None
     what = f"program {program.name!r} on receiver {target}"
     try:
-        device = _opened(target, what)
+        device = open_receiver(target, what)
         return attach_plainly(program, device, bpf_attach_type.BPF_LIRC_MODE2, what)
     except KernelError as error:
         if error.call.startswith("open("):
             raise
-        raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
+        raise _refused(error, what) from None
 
 
-def _opened(target: Device, what: str) -> Descriptor:
+def _refused(error: KernelError, what: str) -> AttachError:
+    if error.errno != errno.EPERM:
+        return attach_error(error, what, _WHY)
+    from purebpf.kernel.privilege import denied
+
+    why, fix = denied("CAP_NET_ADMIN", otherwise="the device was opened for reading only")
+    return AttachError(error.call, errno.EPERM, what, why=why, fix=fix)
+
+
+def open_receiver(target: Device, what: str) -> Descriptor:
+    """A descriptor of its own for a receiver.
+
+    Raises:
+        KernelError: `what` failed as the device cannot be opened: ENOENT, EACCES, ENXIO.
+    """
     if not isinstance(target, str | os.PathLike):
         return Descriptor(os.dup(target.fileno()))
     path = os.fspath(target)

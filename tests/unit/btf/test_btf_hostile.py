@@ -48,10 +48,23 @@ def test_headers(data, problem):
 
 
 def test_a_longer_header_is_skipped():
-    assert len(Btf(header(size=32, tail=b"new here\0"))) == 1
+    assert len(Btf(header(size=40, tail=bytes(8) + b"new here\0"))) == 1
 
 
-@pytest.mark.parametrize("kind", [0, 20, 31])
+@pytest.mark.parametrize("layout", [(0, 5), (0, 3), (9, 4), (0xFFFFFFFF, 0xFFFFFFFC)])
+def test_a_layout_that_is_cut_short(layout):
+    problem = f"layout section: {layout[1]} bytes at {32 + layout[0]} are cut short, or no whole"
+    refuses(header(size=32, tail=struct.pack("<II", *layout) + bytes(9)), problem)
+
+
+@pytest.mark.parametrize("entry", [(1, 0), (0, 6)])
+def test_a_layout_of_parts_of_words(entry):
+    b = BtfBuilder(layout={20: entry})
+    b.raw(20)
+    refuses(b.bytes(), "type 1 at word 0: kind 20 is not one of BTF version 1")
+
+
+@pytest.mark.parametrize("kind", [0, 20, 31, 32, 127])
 def test_unknown_kinds(kind):
     b = BtfBuilder()
     b.int("int", 4)

@@ -308,3 +308,37 @@ def test_sizes_of_4_gib_and_more_are_refused():
     for type_id in (big, top):
         with pytest.raises(FormatError, match="takes 4 GiB or more"):
             b.btf().sizeof(type_id)
+
+
+@ORDERS
+def test_more_elements_than_16_bits_count(order):
+    b = BtfBuilder(order)
+    values = {f"V{number}": number for number in range(70_000)}
+    wide = b.enum("wide", values)
+    last = b.int("int", 4)
+
+    btf = b.btf()
+
+    assert btf.type(wide).values[-1] == types.Enumerator("V69999", 69_999)
+    assert btf.find("int") == (last,)
+
+
+@ORDERS
+def test_types_of_a_kind_that_only_the_layout_knows(order):
+    """Of no use, but in nobody's way: in a kernel's BTF, and in that of its modules."""
+    b = BtfBuilder(order, layout={Kind.INT: (4, 0), 20: (4, 8), 100: (0, 0)})
+    newer = b.raw(20, "newer", 2, tail=range(5))
+    b.raw(100, "newest")
+    u32 = b.int("unsigned int", 4)
+    module = BtfBuilder(order, b)
+    module.raw(20, "again", 1, tail=range(3))
+    pointer = module.ptr(newer)
+
+    btf = module.btf()
+
+    assert btf.find("unsigned int", Kind.INT) == (u32,)
+    assert btf.type(pointer) == types.Ptr(newer)
+    assert btf.kind(newer) is Kind.VOID
+    assert btf.type(newer) == types.Void("newer")
+    with pytest.raises(FormatError, match="VOID newer has no size"):
+        btf.sizeof(newer)

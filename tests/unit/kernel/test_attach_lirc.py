@@ -12,9 +12,12 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_attach_type, bpf_cmd
 from purebpf.abi.layouts import ATTR
+from purebpf.kernel import privilege
 from purebpf.kernel.attach import lirc
 from purebpf.kernel.program import Program
 from purebpf.syscall import door
+
+ALL_CAPABILITIES = privilege.Host(-1, 40, None, 0, None, "2", "3", None, "python")
 
 
 class Receiver:
@@ -26,7 +29,8 @@ class Receiver:
 
     def bpf(self, command: int, attr: door.Attr, size: int) -> int:
         name = bpf_cmd(command)
-        self.seen.append((name, ATTR["prog_attach"].unpack(bytearray(attr)[:size])))
+        layout = ATTR["query" if name is bpf_cmd.BPF_PROG_QUERY else "prog_attach"]
+        self.seen.append((name, layout.unpack(bytearray(attr)[:size])))
         return -self.answer
 
 
@@ -80,6 +84,31 @@ def test_a_refusal_is_explained(program: Program, device: Path):
         pytest.raises(purebpf.AttachError, match=r"EINVAL\. that is no receiver of pulses"),
     ):
         lirc.attach(program, device)
+
+
+def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
+    program: Program, device: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(privilege, "read_host", lambda: ALL_CAPABILITIES)
+    with (
+        device.open("rb") as file,
+        door.replaced(cast("Any", Receiver(errno.EPERM))),
+        pytest.raises(purebpf.AttachError, match=r"EPERM\. the device was opened for reading only"),
+    ):
+        lirc.attach(program, file)
+
+
+def test_its_programs_are_asked_for(device: Path):
+    kernel = Receiver(errno.ENODEV)
+    with (
+        door.replaced(cast("Any", kernel)),
+        pytest.raises(purebpf.KernelError, match="ENODEV"),
+    ):
+        purebpf.Program.query(device, "lirc_mode2")
+    (command, attr) = kernel.seen[0]
+    assert command is bpf_cmd.BPF_PROG_QUERY
+    assert attr["attach_type"] == bpf_attach_type.BPF_LIRC_MODE2
+    assert attr["prog_attach_flags"] == 0, "the kernel has none for receivers"
 
 
 def test_what_is_no_device(program: Program):

@@ -61,6 +61,8 @@ def test_a_data_section_is_called_after_its_object_as_by_libbpf(section, expecte
         (PAGE + 1, 2 * PAGE),
         (3 * PAGE, 4 * PAGE),
         (256 * 1024, max(256 * 1024, PAGE)),
+        (1 << 31, 1 << 31),
+        ((1 << 31) + 1, (1 << 31) + 1),
     ],
 )
 @pytest.mark.parametrize("kind", [t.BPF_MAP_TYPE_RINGBUF, t.BPF_MAP_TYPE_USER_RINGBUF])

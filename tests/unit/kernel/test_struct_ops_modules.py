@@ -35,30 +35,42 @@ def vmlinux() -> BtfBuilder:
     return build
 
 
-def module(base: BtfBuilder) -> tuple[Btf, int, int]:
-    """A module's types, with a member before the object's: (BTF, the struct, the map's value)."""
-    build = BtfBuilder(base=base)
+def operations_in(build: BtfBuilder) -> int:
+    """The struct, with a member before the object's."""
     integer = 1
     function = build.ptr(build.func_proto(integer, [("state", build.ptr())]))
-    operations = build.struct("bpf_dummy_ops", [("count", integer), ("test_1", function)])
-    common = build.struct("bpf_struct_ops_common_value", [("refcnt", integer)])
-    value = build.struct("bpf_struct_ops_bpf_dummy_ops", [("common", common), ("data", operations)])
-    return build.btf(), operations, value
+    return build.struct("bpf_dummy_ops", [("count", integer), ("test_1", function)])
+
+
+def value_in(build: BtfBuilder, operations: int) -> int:
+    """The type of the map's value."""
+    common = build.struct("bpf_struct_ops_common_value", [("refcnt", 1)])
+    return build.struct("bpf_struct_ops_bpf_dummy_ops", [("common", common), ("data", operations)])
+
+
+def types_of(base: BtfBuilder, module: Btf) -> Any:
+    """What `resolve` is given: a kernel with one module."""
+    return SimpleNamespace(
+        modules=SimpleNamespace(
+            find=lambda name, kind: [
+                ModuleType("bpf_testmod", module, type_id)
+                for type_id in module.find(name, kind)
+                if type_id >= len(base.btf())
+            ],
+            descriptor={"bpf_testmod": MODULES_FD}.__getitem__,
+        )
+    )
 
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int, int]:
     """What `resolve` is given, and the ids in the module's BTF."""
     base = vmlinux()
-    btf, operations, value = module(base)
+    build = BtfBuilder(base=base)
+    operations = operations_in(build)
+    value = value_in(build, operations)
     monkeypatch.setattr(struct_ops, "kernel_btf", base.btf)
-    modules = SimpleNamespace(
-        find=lambda name, kind: [
-            ModuleType("bpf_testmod", btf, type_id) for type_id in btf.find(name, kind)
-        ],
-        descriptor={"bpf_testmod": MODULES_FD}.__getitem__,
-    )
-    return SimpleNamespace(modules=modules), operations, value
+    return types_of(base, build.btf()), operations, value
 
 
 def test_ids_are_those_of_the_module(found: tuple[Any, int, int]) -> None:
@@ -70,6 +82,20 @@ def test_ids_are_those_of_the_module(found: tuple[Any, int, int]) -> None:
     assert plan.spec.programs["on_test_1"].attach_type == 1  # its member there, after `count`
     assert table.functions == (("on_test_1", 16),)
     assert len(table.image) == 24
+
+
+def test_the_struct_may_be_the_kernels_and_its_value_the_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base = vmlinux()
+    operations = operations_in(base)
+    build = BtfBuilder(base=base)
+    value = value_in(build, operations)
+    monkeypatch.setattr(struct_ops, "kernel_btf", base.btf)
+    plan = struct_ops.resolve(SPEC, types_of(base, build.btf()))
+    table = plan.maps["dummy"]
+    assert (table.value_type_id, table.btf_fd) == (value, MODULES_FD)
+    assert plan.targets["on_test_1"] == AttachTarget(operations, MODULES_FD)
 
 
 def test_the_kernel_is_told_whose_type_it_is(found: tuple[Any, int, int]) -> None:

@@ -18,8 +18,8 @@ from tests.support.btf_builder import BtfBuilder
 DATA = Path(__file__).parents[2] / "data"
 
 
-def extern(what: str, *, weak: bool = False) -> ObjectSpec:
-    """An object with one extern, CONFIG_X, of a type that is named in C."""
+def extern(what: str, *, weak: bool = False, name: str = "CONFIG_X") -> ObjectSpec:
+    """An object with one extern, of a type that is named in C."""
     types = BtfBuilder()
     char = types.int("char", 1, signed=True)
     ids = {
@@ -48,8 +48,8 @@ def extern(what: str, *, weak: bool = False) -> ObjectSpec:
         programs={},
         functions={},
         maps={".kconfig": MapSpec(".kconfig", 2, 4, size, 1, section=".kconfig")},
-        variables={"CONFIG_X": VariableSpec("CONFIG_X", ".kconfig", 0, size, ids[what])},
-        externs={"CONFIG_X": ExternSpec("CONFIG_X", ".kconfig", ids[what], weak)},
+        variables={name: VariableSpec(name, ".kconfig", 0, size, ids[what])},
+        externs={name: ExternSpec(name, ".kconfig", ids[what], weak)},
         btf=btf,
     )
 
@@ -128,6 +128,12 @@ def test_without_a_value_only_a_weak_extern_is_zero() -> None:
     assert with_values(extern("int", weak=True), {}).maps[".kconfig"].contents == bytes(4)
     with pytest.raises(NotSupportedError, match=r"extern CONFIG_X: .*configuration does not set"):
         with_values(extern("int"), {})
+
+
+def test_a_name_that_no_value_can_have_is_a_slip_however_weak() -> None:
+    assert with_values(extern("int", weak=True, name="LINUX_NEWER"), {}).maps[".kconfig"].contents
+    with pytest.raises(NotSupportedError, match=r"extern CONFG_HZ: .*values are called CONFIG_"):
+        with_values(extern("int", weak=True, name="CONFG_HZ"), {})
 
 
 def test_settings_are_the_first_lines_of_wanted_names() -> None:
