@@ -77,10 +77,14 @@ class MachineNames:
 
     def symbol(self, name: str) -> tuple[SymbolRange, ...]:
         """Where a function is, in the kernel and in each process."""
-        found = (*self._in_kernel(name), *self._in_processes(name))
+        kallsyms = _kallsyms()
+        in_kernel = (
+            SymbolRange(0, start, end - 1) for start, end in ranges_in_kernel(kallsyms, name)
+        )
+        found = (*in_kernel, *self._in_processes(name))
         if found:
             return found
-        if _is_hidden(name):
+        if _is_hidden(kallsyms, name):
             raise LookupError(
                 f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros to who lacks "
                 "CAP_SYSLOG, and to everybody where kernel.kptr_restrict is 2"
@@ -88,12 +92,9 @@ class MachineNames:
         looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
         hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
         raise LookupError(
-            f"there is no function {name!r} in {', '.join(looked)}{self._nearest(name)}{hint}"
+            f"there is no function {name!r} in {', '.join(looked)}"
+            f"{self._nearest(kallsyms, name)}{hint}"
         )
-
-    def _in_kernel(self, name: str) -> Iterator[SymbolRange]:
-        for start, end in ranges_in_kernel(_kallsyms(), name):
-            yield SymbolRange(0, start, end - 1)
 
     def _in_processes(self, name: str) -> Iterator[SymbolRange]:
         known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
@@ -117,13 +118,13 @@ class MachineNames:
                 if not (mapping.file.is_anonymous or mapping.file.is_special):
                     yield pid, mapping
 
-    def _nearest(self, name: str) -> str:
+    def _nearest(self, kallsyms: bytes, name: str) -> str:
         """What to say about functions whose names are like that."""
         from difflib import get_close_matches
 
         begin = name[:_ALIKE]
         pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
-        known = {found.decode() for found in re.findall(pattern, _kallsyms(), re.MULTILINE)}
+        known = {found.decode() for found in re.findall(pattern, kallsyms, re.MULTILINE)}
         files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
         for pid, mapping in files.values():
             known.update(
@@ -144,10 +145,10 @@ def _kallsyms() -> bytes:
         return b""
 
 
-def _is_hidden(name: str) -> bool:
+def _is_hidden(kallsyms: bytes, name: str) -> bool:
     """Whether the kernel has the function, and does not show where."""
     pattern = rb"^0+ [tTwW] %b(?:\t|$)" % re.escape(name.encode())
-    return re.search(pattern, _kallsyms(), re.MULTILINE) is not None
+    return re.search(pattern, kallsyms, re.MULTILINE) is not None
 
 
 def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
