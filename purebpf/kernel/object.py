@@ -285,12 +285,23 @@ class Object(Closing):
         return made
 
     def close(self) -> None:
-        """Detach, unload and free everything that is not pinned. Twice is harmless."""
+        """Detach, unload and free everything that is not pinned. Twice is harmless.
+
+        Raises:
+            AttachError, OSError: a link could not be undone. All else is closed then; of several
+                such errors, the first.
+        """
         self._open = False
-        with self._owned:  # closed last, and also when a link's end raises
-            self._globals.close()
-            while self._links:
-                self._links.pop().close()
+        problems: list[Exception] = []
+        with self._owned:  # closed last
+            for each in (self._globals, *reversed(self._links)):
+                try:
+                    each.close()
+                except Exception as problem:  # noqa: BLE001 - raised when all are closed
+                    problems.append(problem)
+            self._links.clear()
+            if problems:
+                raise problems[0]
 
     def _use(self, owned: _Owned) -> _Owned:
         if not self._open:
