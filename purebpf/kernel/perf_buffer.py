@@ -88,8 +88,12 @@ class PerfBuffer(Reader):
         return sum(known) if len(known) == len(counts) else self._lost_records
 
     def fileno(self) -> int:
-        """An epoll descriptor over every CPU's ring. Raises ValueError when closed."""
+        """An epoll descriptor over every CPU's ring. ValueError: reader or map are closed.
+
+        The kernel takes the events out of a map that is closed: nothing more would come.
+        """
         self._check()
+        self._source.fileno()
         return self._epoll.fileno()
 
     def close(self) -> None:
