@@ -6,6 +6,7 @@ import errno
 import io
 import sys
 import zlib
+from typing import TextIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.debug_files import Fetch
@@ -65,7 +66,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
 
 def _standard_input() -> io.BufferedReader:
     """Standard input, which stays open."""
-    stream: io.TextIOBase | None = sys.stdin  # None where the descriptor is closed
+    stream: TextIO | None = sys.stdin  # None where the descriptor is closed
     if stream is None:
         raise OSError(errno.EBADF, "")
     return open(stream.fileno(), "rb", closefd=False)
