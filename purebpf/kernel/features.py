@@ -27,10 +27,9 @@ from purebpf.abi.bpf import (
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types import Kind
 from purebpf.errors import KernelError, NotSupportedError, errno_name
-from purebpf.kernel import probes
+from purebpf.kernel import memlock, probes
 from purebpf.kernel.attach_features import have_attach
 from purebpf.kernel.feature import Feature, forget, refused, remembered
-from purebpf.kernel.privilege import raise_memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
 from purebpf.syscall.descriptor import Descriptor
@@ -89,7 +88,7 @@ def _made(make: Callable[[], Descriptor | None]) -> Descriptor | None:
     try:
         return make()
     except KernelError as error:
-        if error.errno != errno.EPERM or not raise_memlock():
+        if error.errno != errno.EPERM or not memlock.raise_memlock():
             raise
     return make()
 

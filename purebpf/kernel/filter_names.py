@@ -24,7 +24,6 @@ __all__ = ["MachineNames"]
 _ALIKE = 2
 """Letters that a misspelt name of a function has right: the first, so that few are compared."""
 _NEAREST = 3
-_FIRST_CGROUP_NAMESPACE = 0xEFFFFFFB  # PROC_CGROUP_INIT_INO
 
 _T = TypeVar("_T")
 
@@ -162,6 +161,6 @@ def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T
 
 def _hidden_levels() -> int:
     """Levels of the hierarchy above what this process sees; only the first namespace sees all."""
-    if os.stat("/proc/self/ns/cgroup").st_ino == _FIRST_CGROUP_NAMESPACE:
+    if proc.in_first_namespace("cgroup"):
         return 0
     raise LookupError("this process is in a cgroup namespace, and cannot tell a cgroup's level")

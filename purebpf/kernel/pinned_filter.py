@@ -38,7 +38,7 @@ from purebpf.kernel.map import Map
 from purebpf.kernel.perf_event import HasFileno
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, perf_event, proc
-from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.descriptor import Descriptor, directory
 
 __all__ = [
     "BPFFS",
@@ -330,7 +330,7 @@ def _locked(folder: HasFileno) -> bool:
 
 def _opened(path: str) -> Descriptor:
     try:
-        return Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        return directory(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
 

@@ -19,6 +19,7 @@ __all__ = [
     "cpu_list",
     "descriptor",
     "hides",
+    "in_first_namespace",
     "in_first_user_namespace",
     "kallsyms",
     "lockdown",
@@ -41,7 +42,8 @@ BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
 _PIDS = 1 << 22  # PID_MAX_LIMIT
-_FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO
+_FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}
+"""PROC_CGROUP_INIT_INO and its like of include/linux/proc_ns.h."""
 
 
 def _read(path: str) -> str | None:
@@ -159,10 +161,19 @@ def uid_map(pid: int | str = "self") -> str | None:
     return None if text is None else "; ".join(" ".join(row.split()) for row in text.splitlines())
 
 
+def in_first_namespace(kind: str) -> bool:
+    """Whether this process is in the machine's first "cgroup", "pid" or "user" namespace.
+
+    Raises:
+        OSError: there is no /proc that says so.
+    """
+    return os.stat(f"{PROC}/self/ns/{kind}").st_ino == _FIRST_NAMESPACES[kind]
+
+
 def in_first_user_namespace() -> bool:
     """Whether this process is in none but the first user namespace; also where /proc hides it."""
     try:
-        return os.stat(f"{PROC}/self/ns/user").st_ino == _FIRST_USER_NAMESPACE
+        return in_first_namespace("user")
     except OSError:
         return True
 
