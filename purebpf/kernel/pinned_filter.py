@@ -35,6 +35,7 @@ from purebpf.filter.table import listing, pack_table, table
 from purebpf.kernel import cpus, map_pin
 from purebpf.kernel.link import Event
 from purebpf.kernel.map import Map
+from purebpf.kernel.map_pin import BPFFS
 from purebpf.kernel.perf_event import HasFileno
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, perf_event, proc
@@ -52,7 +53,6 @@ __all__ = [
     "unpin",
 ]
 
-BPFFS = "/sys/fs/bpf"
 FOLDER = "purebpf/filter"
 
 _OBJECT = "filter_pinned"

@@ -12,18 +12,17 @@ import errno
 import os
 
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.map_pin import BPFFS
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor, directory
 
 __all__ = ["open_token", "usual_token"]
 
-_USUAL_PLACE = "/sys/fs/bpf"
-
 
 def usual_token() -> Descriptor | None:
     """A token of the bpf file system where everybody looks for one; None if there is none."""
     try:
-        return open_token(_USUAL_PLACE)
+        return open_token(BPFFS)
     except (OSError, NotSupportedError):
         return None
 
