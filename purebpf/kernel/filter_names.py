@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from purebpf.errors import FormatError, KernelError, PurebpfError
+from purebpf.errors import FormatError, PurebpfError
 from purebpf.filter.condition import SymbolRange
+from purebpf.kernel import existing
 from purebpf.kernel.debug_files import image_of
 from purebpf.kernel.elf_files import open_mapped
 from purebpf.symbols.elf_image import ElfImage
@@ -76,7 +77,7 @@ class MachineNames:
 
     def symbol(self, name: str) -> tuple[SymbolRange, ...]:
         """Where a function is, in the kernel and in each process."""
-        kallsyms = _kallsyms()
+        kallsyms = existing.kallsyms()
         in_kernel = (
             SymbolRange(0, start, end - 1) for start, end in ranges_in_kernel(kallsyms, name)
         )
@@ -135,13 +136,6 @@ class MachineNames:
 
 def _begins(begin: str) -> Callable[[str], bool]:
     return lambda name: name.startswith(begin)
-
-
-def _kallsyms() -> bytes:
-    try:
-        return proc.kallsyms()
-    except KernelError:  # none to be had: the process's own functions may do
-        return b""
 
 
 def _is_hidden(kallsyms: bytes, name: str) -> bool:

@@ -222,7 +222,7 @@ def _slot(uid: int, number: int, path: str) -> Slot:
             value = bytearray(_LEASE.size)
             bpf.map_lookup_elem(lease.fileno(), _FIRST, value)
             start, pid, _ = _LEASE.unpack(value)
-    alive = bool(pid) and _start_time(pid) == start
+    alive = bool(pid) and proc.start_ticks(pid) == start
     command = (proc.comm(pid) or "") if alive and taken else ""
     return Slot(uid, number, taken, pid, command, missing)
 
@@ -250,7 +250,7 @@ class PinnedFilter(Closing):
             self.number, path = _claim(uid, folder_of(uid, bpffs), stack)
             self._program = stack.enter_context(Program.open(f"{path}/program"))
             self._counts = stack.enter_context(map_pin.open_map(f"{path}/counts"))
-            owner = _LEASE.pack(_start_time(os.getpid()), os.getpid(), len(terms))
+            owner = _LEASE.pack(proc.start_ticks(os.getpid()) or 0, os.getpid(), len(terms))
             for name, value in (("lease", owner), ("table", pack_table(self._entries))):
                 with map_pin.open_map(f"{path}/{name}") as opened:
                     bpf.map_update_elem(opened.fileno(), _FIRST, value)
@@ -333,15 +333,6 @@ def _opened(path: str) -> Descriptor:
         return directory(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
-
-
-def _start_time(pid: int) -> int:
-    """When a process began, in clock ticks after boot; 0 when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except OSError:
-        return 0
 
 
 def _require_bpffs(bpffs: str) -> None:

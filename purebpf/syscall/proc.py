@@ -28,6 +28,7 @@ __all__ = [
     "open_memory",
     "pmu",
     "pmu_path",
+    "start_ticks",
     "start_time",
     "status",
     "sysctl",
@@ -85,16 +86,22 @@ def comm(pid: int | str) -> str | None:
     return None if text is None else text.removesuffix("\n")
 
 
+def start_ticks(pid: int) -> int | None:
+    """When a process was forked, in clock ticks since boot."""
+    text = _read(f"{PROC}/{pid}/stat")
+    return None if text is None else int(text.rpartition(")")[2].split()[19])
+
+
 def start_time(pid: int) -> float | None:
     """When a process was forked, as time.time() has it, give or take a clock tick (10 ms).
 
     The kernel keeps it as a time since boot: where the clock was set later, it is what the clock
     would have shown.
     """
-    text = _read(f"{PROC}/{pid}/stat")
-    if text is None:
+    ticks = start_ticks(pid)
+    if ticks is None:
         return None
-    since_boot = int(text.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    since_boot = ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
 
 
