@@ -21,6 +21,7 @@ import errno as _errno
 from typing import Any
 
 __all__ = [
+    "ENOTSUPP",
     "AttachError",
     "CoreRelocationError",
     "FormatError",
@@ -33,13 +34,13 @@ __all__ = [
     "errno_name",
 ]
 
-_ENOTSUPP = 524
+ENOTSUPP = 524
 """The kernel's internal "operation not supported"; it leaks from bpf(2) and has no name in libc."""
 
 
 def errno_name(number: int) -> str:
     """The symbolic name of an errno value: `errno_name(1) == "EPERM"`."""
-    if number == _ENOTSUPP:
+    if number == ENOTSUPP:
         return "ENOTSUPP"
     return _errno.errorcode.get(number, f"errno {number}")
 

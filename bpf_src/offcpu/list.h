@@ -4,6 +4,7 @@
 #define OFFCPU_LIST_H
 
 #include "account.h"
+#include "cpus.h"
 #include "pid_namespace.h"
 #include "verdict.h"
 
@@ -86,6 +87,8 @@ int list_tasks(struct bpf_iter__task *ctx)
 		listed.known = *state;
 	if (listed.known.verdict == UNWANTED)
 		return 0;
+	if (listed.known.place == ON_CPU && !cpu_wanted(cpu_of(task)))
+		listed.known.place = ASIDE; // what it does there was not asked for
 	if (!decided(listed.known.verdict) || listed.known.place == UNSEEN)
 		describe(&listed, task);
 	bpf_seq_write(ctx->meta->seq, &listed, sizeof(listed));

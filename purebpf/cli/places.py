@@ -31,7 +31,7 @@ def places(target: Target, command_pid: int = 0) -> list[Place]:
     """
     where = target.cpus or cpus.online()
     if target.cgroup is not None:
-        os.close(targets.open_cgroup(target.cgroup))
+        targets.open_cgroup(target.cgroup).close()
         return [Place(-1, cpu, target.cgroup) for cpu in where]
     return [Place(pid, cpu) for pid in _tasks(target, command_pid) for cpu in where]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import io
+import sys
 import zlib
+from typing import TextIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.debug_files import Fetch
@@ -20,7 +22,7 @@ _LIMIT = 1 << 30
 
 
 def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profile:
-    """The profile in a file; `timed`: with what a perf.data file says of when.
+    """The profile in a file, "-": in standard input; `timed`: with when, where perf.data says it.
 
     `fetch` gets debug files that are not here, to name what is in perf.data.
 
@@ -29,9 +31,11 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
         FormatError: it is none of these formats, or cut short.
         NotSupportedError: as `purebpf.cli.recorded.read`.
     """
+    is_stdin = path == "-"
+    name = "standard input" if is_stdin else path
     try:
-        with open(path, "rb") as file:
-            if file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
+        with _standard_input() if is_stdin else open(path, "rb") as file:
+            if not is_stdin and file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
                 from purebpf.cli import recorded
 
                 return recorded.read(path, recorded.Wanted(timed=timed, fetch=fetch)).profile
@@ -39,25 +43,33 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
     except KernelError:  # an OSError that says what it is
         raise
     except OSError as error:
-        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {path}") from None
+        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}") from None
     if data.startswith(_GZIP):
-        data = _unpacked(data, path)
+        data = _unpacked(data, name)
     if data.startswith(MAGIC):
         from purebpf.cli import recorded
 
-        return recorded.of_bytes(data, path, recorded.Wanted(timed=timed, fetch=fetch)).profile
+        return recorded.of_bytes(data, name, recorded.Wanted(timed=timed, fetch=fetch)).profile
     if len(data) > _LIMIT:
-        raise FormatError(path, "size", f"more than {_LIMIT >> 20} MB of text")
+        raise FormatError(name, "size", f"more than {_LIMIT >> 20} MB of text")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         problem = "no text: saved profiles are JSON, folded stacks or perf.data"
-        raise FormatError(path, f"byte {error.start}", problem) from None
+        raise FormatError(name, f"byte {error.start}", problem) from None
     if text.lstrip()[:1] == "{":
-        return json.parse(text, path)
+        return json.parse(text, name)
     if not text.strip():
-        raise FormatError(path, "byte 0", "the file is empty")
-    return folded.parse(text.split("\n"), path)
+        raise FormatError(name, "byte 0", "the file is empty")
+    return folded.parse(text.split("\n"), name)
+
+
+def _standard_input() -> io.BufferedReader:
+    """Standard input, which stays open."""
+    stream: TextIO | None = sys.stdin  # None where the descriptor is closed
+    if stream is None:
+        raise OSError(errno.EBADF, "")
+    return open(stream.fileno(), "rb", closefd=False)
 
 
 def _content(file: io.BufferedIOBase) -> bytes:

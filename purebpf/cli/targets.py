@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from argparse import ArgumentTypeError
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple, Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
 from purebpf.kernel import cgroups, cpus
 from purebpf.kernel.task_filter import TaskFilter
 from purebpf.syscall import proc
+from purebpf.syscall.descriptor import Descriptor, directory
 
 __all__ = [
     "NoSuchTargetError",
@@ -25,8 +26,6 @@ __all__ = [
     "open_cgroup",
     "user_id",
 ]
-
-_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
 
 
 class Target(Protocol):
@@ -67,13 +66,13 @@ class PidNamespace(NamedTuple):
             NotSupportedError: there is no /proc that says which that is.
         """
         try:
-            found = os.stat("/proc/self/ns/pid")
+            if proc.in_first_namespace("pid"):
+                return cls(0, 0)
+            found = os.stat(f"{proc.PROC}/self/ns/pid")
         except FileNotFoundError:
             raise NotSupportedError(
                 "pid namespaces", "/proc is not mounted; mount it with: mount -t proc proc /proc"
             ) from None
-        if found.st_ino == _INITIAL_PID_NAMESPACE:
-            return cls(0, 0)
         major, minor = os.major(found.st_dev), os.minor(found.st_dev)
         return cls(major << 20 | minor, found.st_ino)  # the kernel's own encoding of a dev_t
 
@@ -109,18 +108,15 @@ def chosen(
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
     cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
-    try:
+    with cgroup or nullcontext():
         yield TaskFilter(
             target.pids,
             target.tids,
-            cgroup,
+            None if cgroup is None else cgroup.fileno(),
             target.cpus,
             command_pid,
             namespace=namespace,
         )
-    finally:
-        if cgroup is not None:
-            os.close(cgroup)
 
 
 def check_cpus(wanted: Collection[int]) -> None:
@@ -169,7 +165,7 @@ def _process_of(task: int) -> int:
     return int(status["Tgid"])
 
 
-def open_cgroup(path: str) -> int:
+def open_cgroup(path: str) -> Descriptor:
     """A descriptor of a cgroup v2 directory; the caller closes it.
 
     Raises:
@@ -177,16 +173,16 @@ def open_cgroup(path: str) -> int:
         NotSupportedError: it is something else.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened = directory(path)
     except OSError as error:
         raise NoSuchTargetError(f"there is no cgroup directory {path} ({error.strerror})") from None
     if not os.path.exists(os.path.join(path, "cgroup.controllers")):
-        os.close(descriptor)
+        opened.close()
         raise NotSupportedError(
             f"measuring {path}",
             "it is no directory of a cgroup2 file system; `findmnt -t cgroup2` shows where that is",
         )
-    return descriptor
+    return opened
 
 
 def is_below(tid: int, cgroup: str) -> bool:

@@ -23,6 +23,7 @@ examples:
   python -m purebpf.convert day.json.gz --format csv > functions.csv
   python -m purebpf.convert stackcollapse.folded -o other.csv
   python -m purebpf.convert perf.data -o perf.html
+  perf script | stackcollapse-perf.pl | python -m purebpf.convert - -o out.html
 
 exit status: 0; 1 an error; 2 a wrong option.
 
@@ -48,7 +49,9 @@ def parse(argv: Sequence[str]) -> Options:
 
 def _parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
-    made.add_argument("path", metavar="IN", help="a saved profile: JSON, folded or perf.data")
+    made.add_argument(
+        "path", metavar="IN", help="a saved profile: JSON, folded or perf.data; -: standard input"
+    )
     group = made.add_argument_group("output")
     add_destinations(group)
     parser.add_names(group)

@@ -68,7 +68,9 @@ def _points(text: str) -> float:
 
 def _parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.diff", _DESCRIPTION, _EPILOG, usage="BEFORE AFTER")
-    made.add_argument("before", metavar="BEFORE", help="a saved profile: JSON or folded")
+    made.add_argument(
+        "before", metavar="BEFORE", help="a saved profile: JSON or folded; -: standard input"
+    )
     made.add_argument("after", metavar="AFTER", help="one to compare with it")
     made.add_argument("--format", choices=FORMATS, help="default: what FILE's name says, or text")
     made.add_argument(

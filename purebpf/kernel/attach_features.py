@@ -23,7 +23,6 @@ from purebpf.syscall.command import Field
 __all__ = ["KINDS", "have_attach"]
 
 _NOTHING = 0xFFFFFFFF
-_NO_INTERFACE = 0x7FFFFFFF
 _NO_NAME = b"purebpf_is_no_function\0"
 
 
@@ -47,7 +46,6 @@ class _Function(NamedTuple):
 
 _P, _A = bpf_prog_type, bpf_attach_type
 _FD = {"target_fd": _NOTHING}
-_INTERFACE = {"target_ifindex": _NO_INTERFACE}
 
 
 def _cgroup(program: bpf_prog_type, attach: bpf_attach_type) -> _Link:

@@ -19,7 +19,7 @@ from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL
 from purebpf.wire.perf_records import Comm, Fork, Mmap, Mmap2, Other
 
-__all__ = ["cgroups", "kernel_mappings", "processes", "programs", "running"]
+__all__ = ["cgroups", "kallsyms", "kernel_mappings", "processes", "programs", "running"]
 
 _MAPPING = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) (r|-)(w|-)(x|-)(p|s) "
@@ -78,6 +78,14 @@ def _mappings(pid: int, maps: str, *, data: bool) -> Iterator[Mmap2]:
             *(int(major, 16), int(minor, 16), int(inode), b""),
             *(prot, _SHARED if shared == "s" else _PRIVATE),
         )
+
+
+def kallsyms() -> bytes:
+    """/proc/kallsyms; empty where it cannot be read: there are still the processes."""
+    try:
+        return proc.kallsyms()
+    except KernelError:
+        return b""
 
 
 def kernel_mappings(kallsyms: bytes) -> Iterator[Mmap]:

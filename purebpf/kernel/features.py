@@ -26,11 +26,10 @@ from purebpf.abi.bpf import (
 )
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types import Kind
-from purebpf.errors import KernelError, NotSupportedError, errno_name
-from purebpf.kernel import probes
+from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError, errno_name
+from purebpf.kernel import memlock, probes
 from purebpf.kernel.attach_features import have_attach
 from purebpf.kernel.feature import Feature, forget, refused, remembered
-from purebpf.kernel.privilege import raise_memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
 from purebpf.syscall.descriptor import Descriptor
@@ -63,7 +62,6 @@ __all__ = [
     "have_uprobe_multi",
 ]
 
-_ENOTSUPP = 524
 _LOG_SIZE = 4096
 _SHA256_SIZE = 32
 _CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper call is not allow")
@@ -89,7 +87,7 @@ def _made(make: Callable[[], Descriptor | None]) -> Descriptor | None:
     try:
         return make()
     except KernelError as error:
-        if error.errno != errno.EPERM or not raise_memlock():
+        if error.errno != errno.EPERM or not memlock.raise_memlock():
             raise
     return make()
 
@@ -128,7 +126,7 @@ def _have_map_type(map_type: int) -> Feature:
     try:
         made = _made(lambda: probes.make_map(map_type))
     except KernelError as error:
-        if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == _ENOTSUPP:
+        if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
             return Feature(name, supported=True, reason="the kernel knows it")
         return refused(name, error)
     assert made is not None

@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from purebpf.errors import FormatError, KernelError, PurebpfError
+from purebpf.errors import FormatError, PurebpfError
 from purebpf.filter.condition import SymbolRange
+from purebpf.kernel import existing
 from purebpf.kernel.debug_files import image_of
 from purebpf.kernel.elf_files import open_mapped
 from purebpf.symbols.elf_image import ElfImage
@@ -24,7 +25,6 @@ __all__ = ["MachineNames"]
 _ALIKE = 2
 """Letters that a misspelt name of a function has right: the first, so that few are compared."""
 _NEAREST = 3
-_FIRST_CGROUP_NAMESPACE = 0xEFFFFFFB  # PROC_CGROUP_INIT_INO
 
 _T = TypeVar("_T")
 
@@ -77,10 +77,14 @@ class MachineNames:
 
     def symbol(self, name: str) -> tuple[SymbolRange, ...]:
         """Where a function is, in the kernel and in each process."""
-        found = (*self._in_kernel(name), *self._in_processes(name))
+        kallsyms = existing.kallsyms()
+        in_kernel = (
+            SymbolRange(0, start, end - 1) for start, end in ranges_in_kernel(kallsyms, name)
+        )
+        found = (*in_kernel, *self._in_processes(name))
         if found:
             return found
-        if _is_hidden(name):
+        if _is_hidden(kallsyms, name):
             raise LookupError(
                 f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros to who lacks "
                 "CAP_SYSLOG, and to everybody where kernel.kptr_restrict is 2"
@@ -88,12 +92,9 @@ class MachineNames:
         looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
         hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
         raise LookupError(
-            f"there is no function {name!r} in {', '.join(looked)}{self._nearest(name)}{hint}"
+            f"there is no function {name!r} in {', '.join(looked)}"
+            f"{self._nearest(kallsyms, name)}{hint}"
         )
-
-    def _in_kernel(self, name: str) -> Iterator[SymbolRange]:
-        for start, end in ranges_in_kernel(_kallsyms(), name):
-            yield SymbolRange(0, start, end - 1)
 
     def _in_processes(self, name: str) -> Iterator[SymbolRange]:
         known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
@@ -117,13 +118,13 @@ class MachineNames:
                 if not (mapping.file.is_anonymous or mapping.file.is_special):
                     yield pid, mapping
 
-    def _nearest(self, name: str) -> str:
+    def _nearest(self, kallsyms: bytes, name: str) -> str:
         """What to say about functions whose names are like that."""
         from difflib import get_close_matches
 
         begin = name[:_ALIKE]
         pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
-        known = {found.decode() for found in re.findall(pattern, _kallsyms(), re.MULTILINE)}
+        known = {found.decode() for found in re.findall(pattern, kallsyms, re.MULTILINE)}
         files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
         for pid, mapping in files.values():
             known.update(
@@ -137,17 +138,10 @@ def _begins(begin: str) -> Callable[[str], bool]:
     return lambda name: name.startswith(begin)
 
 
-def _kallsyms() -> bytes:
-    try:
-        return proc.kallsyms()
-    except KernelError:  # none to be had: the process's own functions may do
-        return b""
-
-
-def _is_hidden(name: str) -> bool:
+def _is_hidden(kallsyms: bytes, name: str) -> bool:
     """Whether the kernel has the function, and does not show where."""
     pattern = rb"^0+ [tTwW] %b(?:\t|$)" % re.escape(name.encode())
-    return re.search(pattern, _kallsyms(), re.MULTILINE) is not None
+    return re.search(pattern, kallsyms, re.MULTILINE) is not None
 
 
 def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
@@ -161,6 +155,6 @@ def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T
 
 def _hidden_levels() -> int:
     """Levels of the hierarchy above what this process sees; only the first namespace sees all."""
-    if os.stat("/proc/self/ns/cgroup").st_ino == _FIRST_CGROUP_NAMESPACE:
+    if proc.in_first_namespace("cgroup"):
         return 0
     raise LookupError("this process is in a cgroup namespace, and cannot tell a cgroup's level")

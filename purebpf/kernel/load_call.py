@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from purebpf.errors import KernelError
+from purebpf.kernel import memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field, Log
 from purebpf.syscall.descriptor import Descriptor
@@ -66,7 +67,7 @@ def load(call: LoadCall, log_level: int) -> Outcome:
             first = error
         if first.errno in UNRELATED:
             return Outcome(first, "")
-        if first.errno == errno.EPERM and _lift_memory_limit():
+        if first.errno == errno.EPERM and memlock.raise_memlock():
             try:
                 return Outcome(call.issue(None), "")
             except KernelError as error:
@@ -95,13 +96,6 @@ def _load_with_log(call: LoadCall, level: int) -> Outcome:
             if not too_small or size == _LARGEST_LOG:
                 return Outcome(error, log.text())
         size = min(max(log.true_size, 4 * size), _LARGEST_LOG)
-
-
-def _lift_memory_limit() -> bool:
-    """Before Linux 5.11, EPERM may mean RLIMIT_MEMLOCK; whether that was raised."""
-    from purebpf.kernel.privilege import raise_memlock
-
-    return raise_memlock()
 
 
 def _without_timer_signals(issue: Callable[[], Descriptor]) -> Descriptor:

@@ -11,7 +11,7 @@ from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.sections import find_section
 from purebpf.btf.parse import Btf
-from purebpf.errors import KernelError, VerifierError
+from purebpf.errors import ENOTSUPP, KernelError, VerifierError
 from purebpf.kernel import features, privilege, verifier
 from purebpf.kernel.load_call import UNRELATED, LoadCall, Outcome
 from purebpf.relocate.linked import LinkedProgram
@@ -35,7 +35,6 @@ _TRACING = frozenset(
         bpf_prog_type.BPF_PROG_TYPE_EXT,
     }
 )
-_ENOTSUPP = 524
 _ANYONE = frozenset(
     {bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, bpf_prog_type.BPF_PROG_TYPE_SYSCALL}
 )
@@ -107,7 +106,7 @@ def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]
     known = features.have_program_type(program.type)
     if not known:
         return f"this kernel has no such programs ({known})", ""
-    if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == _ENOTSUPP:
+    if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
         why = "no struct_ops map of the object refers to it, and so it is for no member of a struct"
         return (
             why,

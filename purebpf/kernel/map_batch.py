@@ -9,14 +9,14 @@ import errno
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from purebpf.errors import ENOTSUPP
 from purebpf.syscall import bpf
 from purebpf.syscall.command import BatchResult
 from purebpf.syscall.element import Elements
 
 __all__ = ["NO_BATCH", "Shape", "Unsupported", "chunk_size", "chunks"]
 
-_ENOTSUPP = 524
-NO_BATCH = (errno.EINVAL, errno.EOPNOTSUPP, _ENOTSUPP)
+NO_BATCH = (errno.EINVAL, errno.EOPNOTSUPP, ENOTSUPP)
 """The kernel, or the map type, has no such command."""
 
 _CHUNK_BYTES = 1 << 20

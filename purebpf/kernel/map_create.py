@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.errors import KernelError, LinkError, NotSupportedError
-from purebpf.kernel import cpus, map_kinds
+from purebpf.kernel import cpus, map_kinds, memlock
 from purebpf.kernel.open_files import NONE_LEFT
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
@@ -127,16 +127,9 @@ def _create_once(spec: MapSpec, fields: dict[str, Field]) -> Descriptor:
     try:
         return _issue(spec, fields)
     except KernelError as error:
-        if error.errno != errno.EPERM or not _lift_memory_limit():
+        if error.errno != errno.EPERM or not memlock.raise_memlock():
             raise
     return _issue(spec, fields)
-
-
-def _lift_memory_limit() -> bool:
-    """Before Linux 5.11, EPERM may mean RLIMIT_MEMLOCK; whether that was raised."""
-    from purebpf.kernel.privilege import raise_memlock
-
-    return raise_memlock()
 
 
 def _issue(spec: MapSpec, fields: dict[str, Field]) -> Descriptor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from purebpf.abi.bpf import bpf_map_type as t
-from purebpf.errors import KernelError
+from purebpf.errors import ENOTSUPP, KernelError
 from purebpf.kernel import map_kinds, privilege
 from purebpf.kernel.map_info import MapInfo
 from purebpf.spec import MapSpec
@@ -40,7 +40,6 @@ _RULES: dict[int, str] = {
 }
 """What elements must be like, by type of map."""
 
-_ENOTSUPP = 524
 _WRITES = ("updating", "deleting from")
 
 
@@ -124,7 +123,7 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
         why = _SOCKETS[info.type]
     elif error == errno.ENOSPC and info.type in map_kinds.SOCKETS:
         why, fix = "a socket is read as its cookie, of 8 bytes", "use __u64 as its value"
-    elif error in (errno.EINVAL, errno.EOPNOTSUPP, _ENOTSUPP):
+    elif error in (errno.EINVAL, errno.EOPNOTSUPP, ENOTSUPP):
         why = f"a {map_kinds.type_name(info.type)} does not offer this, or not with these flags"
     elif error == errno.EEXIST:
         why = "the key is there already, and BPF_NOEXIST was asked for"

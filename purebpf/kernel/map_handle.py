@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closing import Closing
@@ -79,6 +80,7 @@ class MapHandle(Closing):
         self.value_type_id = value_type_id
         self.inner = inner
         self._reader: Reader | None = None
+        self._readers: WeakSet[Reader] = WeakSet()
         self.frozen = False
         self.struct_ops = b""
         self._arena: Memory | None = None
@@ -368,6 +370,10 @@ class MapHandle(Closing):
             reason = "a USER_RINGBUF is written to, see `Map.writer()`"
         raise NotSupportedError(f"records of map {self.name!r}", reason)
 
+    def wakes(self, reader: Reader) -> None:
+        """Wake who waits for this reader's records, when the map is closed."""
+        self._readers.add(reader)
+
     def writer(self, *args: Any) -> UserRingBuffer:
         """A new writer of a user ring buffer, which the caller closes.
 
@@ -394,6 +400,8 @@ class MapHandle(Closing):
     def close(self) -> None:
         """Let go of the map; again is harmless. Memory and readers from here on are the caller's.
 
+        Who waits for a reader's records wakes up with ValueError.
+
         The kernel drops the contents of a map, and empties a PROG_ARRAY, when nobody holds it.
         """
         if self._reader is not None:
@@ -403,6 +411,8 @@ class MapHandle(Closing):
             self._arena.close()
             self._arena = None
         self._store.close()
+        for reader in tuple(self._readers):
+            reader.wake()
 
     def __repr__(self) -> str:
         state = ", closed" if self._store.elements.closed else ""

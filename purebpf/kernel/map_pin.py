@@ -14,6 +14,7 @@ from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = [
+    "BPFFS",
     "differences",
     "make_directory",
     "open_id",
@@ -22,6 +23,9 @@ __all__ = [
     "pin",
     "require_map",
 ]
+
+BPFFS = "/sys/fs/bpf"
+"""Where everybody mounts a bpf file system."""
 
 _ADDED_BY_KERNEL = 0x80
 """BPF_F_RDONLY_PROG, which the kernel sets for DEVMAPs (dev_map_alloc)."""
@@ -46,7 +50,7 @@ def pin(fd: int, path: str) -> None:
         elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
             why = f"{path} is not in a bpf file system"
             why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
-            fix = "pin below /sys/fs/bpf; if need be: mount -t bpf bpf /sys/fs/bpf"
+            fix = f"pin below {BPFFS}; if need be: mount -t bpf bpf {BPFFS}"
         elif error.errno == errno.EEXIST:
             why, fix = f"{path} is there already", f"rm {path}"
         raise KernelError(error.call, error.errno or 0, path, why=why, fix=fix) from None

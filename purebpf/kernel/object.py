@@ -22,6 +22,7 @@ from purebpf.kernel.link import Link
 from purebpf.kernel.load_maps import create_maps, fill_program_arrays, with_program_hashes
 from purebpf.kernel.load_programs import ProgramLoader
 from purebpf.kernel.map import Map
+from purebpf.kernel.map_pin import BPFFS
 from purebpf.kernel.program import Program
 from purebpf.relocate import Linker
 from purebpf.spec import ObjectSpec
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Object", "load"]
 
-_PINS = "/sys/fs/bpf"
 _KCONFIG = ".kconfig"
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _CONTEXT_TAG = b"\0arg:ctx\0"
@@ -50,7 +50,7 @@ def load(
     *,
     kconfig: str = "",
     log_level: int = 0,
-    pin_path: str | os.PathLike[str] = _PINS,
+    pin_path: str | os.PathLike[str] = BPFFS,
     maps: Mapping[str, Map] | None = None,
     token: str | os.PathLike[str] | int | None = None,
     targets: Mapping[str, Program] | None = None,
@@ -285,12 +285,23 @@ class Object(Closing):
         return made
 
     def close(self) -> None:
-        """Detach, unload and free everything that is not pinned. Twice is harmless."""
+        """Detach, unload and free everything that is not pinned. Twice is harmless.
+
+        Raises:
+            AttachError, OSError: a link could not be undone. All else is closed then; of several
+                such errors, the first.
+        """
         self._open = False
-        with self._owned:  # closed last, and also when a link's end raises
-            self._globals.close()
-            while self._links:
-                self._links.pop().close()
+        problems: list[Exception] = []
+        with self._owned:  # closed last
+            for each in (self._globals, *reversed(self._links)):
+                try:
+                    each.close()
+                except Exception as problem:  # noqa: BLE001 - raised when all are closed
+                    problems.append(problem)
+            self._links.clear()
+            if problems:
+                raise problems[0]
 
     def _use(self, owned: _Owned) -> _Owned:
         if not self._open:

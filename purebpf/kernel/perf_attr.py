@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_read_format
-from purebpf.errors import KernelError
 from purebpf.kernel.perf_names import Event
-from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
     from purebpf.wire.perf_format import RecordFormat
 
-__all__ = ["directory", "packed", "rate", "record_format"]
+__all__ = ["packed", "rate", "record_format"]
 
 _TIMES_AND_ID = (
     perf_event_read_format.PERF_FORMAT_TOTAL_TIME_ENABLED
@@ -73,14 +70,3 @@ def record_format(attr: bytes) -> RecordFormat:
     from purebpf.wire.perf_format import RecordFormat  # a sampler without a ring never needs it
 
     return RecordFormat.of_attr(attr)
-
-
-def directory(cgroup: str) -> Descriptor:
-    """The directory of a cgroup, opened.
-
-    Raises KernelError when there is no such directory.
-    """
-    try:
-        return Descriptor(os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    except OSError as error:
-        raise KernelError(f"open({cgroup})", error.errno or 0, "the cgroup") from None

@@ -83,13 +83,16 @@ class PerfBuffer(Reader):
         """
         if self._lost_at_close is not None:
             return self._lost_at_close
-        counts = [reading.lost for reading in self._events.read()]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else self._lost_records
+        counted = self._events.lost
+        return self._lost_records if counted is None else counted
 
     def fileno(self) -> int:
-        """An epoll descriptor over every CPU's ring. Raises ValueError when closed."""
+        """An epoll descriptor over every CPU's ring. ValueError: reader or map are closed.
+
+        The kernel takes the events out of a map that is closed: nothing more would come.
+        """
         self._check()
+        self._source.fileno()
         return self._epoll.fileno()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
 from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import perf_attr
+from purebpf.kernel import cgroups, perf_attr
 from purebpf.kernel.perf_errors import Request, explained
 from purebpf.kernel.perf_names import Event, event_named
 from purebpf.kernel.perf_ring import PerfRing
@@ -115,7 +115,7 @@ class PerfEvent(Closing):
         group_fd = -1 if group is None else group.fileno()
         if cgroup is None:
             return cls._opened(chosen, attr, pid, cpu, group_fd=group_fd)
-        with perf_attr.directory(cgroup) as opened:
+        with cgroups.opened(cgroup) as opened:
             fd = opened.fileno()
             return cls._opened(chosen, attr, fd, cpu, group_fd=group_fd, cgroup=cgroup)
 

@@ -35,10 +35,11 @@ from purebpf.filter.table import listing, pack_table, table
 from purebpf.kernel import cpus, map_pin
 from purebpf.kernel.link import Event
 from purebpf.kernel.map import Map
+from purebpf.kernel.map_pin import BPFFS
 from purebpf.kernel.perf_event import HasFileno
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf, perf_event, proc
-from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.descriptor import Descriptor, directory
 
 __all__ = [
     "BPFFS",
@@ -52,7 +53,6 @@ __all__ = [
     "unpin",
 ]
 
-BPFFS = "/sys/fs/bpf"
 FOLDER = "purebpf/filter"
 
 _OBJECT = "filter_pinned"
@@ -222,7 +222,7 @@ def _slot(uid: int, number: int, path: str) -> Slot:
             value = bytearray(_LEASE.size)
             bpf.map_lookup_elem(lease.fileno(), _FIRST, value)
             start, pid, _ = _LEASE.unpack(value)
-    alive = bool(pid) and _start_time(pid) == start
+    alive = bool(pid) and proc.start_ticks(pid) == start
     command = (proc.comm(pid) or "") if alive and taken else ""
     return Slot(uid, number, taken, pid, command, missing)
 
@@ -250,7 +250,7 @@ class PinnedFilter(Closing):
             self.number, path = _claim(uid, folder_of(uid, bpffs), stack)
             self._program = stack.enter_context(Program.open(f"{path}/program"))
             self._counts = stack.enter_context(map_pin.open_map(f"{path}/counts"))
-            owner = _LEASE.pack(_start_time(os.getpid()), os.getpid(), len(terms))
+            owner = _LEASE.pack(proc.start_ticks(os.getpid()) or 0, os.getpid(), len(terms))
             for name, value in (("lease", owner), ("table", pack_table(self._entries))):
                 with map_pin.open_map(f"{path}/{name}") as opened:
                     bpf.map_update_elem(opened.fileno(), _FIRST, value)
@@ -330,18 +330,9 @@ def _locked(folder: HasFileno) -> bool:
 
 def _opened(path: str) -> Descriptor:
     try:
-        return Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        return directory(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
-
-
-def _start_time(pid: int) -> int:
-    """When a process began, in clock ticks after boot; 0 when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except OSError:
-        return 0
 
 
 def _require_bpffs(bpffs: str) -> None:

@@ -18,7 +18,6 @@ __all__ = [
     "advice",
     "explained",
     "perf_needs_admin",
-    "raise_memlock",
     "read_host",
 ]
 
@@ -131,23 +130,3 @@ def explained(error: KernelError, what: str, *needed: str) -> KernelError:
     """An EPERM error again, about `what`, with the reason and the fix."""
     why, fix = advice(read_host(), *needed)
     return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
-
-
-def raise_memlock() -> bool:
-    """Lift RLIMIT_MEMLOCK as far as this process may; False when that changes nothing.
-
-    Before Linux 5.11 a too low limit is EPERM. Harmless elsewhere; being refused is, too.
-    """
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    unlimited = resource.RLIM_INFINITY
-    for limits in ((unlimited, unlimited), (hard, hard)):
-        if soft in limits:
-            return False
-        try:
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, limits)
-        except (ValueError, OSError):  # no CAP_SYS_RESOURCE: only up to the hard limit
-            continue
-        return True
-    return False

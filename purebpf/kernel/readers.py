@@ -35,6 +35,7 @@ class Reader(Closing, ABC):
         self._taken = Taken(iter(()), self._decoder)
         self._waiters = Waiters()
         self._closed = False
+        source.wakes(self)
 
     @property
     @abstractmethod
@@ -62,7 +63,11 @@ class Reader(Closing, ABC):
 
     @abstractmethod
     def fileno(self) -> int:
-        """A descriptor that polls as readable when there are records. ValueError when closed."""
+        """A descriptor that polls as readable when there are records.
+
+        Raises:
+            ValueError: the reader, or its map, is closed.
+        """
 
     def close(self) -> None:
         """Let go of the ring and of every descriptor; again is harmless.
@@ -70,6 +75,10 @@ class Reader(Closing, ABC):
         Any thread may do so: those that wait for records wake up with ValueError, and so do tasks.
         """
         self._closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let everybody who waits, in whatever thread, see whether reader and map are open."""
         self._waiters.wake()
 
     def decode_as(self, type: RecordType) -> None:  # noqa: A002 - as in `Map.read(type=...)`

@@ -26,6 +26,7 @@ from purebpf.errors import FormatError, SchemaError
 if TYPE_CHECKING:
     from purebpf.btf.codec import Codec
     from purebpf.btf.parse import Btf
+    from purebpf.kernel.readers import Reader
     from purebpf.wire.perf_ring import Buffer
     from purebpf.wire.run import Run
 
@@ -76,6 +77,9 @@ class RecordMap(Protocol):
 
     def fileno(self) -> int:
         """The map's descriptor."""
+
+    def wakes(self, reader: Reader) -> None:
+        """Wake who waits for this reader's records, when the map is closed."""
 
 
 class Decoder:

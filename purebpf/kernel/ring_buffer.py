@@ -69,7 +69,7 @@ class RingBuffer(Reader):
         return None if self._count_lost is None else self._count_lost()
 
     def fileno(self) -> int:
-        """The map's descriptor, which polls as readable. Raises ValueError when closed."""
+        """The map's descriptor, which polls as readable. ValueError: reader or map are closed."""
         self._check()
         return self._source.fileno()
 

@@ -6,7 +6,7 @@ import errno
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
 from purebpf.syscall import bpf
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TestRun", "run"]
 
-_ENOTSUPP = 524
 _ON_CPU = 1  # BPF_F_TEST_RUN_ON_CPU
 _LIVE_FRAMES = 2  # BPF_F_TEST_XDP_LIVE_FRAMES
 _HEADROOM = 512
@@ -116,7 +115,7 @@ def run(
         except KernelError as error:
             if error.errno == errno.EINTR and attempt < _ATTEMPTS - 1:
                 continue
-            if error.errno in (_ENOTSUPP, errno.EOPNOTSUPP):
+            if error.errno in (ENOTSUPP, errno.EOPNOTSUPP):
                 raise _unsupported(program) from None
             if error.errno == errno.EINVAL:
                 raise _unsuitable(program, len(data), error) from None

@@ -32,11 +32,10 @@ from purebpf.kernel.filter_names import MachineNames
 from purebpf.kernel.link import Event
 from purebpf.kernel.pinned_filter import BPFFS, PinnedFilter, tells_ancestors
 from purebpf.kernel.program import Program
+from purebpf.syscall import proc
 from purebpf.wire.perf_records import Sample
 
 __all__ = ["Counts", "SampleFilter", "kernel_access"]
-
-_FIRST_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
 
 
 class Counts(NamedTuple):
@@ -70,7 +69,7 @@ def kernel_access() -> Access:
     found = from_sample(btf) if btf is not None else None
     if found is not None:
         return found
-    own = os.stat("/proc/self/ns/pid").st_ino == _FIRST_PID_NAMESPACE
+    own = proc.in_first_namespace("pid")
     found = from_registers(btf, os.uname().machine, own_pids=own)
     return found._replace(ancestors=tells_ancestors())
 

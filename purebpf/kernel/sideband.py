@@ -79,9 +79,8 @@ class SideBand(Closing):
         """
         if self._lost_at_close is not None:
             return self._lost_at_close
-        counts = [reading.lost for reading in self._events.read()]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else self._lost_records
+        counted = self._events.lost
+        return self._lost_records if counted is None else counted
 
     def drain(self) -> list[Change]:
         """What happened since the last time and before this call, in the order of time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -12,9 +11,9 @@ from purebpf import objects
 from purebpf.closing import Closing
 from purebpf.kernel import sched
 from purebpf.kernel.object import load
+from purebpf.kernel.settled import settle
 from purebpf.kernel.task_filter import TaskFilter
 from purebpf.report.distribution import Distribution, Group
-from purebpf.syscall.membarrier import wait_for_all_cpus
 
 __all__ = ["GROUPINGS", "MEASURES", "Spans"]
 
@@ -26,7 +25,6 @@ GROUPINGS = ("", "pid", "tid", "pidns", "cgroup")
 
 _WAKE_UPS = ("on_wakeup", "on_wakeup_new")
 _SWITCHES = ("on_switch", "on_newtask", "on_exec")
-_SETTLE_S = 0.01
 
 
 class Spans(Closing):
@@ -83,8 +81,7 @@ class Spans(Closing):
     def stop(self) -> None:
         """End; what was measured stays to be read."""
         self._object.globals["phase"] = False
-        if not wait_for_all_cpus():
-            time.sleep(_SETTLE_S)
+        settle()
 
     def read(self) -> dict[int, tuple[int, list[int]]]:
         """By group: the sum in nanoseconds and the buckets, since the start.

@@ -12,8 +12,8 @@ from purebpf.closing import Closing
 from purebpf.kernel import sched, stacks
 from purebpf.kernel.attach import iterator
 from purebpf.kernel.object import load
+from purebpf.kernel.settled import settle
 from purebpf.report.spans import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
-from purebpf.syscall.membarrier import wait_for_all_cpus
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_events import PerfEvents
@@ -26,7 +26,6 @@ UNDECIDED, ADOPTED, WANTED = range(3)
 """enum verdict of bpf_src/offcpu.bpf.c."""
 
 _UNSEEN, _ON_CPU, _OFF_CPU = range(3)  # enum place
-_SETTLE_S = 0.01
 
 
 class Listed(NamedTuple):
@@ -113,8 +112,7 @@ class Switches(Closing):
     def stop(self) -> None:
         """End; what was counted stays to be read."""
         self._object.globals["phase"] = False
-        if not wait_for_all_cpus():
-            time.sleep(_SETTLE_S)
+        settle()
         self.ended_ns = time.monotonic_ns()
 
     def look(self) -> None:

@@ -12,18 +12,17 @@ import errno
 import os
 
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.map_pin import BPFFS
 from purebpf.syscall import bpf
-from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.descriptor import Descriptor, directory
 
 __all__ = ["open_token", "usual_token"]
-
-_USUAL_PLACE = "/sys/fs/bpf"
 
 
 def usual_token() -> Descriptor | None:
     """A token of the bpf file system where everybody looks for one; None if there is none."""
     try:
-        return open_token(_USUAL_PLACE)
+        return open_token(BPFFS)
     except (OSError, NotSupportedError):
         return None
 
@@ -40,9 +39,9 @@ def open_token(path: str | os.PathLike[str] | int) -> Descriptor:
     what = f"a BPF token of {path}"
     # A mount made by fsmount(2) is only a place (O_PATH), which the kernel does not take here.
     place = f"/proc/self/fd/{path}" if isinstance(path, int) else path
-    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return bpf.token_create(directory)
+        with directory(place) as opened:
+            return bpf.token_create(opened.fileno())
     except KernelError as error:
         number = error.errno or 0
         if number == errno.EOPNOTSUPP:
@@ -54,5 +53,3 @@ def open_token(path: str | os.PathLike[str] | int) -> Descriptor:
             errno.EPERM: "it belongs to another user namespace, or CAP_BPF is missing in this one",
         }.get(number, "")
         raise KernelError(error.call, number, what, why=why) from None
-    finally:
-        os.close(directory)

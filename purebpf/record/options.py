@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         *("-o", "--output"), metavar="FILE", default="perf.data",
         help="write here; appears when it is complete (default: perf.data)",
     )  # fmt: skip
-    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    parser.add_strict(group)
     group.add_argument(
         *("--explain",), action="store_true",
         help="print what the filters mean and became, and end",

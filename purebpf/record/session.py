@@ -18,7 +18,6 @@ from purebpf.cli.limits import raise_open_files
 from purebpf.cli.privileges import needing
 from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
-from purebpf.errors import KernelError
 from purebpf.kernel import cgroups, existing, machine
 from purebpf.kernel.perf_due import samples_due
 from purebpf.record import events
@@ -101,7 +100,7 @@ class Recorder(Closing):
     def _write_existing(self) -> None:
         """The kernel's mappings, and what the processes had before anybody looked."""
         encode, write = self._encoder.encode, self._writer.write
-        kallsyms = _kallsyms()
+        kallsyms = existing.kallsyms()
         for record in existing.kernel_mappings(kallsyms):
             self._build_ids.add(record)
             write(encode(record))
@@ -247,10 +246,3 @@ class Recorder(Closing):
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
-
-
-def _kallsyms() -> bytes:
-    try:
-        return proc.kallsyms()
-    except KernelError:
-        return b""

@@ -78,5 +78,5 @@ def _parser() -> argparse.ArgumentParser:
     group = made.add_argument_group("output")
     add_destinations(group)
     parser.add_names(group)
-    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    parser.add_strict(group)
     return made

@@ -14,6 +14,7 @@ from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel import statistics
+from purebpf.kernel.settled import settle
 from purebpf.kernel.task_filter import bit_words
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
@@ -24,14 +25,11 @@ from purebpf.summary.loss import losses
 from purebpf.summary.options import MODES, Options
 from purebpf.summary.table import Cost, Group, OpenCall, Row, Table
 from purebpf.summary.wanted import Wanted
-from purebpf.syscall.membarrier import wait_for_all_cpus
 
 __all__ = ["Summary"]
 
 _COST_S = 0.1
 """How long the kernel measures the programs for `Table.cost`, which makes them slower."""
-
-_SETTLE_S = 0.01
 
 
 class Summary(Closing):
@@ -189,7 +187,7 @@ class Summary(Closing):
         with self._owned:
             self._object.globals["phase"] = 0
             ended_ns = time.monotonic_ns()
-            _settle()
+            settle()
             opened = open_calls(self._object)
             self._loaded.links.close()
             return self._read(self._epoch, ended_ns, opened)
@@ -201,7 +199,7 @@ class Summary(Closing):
     def _read(self, epoch: int, now_ns: int, opened: Sequence[Open]) -> Table:
         options = self._options
         begun_ns, self._begun_ns = self._begun_ns, now_ns
-        _settle()
+        settle()  # until nothing writes to the epoch that was just left
         counted = tables.collect(
             self._maps, epoch, total=self._total, buckets=options.wants_buckets
         )
@@ -240,9 +238,3 @@ class Summary(Closing):
     def _cost(self) -> Cost:
         infos = [program.info for program in self._object.programs.values()]
         return Cost(sum(info.run_time_ns for info in infos), sum(info.run_cnt for info in infos))
-
-
-def _settle() -> None:
-    """Wait until no program writes to the epoch that was just left."""
-    if not wait_for_all_cpus():
-        time.sleep(_SETTLE_S)

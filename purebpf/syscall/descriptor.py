@@ -8,7 +8,7 @@ import warnings
 
 from purebpf.closing import Closing
 
-__all__ = ["Descriptor", "Fresh"]
+__all__ = ["Descriptor", "Fresh", "directory"]
 
 _CLOSED = -1
 
@@ -90,3 +90,12 @@ class Descriptor(Closing):
         if getattr(self, "_fd", _CLOSED) != _CLOSED:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
             self.close()
+
+
+def directory(path: str | os.PathLike[str]) -> Descriptor:
+    """A directory, opened to stand for it.
+
+    Raises:
+        OSError: open(2) refused: ENOENT, ENOTDIR, EACCES, EMFILE.
+    """
+    return Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))

@@ -17,7 +17,6 @@ from purebpf.syscall.descriptor import Descriptor
 
 __all__ = [
     "FLAG_FD_CLOEXEC",
-    "FLAG_FD_NO_GROUP",
     "FLAG_PID_CGROUP",
     "disable",
     "enable",
@@ -32,7 +31,6 @@ __all__ = [
     "set_period",
 ]
 
-FLAG_FD_NO_GROUP = 1 << 0
 FLAG_PID_CGROUP = 1 << 2
 FLAG_FD_CLOEXEC = 1 << 3
 

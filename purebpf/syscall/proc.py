@@ -19,6 +19,7 @@ __all__ = [
     "cpu_list",
     "descriptor",
     "hides",
+    "in_first_namespace",
     "in_first_user_namespace",
     "kallsyms",
     "lockdown",
@@ -27,6 +28,7 @@ __all__ = [
     "open_memory",
     "pmu",
     "pmu_path",
+    "start_ticks",
     "start_time",
     "status",
     "sysctl",
@@ -41,7 +43,8 @@ BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
 _PIDS = 1 << 22  # PID_MAX_LIMIT
-_FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO
+_FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}
+"""PROC_CGROUP_INIT_INO and its like of include/linux/proc_ns.h."""
 
 
 def _read(path: str) -> str | None:
@@ -83,16 +86,22 @@ def comm(pid: int | str) -> str | None:
     return None if text is None else text.removesuffix("\n")
 
 
+def start_ticks(pid: int) -> int | None:
+    """When a process was forked, in clock ticks since boot."""
+    text = _read(f"{PROC}/{pid}/stat")
+    return None if text is None else int(text.rpartition(")")[2].split()[19])
+
+
 def start_time(pid: int) -> float | None:
     """When a process was forked, as time.time() has it, give or take a clock tick (10 ms).
 
     The kernel keeps it as a time since boot: where the clock was set later, it is what the clock
     would have shown.
     """
-    text = _read(f"{PROC}/{pid}/stat")
-    if text is None:
+    ticks = start_ticks(pid)
+    if ticks is None:
         return None
-    since_boot = int(text.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    since_boot = ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
 
 
@@ -159,10 +168,19 @@ def uid_map(pid: int | str = "self") -> str | None:
     return None if text is None else "; ".join(" ".join(row.split()) for row in text.splitlines())
 
 
+def in_first_namespace(kind: str) -> bool:
+    """Whether this process is in the machine's first "cgroup", "pid" or "user" namespace.
+
+    Raises:
+        OSError: there is no /proc that says so.
+    """
+    return os.stat(f"{PROC}/self/ns/{kind}").st_ino == _FIRST_NAMESPACES[kind]
+
+
 def in_first_user_namespace() -> bool:
     """Whether this process is in none but the first user namespace; also where /proc hides it."""
     try:
-        return os.stat(f"{PROC}/self/ns/user").st_ino == _FIRST_USER_NAMESPACE
+        return in_first_namespace("user")
     except OSError:
         return True
 

@@ -19,6 +19,7 @@ from purebpf.wire.perf_format import (
     MISC_LOST_SAMPLES_BPF,
     MISC_MMAP_BUILD_ID,
     MISC_MMAP_DATA,
+    TRAILER,
 )
 from purebpf.wire.perf_records import (
     Comm,
@@ -45,15 +46,6 @@ HOST_KERNEL = 0xFFFFFFFF
 
 _U32_MASK = 0xFFFFFFFF
 _LONGEST = 0xFFF8  # the size of a record is 16 bits
-
-_TRAILER = (
-    (bit.PERF_SAMPLE_TID, "II", ("pid", "tid")),
-    (bit.PERF_SAMPLE_TIME, "Q", ("time",)),
-    (bit.PERF_SAMPLE_ID, "Q", ("id",)),
-    (bit.PERF_SAMPLE_STREAM_ID, "Q", ("id",)),
-    (bit.PERF_SAMPLE_CPU, "I4x", ("cpu",)),
-    (bit.PERF_SAMPLE_IDENTIFIER, "Q", ("id",)),
-)
 
 _WORDS = (
     (bit.PERF_SAMPLE_WEIGHT | bit.PERF_SAMPLE_WEIGHT_STRUCT, "weight"),
@@ -98,9 +90,10 @@ class RecordEncoder:
         self._prefix = struct.Struct("=" + "".join(code for code, _ in prefix))
         self._prefix_of = _getter([name for _, names in prefix for name in names])
         self._words_of = _getter([name for mask, name in _WORDS if sample_type & mask])
-        parts = [part for part in _TRAILER if sample_id_all and sample_type & part[0]]
+        parts = [part for part in TRAILER if sample_id_all and sample_type & part[0]]
         self._trailer = struct.Struct("=" + "".join(code for _, code, _ in parts))
-        self._trailer_names = [name for _, _, names in parts for name in names]
+        names = [name for _, _, names in parts for name in names]
+        self._trailer_names = ["id" if name == "stream_id" else name for name in names]
 
     def encode(self, record: Record, *, misc: int | None = None) -> bytes:
         """The record with its header.

@@ -34,7 +34,7 @@ MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_SWITCH_OUT = 1 << 13
 MISC_MMAP_BUILD_ID = MISC_SWITCH_OUT_PREEMPT = 1 << 14
 MISC_LOST_SAMPLES_BPF = 1 << 15
 
-_TRAILER = (
+TRAILER = (
     (bit.PERF_SAMPLE_TID, "II", ("pid", "tid")),
     (bit.PERF_SAMPLE_TIME, "Q", ("time",)),
     (bit.PERF_SAMPLE_ID, "Q", ("id",)),
@@ -83,7 +83,7 @@ class RecordFormat:
             regs_user=sample_regs_user,
             regs_intr=sample_regs_intr,
         )
-        parts = [part for part in _TRAILER if sample_id_all and sample_type & part[0]]
+        parts = [part for part in TRAILER if sample_id_all and sample_type & part[0]]
         self._trailer = struct.Struct("=" + "".join(code for _, code, _ in parts))
         self.trailer_size = self._trailer.size
         found = [name for _, _, names in parts for name in names]

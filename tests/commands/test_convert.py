@@ -20,6 +20,10 @@ def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line, shell=True, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
 pytestmark = pytest.mark.any_kernel
 
 
@@ -37,6 +41,26 @@ def test_standard_output_is_text(saved: str) -> None:
     assert result.stdout == "".join(folded.lines(profiles.example()))
 
 
+DATA = perf_data.document(profiles.example())
+
+
+@pytest.mark.parametrize("content", [json.document(profiles.example()).encode(), DATA])
+@pytest.mark.parametrize("piped", [True, False])
+def test_standard_input_is_read(content: bytes, piped: bool, tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(content)
+    command = f"{sys.executable} -m purebpf.convert - --format json"
+    result = shell(f"cat {path} | {command}" if piped else f"{command} < {path}")
+    assert result.returncode == 0, result.stderr
+    assert json.parse(result.stdout).total == profiles.example().total
+
+
+def test_standard_input_that_is_closed_is_told() -> None:
+    result = shell(f"{sys.executable} -m purebpf.convert - <&-")
+    assert result.returncode == 1
+    assert "profile standard input: open(2) failed with EBADF" in " ".join(result.stderr.split())
+
+
 def test_several_files_at_once(saved: str, tmp_path: Path) -> None:
     made = [str(tmp_path / name) for name in ("a.folded", "a.json.gz", "a.csv", "a.pb.gz")]
     result = convert(saved, *(word for path in made for word in ("-o", path)))
@@ -44,9 +68,6 @@ def test_several_files_at_once(saved: str, tmp_path: Path) -> None:
     assert Path(made[0]).read_text() == "".join(folded.lines(profiles.example()))
     again = convert(made[1], "--format", "json")
     assert again.stdout == Path(saved).read_text()
-
-
-DATA = perf_data.document(profiles.example())
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
 CALLS = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=200000")
 """A process that is in the kernel most of the time."""
 
+FEW_CALLS = (*CALLS[:-1], "count=20000")
+
 HOSTS = {
     "hardened": {
         "kernel.kptr_restrict": 2,
@@ -77,18 +79,7 @@ def test_an_ordinary_user_is_told_the_values(name: str, host: str) -> None:
 
 def test_hidden_kernel_addresses_are_named_as_the_reason() -> None:
     with sysctl("kernel.kptr_restrict", 2):
-        result = run(
-            "profile",
-            "-F",
-            "499",
-            "-K",
-            "--",
-            "dd",
-            "if=/dev/zero",
-            "of=/dev/null",
-            "bs=1",
-            "count=20000",
-        )
+        result = run("profile", "-F", "499", "-K", "--", *FEW_CALLS)
     assert result.returncode == 0, result.stderr
     assert "kernel addresses are hidden: no CAP_SYSLOG, or kernel.kptr_restrict is 2" in said(
         result
@@ -98,17 +89,7 @@ def test_hidden_kernel_addresses_are_named_as_the_reason() -> None:
 def test_a_lower_stack_limit_is_told() -> None:
     """Stacks are cut at the limit, and the loss line says how to raise it."""
     with sysctl("kernel.perf_event_max_stack", 2):
-        result = run(
-            "profile",
-            "-F",
-            "499",
-            "--",
-            "dd",
-            "if=/dev/zero",
-            "of=/dev/null",
-            "bs=1",
-            "count=20000",
-        )
+        result = run("profile", "-F", "499", "--", *FEW_CALLS)
     assert result.returncode == 0, result.stderr
     assert re.search(r" truncated=[1-9]", result.stderr)
     assert "reached 2 frames and lack their roots" in said(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from purebpf import offcpu, profile
+from purebpf.cli.thread_time import Request, ThreadTime
+from purebpf.report.spans import ON_CPU
 from purebpf.wall import Options, Wall
 from purebpf.wall.session import Found
 from tests.commands.conftest import ROOT, Workloads, thread_ids
@@ -102,6 +105,35 @@ def test_profile_and_offcpu_add_up_as_well(workloads: Workloads) -> None:
         drawn = 4 * (running * idle / (frequency * elapsed_s)) ** 0.5
         ends = min((elapsed_s - wall_s) / elapsed_s, running, idle)
         assert share == pytest.approx(1, abs=0.01 + drawn + ends), thread
+
+
+ON_AND_OFF = """
+import time
+while True:
+    time.sleep(0.001)
+    end = time.monotonic() + 0.1
+    while time.monotonic() < end:
+        pass
+"""
+
+
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_what_is_running_counts_on_its_cpu(cpu: int) -> None:
+    if os.sched_getaffinity(0) < {0, 1}:
+        pytest.skip("one CPU only")
+    request = Request(cpus=(cpu,), on_cpu=True, frequency=49)
+    everywhere = os.sched_getaffinity(0)
+    with subprocess.Popen(["taskset", "-c", "0", sys.executable, "-c", ON_AND_OFF]) as spinner:
+        try:
+            with ThreadTime(request._replace(pids=(spinner.pid,))) as run:
+                os.sched_setaffinity(0, {1})  # who looks there sees CPU 0 at work
+                time.sleep(0.3)
+                looks = [run.so_far().spans for _ in range(50)]
+        finally:
+            os.sched_setaffinity(0, everywhere)
+            spinner.kill()
+    running = [place for spans in looks for place in spans if place.state == ON_CPU]
+    assert bool([place for place in running if place.is_open]) == (cpu == 0)
 
 
 def test_text_has_a_table_and_marks(workloads: Workloads) -> None:

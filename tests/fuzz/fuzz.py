@@ -7,9 +7,10 @@ The targets: `object` (`read_object`), `btf` (`Btf`), `perf_data` (`PerfData` an
 `filter` (the language of sample filters, and all that a filter becomes).
 
 Whatever the bytes are, the answer is a value or one of our errors, within ten seconds of CPU and a
-gibibyte. Anything else ends the run with a file `crash-*`, `timeout-*` or `oom-*` that holds the
-bytes; `fuzz.py object FILE` runs it again. Seeds are the shipped objects and those of the tests,
-files of every kind of record, and the filters of the tests and of docs/filter.md.
+gibibyte. Anything else ends the run with a file that holds the bytes: `object-crash-*`,
+`object-timeout-*` or `object-oom-*` in the current directory, whose path stands behind "Test unit
+written to"; `fuzz.py object FILE` runs it again. Seeds are the shipped objects and those of the
+tests, files of every kind of record, and the filters of the tests and of docs/filter.md.
 
 Needs `pip install -e ".[fuzz]"`.
 """
@@ -378,6 +379,7 @@ def _fuzz(options: argparse.Namespace, folder: Path) -> None:
         f"-timeout={12 * _LONGEST_S}",
         "-rss_limit_mb=1024",
         f"-max_len={longest}",
+        f"-artifact_prefix={Path.cwd()}/{options.target}-",
         "-print_final_stats=1",
     ]
     arguments += ["-len_control=0", "-use_value_profile=1"]

@@ -49,6 +49,9 @@ class Source:
     def fileno(self) -> int:
         return self._descriptor.fileno()
 
+    def wakes(self, reader: object) -> None:
+        """It is not closed before its readers."""
+
 
 class Producer:
     """A loaded program, its output map and its counters."""

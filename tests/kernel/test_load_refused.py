@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import features, privilege
+from purebpf.kernel import features, memlock, privilege
 from purebpf.syscall.door import replaced
 from tests.support.doors import Interposer
 
@@ -165,7 +165,7 @@ def test_permission_is_explained_when_the_verifier_was_not_asked(monkeypatch):
 def test_a_memory_limit_is_only_blamed_where_it_limits_bpf(monkeypatch):
     host = privilege.read_host()._replace(memlock=65536, seccomp=0)
     monkeypatch.setattr(privilege, "read_host", lambda: host)
-    monkeypatch.setattr(privilege, "raise_memlock", lambda: False)
+    monkeypatch.setattr(memlock, "raise_memlock", lambda: False)
     features.forget()
     door = Interposer(
         lambda call: (

@@ -15,7 +15,7 @@ import pytest
 
 from purebpf.abi.bpf import BPF_F_NO_PREALLOC
 from purebpf.abi.bpf import bpf_map_type as t
-from purebpf.errors import KernelError
+from purebpf.errors import ENOTSUPP, KernelError
 from purebpf.kernel import cpus, map_batch, map_kinds
 from purebpf.kernel.map import Map
 from purebpf.spec import MapSpec
@@ -25,7 +25,6 @@ from tests.support.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf")
 
-_ENOTSUPP = 524
 COUNT = 307 if slow_host() else 3001
 
 
@@ -40,7 +39,7 @@ def without_batches(error: int, *, popping: bool = True) -> Interposer:
         if call.command.endswith("_BATCH"):
             return error
         old = call.command == "BPF_MAP_LOOKUP_AND_DELETE_ELEM"
-        return _ENOTSUPP if old and not popping else None
+        return ENOTSUPP if old and not popping else None
 
     return Interposer(decide)
 
@@ -48,7 +47,7 @@ def without_batches(error: int, *, popping: bool = True) -> Interposer:
 DOORS = {
     "batch": nullcontext,
     "einval": lambda: replaced(without_batches(errno.EINVAL)),
-    "enotsupp": lambda: replaced(without_batches(_ENOTSUPP)),
+    "enotsupp": lambda: replaced(without_batches(ENOTSUPP)),
     "old": lambda: replaced(without_batches(errno.EINVAL, popping=False)),
 }
 

@@ -103,7 +103,7 @@ def test_what_no_omission_cures_is_not_tried_again(error):
 
 
 def test_memlock_is_raised_once_when_the_kernel_says_eperm(monkeypatch):
-    monkeypatch.setattr("purebpf.kernel.privilege.raise_memlock", lambda: True)
+    monkeypatch.setattr("purebpf.kernel.memlock.raise_memlock", lambda: True)
     with replaced(failing(1, errno.EPERM)) as door, Map.create(COUNTS):
         assert door.commands[:2] == ["BPF_MAP_CREATE"] * 2
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import mmap
 import os
 import signal
 
@@ -14,18 +12,10 @@ from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import KernelError
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.syscall import perf_event
+from tests.kernel.page_faults import touch_pages
 from tests.kernel.producers import packet_program, sample_counter
 
 pytestmark = pytest.mark.needs("perf_event")
-
-
-def touch(pages: int) -> None:
-    """Write to fresh pages: a page fault each."""
-    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-        pin = ctypes.c_char.from_buffer(memory)
-        ctypes.memset(ctypes.addressof(pin), 1, pages * mmap.PAGESIZE)
-        del pin
 
 
 def faults(**attr: int) -> PerfEvent:
@@ -38,7 +28,7 @@ def test_the_id_is_that_of_the_reading_and_of_the_samples() -> None:
     with faults() as event:
         event.map_ring(16)
         event.enable()
-        touch(5)
+        touch_pages(5)
         event.disable()
         number = perf_event.event_id(event.fileno())
         assert number == event.read().id
@@ -50,7 +40,7 @@ def test_two_events_can_share_a_ring() -> None:
         one.map_ring(16)
         perf_event.set_output(two.fileno(), one.fileno())
         two.enable()
-        touch(31)
+        touch_pages(31)
         two.disable()
         assert {each.id for each in one.records()} == {two.read().id}
         assert one.read().value == 0
@@ -60,9 +50,9 @@ def test_refresh_enables_for_some_overflows() -> None:
     with faults() as event:
         event.map_ring(16)
         perf_event.refresh(event.fileno(), 3)
-        touch(100)
+        touch_pages(100)
         counted = event.read().value
-        touch(100)
+        touch_pages(100)
         assert 3 <= counted == event.read().value
 
 
@@ -71,7 +61,7 @@ def test_a_new_period_holds_from_then_on() -> None:
         event.map_ring(16)
         event.set_period(10)
         event.enable()
-        touch(997)
+        touch_pages(997)
         event.disable()
         counted = event.read().value
         assert len(list(event.records())) in (counted // 10, counted // 10 + 1)
@@ -109,6 +99,6 @@ def test_a_program_sees_every_sample_and_one_may_run() -> None:
             event.set_bpf(program)
         assert caught.value.errno == errno.EEXIST
         event.enable()
-        touch(97)
+        touch_pages(97)
         event.disable()
         assert seen() == event.read().value >= 97

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import mmap
 import os
 
 import pytest
@@ -16,17 +15,9 @@ from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.perf_events import PerfEvents
 from purebpf.syscall import door
 from purebpf.wire.perf_records import Lost, Sample
+from tests.kernel.page_faults import touch_pages
 
 pytestmark = pytest.mark.needs("perf_event")
-
-
-def touch(pages: int) -> None:
-    """Write to fresh pages: a page fault each."""
-    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-        pin = ctypes.c_char.from_buffer(memory)
-        ctypes.memset(ctypes.addressof(pin), 1, pages * mmap.PAGESIZE)
-        del pin
 
 
 @pytest.mark.parametrize("period", [1, 7])
@@ -37,7 +28,7 @@ def test_there_is_a_sample_for_every_period_of_the_count(period: int) -> None:
     ) as event:
         event.map_ring(64)
         event.enable()
-        touch(997)
+        touch_pages(997)
         event.disable()
         records = list(event.records())
         counted = event.read().value
@@ -54,7 +45,7 @@ def test_a_software_event_that_records_its_period_samples_every_count() -> None:
     ) as event:
         event.map_ring(64)
         event.enable()
-        touch(997)
+        touch_pages(997)
         event.disable()
         assert sum(each.period for each in event.records()) == event.read().value
 
@@ -85,7 +76,7 @@ def test_a_full_ring_counts_what_it_lost_exactly() -> None:
     ) as event:
         ring = event.map_ring(1)
         event.enable()
-        touch(997)
+        touch_pages(997)
         event.disable()
         kept = sum(isinstance(each, Sample) for each in event.records())
         reading = event.read()
@@ -100,7 +91,7 @@ def test_breaking_out_of_the_records_loses_none() -> None:
     ) as event:
         event.map_ring(8)
         event.enable()
-        touch(20)
+        touch_pages(20)
         event.disable()
         expected = event.read().value
         first = [next(event.records()) for _ in range(5)]
@@ -114,13 +105,13 @@ def test_a_lost_record_tells_how_many_when_room_comes_back() -> None:
     ) as event:
         event.map_ring(1)
         event.enable()
-        touch(997)
+        touch_pages(997)
         event.disable()
         kept = sum(isinstance(each, Sample) for each in event.records())
         missed = event.read().value - kept
         assert missed > 0
         event.enable()
-        touch(1)
+        touch_pages(1)
         event.disable()
         assert [each.lost for each in event.records() if isinstance(each, Lost)] == [missed]
 

@@ -15,7 +15,9 @@ import pytest
 
 from purebpf.abi import syscalls
 from purebpf.abi.bpf import bpf_map_type
+from purebpf.kernel import cpus
 from purebpf.kernel.map import Map
+from purebpf.kernel.perf_buffer import PerfBuffer
 from purebpf.kernel.readers import Reader
 from purebpf.kernel.ring_buffer import RingBuffer
 from purebpf.kernel.user_ring_buffer import UserRingBuffer
@@ -88,6 +90,41 @@ def test_a_thread_that_reads_a_map_is_woken() -> None:
         waiting.sleeps()
         found.close()
         assert waiting.ends() == CLOSED
+
+
+Read = Callable[[Map, type], Reader]
+RING = MapSpec("events", bpf_map_type.BPF_MAP_TYPE_RINGBUF, 0, 0, 4096)
+PERF = MapSpec("events", bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, len(cpus.possible()))
+of_both_maps = pytest.mark.parametrize(
+    ("spec", "read"),
+    [
+        (RING, Map.reader),
+        (RING, RingBuffer),
+        pytest.param(PERF, PerfBuffer, marks=pytest.mark.needs("perf_event")),
+    ],
+)
+
+
+@of_both_maps
+def test_a_thread_is_woken_when_the_map_is_closed_alone(spec: MapSpec, read: Read) -> None:
+    with Map.create(spec) as found, read(found, bytes) as reader:
+        waiting = Waiting(lambda: list(reader.read()))
+        waiting.sleeps()
+        found.close()
+        assert waiting.ends() == "ValueError: the map is closed"
+
+
+@of_both_maps
+def test_a_task_is_woken_when_the_map_is_closed_alone(spec: MapSpec, read: Read) -> None:
+    async def body() -> None:
+        with Map.create(spec) as found, read(found, bytes) as reader:
+            task = asyncio.create_task(collect(reader, []))
+            await one_waits()
+            found.close()
+            with pytest.raises(ValueError, match="the map is closed"):
+                await asyncio.wait_for(task, SOON)
+
+    asyncio.run(body())
 
 
 @both

@@ -12,126 +12,36 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import AttachError, NotSupportedError
 from purebpf.filter import FilterError, parse
-from purebpf.filter.access import from_sample
 from purebpf.filter.condition import resolve
 from purebpf.filter.evaluate import predicate
-from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.pinned_filter import tells_ancestors
 from purebpf.kernel.sample_filter import SampleFilter
 from purebpf.symbols.kallsyms import Kallsyms
 from purebpf.wire.perf_records import Sample
-from tests.support import cgroups, expected
+from tests.kernel.page_faults import (
+    EVERYTHING,
+    LIBC,
+    OLD,
+    PAGES,
+    address,
+    events,
+    filtered,
+    identity,
+    kept_of_child,
+    knows,
+    prepares_samples,
+    region,
+    touch,
+)
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
-
-PAGES = 48
-OLD = (
-    bit.PERF_SAMPLE_IP
-    | bit.PERF_SAMPLE_TID
-    | bit.PERF_SAMPLE_TIME
-    | bit.PERF_SAMPLE_ADDR
-    | bit.PERF_SAMPLE_ID
-    | bit.PERF_SAMPLE_CPU
-    | bit.PERF_SAMPLE_PERIOD
-    | bit.PERF_SAMPLE_WEIGHT
-    | bit.PERF_SAMPLE_DATA_SRC
-    | bit.PERF_SAMPLE_TRANSACTION
-    | bit.PERF_SAMPLE_PHYS_ADDR
-    | bit.PERF_SAMPLE_CGROUP
-)
-"""Every part of a sample that Linux 5.10 has and a filter can ask about, but for the weight."""
-
-EVERYTHING = OLD | bit.PERF_SAMPLE_DATA_PAGE_SIZE | bit.PERF_SAMPLE_CODE_PAGE_SIZE
-LIBC = ctypes.CDLL(None)
-
-
-def prepares_samples() -> bool:
-    """Whether this kernel lets programs see all of a sample (Linux 6.3)."""
-    found = from_sample(kernel_btf()) is not None
-    if expected.kernel():
-        assert found == (expected.kernel() not in ("5.10", "6.1"))
-    return found
-
-
-def events(sample_type: int, **options: int) -> PerfEvent:
-    return PerfEvent.sampling(
-        period=1, event="page-faults", pid=0, sample_type=sample_type, disabled=1, **options
-    )
-
-
-@contextmanager
-def region(pages: int) -> Iterator[mmap.mmap]:
-    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-        yield memory
-
-
-def address(memory: mmap.mmap) -> int:
-    pin = ctypes.c_char.from_buffer(memory)
-    found = ctypes.addressof(pin)
-    del pin
-    return found
-
-
-def touch(memory: mmap.mmap) -> None:
-    """Fault in half of the pages in user mode and half in the kernel, on every CPU in turn."""
-    allowed = os.sched_getaffinity(0)
-    start, half = address(memory), PAGES // 2
-    try:
-        for place, cpu in enumerate(sorted(allowed)[:2]):
-            os.sched_setaffinity(0, {cpu})
-            base = start + place * half // 2 * mmap.PAGESIZE
-            LIBC.memset(ctypes.c_void_p(base), 1, ctypes.c_size_t(half // 2 * mmap.PAGESIZE))
-            with open("/dev/zero", "rb", buffering=0) as file:
-                view = memoryview(memory)
-                first = (half + place * (half // 2)) * mmap.PAGESIZE
-                file.readinto(view[first : first + half // 2 * mmap.PAGESIZE])
-                view.release()
-    finally:
-        os.sched_setaffinity(0, allowed)
-
-
-def identity(sample: Sample) -> tuple[int, ...]:
-    """What the two events' samples of one fault have in common."""
-    return (sample.ip, sample.tid, sample.addr, sample.cpu)
-
-
-def filtered(text: str, sample_type: int = EVERYTHING) -> tuple[list[Sample], list[Sample]]:
-    """The samples of an unfiltered and of a filtered event of one run of faults."""
-    with (
-        region(PAGES) as memory,
-        SampleFilter(parse(text), sample_type) as chosen,
-        events(sample_type) as plain,
-        events(sample_type) as event,
-    ):
-        plain.map_ring(64)
-        event.map_ring(64)
-        chosen.attach(event)
-        plain.enable()
-        event.enable()
-        touch(memory)
-        event.disable()
-        plain.disable()
-        start = address(memory)
-        mine = range(start, start + len(memory))
-        every = [each for each in plain.records() if each.addr in mine]
-        kept = [each for each in event.records() if chosen.accepts(each)]
-        counts = chosen.counts()
-        assert counts.passed == len(kept)
-        assert counts.seen == event.read().value
-        assert chosen.in_kernel or chosen.why_user_space
-    assert len(every) == PAGES
-    return every, [each for each in kept if each.addr in mine]
-
 
 ME = os.getpid()
 KERNEL = 0xFFFF000000000000
@@ -210,35 +120,12 @@ def has_cgroups() -> bool:
     return any(kind == "cgroup2" for _, kind in proc.mounts())
 
 
-def knows(sample_type: int) -> bool:
-    try:
-        events(sample_type).close()
-    except OSError:
-        return False
-    return True
-
-
 def test_faults_are_on_both_sides_of_the_tests() -> None:
     every, kept = filtered(f"ip < {KERNEL}", OLD)
     assert len(kept) == len(every) // 2
     if len(os.sched_getaffinity(0)) > 1:
         every, kept = filtered("cpu == 0", OLD)
         assert len(kept) == len(every) // 2
-
-
-def run_in(work: Callable[[], None], **who: int) -> None:
-    """Run `work` in a child with another name, user or group."""
-    child = os.fork()
-    if child == 0:
-        try:
-            if "gid" in who:
-                os.setgid(who["gid"])
-            if "uid" in who:
-                os.setuid(who["uid"])
-            work()
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize(
@@ -265,27 +152,12 @@ def run_in(work: Callable[[], None], **who: int) -> None:
 )
 def test_users_and_names_of_inherited_events(text: str, kept: bool) -> None:
     where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR
-    with (
-        region(PAGES) as memory,
-        SampleFilter(parse(text), where) as chosen,
-        PerfEvent.sampling(
-            period=1, event="page-faults", pid=0, cpu=0, sample_type=where, disabled=1, inherit=1
-        ) as event,
-    ):
-        event.map_ring(64)
-        chosen.attach(event)
-        event.enable()
+    found = kept_of_child(text, where, name_it, uid=4711, gid=4712)
+    assert found == (PAGES if kept else 0)
 
-        def work() -> None:
-            LIBC.prctl(15, b"faulty-child", 0, 0, 0)  # PR_SET_NAME
-            os.sched_setaffinity(0, {0})
-            LIBC.memset(ctypes.c_void_p(start), 1, ctypes.c_size_t(PAGES * mmap.PAGESIZE))
 
-        start = address(memory)
-        run_in(work, uid=4711, gid=4712)
-        event.disable()
-        found = [each for each in event.records() if start <= each.addr < start + len(memory)]
-    assert len(found) == (PAGES if kept else 0)
+def name_it() -> None:
+    LIBC.prctl(15, b"faulty-child", 0, 0, 0)  # PR_SET_NAME
 
 
 def test_threads_are_told_apart() -> None:
@@ -357,71 +229,6 @@ def kept_around(operator: str, wait_s: float) -> tuple[int, int] | None:
         assert chosen.counts().dropped >= PAGES // 2
     early, late = range(start, start + half), range(start + half, start + 2 * half)
     return sum(each in early for each in found), sum(each in late for each in found)
-
-
-@pytest.mark.needs("cgroup2")
-def test_a_cgroup_and_what_is_under_it() -> None:
-    from purebpf.syscall import proc
-
-    root = next(place for place, kind in proc.mounts() if kind == "cgroup2")
-    name = f"purebpf-filter-{os.getpid()}"
-    outer, inner = f"{root}/{name}", f"{root}/{name}/inner"
-    if expected.kernel() == "5.10":
-        assert not tells_ancestors()
-    if not tells_ancestors():
-        with pytest.raises(NotSupportedError, match="shows programs no cgroup under"):
-            count_in_cgroup(root, "cgroup under /")
-        return
-    os.makedirs(inner)
-    try:
-        for text, kept in (
-            (f"cgroup under {outer}", True),
-            (f"cgroup under /{name}/inner", True),
-            (f"!cgroup under /{name}", False),
-            ("cgroup under /", True),
-        ):
-            assert count_in_cgroup(inner, text) == (PAGES if kept else 0), text
-    finally:
-        os.rmdir(inner)
-        os.rmdir(outer)
-
-
-@pytest.mark.needs("cgroup2")
-def test_a_cgroup_is_not_the_one_around_it() -> None:
-    with cgroups.made() as outer, cgroups.made(outer) as inner:
-        for text, kept in (
-            (f"cgroup == {inner}", True),
-            (f"cgroup == /{outer.name}/{inner.name}", True),
-            (f"cgroup != {inner}", False),
-            (f"cgroup == {outer}", False),
-            (f"cgroup != {outer}", True),
-        ):
-            assert count_in_cgroup(str(inner), text) == (PAGES if kept else 0), text
-
-
-def count_in_cgroup(folder: str, text: str) -> int:
-    where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_CGROUP
-    with (
-        region(PAGES) as memory,
-        SampleFilter(parse(text), where) as chosen,
-        PerfEvent.sampling(
-            period=1, event="page-faults", pid=0, cpu=0, sample_type=where, disabled=1, inherit=1
-        ) as event,
-    ):
-        event.map_ring(64)
-        chosen.attach(event)
-        event.enable()
-        start = address(memory)
-
-        def work() -> None:
-            with open(f"{folder}/cgroup.procs", "w") as file:
-                file.write("0")
-            os.sched_setaffinity(0, {0})
-            LIBC.memset(ctypes.c_void_p(start), 1, ctypes.c_size_t(PAGES * mmap.PAGESIZE))
-
-        run_in(work)
-        event.disable()
-        return sum(start <= each.addr < start + len(memory) for each in event.records())
 
 
 def test_two_events_with_different_filters_do_not_mix() -> None:

@@ -11,6 +11,7 @@ import os
 
 from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.kernel import cgroups
 from purebpf.kernel.attach.kind import attach_type_of
 from purebpf.kernel.attach.order import ALLOW_MULTI, REPLACE, Neighbour, Order, order, refused
 from purebpf.kernel.attach.plain import attach_plainly
@@ -101,11 +102,7 @@ def open_cgroup(target: Cgroup) -> Descriptor:
     """
     if not isinstance(target, str | os.PathLike):
         return Descriptor(os.dup(target.fileno()))
-    path = os.fspath(target)
-    try:
-        return Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    except OSError as error:
-        raise KernelError(f"open({path})", error.errno or 0, "the cgroup", why=_where()) from None
+    return cgroups.opened(os.fspath(target))
 
 
 def _attach_type(program: Program, kind: str | int | None) -> int:
@@ -123,13 +120,6 @@ def _name(target: Cgroup) -> str:
     if isinstance(target, str | os.PathLike):
         return os.fspath(target)
     return proc.descriptor(target.fileno())
-
-
-def _where() -> str:
-    mounts = [path for path, kind in proc.mounts() if kind == "cgroup2"]
-    if not mounts:
-        return "no cgroup2 file system is mounted"
-    return f"the cgroup2 file system is mounted at {', '.join(mounts)}"
 
 
 def _plainly(
@@ -155,7 +145,8 @@ def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
 def _refused(error: KernelError, what: str, asked: Order) -> AttachError:
     number = error.errno or 0
     if number == errno.EBADF:
-        return AttachError(error.call, number, what, why=f"that is no cgroup2 cgroup; {_where()}")
+        why = f"that is no cgroup2 cgroup; {cgroups.where()}"
+        return AttachError(error.call, number, what, why=why)
     if number == errno.EPERM:
         from purebpf.kernel.privilege import denied
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import FormatError, KernelError, SchemaError
+from purebpf.kernel import cgroups
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.map import Map
-from purebpf.kernel.perf_attr import directory
 from purebpf.kernel.program import Program
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
@@ -150,7 +150,7 @@ def attach(
         if map is not None:
             fields["iter_info"] = struct.pack("=Ixxxxxxxxxxxx", map.fileno())
         elif cgroup is not None:
-            place = stack.enter_context(directory(cgroup)).fileno()
+            place = stack.enter_context(cgroups.opened(cgroup)).fileno()
             fields["iter_info"] = struct.pack("=IIQ", _ORDERS[order], place, 0)
         elif pid or tid:
             fields["iter_info"] = _task(tid, pid)

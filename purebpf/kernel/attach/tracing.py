@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -17,7 +17,6 @@ from purebpf.syscall import bpf
 
 __all__ = ["attach"]
 
-_ENOTSUPP = 524
 _PLACES: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_RAW_TP: "BTF tracepoint",
     bpf_attach_type.BPF_TRACE_FENTRY: "the start of",
@@ -32,7 +31,7 @@ _WHY: dict[int, str] = {
     errno.E2BIG: "too many programs are attached to the function (the kernel takes 38)",
     errno.ENOENT: "this kernel has no such tracepoint; the name is without the category",
     errno.EINVAL: "the function can no longer be patched, or may not have such programs",
-    _ENOTSUPP: "this kernel has no trampolines on this machine (CONFIG_DYNAMIC_FTRACE, the JIT)",
+    ENOTSUPP: "this kernel has no trampolines on this machine (CONFIG_DYNAMIC_FTRACE, the JIT)",
 }
 
 

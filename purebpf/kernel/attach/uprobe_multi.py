@@ -6,7 +6,7 @@ import errno
 import os
 from array import array
 
-from purebpf.errors import KernelError
+from purebpf.errors import ENOTSUPP, KernelError
 from purebpf.kernel.attach.asked import at_return, cookies, target_of
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
@@ -17,7 +17,6 @@ from purebpf.syscall import bpf
 __all__ = ["attach"]
 
 _RETURN = 1  # BPF_F_UPROBE_MULTI_RETURN
-_ENOTSUPP = 524
 _EVERY = -1
 
 
@@ -69,7 +68,7 @@ def attach(
             errno.EINVAL: "this kernel has no multi-uprobes (Linux 6.6; sessions 6.13)",
             errno.ESRCH: f"there is no process {pid}",
             errno.EBADF: f"{path} is no regular file",
-            _ENOTSUPP: "one of them begins with an instruction that cannot be probed",
+            ENOTSUPP: "one of them begins with an instruction that cannot be probed",
         }
         raise attach_error(error, what, reasons) from None
 

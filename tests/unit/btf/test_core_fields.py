@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
-from purebpf.btf.core import CoreResult, match
-from purebpf.btf.parse import Btf
+from purebpf.btf.core import match
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
 from tests.support.btf_builder import BtfBuilder
+from tests.support.core_questions import Maker, build, relocate
 
 OFFSET = K.BPF_CORE_FIELD_BYTE_OFFSET
 EXISTS = K.BPF_CORE_FIELD_EXISTS
@@ -19,21 +17,6 @@ SIZE = K.BPF_CORE_FIELD_BYTE_SIZE
 SIGNED = K.BPF_CORE_FIELD_SIGNED
 LSHIFT = K.BPF_CORE_FIELD_LSHIFT_U64
 RSHIFT = K.BPF_CORE_FIELD_RSHIFT_U64
-
-Maker = Callable[[BtfBuilder], object]
-
-
-def build(make: Maker, byteorder: str = "little") -> Btf:
-    builder = BtfBuilder(byteorder)  # type: ignore[arg-type]
-    make(builder)
-    return builder.btf()
-
-
-def relocate(local: Maker, access: str, kind: int, target: Maker) -> CoreResult:
-    """Relocate `access` of the last type that `local` makes."""
-    btf = build(local)
-    relocation = CoreRelocation(0, len(btf) - 1, access, kind)
-    return match(btf, [relocation], [build(target)])[0]
 
 
 def member(make: Maker) -> Maker:

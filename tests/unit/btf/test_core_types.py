@@ -7,11 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
-from purebpf.btf.core import CoreResult, match
-from purebpf.btf.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError
-from purebpf.spec import CoreRelocation
 from tests.support.btf_builder import BtfBuilder
+from tests.support.core_questions import Maker, relocate
 
 EXISTS = K.BPF_CORE_TYPE_EXISTS
 MATCHES = K.BPF_CORE_TYPE_MATCHES
@@ -19,21 +17,6 @@ SIZE = K.BPF_CORE_TYPE_SIZE
 ID = K.BPF_CORE_TYPE_ID_TARGET
 VALUE = K.BPF_CORE_ENUMVAL_VALUE
 VALUE_EXISTS = K.BPF_CORE_ENUMVAL_EXISTS
-
-Maker = Callable[[BtfBuilder], object]
-
-
-def build(make: Maker) -> Btf:
-    builder = BtfBuilder()
-    make(builder)
-    return builder.btf()
-
-
-def relocate(local: Maker, access: str, kind: int, target: Maker) -> CoreResult:
-    """Relocate `access` of the last type that `local` makes."""
-    btf = build(local)
-    relocation = CoreRelocation(0, len(btf) - 1, access, kind)
-    return match(btf, [relocation], [build(target)])[0]
 
 
 def typedef_of(make: Maker) -> Maker:

@@ -28,3 +28,12 @@ def test_a_function_whose_address_is_hidden_is_there(name: str) -> None:
 def test_a_misspelt_name_is_not() -> None:
     with pytest.raises(LookupError, match=r"there is no function 'vfs_raed'.*nearest: vfs_read"):
         MachineNames().symbol("vfs_raed")
+
+
+def test_the_kernels_functions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    text = proc.kallsyms
+    monkeypatch.setattr(proc, "kallsyms", lambda: reads.append(1) or text())
+    with pytest.raises(LookupError):
+        MachineNames().symbol("vfs_raed")
+    assert reads == [1]

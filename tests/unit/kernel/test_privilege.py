@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from purebpf.errors import KernelError
-from purebpf.kernel import privilege
+from purebpf.kernel import memlock, privilege
 from purebpf.kernel.privilege import Host, advice
 
 EVERYTHING = (1 << 41) - 1
@@ -116,5 +116,5 @@ def test_memlock_is_raised_as_far_as_allowed(monkeypatch, limits, allowed, expec
     monkeypatch.setattr(resource, "getrlimit", lambda _: state[0])
     monkeypatch.setattr(resource, "setrlimit", setrlimit)
     monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
-    assert privilege.raise_memlock() is expected
+    assert memlock.raise_memlock() is expected
     assert state[0] == left

@@ -67,6 +67,9 @@ class Source:
     def fileno(self) -> int:
         return self._fd
 
+    def wakes(self, reader: object) -> None:
+        """It is not closed before its readers."""
+
 
 class Sent(NamedTuple):
     """A record and what became of it."""

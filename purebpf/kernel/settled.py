@@ -1,0 +1,18 @@
+"""Waiting until programs have ended that were told to count no more."""
+
+from __future__ import annotations
+
+import time
+
+from purebpf.syscall.membarrier import wait_for_all_cpus
+
+__all__ = ["settle"]
+
+_PAUSE_S = 0.01
+"""Longer than a program runs, for kernels that do not say when all have ended."""
+
+
+def settle() -> None:
+    """Wait until the programs that run now have ended: they may not have seen what was set."""
+    if not wait_for_all_cpus():
+        time.sleep(_PAUSE_S)
