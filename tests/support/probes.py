@@ -11,7 +11,9 @@ from functools import cache
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
+from purebpf.errors import NotSupportedError
 from purebpf.kernel import features
+from tests.support import infrared
 from tests.support import probe_kernel as kernel
 from tests.support import probe_machine as machine
 from tests.support.probe_calls import descriptors, kernel_objects, mounts
@@ -59,6 +61,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "bpftool": machine.program_on_path("bpftool"),
     "kernel_config": kernel.kernel_config,
     "kernel_variables": kernel.kernel_variables,
+    "lirc": infrared.missing,
     "libbpf-tools": machine.tools_of_libbpf,
     "lsm_cgroup": kernel.lsm_cgroup,
     "modules": kernel.loadable_modules,
@@ -158,4 +161,7 @@ def missing(feature: str) -> str:
     Raises:
         KeyError: for a name without a probe, so that a misspelt need cannot skip a test.
     """
-    return PROBES[feature]()
+    try:
+        return PROBES[feature]()
+    except (OSError, NotSupportedError) as error:  # of a kernel that lacks even what it asks
+        return str(error)

@@ -79,7 +79,7 @@ def run(kernel: Kernel, command: str, out: Path, *, timeout_s: float) -> Outcome
         )
         try:
             if _waited(guest, BOOT_S, lambda: "began" in _read(out / "status")):
-                _waited(guest, timeout_s, lambda: False)
+                _waited(guest, timeout_s, lambda: "exit=" in _read(out / "status"))
         finally:
             guest.kill()
             guest.wait()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.vm.registry import CACHE, Registry, by_version
 
-__all__ = ["CACHE", "SERIES", "Kernel", "fetch", "unpack"]
+__all__ = ["CACHE", "SERIES", "Kernel", "fetch", "is_own", "unpack"]
 
 
 class Series(NamedTuple):
@@ -61,21 +61,26 @@ class Kernel(NamedTuple):
     root: Path | None = None
 
 
+def is_own(name: str) -> bool:
+    """Whether somebody installed a kernel of that name into the cache (docs/testing.md)."""
+    return name not in SERIES and (CACHE / name / "boot").is_dir()
+
+
 def fetch(name: str) -> Kernel:
-    """The newest package of series `name`: from the registry, or what the cache has.
+    """The newest package of series `name`, from the registry or the cache; or somebody's own.
 
     Raises:
         RuntimeError: there is neither, and why.
     """
-    series = SERIES[name]
-    folder, foreign = _brought(series)
+    series = SERIES.get(name)
+    folder, foreign = _brought(series) if series else (CACHE / name, None)
     modules = next(path.parent for path in folder.glob("**/modules.builtin"))
     image = next(folder.glob("**/vmlinuz*"))
     if not foreign:
         packed, image = image, folder / f"vmlinux-{modules.name}"
-        if not image.exists():
+        if not image.exists() or image.stat().st_mtime < packed.stat().st_mtime:
             _extract(packed, image)
-    return Kernel(modules.name, image, modules, series.architecture, foreign)
+    return Kernel(modules.name, image, modules, series.architecture if series else "amd64", foreign)
 
 
 def _brought(series: Series) -> tuple[Path, Path | None]:

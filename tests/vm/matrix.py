@@ -3,9 +3,10 @@
     python -m tests.vm.matrix host 6.1 6.12 [--reruns 1] [--tests tests/kernel tests/commands]
 
 `host` is the kernel that runs this; it comes first and alone. The others are guests, two side by
-side, one core each. A guest that does not boot is tried once more; a second failure ends the run
-with its console. Exit status 1 when a test failed anywhere; with --reruns, when it failed every
-time, and those that were tried again are listed.
+side, one core each: of a series, or with a kernel of your own (docs/testing.md). A guest that does
+not boot is tried once more; a second failure ends the run with its console. Exit status 1 when a
+test failed anywhere; with --reruns, when it failed every time, and those that were tried again are
+listed.
 
 What came of a kernel is left in --out/NAME: report.xml (JUnit), features.json (what was probed and
 what the tests used), output, and of a guest its console.
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.vm import guest, results
-from tests.vm.kernels import SERIES, Kernel, fetch
+from tests.vm.kernels import SERIES, Kernel, fetch, is_own
 from tests.vm.results import Result
 
 HOST = "host"
@@ -108,9 +109,10 @@ def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
 
 def _command(kernel: Kernel, series: str, run: Run) -> str:
     settings = {
+        "PUREBPF_GUEST": "1",
         "PUREBPF_EXCLUSIVE_HOST": "1",
         "PUREBPF_SLOW_HOST": "1",
-        "PUREBPF_KERNEL": series,
+        "PUREBPF_KERNEL": "" if is_own(series) else series,
         "PUREBPF_FEATURES": "/run/out/features.json",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -138,10 +140,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/vm"))
     options = parser.parse_args()
     names = [HOST, *SERIES] if options.kernels == ["all"] else options.kernels
-    if unknown := [name for name in names if name not in (HOST, *SERIES)]:
-        parser.error(
-            f"no such kernel: {', '.join(unknown)}; there are {', '.join((HOST, *SERIES))}"
-        )
+    known = (HOST, *SERIES)
+    if unknown := [name for name in names if name not in known and not is_own(name)]:
+        parser.error(f"no such kernel: {', '.join(unknown)}; there are {', '.join(known)}")
     try:
         found, died = _run(names, Run(options.tests, options.reruns), options.out)
     except RuntimeError as error:  # no kernel to boot
