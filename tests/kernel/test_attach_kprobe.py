@@ -162,6 +162,43 @@ def test_cookies_reach_the_program(way: str):
         assert obj.globals["seen"].cookie == 0xC00C1E
 
 
+@pytest.mark.needs("function_cookies")
+@pytest.mark.parametrize(
+    ("way", "prefix"),
+    [
+        pytest.param("multi", "__x64_sys_", marks=fprobe),
+        pytest.param("fentries", "__x64_sys_", marks=many),
+        pytest.param("uprobes", "libc.so.6:", marks=pytest.mark.needs("uprobe_multi")),
+    ],
+)
+def test_each_function_may_have_its_cookie(way: str, prefix: str):
+    with loaded(f"on_{way}") as obj:
+        program = obj.programs[f"on_{way}"]
+        with program.attach({f"{prefix}getpriority": 7, f"{prefix}setpriority": 11}) as link:
+            assert "(2 functions)" in link.what
+            nice = os.getpriority(os.PRIO_PROCESS, 0)
+            assert obj.globals["seen"].cookie == 7
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
+            assert obj.globals["seen"].cookie == 11
+        with pytest.raises(TypeError, match="cookies of their own, and one for all"):
+            program.attach({f"{prefix}getpriority": 7}, cookie=11)
+        with pytest.raises(ValueError, match="none are given"):
+            program.attach({})
+
+
+@pytest.mark.needs("uprobe_multi")
+def test_several_functions_of_a_file_are_named(program: Path):
+    with loaded("on_uprobes") as obj:
+        uprobes = obj.programs["on_uprobes"]
+        names = ["libc.so.6:getpriority", "libc.so.6:setpriority", "libc.so.6:get?riority"]
+        with uprobes.attach(names) as link:
+            assert "(2 functions)" in link.what
+            call_getpriority()
+        assert obj.globals["seen"].uprobes == PRIME
+        with pytest.raises(ValueError, match="one link is for one file"):
+            uprobes.attach(["libc.so.6:getpriority", f"{program}:called"])
+
+
 @many
 def test_many_functions_are_named_or_matched():
     with loaded("on_fentries") as obj:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from purebpf.abi.sections import find_section
 from purebpf.kernel.program import Program
 
-__all__ = ["at_return", "checked_cookie", "cookies", "target_of"]
+__all__ = ["Functions", "at_return", "checked_cookie", "each_cookie", "packed_cookies", "target_of"]
 
 Target = TypeVar("Target")
+Functions = str | Iterable[str] | Mapping[str, int]
+"""A function or pattern, several, or each with its cookie."""
 
 
 def target_of(program: Program, target: Target | None, question: str) -> Target | str:
@@ -34,13 +37,29 @@ def at_return(program: Program, returns: bool | None) -> bool:
     return section is not None and section.definition.prefix.startswith(("kret", "uret"))
 
 
-def cookies(cookie: int, count: int) -> bytes | None:
-    """The cookie for each of `count` places; None: there is none.
+def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
+    """The functions or patterns, each once, and their cookies: their own, or the one for all.
 
     Raises:
-        ValueError: no number of 64 bits.
+        TypeError: their own, and one for all.
+        ValueError: there are none; a cookie that is no number of 64 bits.
     """
-    return array("Q", [checked_cookie(cookie)]).tobytes() * count if cookie else None
+    if not isinstance(functions, Mapping):
+        names = [functions] if isinstance(functions, str) else functions
+        found = dict.fromkeys(names, checked_cookie(cookie))
+    elif cookie:
+        raise TypeError(f"{what}: they have cookies of their own, and one for all is given")
+    else:
+        found = {name: checked_cookie(own) for name, own in functions.items()}
+    if not found:
+        raise ValueError(f"{what}: none are given")
+    return found
+
+
+def packed_cookies(cookies: Iterable[int]) -> bytes | None:
+    """The cookies as the kernel takes them; None, which every kernel takes, where all are 0."""
+    packed = array("Q", cookies)
+    return packed.tobytes() if any(packed) else None
 
 
 def checked_cookie(cookie: int) -> int:

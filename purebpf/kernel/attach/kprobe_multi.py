@@ -11,7 +11,13 @@ from array import array
 from collections.abc import Iterable
 
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import at_return, cookies, target_of
+from purebpf.kernel.attach.asked import (
+    Functions,
+    at_return,
+    each_cookie,
+    packed_cookies,
+    target_of,
+)
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
@@ -31,7 +37,7 @@ _WHY = {
 
 def attach(
     program: Program,
-    target: str | Iterable[str] | None = None,
+    target: Functions | None = None,
     *,
     returns: bool | None = None,
     cookie: int = 0,
@@ -41,12 +47,13 @@ def attach(
     Args:
         program: a `kprobe.multi`, `kretprobe.multi` or `kprobe.session` program.
         target: a pattern with `*` and `?`, `"vfs_*"`, of which those that can be traced are taken;
-            or names, each of which must be. Without it, what the program's section says.
+            or names, each of which must be, `{"vfs_read": 1, "vfs_write": 2}` with their cookies.
+            Without it, what the program's section says.
         returns: at the return; by default as the section says. A session has both.
-        cookie: what bpf_get_attach_cookie() returns, at each of them.
+        cookie: what bpf_get_attach_cookie() returns, at each of them that has none of its own.
 
     Raises:
-        TypeError: no target, and none in the section name.
+        TypeError: no target, and none in the section name; cookies, and one for all.
         ValueError: no names; a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no function matches; ESRCH, one of the names is none that can be
             traced; EOPNOTSUPP, a kernel without fprobe.
@@ -54,6 +61,7 @@ def attach(
     """
     where = target_of(program, target, "which functions of the kernel?")
     what = f"program {program.name!r} on kernel functions {where}"
+    wanted = each_cookie(where, cookie, what)
     memory: Buffer | None = None  # what pointers lead to, kept until the call is over
     if isinstance(where, str) and set(where) & set("*?"):
         places = matching(where)
@@ -61,20 +69,20 @@ def attach(
             why = f"no function that can be traced matches {where!r}"
             raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
         field, pointers = "kprobe_multi_addrs", array("Q", places)
+        cookies = packed_cookies([cookie] * len(places))
     else:
         field = "kprobe_multi_syms"
-        memory, pointers = _c_strings([where] if isinstance(where, str) else where)
-    if not (count := len(pointers)):
-        raise ValueError(f"{what}: none are given")
+        memory, pointers = _c_strings(wanted)
+        cookies = packed_cookies(wanted.values())
     try:
         return Link(
-            f"{what} ({count} functions)",
+            f"{what} ({len(pointers)} functions)",
             link=bpf.link_create(
                 program.attach_type,
                 prog_fd=program.fileno(),
                 kprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
-                kprobe_multi_cnt=count,
-                kprobe_multi_cookies=cookies(cookie, count),
+                kprobe_multi_cnt=len(pointers),
+                kprobe_multi_cookies=cookies,
                 **{field: pointers.tobytes()},
             ),
         )

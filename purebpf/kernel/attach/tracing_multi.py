@@ -10,13 +10,13 @@ from __future__ import annotations
 import errno
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Func, FuncProto, Kind, Struct, Union
 from purebpf.errors import AttachError, FormatError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import cookies, target_of
+from purebpf.kernel.attach.asked import Functions, each_cookie, packed_cookies, target_of
 from purebpf.kernel.attach.kprobe_multi import regex, traceable
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.btf import kernel_btf
@@ -36,18 +36,19 @@ _WHY = {
 }
 
 
-def attach(program: Program, target: str | Iterable[str] | None = None, *, cookie: int = 0) -> Link:
+def attach(program: Program, target: Functions | None = None, *, cookie: int = 0) -> Link:
     """Run `program` at the entry or the end of every matching function of the kernel, or at both.
 
     Args:
         program: an `fentry.multi`, `fexit.multi` or `fsession.multi` program.
-        target: a pattern with `*` and `?`, `"vfs_*"`; or names, each of which must be. Without it,
-            what the program's section says. A program for a module, `"nf_conntrack:nf_ct_*"`, was
-            loaded for it: its section must say so.
-        cookie: what bpf_get_attach_cookie() returns, at each of them.
+        target: a pattern with `*` and `?`, `"vfs_*"`; or several and names, each of which must be,
+            `{"vfs_read": 1, "vfs_w*": 2}` with their cookies, of which the last that fits counts.
+            Without it, what the program's section says. A program for a module,
+            `"nf_conntrack:nf_ct_*"`, was loaded for it: its section must say so.
+        cookie: what bpf_get_attach_cookie() returns, at each of them that has none of its own.
 
     Raises:
-        TypeError: no target, and none in the section name.
+        TypeError: no target, and none in the section name; cookies, and one for all.
         ValueError: no names; a cookie of more than 64 bits; the program is closed.
         AttachError: ENOENT, no function matches, or one of the names is none that can be traced;
             EINVAL, a kernel that does not know the kind.
@@ -55,16 +56,14 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
     """
     where = target_of(program, target, "which functions of the kernel?")
     what = f"program {program.name!r} on kernel functions {where}"
-    names = [where] if isinstance(where, str) else list(where)
-    if not names:
-        raise ValueError(f"{what}: none are given")
-    ids = array("I", sorted(_ids(names, what)))
+    wanted = dict(_ids(each_cookie(where, cookie, what), what))
+    ids = array("I", sorted(wanted))
     try:
         link = bpf.link_create(
             program.attach_type,
             prog_fd=program.fileno(),
             tracing_multi_ids=ids.tobytes(),
-            tracing_multi_cookies=cookies(cookie, len(ids)),
+            tracing_multi_cookies=packed_cookies(wanted[each] for each in ids),
             tracing_multi_cnt=len(ids),
         )
     except KernelError as error:
@@ -72,15 +71,17 @@ def attach(program: Program, target: str | Iterable[str] | None = None, *, cooki
     return Link(f"{what} ({len(ids)} functions)", link=link)
 
 
-def _ids(names: list[str], what: str) -> Iterator[int]:
-    """The id of each function that is meant, all in the BTF of vmlinux or of one module."""
+def _ids(wanted: Mapping[str, int], what: str) -> Iterator[tuple[int, int]]:
+    """The id of each function that is meant, all in the BTF of vmlinux or of one module, and its
+    cookie.
+    """
     try:
         known = traceable()
     except (KernelError, NotSupportedError):
         known = None
     with ExitStack() as stack:
         modules: Modules | None = None
-        for each in names:
+        for each, cookie in wanted.items():
             module, _, pattern = each.rpartition(":")
             if module and modules is None:
                 modules = stack.enter_context(Modules())
@@ -89,7 +90,7 @@ def _ids(names: list[str], what: str) -> Iterator[int]:
             if not found:
                 why = f"no function that can be traced matches {each!r}"
                 raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
-            yield from found
+            yield from ((type_id, cookie) for type_id in found)
 
 
 def _types_of(module: str, modules: Modules) -> Btf:

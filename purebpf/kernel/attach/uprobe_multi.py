@@ -5,9 +5,16 @@ from __future__ import annotations
 import errno
 import os
 from array import array
+from collections.abc import Mapping
 
 from purebpf.errors import ENOTSUPP, KernelError
-from purebpf.kernel.attach.asked import at_return, cookies, target_of
+from purebpf.kernel.attach.asked import (
+    Functions,
+    at_return,
+    each_cookie,
+    packed_cookies,
+    target_of,
+)
 from purebpf.kernel.attach.refusal import attach_error
 from purebpf.kernel.link import Link
 from purebpf.kernel.probe_place import find_places
@@ -22,7 +29,7 @@ _EVERY = -1
 
 def attach(
     program: Program,
-    target: str | None = None,
+    target: Functions | None = None,
     *,
     pid: int = _EVERY,
     returns: bool | None = None,
@@ -33,22 +40,24 @@ def attach(
     Args:
         program: a `uprobe.multi`, `uretprobe.multi` or `uprobe.session` program.
         target: `"/bin/bash:read*"`, `"libc.so.6:*alloc"`: a file, as for `uprobe`, and a pattern
-            with `*` and `?`. Without it, what the program's section says.
+            with `*` and `?`; or several of one file, `{"libc.so.6:malloc": 1, "libc.so.6:free": 2}`
+            with their cookies, of which the last that fits counts. Without it, what the program's
+            section says.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the return; by default as the section says. A session has both.
-        cookie: what bpf_get_attach_cookie() returns, at each of them.
+        cookie: what bpf_get_attach_cookie() returns, at each of them that has none of its own.
 
     Raises:
-        TypeError: no target, and none in the section name.
-        ValueError: a target that is none; a cookie of more than 64 bits, a negative `pid`; the
-            program is closed.
+        TypeError: no target, and none in the section name; cookies, and one for all.
+        ValueError: a target that is none, or of several files; a cookie of more than 64 bits, a
+            negative `pid`; the program is closed.
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
         FormatError: the file is no ELF file, and no offset was given.
     """
     where = target_of(program, target, "which functions? 'file:pattern'")
     what = f"program {program.name!r} on {where}"
-    path, places = find_places(where, what)
-    offsets = array("Q", places)
+    path, places = _places(each_cookie(where, cookie, what), what)
+    offsets = array("Q", sorted(places))
     try:
         return Link(
             f"{what} ({len(offsets)} functions)",
@@ -57,7 +66,7 @@ def attach(
                 prog_fd=program.fileno(),
                 uprobe_multi_path=os.fsencode(path) + b"\0",
                 uprobe_multi_offsets=offsets.tobytes(),
-                uprobe_multi_cookies=cookies(cookie, len(offsets)),
+                uprobe_multi_cookies=packed_cookies(places[each] for each in offsets),
                 uprobe_multi_cnt=len(offsets),
                 uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
                 uprobe_multi_pid=_as_kernel(pid),
@@ -71,6 +80,18 @@ def attach(
             ENOTSUPP: "one of them begins with an instruction that cannot be probed",
         }
         raise attach_error(error, what, reasons) from None
+
+
+def _places(wanted: Mapping[str, int], what: str) -> tuple[str, dict[int, int]]:
+    """The path of the file, and the cookie for each offset in it."""
+    files, places = set(), {}
+    for each, cookie in wanted.items():
+        path, offsets = find_places(each, what)
+        files.add(path)
+        places.update(dict.fromkeys(offsets, cookie))
+    if len(files) > 1:
+        raise ValueError(f"{what}: one link is for one file, not {', '.join(sorted(files))}")
+    return files.pop(), places
 
 
 def _as_kernel(pid: int) -> int:
