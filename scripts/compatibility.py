@@ -42,6 +42,8 @@ Written by `scripts/compatibility.py`. Every BPF object inside the programs of D
 package ({package}), loaded by libbpf {libbpf} and by purebpf on the same kernel. "linked" compares
 the instructions before they are loaded, "translated" what the kernel reads back after its verifier;
 both leave the numbers of maps out, which differ from load to load.
+
+What hours of damaged objects and types did to their readers is in [fuzzing.md](fuzzing.md).
 """
 
 
