@@ -18,7 +18,7 @@ from typing import NamedTuple
 from purebpf.errors import AttachError
 from purebpf.kernel.debug_files import image_of
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.elf_names import CODE, FUNCTIONS, function_of_version, functions_named
+from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
 __all__ = ["Place", "find_file", "find_places", "opened_image", "parse_place"]
@@ -67,9 +67,9 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
         return path, [place.offset]
     with opened_image(path) as image:
         every = _function_offsets(image, place.function, FUNCTIONS)
-        code = _function_offsets(image, place.function, CODE)
-    # The function that a name means may be an indirect one, though an older version is code.
-    found = {name: offset for name, offset in every.items() if code.get(name) == offset}
+        indirect = _function_offsets(image, place.function, INDIRECT)
+    # The function that a name means may be code, though an older version is an indirect one.
+    found = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
     if not found:
         why = _why_not(path, place.function, is_there=bool(every))
         raise AttachError("uprobe", errno.ENOENT, what, why=why)

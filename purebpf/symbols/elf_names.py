@@ -20,13 +20,12 @@ from purebpf.symbols.elf_image import (
 from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["CODE", "FUNCTIONS", "function_of_version", "function_ranges", "functions_named"]
+__all__ = ["FUNCTIONS", "INDIRECT", "function_of_version", "function_ranges", "functions_named"]
 
-_FUNC, _IFUNC = 2, 10
-CODE = frozenset({_FUNC})
-"""STT_FUNC: what programs that call the name run."""
-FUNCTIONS = CODE | {_IFUNC}
-"""STT_GNU_IFUNC, too: code that chooses what they run."""
+INDIRECT = frozenset({10})
+"""STT_GNU_IFUNC: code that chooses what programs that call the name run."""
+FUNCTIONS = INDIRECT | {2}
+"""STT_FUNC, too: what they run."""
 _RANKS = {1: 2, 2: 1}
 """STB_GLOBAL before STB_WEAK before the rest, which are static."""
 
