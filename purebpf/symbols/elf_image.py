@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.frame import FileOffset, VirtualOffset
+from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["ElfImage", "Section", "Segment", "virtual_offset"]
 
@@ -30,6 +32,10 @@ NT_GNU_BUILD_ID = 3
 
 _SHN_XINDEX = 0xFFFF
 _MAX_HEADERS = 1 << 16
+_MAX_SEGMENTS = 1 << 10
+"""Each look-up walks over them; the kernel executes no file with more (load_elf_phdrs)."""
+_MAX_NOTES = 1 << 20
+"""Bytes of notes, all sections together, in which a build id is looked for."""
 _MAX_READ = 1 << 28
 """More than any real symbol table: a file that claims more is not believed."""
 
@@ -158,19 +164,22 @@ class ElfImage:
         """The section that `section.link` points at: a symbol table's strings."""
         return self.sections[section.link] if section.link < len(self.sections) else None
 
-    @property
+    @cached_property
     def build_id(self) -> str:
-        """NT_GNU_BUILD_ID in hex, or ""."""
+        """NT_GNU_BUILD_ID in hex, or "": also when the first MiB of notes does not have it."""
         places = [(s.offset, s.size, s.align) for s in self.sections if s.type == SHT_NOTE]
         if not places:
             places = [(s.offset, s.file_size, s.align) for s in self.segments if s.type == PT_NOTE]
+        left = _MAX_NOTES
         for offset, size, align in places:
-            for name, kind, description in self.notes(self.read(offset, size), align):
+            data = self.read(offset, min(size, left))
+            left -= len(data)
+            for name, kind, description in self.notes(data, align):
                 if name == b"GNU\0" and kind == NT_GNU_BUILD_ID:
                     return description.hex()
         return ""
 
-    @property
+    @cached_property
     def debug_link(self) -> tuple[str, int] | None:
         """.gnu_debuglink: the name of the file with the symbols, and its CRC-32."""
         data = self.contents(self.section(".gnu_debuglink"))
@@ -217,7 +226,7 @@ class ElfImage:
         record = struct.Struct(self.order + self._layout.segment)
         if not offset or not count:
             return []
-        if entry_size != record.size or count > _MAX_HEADERS:
+        if entry_size != record.size or count > _MAX_SEGMENTS:
             raise self._error("program headers", f"{count} of {entry_size} bytes each")
         raw = self.read(offset, count * record.size)
         if len(raw) < count * record.size:
@@ -250,5 +259,4 @@ def virtual_offset(segments: list[Segment], offset: FileOffset) -> VirtualOffset
 
 
 def _text(strings: bytes, offset: int) -> str:
-    end = strings.find(b"\0", offset)
-    return strings[offset : end if end >= 0 else len(strings)].decode("utf-8", "replace")
+    return strings[offset : ends_at(strings, offset)].decode("utf-8", "replace")

@@ -19,6 +19,7 @@ from purebpf.symbols.elf_image import (
 )
 from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
+from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["FUNCTIONS", "INDIRECT", "function_of_version", "function_ranges", "functions_named"]
 
@@ -114,7 +115,7 @@ def _functions(
         else:
             name, address, size, info, _, section = row
         if section and info & 15 in kinds:
-            text = strings[name : strings.find(b"\0", name)].partition(b"@")[0]
+            text = strings[name : ends_at(strings, name)].partition(b"@")[0]
             yield index, text.decode("utf-8", "backslashreplace"), address, info >> 4, size
 
 

@@ -13,7 +13,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import compress
+from itertools import compress, islice
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
@@ -28,6 +28,7 @@ from purebpf.symbols.elf_image import (
     Section,
 )
 from purebpf.symbols.go_table import go_functions
+from purebpf.symbols.longest_name import ends_at
 from purebpf.symbols.plt import plt_symbols
 from purebpf.symbols.start_keys import ENTRY_MASK, StartKeys
 from purebpf.symbols.symbol_table import Columns, SymbolTable
@@ -49,6 +50,7 @@ _BATCH = 1 << 15
 """Symbols that are read at a time: 768 KiB of them."""
 
 _MAX_DEBUG_DATA = 1 << 26  # bytes, unpacked
+_MAX_NAMES = 1 << 26  # bytes of names that are put together here
 _MAX_UNPACKER = 1 << 27  # bytes of memory that unpacking may take: xz -9 takes 65 MiB
 _TOP = (1 << 64) - 1
 
@@ -78,8 +80,8 @@ def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
             mini = _debug_data(image)
             if mini is not None:
                 collected.add(mini, mini.typed(SHT_SYMTAB))
-            collected.add_named(list(go_functions(image)))
-        collected.add_named(list(plt_symbols(image)))
+            collected.add_named(go_functions(image))
+        collected.add_named(plt_symbols(image))
     return collected.table()
 
 
@@ -129,13 +131,12 @@ class _Strings:
         self._unread.clear()
 
     def get(self, offset: int) -> bytes:
-        """The name that starts there."""
+        """The name that starts there, or a little more of it than `LONGEST_NAME`."""
         at = bisect_right(self._bases, offset) - 1
         if at < 0:
             return b""
         table, start = self.tables[at], offset - self._bases[at]
-        end = table.find(b"\0", start)
-        return table[start : end if end >= 0 else len(table)]
+        return table[start : ends_at(table, start)]
 
 
 class _Slice(NamedTuple):
@@ -194,18 +195,23 @@ class _Collector:
             self._names += rows.names
         self._ranks += rows.infos.translate(_RANK)
 
-    def add_named(self, functions: list[tuple[int, int, bytes]]) -> None:
-        """Functions that are in no table: (start, size, name)."""
-        offset = self._strings.nbytes
-        functions = functions[: ENTRY_MASK - len(self._names)]
-        starts = array("Q", [min(start, _TOP) for start, _, _ in functions])
-        self._keys.add(len(self._names), starts, b"\1" * len(starts))
-        for _, size, name in functions:
+    def add_named(self, functions: Iterable[tuple[int, int, bytes]]) -> None:
+        """Functions that are in no table: (start, size, name); their names may overlap in it."""
+        base = self._strings.nbytes
+        first = len(self._names)
+        starts = array("Q")
+        strings = bytearray()
+        for start, size, name in islice(functions, ENTRY_MASK - first):
+            if len(strings) > _MAX_NAMES:
+                break
+            starts.append(min(start, _TOP))
             self._sizes.append(min(size, _TOP))
-            self._names.append(offset)
+            self._names.append(base + len(strings))
             self._ranks.append(_RANK[_FUNC])
-            offset += len(name) + 1
-        self._strings.add_bytes(b"".join(name + b"\0" for _, _, name in functions))
+            strings += name
+            strings.append(0)
+        self._keys.add(first, starts, b"\1" * len(starts))
+        self._strings.add_bytes(bytes(strings))
 
     def table(self) -> SymbolTable:
         """What was collected, by address."""

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 
 from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["MASK", "is_default", "symbol_versions"]
 
@@ -49,7 +50,7 @@ def _names(image: ElfImage) -> dict[int, str]:
         _, _, index, _, _, names_at, following = definition.unpack_from(data, at)
         if at + names_at + 4 <= len(data):
             (name,) = struct.unpack_from(f"{image.order}I", data, at + names_at)
-            text = strings[name : strings.find(b"\0", name)]
+            text = strings[name : ends_at(strings, name)]
             found[index & MASK] = text.decode("utf-8", "backslashreplace")
         if not following:
             break

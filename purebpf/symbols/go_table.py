@@ -19,6 +19,7 @@ import struct
 from collections.abc import Iterator
 
 from purebpf.symbols.elf_image import SHF_EXECINSTR, SHT_RELA, ElfImage, Section
+from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["go_functions"]
 
@@ -29,7 +30,6 @@ _WORDS = 8
 _TEXT_OF_MODULE = 22
 """moduledata.text, in words: after pcHeader, six slices, findfunctab, minpc and maxpc."""
 _MOST = 1 << 20
-_LONGEST_NAME = 1 << 16
 _MOST_RELOCATIONS = 1 << 21
 """In all sections together, which a hostile file may have many of."""
 
@@ -65,8 +65,7 @@ def go_functions(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _name(data: bytes, at: int) -> bytes:
-    end = data.find(b"\0", at, at + _LONGEST_NAME) if 0 <= at < len(data) else -1
-    return data[at:end] if end > at else b""
+    return data[at : ends_at(data, at)] if 0 <= at < len(data) else b""
 
 
 def _text_start(image: ElfImage, table: Section, told: int) -> int | None:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from purebpf.symbols.intervals import Segments, flatten
+from purebpf.symbols.longest_name import LONGEST_NAME
 
 __all__ = ["JitDump", "is_jitdump_name"]
 
@@ -29,7 +30,6 @@ _VERSION = 1
 _HEADER_SIZE = 40
 _PREFIX_SIZE = 16
 _LOAD_SIZE = 40
-_LONGEST_NAME = 1 << 16
 _MOST_RECORDS = 1 << 21
 _MOST_TEXT = 1 << 27
 _CHUNK = 1 << 18
@@ -136,7 +136,7 @@ class JitDump:
             return
         *_, start, size, index = struct.unpack(f"{self._order}IIQQQQ", body)
         room = room - size if size < room else room
-        name, _, _ = window.get(at, min(room, _LONGEST_NAME)).partition(b"\0")
+        name, _, _ = window.get(at, min(room, LONGEST_NAME + 1)).partition(b"\0")
         if name:
             self._rows[index] = len(self._starts)
             self._text += name + b"\0"

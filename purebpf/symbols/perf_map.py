@@ -12,6 +12,7 @@ from array import array
 from itertools import islice
 
 from purebpf.symbols.intervals import flatten
+from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["PerfMap", "perf_map_name"]
 
@@ -50,7 +51,7 @@ class PerfMap:
         if owner < 0:
             return None
         at = self._names[owner]
-        name = self._text[at : self._text.index(b"\n", at)]
+        name = self._text[at : ends_at(self._text, at, b"\n")]
         return name.decode("utf-8", "backslashreplace").rstrip(), address - self._starts[owner]
 
 

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator
 
 from purebpf.symbols.elf_image import EM_X86_64, SHT_DYNSYM, ElfImage, Section
+from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["plt_symbols"]
 
@@ -20,6 +21,8 @@ _JUMP = b"\xff\x25"
 _GLOB_DAT, _JUMP_SLOT = 6, 7
 _MAX_RELOCATIONS = 1 << 20
 """Bytes of relocations worth a look; .rela.dyn names few stubs among many data words."""
+_MAX_CODE = 1 << 22
+"""Bytes of stubs in a table that are decoded: a quarter of a million."""
 
 
 def plt_symbols(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
@@ -29,16 +32,21 @@ def plt_symbols(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
     tables = [image.section(name) for name in (".plt", ".plt.sec", ".plt.got")]
     if not any(tables):
         return
-    slots = _slots(image)
+    symbols = image.typed(SHT_DYNSYM)
+    strings = image.contents(image.linked(symbols)) if symbols else b""
+    slots = _slots(image, image.contents(symbols))
     if slots:
         for table in tables:
             if table is not None:
-                yield from _stubs(image.contents(table), table, slots)
+                code = image.read(table.offset, min(image.size_of(table), _MAX_CODE))
+                for start, size, at in _stubs(code, table, slots):
+                    name = strings[at : ends_at(strings, at)]
+                    if name:
+                        yield start, size, name + b"@plt"
 
 
-def _stubs(
-    code: bytes, table: Section, slots: dict[int, bytes]
-) -> Iterator[tuple[int, int, bytes]]:
+def _stubs(code: bytes, table: Section, slots: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    """Address, size and the place of the name of each stub that jumps to a known slot."""
     size = 8 if table.entry_size == 8 else 16
     for at in range(0, len(code), size):
         jump = code.find(_JUMP, at, at + size)
@@ -46,15 +54,12 @@ def _stubs(
             continue
         (distance,) = struct.unpack_from("<i", code, jump + 2)
         name = slots.get(table.address + jump + 6 + distance)
-        if name:
-            yield table.address + at, size, name + b"@plt"
+        if name is not None:
+            yield table.address + at, size, name
 
 
-def _slots(image: ElfImage) -> dict[int, bytes]:
-    """Address of a slot -> name of the function it will hold."""
-    symbols = image.typed(SHT_DYNSYM)
-    strings = image.contents(image.linked(symbols)) if symbols else b""
-    names = [row[0] for row in struct.iter_unpack("<I20x", _whole(image.contents(symbols), 24))]
+def _slots(image: ElfImage, symbols: bytes) -> dict[int, int]:
+    """Address of a slot -> where the name of the function is that it will hold."""
     found = {}
     sections = [image.section(".rela.plt")]
     if image.section(".plt.got"):
@@ -63,9 +68,10 @@ def _slots(image: ElfImage) -> dict[int, bytes]:
         if section is None or section.size > _MAX_RELOCATIONS:
             continue
         for slot, info, _ in struct.iter_unpack("<QQq", _whole(image.contents(section), 24)):
-            if info & 0xFFFFFFFF in (_JUMP_SLOT, _GLOB_DAT) and 0 < info >> 32 < len(names):
-                at = names[info >> 32]
-                found[slot] = strings[at : max(strings.find(b"\0", at), at)]
+            number = info >> 32
+            is_stub = info & 0xFFFFFFFF in (_JUMP_SLOT, _GLOB_DAT)
+            if is_stub and 0 < number < len(symbols) // 24:
+                (found[slot],) = struct.unpack_from("<I", symbols, number * 24)
     return found
 
 

@@ -28,6 +28,8 @@ BLOCK = 1 << 10
 """Functions whose farthest end is remembered together."""
 
 _KEEP_GROUPS = 1 << 12
+_MOST_TOGETHER = 1 << 12
+"""Symbols of one address that are compared: linkers that fold equal code make thousands."""
 
 
 class Strings(Protocol):
@@ -207,6 +209,7 @@ class SymbolTable:
     def _without_lesser(self, first: int, last: int) -> list[int]:
         kept: list[int] = []
         reach = -1
+        last = min(last, first + _MOST_TOGETHER - 1)
         for row in sorted(range(first, last + 1), key=self._preference, reverse=True):
             if self._end(row) > reach:
                 reach = self._end(row)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from purebpf.errors import FormatError
+from purebpf.symbols.longest_name import LONGEST_NAME
 from purebpf.symbols.symbol_table import BLOCK, Columns, SymbolTable
 
 __all__ = ["fits", "opened", "pieces"]
@@ -28,7 +29,6 @@ _HEADER = struct.Struct("=17s7xIIQII")
 _CODES = "QQIB"
 _PAGE = 1 << 13
 _KEEP_PAGES = 128
-_MAX_NAME = 1 << 20
 _MAX_REGIONS = 1 << 16
 _MEMORY = (len(_CODES) + 1) * _KEEP_PAGES * _PAGE
 
@@ -173,7 +173,7 @@ class _Names:
         """The name that starts there."""
         at = self._begin + offset
         found = b""
-        while at < self._end and len(found) < _MAX_NAME:
+        while at < self._end and len(found) <= LONGEST_NAME:
             page = at // _PAGE
             piece = self._page(page)[at - max(page * _PAGE, self._begin) :]
             name, nul, _ = piece.partition(b"\0")
