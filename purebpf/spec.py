@@ -118,9 +118,10 @@ class MapSpec(NamedTuple):
     """A map to create. Sizes in bytes; `type` is enum bpf_map_type.
 
     A data section is a map too (an ARRAY with one entry): `contents` is its image and `section`
-    its name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name).
-    `initial` lists static contents: (slot, name of a map or program). `extra` is what a definition
-    of before libbpf 1.0 has behind its five fields, when that is not zero: `load` refuses it.
+    its name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name); `load`
+    refuses other numbers. `initial` lists static contents: (slot, name of a map or program).
+    `extra` is what a definition of before libbpf 1.0 has behind its five fields, when that is not
+    zero: `load` refuses it.
 
     A STRUCT_OPS map has a kernel struct as the object declares it: `contents` is its image and
     `initial` lists (place of the member, name of the program). Without `autocreate`, `load` leaves

@@ -29,7 +29,7 @@ from purebpf.btf.types import (
 from purebpf.elf.btf_repair import Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.elf.functions import Functions
-from purebpf.elf.relocations import R_BPF_64_ABS64, RawRelocation
+from purebpf.elf.relocations import RawRelocation
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import MapSpec, ProgramSpec
 
@@ -132,10 +132,8 @@ class _Definition:
                 raise self._error(f"unknown attribute {member.name!r}")
         if not self._found.get("type"):
             raise self._error("has no type")
-        if self._found.get("pinning", 0) not in {0, 1} or (
-            self._inner and "pinning" in self._found
-        ):
-            raise self._error("cannot be pinned like that")
+        if self._inner and "pinning" in self._found:
+            raise self._error("is the template of inner maps, which cannot be pinned")
         defaults = {"key_size": 0, "value_size": 0, "max_entries": 0}
         return MapSpec(name=self._name, **(defaults | self._found))
 
@@ -198,6 +196,9 @@ def with_contents(
 ) -> dict[str, MapSpec]:
     """The maps by name, with the static contents that the relocations `raw` of .maps describe.
 
+    As in libbpf, their type does not matter: clang 12 and older write R_BPF_64_64, newer ones
+    R_BPF_64_ABS64.
+
     Raises:
         FormatError: a relocation outside of any map's `values`.
         LinkError: the slot is given something that is no map, or no program.
@@ -212,8 +213,8 @@ def with_contents(
         target: str | None = None
         if placed.spec.type == PROG_ARRAY:
             function = functions.at(symbol.section, symbol.value)
-            if function is not None and function.name in programs:
-                target = function.name
+            if function is not None and function.key in programs:
+                target = function.key
         elif section is not None and symbol.section == section.number:
             target = names.get(symbol.value)
         if target is None:
@@ -235,7 +236,7 @@ def _slot(
     placed = maps[index] if index >= 0 else None
     if placed is None or relocation.offset + _SLOT > placed.offset + placed.size:
         raise elf.error(where, "relocation outside of every map")
-    if placed.values is None or relocation.type != R_BPF_64_ABS64:
+    if placed.values is None:
         raise elf.error(where, f"map {placed.spec.name} has no `values` to initialise")
     slot, rest = divmod(relocation.offset - placed.offset - placed.values, _SLOT)
     if slot < 0 or rest:

@@ -8,13 +8,14 @@ into PROG_ARRAYs last, when all of them exist.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.errors import LinkError, NotSupportedError
+from purebpf.errors import LinkError, NotSupportedError, PurebpfError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_create import fitted
 from purebpf.kernel.map_kinds import MAP_VALUES
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["create_maps", "fill_program_arrays", "with_program_hashes"]
 
+_SLOT = 4
+"""Bytes of a slot's number in a map of maps: an ARRAY_OF_MAPS index, a HASH_OF_MAPS int key."""
+
+_BY_NAME = 1
+"""LIBBPF_PIN_BY_NAME."""
+
 
 def create_maps(
     spec: ObjectSpec,
@@ -34,12 +41,14 @@ def create_maps(
     pin_path: str,
     stack: ExitStack,
     *,
+    undo: ExitStack,
     given: Mapping[str, Map],
     struct_ops: Mapping[str, StructOpsMap] = MappingProxyType({}),
 ) -> dict[str, Map]:
     """Every map of `spec` but those to leave out, owned by `stack`; `given` ones instead of new.
 
-    `struct_ops` says how this kernel wants the maps of that kind.
+    `struct_ops` says how this kernel wants the maps of that kind. `undo` removes the pins that
+    are made here, for a load that fails later.
 
     Raises:
         KernelError: a map was refused; says with which values.
@@ -58,7 +67,7 @@ def create_maps(
             maps[name] = stack.enter_context(struct_ops[name].create(each, btf_fd))
         elif each.autocreate:
             held = _held(spec, each, maps)
-            maps[name] = stack.enter_context(_create(spec, each, btf_fd, pin_path, held))
+            maps[name] = stack.enter_context(_create(spec, each, btf_fd, pin_path, held, undo=undo))
     return {name: maps[name] for name in spec.maps if name in maps}
 
 
@@ -110,22 +119,47 @@ def _held(spec: ObjectSpec, each: MapSpec, maps: Mapping[str, Map]) -> dict[int,
 
 
 def _create(
-    spec: ObjectSpec, each: MapSpec, btf_fd: int, pin_path: str, held: Mapping[int, Map]
+    spec: ObjectSpec,
+    each: MapSpec,
+    btf_fd: int,
+    pin_path: str,
+    held: Mapping[int, Map],
+    *,
+    undo: ExitStack,
 ) -> Map:
     """A new map, or that which is pinned already, whose contents are its maker's business."""
+    created: list[Map] = []
 
     def complete(made: Map) -> None:
         if each.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
             made.arena.view[:0] = b""  # it must be somewhere before programs are verified
         for slot, inner in held.items():
-            made.put(slot, inner)
+            made.put(slot.to_bytes(_SLOT, sys.byteorder), inner)  # bytes: it may have no BTF
+        created.append(made)
 
     if each.pinning:
+        if each.pinning != _BY_NAME:
+            raise NotSupportedError(
+                f"{spec.source}: map {each.name!r}",
+                f"pinning is {each.pinning}; known are 0 (not pinned) and 1 (by name)",
+            )
         path = os.path.join(pin_path, each.name)
-        return Map.shared(
+        shared = Map.shared(
             each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
         )
+        if shared in created:
+            undo.callback(_unpin, path, shared.info.id)
+        return shared
     return Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete)
+
+
+def _unpin(path: str, map_id: int) -> None:
+    """Remove the pin of a map, as libbpf does (bpf_object_unpin); not what came in its place."""
+    with suppress(PurebpfError, OSError):
+        with Map.open(path) as found:
+            ours = found.info.id == map_id
+        if ours:
+            os.unlink(path)
 
 
 def fill_program_arrays(

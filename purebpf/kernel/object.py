@@ -85,7 +85,7 @@ def load(
         ValueError: a log level that there is not.
         KeyError: a map or target that is given for nothing in the object.
 
-    Whatever it raises, nothing stays open.
+    Whatever it raises, nothing stays open, and the maps that it pinned are unpinned again.
     """
     if log_level not in _LOG_LEVELS:
         raise ValueError(f"log_level is 0, or a sum of 1, 2, 4 and 8, not {log_level!r}")
@@ -106,14 +106,20 @@ def load(
         from purebpf.kernel.kconfig import configured
 
         spec = configured(spec, kconfig)
-    with ExitStack() as stack:
+    with ExitStack() as stack, ExitStack() as undo:
         with _rights(token), _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
             plan, tables, members = _struct_ops(spec, types) or (spec, {}, {})
             linker = Linker(plan, types.core_targets, types.extern)
             plan = with_program_hashes(plan, linker)
             created = create_maps(
-                plan, btf_fd, os.fsdecode(pin_path), stack, given=maps or {}, struct_ops=tables
+                plan,
+                btf_fd,
+                os.fsdecode(pin_path),
+                stack,
+                undo=undo,
+                given=maps or {},
+                struct_ops=tables,
             )
             fds = {name: each.fileno() for name, each in created.items()}
             places = {**members, **_functions(plan, targets or {})}
@@ -124,7 +130,9 @@ def load(
                 if each.autoload
             }
         _complete(plan, created, programs, tables)
-        return Object(spec, created, programs, stack.pop_all(), btf_problem=uploaded.problem)
+        loaded = Object(spec, created, programs, stack.pop_all(), btf_problem=uploaded.problem)
+        undo.pop_all()  # what was pinned stays
+        return loaded
 
 
 @contextmanager
@@ -268,6 +276,7 @@ class Object(Closing):
 
         Raises:
             AttachError, NotSupportedError: as `Program.attach`.
+            FormatError: what a section says is not a target of its kind (`SEC("uprobe/malloc")`).
             ValueError: the object is closed.
         """
         programs = self.programs

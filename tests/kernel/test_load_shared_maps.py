@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.spec import MapSpec, ObjectSpec
 from purebpf.syscall.door import replaced
-from tests.support.doors import Interposer, failing
+from tests.support.doors import Call, Interposer, failing
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -141,3 +142,74 @@ def test_a_refused_map_makes_no_directory(bpffs: Path):
     with replaced(failing(2, errno.ENOMEM)), pytest.raises(KernelError):
         purebpf.load(pinned(COUNTER, "calls"), pin_path=bpffs / "new")
     assert not (bpffs / "new").exists()
+
+
+REFUSED = purebpf.read_object(DATA / "load_refused.bpf.o")
+
+
+@pytest.fixture
+def place(bpffs: Path) -> Path:
+    """An empty directory for pins."""
+    (bpffs / "pins").mkdir()
+    return bpffs / "pins"
+
+
+def test_a_refused_load_unpins_the_maps_that_it_pinned(place: Path):
+    spec = pinned(REFUSED, "table")
+    with pytest.raises(purebpf.VerifierError):
+        purebpf.load(spec.only("null_pointer"), pin_path=place)
+    assert not list(place.iterdir())
+    with purebpf.load(spec.only("accepted").resize(table=32), pin_path=place):
+        assert [each.name for each in place.iterdir()] == ["table"]
+    assert [each.name for each in place.iterdir()] == ["table"], "closing leaves pins"
+
+
+def test_a_refused_load_leaves_the_pins_of_others(place: Path):
+    spec = pinned(REFUSED, "table")
+    with purebpf.load(spec.only("accepted"), pin_path=place) as first:
+        with pytest.raises(purebpf.VerifierError):
+            purebpf.load(spec.only("null_pointer"), pin_path=place)
+        with purebpf.Map.open(place / "table") as found:
+            assert found.info.id == first.maps["table"].info.id
+
+
+def test_a_refused_load_leaves_what_took_the_place_of_its_pin(place: Path):
+    other = MapSpec("other", t.BPF_MAP_TYPE_ARRAY, 4, 8, 1)
+
+    def decide(call: Call) -> int | None:
+        if call.command == "BPF_PROG_LOAD":
+            (place / "table").unlink(missing_ok=True)
+            with suppress(KernelError):
+                made.pin(place / "table")
+        return None
+
+    with purebpf.Map.create(other) as made:
+        with replaced(Interposer(decide)), pytest.raises(purebpf.VerifierError):
+            purebpf.load(pinned(REFUSED, "table").only("null_pointer"), pin_path=place)
+        with purebpf.Map.open(place / "table") as found:
+            assert found.info.id == made.info.id
+
+
+def test_a_failed_map_unpins_those_before_it(place: Path):
+    spec = pinned(pinned(TAIL, "leaf"), "tree")
+    pins: list[int] = []
+
+    def second_pin(call: Call) -> int | None:
+        if call.command != "BPF_OBJ_PIN":
+            return None
+        pins.append(call.number)
+        return errno.ENOMEM if len(pins) == 2 else None
+
+    with replaced(Interposer(second_pin)), pytest.raises(KernelError, match="ENOMEM"):
+        purebpf.load(spec, pin_path=place)
+    assert len(pins) == 2
+    assert not list(place.iterdir())
+
+
+@pytest.mark.parametrize("pinning", [2, 7])
+def test_a_pinning_that_is_not_known_is_refused(pinning: int, place: Path):
+    calls = COUNTER.maps["calls"]._replace(pinning=pinning)
+    spec = COUNTER._replace(maps={**COUNTER.maps, "calls": calls})
+    with pytest.raises(NotSupportedError, match=f"map 'calls': pinning is {pinning}; known are"):
+        purebpf.load(spec, pin_path=place)
+    assert not list(place.iterdir())
