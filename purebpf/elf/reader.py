@@ -244,9 +244,11 @@ def _own(table: Mapping[str, list[_Placed]], function: Function) -> tuple[_Place
 
 
 def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[str, ProgramSpec]:
-    """The entry points: global functions of sections other than .text.
+    """The entry points: functions of sections other than .text.
 
-    In a section that the table does not name exactly, one that others call is a subprogram.
+    A function that others call is a subprogram if it is static, or in a section that the table
+    does not name exactly. A static one that nothing calls is there because SEC() says `used`:
+    libbpf refuses the object, cilium/ebpf loads it, and so does this.
     """
     called = {
         relocation.target
@@ -255,10 +257,10 @@ def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[s
         if relocation.kind in _REFERENCES
     }
     return {
-        function.name: _program(function)
+        key: _program(function)
         for key, function in functions.by_key.items()
-        if not function.local and function.section.name != _TEXT
-        if _is_known(function.section.name) or key not in called
+        if function.section.name != _TEXT
+        if key not in called or (not function.local and _is_known(function.section.name))
     }
 
 
@@ -275,11 +277,11 @@ def _program(function: Function) -> ProgramSpec:
     found = find_section(section)
     if found is None:
         return ProgramSpec(
-            function.name, function.key, section, "", 0, 0, autoload=not section.startswith("?")
+            function.key, function.key, section, "", 0, 0, autoload=not section.startswith("?")
         )
     definition, target, autoload = found
     return ProgramSpec(
-        name=function.name,
+        name=function.key,
         function=function.key,
         section=section,
         sec_prefix=definition.prefix,

@@ -32,7 +32,6 @@ from purebpf.spec import ExternSpec, Relocation, RelocationKind
 
 R_BPF_NONE = 0
 R_BPF_64_64 = 1
-R_BPF_64_ABS64 = 2
 R_BPF_64_32 = 10
 
 _OPCODE = {R_BPF_64_64: LD_IMM64, R_BPF_64_32: CALL}

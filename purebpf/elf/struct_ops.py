@@ -17,7 +17,7 @@ from purebpf.btf.types import Datasec, Struct, Var
 from purebpf.elf.btf_repair import Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.elf.functions import Functions
-from purebpf.elf.relocations import R_BPF_64_ABS64, RawRelocation
+from purebpf.elf.relocations import RawRelocation
 from purebpf.errors import LinkError
 from purebpf.spec import MapSpec, ProgramSpec
 
@@ -113,15 +113,17 @@ class _Table:
         )
 
     def _program(self, relocation: RawRelocation, stored: bytes, functions: Functions) -> str:
-        """The name of the function that is pointed to, or ""."""
-        if relocation.type != R_BPF_64_ABS64:
-            return ""
+        """The name of the program that is pointed to, or "".
+
+        The relocation's type does not matter: clang 12 and older write R_BPF_64_64, newer ones
+        R_BPF_64_ABS64.
+        """
         addend = relocation.addend
         if addend is None:
             (addend,) = struct.unpack(self._elf.prefix + "q", stored)
         symbol = relocation.symbol
         function = functions.at(symbol.section, symbol.value + addend)
-        return function.name if function is not None else ""
+        return function.key if function is not None else ""
 
     def _unfit(self, relocation: RawRelocation, member: str) -> LinkError:
         symbol = relocation.symbol.name or "a nameless symbol"

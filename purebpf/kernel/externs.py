@@ -18,7 +18,7 @@ from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.btf_modules import Modules
 from purebpf.relocate.externs import Found
 from purebpf.spec import ExternSpec, ObjectSpec
-from purebpf.symbols.kallsyms import addresses
+from purebpf.symbols.kallsyms import Kallsyms, addresses
 from purebpf.syscall import proc
 
 __all__ = ["KernelExterns"]
@@ -35,6 +35,7 @@ class KernelExterns:
         self._known: dict[str, Found | None] = {}
         self._slots: dict[str, int] = {}
         self._addresses: dict[str, set[int]] | None = None
+        self._hidden = False
 
     def __call__(self, extern: ExternSpec) -> Found | None:
         """What this kernel has for an extern; None for nothing.
@@ -112,7 +113,9 @@ class KernelExterns:
         found = self._addresses[extern.name]
         if not found:
             return None
-        if 0 in found:
+        # Alone, 0 is an address: per-CPU symbols of x86_64 started there (commit 3e5d8f978435,
+        # "x86: make percpu symbols zerobased on SMP").
+        if 0 in found and self._hidden:
             raise NotSupportedError(
                 f"{self._spec.source}: address of {extern.name}",
                 f"{proc.KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG",
@@ -129,4 +132,6 @@ class KernelExterns:
             for each in self._spec.externs.values()
             if self._btf.kind(each.type_id) is not Kind.FUNC and not self._btf.resolve(each.type_id)
         ]
-        return addresses(proc.kallsyms(), names)
+        text = proc.kallsyms()
+        self._hidden = Kallsyms(text).hidden
+        return addresses(text, names)

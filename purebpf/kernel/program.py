@@ -185,7 +185,8 @@ class Program(Closing):
             AttachError: the kernel refused; says why.
             NotSupportedError: a kind of program that purebpf cannot attach, or no kernel feature.
             TypeError: a missing target, or an option that this kind of program does not have.
-            ValueError: it is closed, or a target that is malformed.
+            ValueError: it is closed, or a target that is malformed; a FormatError that names the
+                section when the target is its.
         """
         from purebpf.kernel.attach import attach
 

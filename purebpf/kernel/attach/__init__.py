@@ -11,7 +11,7 @@ from typing import Any
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.abi.sections import find_section
-from purebpf.errors import NotSupportedError
+from purebpf.errors import FormatError, NotSupportedError, PurebpfError
 from purebpf.kernel.link import Link
 from purebpf.kernel.program import Program
 
@@ -75,13 +75,21 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
     """Attach `program` to `target`, or where its section says.
 
     Raises:
+        FormatError: without `target` and options: the section's target is malformed.
         As `Program.attach`.
     """
     name = _module(program)
     if name is None:
         raise NotSupportedError(f"attaching program {program.name!r}", _why_not(program))
     module = import_module(f"purebpf.kernel.attach.{name}")
-    link: Link = module.attach(program, target, **options)
+    try:
+        link: Link = module.attach(program, target, **options)
+    except ValueError as error:
+        if target is not None or options or program.closed or isinstance(error, PurebpfError):
+            raise
+        # Nothing but the section is left to be malformed.
+        source = f"program {program.name!r}"
+        raise FormatError(source, f'SEC("{program.section}")', str(error)) from None
     return link
 
 
