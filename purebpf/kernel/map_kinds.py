@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from purebpf.abi.bpf import bpf_map_type as t
+from purebpf.syscall.map_sizes import FD_SIZE, FD_VALUES, MAP_VALUES, PER_CPU
 
 __all__ = [
     "ARRAYS",
@@ -21,31 +22,10 @@ __all__ = [
     "SOCKETS",
     "UNTYPED",
     "type_name",
-    "value_room",
 ]
-
-PER_CPU = frozenset(
-    {
-        t.BPF_MAP_TYPE_PERCPU_HASH,
-        t.BPF_MAP_TYPE_LRU_PERCPU_HASH,
-        t.BPF_MAP_TYPE_PERCPU_ARRAY,
-        t.BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE,
-    }
-)
-"""Each element has a value for every possible CPU."""
 
 ARRAYS = frozenset({t.BPF_MAP_TYPE_ARRAY, t.BPF_MAP_TYPE_PERCPU_ARRAY, t.BPF_MAP_TYPE_INSN_ARRAY})
 """Every index is there from the start and for ever."""
-
-MAP_VALUES = frozenset({t.BPF_MAP_TYPE_ARRAY_OF_MAPS, t.BPF_MAP_TYPE_HASH_OF_MAPS})
-"""A value goes in as a map's descriptor and comes out as its id."""
-
-FD_VALUES = MAP_VALUES | {
-    t.BPF_MAP_TYPE_PROG_ARRAY,
-    t.BPF_MAP_TYPE_PERF_EVENT_ARRAY,
-    t.BPF_MAP_TYPE_CGROUP_ARRAY,
-}
-"""The kernel moves a 4-byte descriptor in and a 4-byte id out (IS_FD_MAP and fd arrays)."""
 
 INDEXED = ARRAYS | {
     t.BPF_MAP_TYPE_ARRAY_OF_MAPS,
@@ -139,8 +119,6 @@ UNTYPED = RINGS | {
 }
 """The kernel refuses BTF ids for their keys and values (no map_check_btf)."""
 
-FD_SIZE = 4
-
 
 def type_name(map_type: int) -> str:
     """`"HASH"` for BPF_MAP_TYPE_HASH; the number for a type this purebpf does not know."""
@@ -148,12 +126,3 @@ def type_name(map_type: int) -> str:
         return t(map_type).name.removeprefix("BPF_MAP_TYPE_").removesuffix("_DEPRECATED")
     except ValueError:
         return f"type {map_type}"
-
-
-def value_room(map_type: int, value_size: int, cpus: int) -> int:
-    """The bytes the kernel reads or writes for one value (bpf_map_value_size, syscall.c)."""
-    if map_type in PER_CPU:
-        return -(-value_size // 8) * 8 * cpus
-    if map_type in FD_VALUES:
-        return FD_SIZE
-    return value_size

@@ -49,9 +49,9 @@ class Store:
         self._btf = btf
         self._type_ids = (key_type_id, value_type_id)
         self._cpus = len(cpus.possible()) if info.type in map_kinds.PER_CPU else 1
-        room = map_kinds.value_room(info.type, info.value_size, self._cpus)
-        self.elements = Elements(descriptor, info.key_size, room)
-        self.shape = Shape(info.key_size, room, info.max_entries or _UNLISTED)
+        self.elements = Elements(descriptor)
+        _, key_size, room = self.elements.sizes
+        self.shape = Shape(key_size, room, info.max_entries or _UNLISTED)
         self.batches = True
 
     @cached_property

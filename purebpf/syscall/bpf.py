@@ -26,6 +26,7 @@ from purebpf.syscall.command import (
     number,
 )
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.map_sizes import require_sizes
 
 # Maps
 
@@ -60,18 +61,21 @@ def map_create(
 
 def map_lookup_elem(map_fd: int, key: bytes, value: bytearray, flags: int = 0) -> None:
     """BPF_MAP_LOOKUP_ELEM: fill `value`, which must be as long as the kernel writes."""
+    require_sizes(map_fd, "LOOKUP_ELEM", len(key), len(value))
     cmd = bpf_cmd.BPF_MAP_LOOKUP_ELEM
     command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
 
 
 def map_update_elem(map_fd: int, key: bytes, value: bytes | bytearray, flags: int = 0) -> None:
     """BPF_MAP_UPDATE_ELEM; queues, stacks and bloom filters have an empty `key`."""
+    require_sizes(map_fd, "UPDATE_ELEM", len(key), len(value))
     cmd = bpf_cmd.BPF_MAP_UPDATE_ELEM
     command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
 
 
 def map_delete_elem(map_fd: int, key: bytes) -> None:
     """BPF_MAP_DELETE_ELEM."""
+    require_sizes(map_fd, "DELETE_ELEM", len(key), None)
     command(bpf_cmd.BPF_MAP_DELETE_ELEM, "map_elem", map_fd=map_fd, key=key)
 
 
@@ -98,6 +102,8 @@ def map_lookup_batch(
 
     The batch cursors are `max(4, key_size)` bytes. ENOSPC: a hash bucket has more elements.
     """
+    cursors = [len(each) for each in (in_batch, out_batch) if each is not None]
+    require_sizes(map_fd, "LOOKUP_BATCH", len(keys), len(values), count=count, cursors=cursors)
     return _batch(
         bpf_cmd.BPF_MAP_LOOKUP_BATCH,
         map_fd=map_fd,
@@ -119,6 +125,10 @@ def map_lookup_and_delete_batch(
     count: int,
 ) -> BatchResult:
     """BPF_MAP_LOOKUP_AND_DELETE_BATCH (Linux 5.6), as `map_lookup_batch`."""
+    cursors = [len(each) for each in (in_batch, out_batch) if each is not None]
+    require_sizes(
+        map_fd, "LOOKUP_AND_DELETE_BATCH", len(keys), len(values), count=count, cursors=cursors
+    )
     return _batch(
         bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_BATCH,
         map_fd=map_fd,
@@ -132,12 +142,14 @@ def map_lookup_and_delete_batch(
 
 def map_update_batch(map_fd: int, keys: bytes, values: bytes, count: int) -> BatchResult:
     """BPF_MAP_UPDATE_BATCH (Linux 5.6): create or replace `count` elements."""
+    require_sizes(map_fd, "UPDATE_BATCH", len(keys), len(values), count=count)
     cmd = bpf_cmd.BPF_MAP_UPDATE_BATCH
     return _batch(cmd, map_fd=map_fd, keys=keys, values=values, count=count)
 
 
 def map_delete_batch(map_fd: int, keys: bytes, count: int) -> BatchResult:
     """BPF_MAP_DELETE_BATCH (Linux 5.6): stops at the first key that is not there."""
+    require_sizes(map_fd, "DELETE_BATCH", len(keys), None, count=count)
     return _batch(bpf_cmd.BPF_MAP_DELETE_BATCH, map_fd=map_fd, keys=keys, count=count)
 
 

@@ -17,6 +17,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.syscall import door
 from purebpf.syscall.buffer import Buffer
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.map_sizes import read_sizes
 
 __all__ = ["Element", "Elements"]
 
@@ -115,14 +116,19 @@ class Elements:
 
     Attributes:
         closed: nothing is given out any more.
+        sizes: bytes of a key and of a value, from the kernel: so long are an element's buffers.
     """
 
-    __slots__ = ("_descriptor", "_idle", "_key_size", "_known", "_value_size", "closed")
+    __slots__ = ("_descriptor", "_idle", "_known", "closed", "sizes")
 
-    def __init__(self, descriptor: Descriptor, key_size: int, value_size: int) -> None:
+    def __init__(self, descriptor: Descriptor) -> None:
+        """Serve the map `descriptor`, which says itself how long its keys and values are.
+
+        Raises:
+            KernelError, NotSupportedError: as `purebpf.syscall.map_sizes.read_sizes`.
+        """
         self._descriptor = descriptor
-        self._key_size = key_size
-        self._value_size = value_size
+        self.sizes = read_sizes(descriptor.fileno())
         self._idle: list[Element] = []
         self._known: WeakSet[Element] = WeakSet()  # one that an exception dropped is not waited for
         self.closed = False
@@ -136,7 +142,7 @@ class Elements:
         try:
             element = self._idle.pop()
         except IndexError:
-            element = Element(self.fileno(), self._key_size, self._value_size)
+            element = Element(self.fileno(), self.sizes.key, self.sizes.value)
             self._known.add(element)
         if self.closed:  # asked when the element is out, and `close` can see that
             self.give(element)

@@ -10,13 +10,14 @@ import errno
 import os
 import time
 
-from purebpf.errors import KernelError
+from purebpf.errors import FormatError, KernelError, NotSupportedError
 
 __all__ = [
     "KALLSYMS",
     "cgroup",
     "comm",
     "cpu_list",
+    "cpu_numbers",
     "descriptor",
     "hides",
     "in_first_namespace",
@@ -26,6 +27,7 @@ __all__ = [
     "maps",
     "mounts",
     "open_memory",
+    "parse_cpu_list",
     "pmu",
     "pmu_path",
     "start_ticks",
@@ -216,6 +218,33 @@ def cpu_list(kind: str) -> str | None:
     """The CPU list "possible", "online" or "present": `"0-3,8-11"` (cputopology.rst)."""
     text = _read(f"{SYS}/devices/system/cpu/{kind}")
     return None if text is None else text.strip()
+
+
+def cpu_numbers(kind: str) -> tuple[int, ...]:
+    """The numbers of the CPUs in such a list.
+
+    Raises:
+        NotSupportedError: the list is not there.
+        FormatError: it is none.
+    """
+    text = cpu_list(kind)
+    if not text:
+        raise NotSupportedError(f"the {kind} CPUs", f"{SYS}/devices/system/cpu/{kind} is not there")
+    return parse_cpu_list(text)
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """The numbers in a CPU list: `"0-3,8"` is (0, 1, 2, 3, 8); an empty list is ().
+
+    Raises FormatError for anything else (Documentation/admin-guide/cputopology.rst).
+    """
+    found: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
+            raise FormatError("CPU list", repr(text), f"{part!r} is no number and no range")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
 
 
 def pmu_path(name: str) -> str:

@@ -106,9 +106,10 @@ def test_batches_were_used_where_there_are_any():
         m.drain()
         m.delete([key(1)] * 5)
     assert {command for command in door.commands if not command.endswith("_BATCH")} == {
-        "BPF_MAP_DELETE_ELEM"
+        "BPF_MAP_DELETE_ELEM",
+        "BPF_OBJ_GET_INFO_BY_FD",  # of the buffers' lengths, before each batch
     }
-    assert len(door.calls) < 20
+    assert len(door.calls) < 30
 
 
 def test_a_kernel_without_batches_is_asked_once_for_updates():
@@ -150,7 +151,8 @@ def test_a_bucket_with_more_elements_than_asked_for_makes_room(kind, monkeypatch
         m.update(expected)
         door.calls.clear()
         assert dict(m.items()) == expected
-        asked = {call.field("batch", "count") for call in door.calls}
+        batches = [call for call in door.calls if call.command.endswith("_BATCH")]
+        asked = {call.field("batch", "count") for call in batches}
         assert {1, 2} <= asked  # some of 4096 buckets have two of 1500 elements, or more
         assert Counter(each for each, _ in m.drain()) == Counter(list(expected))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from purebpf.abi.bpf import bpf_cmd
+from purebpf.abi.bpf import bpf_cmd, bpf_map_type
 from purebpf.abi.layouts import ATTR
 from purebpf.syscall.door import KernelDoor
 
@@ -25,6 +26,14 @@ class Call(NamedTuple):
 def memory(address: int, size: int) -> bytes:
     """What the caller put at an address of its attr."""
     return ctypes.string_at(address, size)
+
+
+def answer_map_info(attr: ctypes.Array[ctypes.c_char], key_size: int, value_size: int) -> int:
+    """What the kernel does for BPF_OBJ_GET_INFO_BY_FD of a hash: fill in the sizes."""
+    info = ATTR["info"].unpack(bytes(attr))
+    sizes = struct.pack("=IIII", bpf_map_type.BPF_MAP_TYPE_HASH, 1, key_size, value_size)
+    ctypes.memmove(int(info["info"]), sizes, min(len(sizes), int(info["info_len"])))
+    return 0
 
 
 class Interposer:

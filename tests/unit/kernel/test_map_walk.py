@@ -16,6 +16,7 @@ from purebpf.kernel.map_walk import Interrupted, walk
 from purebpf.syscall import door
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.element import Elements
+from tests.support.doors import answer_map_info
 
 _KEY = struct.Struct("=I")
 
@@ -30,6 +31,8 @@ class Hash:
         self.error = errno.ENOENT
 
     def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+        if command == bpf_cmd.BPF_OBJ_GET_INFO_BY_FD:
+            return answer_map_info(attr, 4, 8)
         assert command == bpf_cmd.BPF_MAP_GET_NEXT_KEY
         self.before(self.steps)
         self.steps += 1
@@ -51,8 +54,8 @@ class Hash:
 
 @pytest.fixture
 def elements() -> Iterator[Elements]:
-    with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor:
-        yield Elements(descriptor, 4, 8)
+    with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor, door.replaced(Hash([])):
+        yield Elements(descriptor)
 
 
 def walked(elements: Elements, table: Hash, max_entries: int = 10) -> list[int]:

@@ -17,20 +17,28 @@ from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
 from purebpf.syscall import bpf, command, door, token
 from purebpf.syscall.command import BatchResult, Log
+from tests.support.doors import answer_map_info
 
 Answer = Callable[["Recorder"], int]
 
 
 class Recorder:
-    """A door to nowhere: keeps the attr of the last call and lets the test answer."""
+    """A door to nowhere: keeps the attr of the last call and lets the test answer.
+
+    Where `sizes` is set, there is a map behind every descriptor, with keys and values of so many
+    bytes.
+    """
 
     def __init__(self) -> None:
+        self.sizes: tuple[int, int] | None = None
         self.answer: Answer = lambda _: 0
         self.command = -1
         self.attr = bytearray()
         self._address = 0
 
     def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+        if command == bpf_cmd.BPF_OBJ_GET_INFO_BY_FD and self.sizes:
+            return answer_map_info(attr, *self.sizes)
         self.command = command
         self._address = ctypes.addressof(attr)
         self.attr = bytearray(ctypes.string_at(attr, size))
@@ -112,6 +120,7 @@ def test_a_token_joins_the_flags_of_the_call(kernel, call, layout, kind):
 
 
 def test_a_bytes_argument_is_passed_by_address_and_lives_through_the_call(kernel):
+    kernel.sizes = (4, 8)
     kernel.answer = lambda at: at.fill("map_elem", "value", b"87654321") or 0
     value = bytearray(8)
     bpf.map_lookup_elem(5, b"key" + b"!", value, flags=4)
@@ -126,8 +135,48 @@ def test_a_bytes_argument_is_passed_by_address_and_lives_through_the_call(kernel
 
 
 def test_no_key_is_a_null_pointer(kernel):
+    kernel.sizes = (0, 6)
     bpf.map_update_elem(5, b"", b"pushed")
     assert kernel.field("map_elem", "key") == 0
+
+
+def batch(call: Callable[..., BatchResult], keys: int, values: int, cursor: int = 4) -> BatchResult:
+    return call(
+        7,
+        in_batch=None,
+        out_batch=bytearray(cursor),
+        keys=bytearray(keys),
+        values=bytearray(values),
+        count=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [
+        (lambda: bpf.map_lookup_elem(7, bytes(4), bytearray(16)), "LOOKUP_ELEM"),
+        (lambda: bpf.map_lookup_elem(7, bytes(3), bytearray(3072)), "LOOKUP_ELEM"),
+        (lambda: bpf.map_lookup_elem(7, bytes(4), bytearray(4096)), "LOOKUP_ELEM"),
+        (lambda: bpf.map_update_elem(7, bytes(4), bytes(16)), "UPDATE_ELEM"),
+        (lambda: bpf.map_update_elem(7, b"", bytes(3072)), "UPDATE_ELEM"),
+        (lambda: bpf.map_delete_elem(7, bytes(2)), "DELETE_ELEM"),
+        (lambda: batch(bpf.map_lookup_batch, 8, 3072), "LOOKUP_BATCH"),
+        (lambda: batch(bpf.map_lookup_batch, 4, 6144), "LOOKUP_BATCH"),
+        (lambda: batch(bpf.map_lookup_batch, 8, 6144, 3), "LOOKUP_BATCH"),
+        (
+            lambda: batch(bpf.map_lookup_and_delete_batch, 8, 3072),
+            "LOOKUP_AND_DELETE_BATCH",
+        ),
+        (lambda: bpf.map_update_batch(7, bytes(8), bytes(3072), 2), "UPDATE_BATCH"),
+        (lambda: bpf.map_delete_batch(7, bytes(4), 2), "DELETE_BATCH"),
+    ],
+)
+def test_a_buffer_that_does_not_fit_the_map_never_reaches_the_kernel(kernel, call, command):
+    kernel.sizes = (4, 3072)
+    with pytest.raises(KernelError, match=r"key of 4 bytes and a value of 3072") as caught:
+        call()
+    assert (caught.value.call, caught.value.errno) == (f"bpf(BPF_MAP_{command})", errno.EINVAL)
+    assert kernel.command == -1
 
 
 @pytest.mark.parametrize(
@@ -208,6 +257,8 @@ def test_the_log_of_refused_btf_is_kept_too(kernel):
 @pytest.mark.parametrize("error", [0, errno.ENOENT, errno.ENOSPC, errno.EINVAL])
 @pytest.mark.parametrize("call", [bpf.map_lookup_batch, bpf.map_lookup_and_delete_batch])
 def test_a_batch_says_how_far_it_got_instead_of_raising(kernel, call, error):
+    kernel.sizes = (1, 1)
+
     def answer(at: Recorder) -> int:
         at.write("batch", "count", 3)
         return -error

@@ -14,6 +14,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.syscall import door
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.element import Elements
+from tests.support.doors import answer_map_info
 
 
 class Table:
@@ -24,6 +25,8 @@ class Table:
         self.flags: list[int] = []
 
     def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+        if command == bpf_cmd.BPF_OBJ_GET_INFO_BY_FD:
+            return answer_map_info(attr, 2, 3)
         fields = ATTR["map_elem"].unpack(ctypes.string_at(attr, size))
         key_address = int(fields["key"])
         key = ctypes.string_at(key_address, 2) if key_address else None
@@ -60,9 +63,9 @@ def table() -> Iterator[Table]:
 
 
 @pytest.fixture
-def elements() -> Iterator[Elements]:
+def elements(table: Table) -> Iterator[Elements]:
     with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor:
-        yield Elements(descriptor, 2, 3)
+        yield Elements(descriptor)
 
 
 def test_every_command_works_on_the_same_buffers(table, elements):
@@ -111,9 +114,14 @@ def test_an_element_in_use_is_nobody_elses(elements):
     assert elements.take() is first
 
 
-def test_nothing_is_taken_from_a_closed_map():
+def test_buffers_are_as_long_as_the_kernel_says(elements):
+    element = elements.take()
+    assert (len(element.key), len(element.value), len(element.next_key)) == (2, 3, 2)
+
+
+def test_nothing_is_taken_from_a_closed_map(table):
     descriptor = Descriptor(os.open("/dev/null", os.O_RDONLY))
-    elements = Elements(descriptor, 2, 3)
+    elements = Elements(descriptor)
     elements.give(elements.take())
     elements.close()
     assert descriptor.closed
