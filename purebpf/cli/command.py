@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from purebpf.errors import KernelError, PurebpfError
 
-__all__ = ["FAILED", "LOSS", "note", "run", "say"]
+__all__ = ["FAILED", "LOSS", "collecting", "note", "run", "say"]
 
 FAILED = 1
 """Something that this machine or the user must change; standard error says what."""
@@ -29,8 +30,9 @@ def run(name: str, body: Callable[[], int]) -> int:
     command's. So is it that no descriptor is left, wherever that was noticed. A second Ctrl-C quits
     in silence. Any other exception is a bug, and keeps its traceback.
 
-    Meanwhile nobody looks for cyclic garbage: a command makes many objects and few cycles, and
-    the search took 2 ms of each start and a tenth of each report.
+    Cyclic garbage is not collected: a command makes many objects and few cycles, and the search
+    took 2 ms of each start and a tenth of each report. What goes on for long collects it
+    (`collecting`).
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -47,6 +49,23 @@ def run(name: str, body: Callable[[], int]) -> int:
     finally:
         if collecting:
             gc.enable()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """Collect cyclic garbage within this context, where the memory of hours would add up.
+
+    What was made before is not searched again and again: it stays until the end anyway.
+    """
+    was_collecting = gc.isenabled()
+    gc.freeze()
+    gc.enable()
+    try:
+        yield
+    finally:
+        if not was_collecting:
+            gc.disable()
+        gc.unfreeze()
 
 
 def _said(error: PurebpfError | OSError) -> str | None:

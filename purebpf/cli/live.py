@@ -11,18 +11,19 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
+from purebpf.cli.http_door import HttpDoor, Request
 from purebpf.cli.stop import HasFileno
 from purebpf.closing import Closing
 from purebpf.errors import KernelError
 from purebpf.report import Profile, html, json
 
 if TYPE_CHECKING:
+    import socket
+
     from purebpf.cli.results import Session
 
 __all__ = ["LivePage", "show"]
@@ -30,8 +31,8 @@ __all__ = ["LivePage", "show"]
 _CLIENTS = 8
 _BEHIND = 4  # events that a slow client may be behind before it loses one
 _QUIET_S = 15.0
-_STALLED_S = 10
 _PATIENCE_S = 5.0
+_SNAPSHOTS = {"/snapshot.html": "text/html", "/snapshot.json": "application/json"}
 
 
 def show(measured: Session, live: LivePage, ends: Sequence[HasFileno]) -> None:
@@ -61,7 +62,7 @@ class LivePage(Closing):
         self._lock = threading.Lock()
         self._closed = False
         try:
-            self._server = _Server(where, self)
+            self._door = HttpDoor(where, self._has_token, self._answer_request)
         except OSError as error:
             raise KernelError(
                 "bind(2)",
@@ -69,14 +70,12 @@ class LivePage(Closing):
                 f"serving on {where[0]}:{where[1]}",
                 fix="--serve without a port takes one that is free",
             ) from None
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,))
-        self._thread.start()
 
     @property
     def url(self) -> str:
         """What to open in a browser."""
-        host, port = self._server.server_address[:2]
-        shown = f"[{host!s}]" if ":" in str(host) else str(host)
+        host, port = self._door.address
+        shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 
     def send(self, profile: Callable[[], Profile]) -> None:
@@ -94,9 +93,9 @@ class LivePage(Closing):
         """Let those have their snapshot who asked for one since the last time."""
         wishes = self._wishes()
         if wishes:
-            profile = everything()
+            snapshot = _Snapshot(everything())
             for wish in wishes:
-                wish.profile = profile
+                wish.snapshot = snapshot
                 wish.granted.set()
 
     def _wishes(self) -> list[_Wish]:
@@ -119,7 +118,7 @@ class LivePage(Closing):
         with self._lock:
             self._clients.discard(client)
 
-    def snapshot(self) -> Profile | None:
+    def snapshot(self) -> _Snapshot | None:
         """Everything so far, as soon as the measurement has time for it; None if it has not."""
         wish = _Wish()
         with self._lock:
@@ -127,7 +126,14 @@ class LivePage(Closing):
                 return None
             self._wanted.put(wish)
         wish.granted.wait(_PATIENCE_S)
-        return wish.profile
+        return wish.snapshot
+
+    def _has_token(self, path: str) -> bool:
+        token = parse_qs(path.partition("?")[2]).get("token", [""])[0]
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+
+    def _answer_request(self, head: bytes, connection: socket.socket) -> None:
+        _Request(head, connection, self).answer()
 
     def page(self) -> str:
         """The page itself."""
@@ -144,18 +150,36 @@ class LivePage(Closing):
             _put(client, None)
         for wish in self._wishes():
             wish.granted.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.hang_up()
-        self._server.server_close()
+        self._door.close()
+
+
+class _Snapshot:
+    """Everything up to a moment, as files: one for all who asked in the same second."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._lock = threading.Lock()
+        self._files: dict[str, bytes] = {}
+
+    def file(self, name: str) -> bytes:
+        """The bytes of snapshot.html or snapshot.json, made when first asked for."""
+        with self._lock:
+            if name not in self._files:
+                write = json.document if name.endswith(".json") else html.page
+                self._files[name] = _encoded(write(self._profile))
+            return self._files[name]
 
 
 class _Wish:
-    """A snapshot that somebody waits for."""
+    """A snapshot that a client waits for."""
 
     def __init__(self) -> None:
         self.granted = threading.Event()
-        self.profile: Profile | None = None
+        self.snapshot: _Snapshot | None = None
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _put(client: queue.Queue[str | None], event: str | None) -> None:
@@ -172,118 +196,48 @@ def _put(client: queue.Queue[str | None], event: str | None) -> None:
             return
 
 
-class _Server(ThreadingHTTPServer):
-    """Joins its threads when it is closed, so that nothing is left of it."""
+class _Request(Request):
+    """One request that has the token."""
 
-    daemon_threads = False
+    def __init__(self, head: bytes, connection: socket.socket, live: LivePage) -> None:
+        super().__init__(head, connection)
+        self._live = live
 
-    def __init__(self, where: tuple[str, int], live: LivePage) -> None:
-        import socket
-
-        self.live = live
-        self._silent: set[Any] = set()
-        self._lock = threading.Lock()
-        if ":" in where[0]:
-            self.address_family = socket.AF_INET6
-        super().__init__(where, _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Somebody has connected, and nothing is asked yet."""
-        with self._lock:
-            self._silent.add(request)
-        super().process_request(request, client_address)
-
-    def asked(self, request: Any) -> None:
-        """Its request is complete: there will be an answer."""
-        with self._lock:
-            self._silent.discard(request)
-
-    def shutdown_request(self, request: Any) -> None:
-        """The connection ends."""
-        self.asked(request)
-        super().shutdown_request(request)
-
-    def hang_up(self) -> None:
-        """Disconnect those who have asked for nothing so far; nobody can connect any more."""
-        import socket
-
-        with self._lock:
-            for request in self._silent:
-                with suppress(OSError):  # it went away by itself
-                    request.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One request."""
-
-    server: _Server
-    server_version = "purebpf"
-    sys_version = ""
-    timeout = _STALLED_S
-
-    def do_GET(self) -> None:
-        """Answer, if the token is right."""
-        self.server.asked(self.request)
-        asked = urlsplit(self.path)
-        token = parse_qs(asked.query).get("token", [""])[0]
-        live = self.server.live
-        if not hmac.compare_digest(token.encode("utf-8", "replace"), live.token.encode()):
-            problem = "The token is missing or wrong: use the address that the command printed.\n"
-            self._send(HTTPStatus.FORBIDDEN, "text/plain", problem)
-        elif asked.path == "/":
-            self._send(HTTPStatus.OK, "text/html", live.page())
-        elif asked.path == "/events":
-            self._stream(live)
-        elif asked.path in {"/snapshot.html", "/snapshot.json"}:
-            self._snapshot(live, asked.path)
+    def get(self) -> None:
+        """Answer."""
+        path = self.path.partition("?")[0]
+        if path == "/":
+            self.send(HTTPStatus.OK, "text/html", _encoded(self._live.page()))
+        elif path == "/events":
+            self._stream()
+        elif path in _SNAPSHOTS:
+            self._snapshot(path)
         else:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", "There is no such page.\n")
+            self.send(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Standard error belongs to the measurement."""
-
-    def _send(self, status: HTTPStatus, kind: str, text: str, name: str = "") -> None:
-        content = text.encode("utf-8", "backslashreplace")
-        self._headers(status, kind)
-        self.send_header("Content-Length", str(len(content)))
-        if name:
-            self.send_header("Content-Disposition", f'attachment; filename="{name}"')
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _headers(self, status: HTTPStatus, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", f"{kind}; charset=utf-8")
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Referrer-Policy", "no-referrer")  # the token is in the address
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("X-Frame-Options", "DENY")
-
-    def _snapshot(self, live: LivePage, path: str) -> None:
-        profile = live.snapshot()
-        if profile is None:
-            self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", "It is over, or too busy.\n")
-        elif path.endswith(".json"):
-            self._send(HTTPStatus.OK, "application/json", json.document(profile), "snapshot.json")
+    def _snapshot(self, path: str) -> None:
+        snapshot = self._live.snapshot()
+        if snapshot is None:
+            problem = b"It is over, or too busy.\n"
+            self.send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", problem)
         else:
-            self._send(HTTPStatus.OK, "text/html", html.page(profile), "snapshot.html")
+            name = path.removeprefix("/")
+            self.send(HTTPStatus.OK, _SNAPSHOTS[path], snapshot.file(name), name)
 
-    def _stream(self, live: LivePage) -> None:
-        client = live.join()
+    def _stream(self) -> None:
+        client = self._live.join()
         if client is None:
-            self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", "Too many pages are open.\n")
+            problem = b"Too many pages are open.\n"
+            self.send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", problem)
             return
         try:
-            self._headers(HTTPStatus.OK, "text/event-stream")
+            self.send_head(HTTPStatus.OK, "text/event-stream")
             self.end_headers()
             while (event := self._next(client)) is not None:
                 self.wfile.write(event)
             self.wfile.write(b"event: end\ndata: {}\n\n")
         finally:
-            live.leave(client)
+            self._live.leave(client)
 
     @staticmethod
     def _next(client: queue.Queue[str | None]) -> bytes | None:

@@ -166,7 +166,7 @@ def _live(
         return
     from purebpf.cli.live import LivePage, show
 
-    with LivePage(where, title) as page:
+    with command.collecting(), LivePage(where, title) as page:
         command.say(f"live flame graph: {page.url}")
         yield lambda *ends: show(measured, page, ends)
 

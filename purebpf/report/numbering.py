@@ -26,26 +26,31 @@ class Numbering(Generic[Key, Number]):
 
     Attributes:
         table: each key and its number, spelled.
+        number: the number of a key, which need not be in a stack.
     """
 
     def __init__(
         self, key: Callable[[Frame | Unknown], Key], spell: Callable[[int], Number]
     ) -> None:
         self.table: dict[Key, Number] = {}
-        self._spell = spell
-        self._entries = Entries(lambda entry: self.number(key(entry)))
+        self.number = number = _numbering(self.table, spell)
+        # not of `self`, which would keep itself and every entry alive until garbage is collected
+        self._entries = Entries(lambda entry: number(key(entry)))
 
     def of(self, stack: Stack) -> list[Number]:
         """The numbers of a stack's entries, in its order."""
         return self._entries.of(stack)
 
-    def number(self, key: Key) -> Number:
-        """The number of a key, which need not be in a stack."""
-        found = self.table.get(key)
-        if found is None:
-            found = self.table[key] = self._spell(len(self.table))
-        return found
-
     def __iter__(self) -> Iterator[Key]:
         """Every key, in the order of the numbers."""
         return iter(self.table)
+
+
+def _numbering(table: dict[Key, Number], spell: Callable[[int], Number]) -> Callable[[Key], Number]:
+    def number(key: Key) -> Number:
+        found = table.get(key)
+        if found is None:
+            found = table[key] = spell(len(table))
+        return found
+
+    return number

@@ -40,26 +40,30 @@ class Stacks:
     """
 
     def __init__(self, addresses: Mapping[int, Sequence[int]], names: Names) -> None:
-        self._addresses = addresses
-        self._names = names
-        self.kernel: Callable[[int], Stack | None] = cache(self._kernel)
+        # not methods of `self`: a cache of its own methods would keep it, and all names, alive
+        def kernel(number: int) -> Stack | None:
+            return _named(addresses, number, names.kernel_stack)
+
+        def user(number: int, pid: int, comm: str) -> Stack | None:
+            return _named(addresses, number, lambda found: names.user_stack(pid, found, comm))
+
+        self.kernel: Callable[[int], Stack | None] = cache(kernel)
         """The kernel stack with a number; None for one that was lost."""
-        self.user: Callable[[int, int, str], Stack | None] = cache(self._user)
+        self.user: Callable[[int, int, str], Stack | None] = cache(user)
         """The user stack with a number, of a process and a comm; None for one that was lost."""
 
-    def _kernel(self, number: int) -> Stack | None:
-        return self._named(number, self._names.kernel_stack)
 
-    def _user(self, number: int, pid: int, comm: str) -> Stack | None:
-        return self._named(number, lambda found: self._names.user_stack(pid, found, comm))
-
-    def _named(self, number: int, look_up: Callable[[Sequence[int]], Answers]) -> Stack | None:
-        if number == _NONE:
-            return ()
-        addresses = self._addresses.get(number)
-        if number < _FIRST or addresses is None:
-            return None
-        return without_stray_tail(look_up(addresses))
+def _named(
+    addresses: Mapping[int, Sequence[int]],
+    number: int,
+    look_up: Callable[[Sequence[int]], Answers],
+) -> Stack | None:
+    if number == _NONE:
+        return ()
+    found = addresses.get(number)
+    if number < _FIRST or found is None:
+        return None
+    return without_stray_tail(look_up(found))
 
 
 def causes(

@@ -58,8 +58,9 @@ def _run(options: Options) -> int:
 def _watch(summary: Summary, screen: Screen, stop: Stop, child: Child | None) -> Table:
     """Show every interval; the last one, or the only one, is the result."""
     ends = [stop] if child is None else [stop, child]
-    while not summary.wait(*ends):
-        screen.show(summary.interval())
+    with command.collecting():
+        while not summary.wait(*ends):
+            screen.show(summary.interval())
     return summary.stop()
 
 

@@ -7,6 +7,7 @@ system call has returned.
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 
 __all__ = ["Buffer", "address_of"]
 
@@ -25,8 +26,14 @@ class Buffer:
     def __init__(self, data: int | bytes | bytearray) -> None:
         self.data = bytearray(data)
         # While a ctypes object borrows the bytearray, Python refuses to resize (and so move) it.
-        self.array = (ctypes.c_char * len(self.data)).from_buffer(self.data)
+        self.array = _array_type(len(self.data)).from_buffer(self.data)
         self.address = ctypes.addressof(self.array)
+
+
+@lru_cache(64)
+def _array_type(size: int) -> type[ctypes.Array[ctypes.c_char]]:
+    """Kept: ctypes makes each type anew when the last array of it is gone, and leaves a cycle."""
+    return ctypes.c_char * size
 
 
 def address_of(data: bytes | bytearray | None) -> int:

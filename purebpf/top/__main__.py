@@ -73,7 +73,7 @@ def _show(profiler: Profiler, options: Options, output: Output, ends: Sequence[H
     """A table each interval, until the end."""
     from purebpf.top.screen import screen
 
-    with screen(output, by=options.by, lines=options.lines) as shown:
+    with command.collecting(), screen(output, by=options.by, lines=options.lines) as shown:
         while not profiler.wait(*ends, at_most_s=options.interval_s):
             profiler.take()
             shown.show(profiler.last(), time.strftime("%H:%M:%S"))
