@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a newcomer does, in empty directories: clone, profile; build the wheel, install it without
-# the tree, profile again from elsewhere with no compiler on PATH.
+# the tree, profile again from elsewhere with no compiler on PATH; the same with the zipapp.
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
@@ -18,9 +18,14 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check "$wheel"
 cd /
 # a loop of its own, as an idle machine has no stacks to show
-PATH="$work/venv/bin" python -m purebpf.profile -f -F 999 -- \
-    /bin/sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done' >"$work/wheel.txt"
+loop='i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done'
+PATH="$work/venv/bin" purebpf profile -f -F 999 -- \
+    /bin/sh -c "$loop" >"$work/wheel.txt"
 grep -q '^sh;' "$work/wheel.txt"
-PATH="$work/venv/bin" python -m purebpf.doctor --json >"$work/doctor.json"
+PATH="$work/venv/bin" python -P -m purebpf.doctor --json >"$work/doctor.json"
 grep -q '"commands"' "$work/doctor.json"
-echo "clean clone and wheel: profiled twice"
+
+sh "$tree/scripts/zipapp.sh" "$work/purebpf.pyz" >"$work/zipapp.txt"
+"$work/purebpf.pyz" profile -f -F 999 -- /bin/sh -c "$loop" >"$work/pyz.txt"
+grep -q '^sh;' "$work/pyz.txt"
+echo "clean clone, wheel and zipapp: profiled three times"

@@ -39,6 +39,8 @@ perf linux-perf
 hotspot hotspot
 make make
 strace strace
+fish fish
+zsh zsh
 unshare util-linux
 /usr/include/bpf/bpf_helpers.h libbpf-dev
 /usr/include/linux/bpf.h linux-libc-dev

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from purebpf.cli import spelling
 from purebpf.errors import KernelError, PurebpfError
 
 __all__ = ["FAILED", "LOSS", "collecting", "note", "run", "say"]
@@ -44,7 +45,7 @@ def run(name: str, body: Callable[[], int]) -> int:
         text = _said(error)
         if text is None:
             raise
-        note(f"{name}: {text}")
+        note(f"{spelling.message_name(name)}: {text}")
         return int(getattr(error, "exit_status", FAILED))
     finally:
         if collecting:

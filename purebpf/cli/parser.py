@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from purebpf.cli import command
+from purebpf.cli import command, spelling
 from purebpf.cli.arguments import address, cpu_list, id_list, output, positive_int, seconds
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ class Parser(argparse.ArgumentParser):
 def new(
     name: str, description: str, epilog: str, *, usage: str = "[duration] [-- command ...]"
 ) -> argparse.ArgumentParser:
-    """A parser for `python -m NAME [options] USAGE`; options cannot be abbreviated."""
+    """A parser for `purebpf NAME [options] USAGE`; options cannot be abbreviated."""
     return Parser(
-        prog=name,
-        usage=f"python -m {name} [options] {usage}",
+        prog=spelling.message_name(name),
+        usage=f"{spelling.typed(name)} [options] {usage}".rstrip(),
         description=description,
-        epilog=epilog,
+        epilog=spelling.help_text(epilog),
         formatter_class=_Formatter,
         allow_abbrev=False,
     )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from purebpf.cli import command
 from purebpf.cli.destination import write
-from purebpf.convert.options import Options, parse
+from purebpf.convert.options import Options, build_parser, parse
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.convert"
 

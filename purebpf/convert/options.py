@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.destination import Destination, add_destinations, destinations
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Write a saved profile in other formats. A profile is saved by any command that
@@ -41,13 +41,14 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = made.parse_args(argv)
     to = destinations(made, found.formats, found.outputs)
     return Options(found.path, to, found.lines, found.debuginfod)
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
     made.add_argument(
         "path", metavar="IN", help="a saved profile: JSON, folded or perf.data; -: standard input"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import command, parser, spans
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.cpudist"
 
@@ -47,10 +47,11 @@ def _run(options: spans.SpanOptions) -> int:
 
 def parse(argv: Sequence[str]) -> spans.SpanOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return spans.parse(_parser(), argv)
+    return spans.parse(build_parser(), argv)
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=spans.USAGE)
     whose = spans.add_options(made)
     whose.add_argument(

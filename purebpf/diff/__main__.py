@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command
 from purebpf.cli.destination import Destination, writing
 from purebpf.cli.output import Output
-from purebpf.diff.options import Options, parse
+from purebpf.diff.options import Options, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.report import Profile
     from purebpf.report.diff import Difference
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.diff"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 FORMATS = ("text", "html", "json")
 
@@ -45,7 +45,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    found = _parser().parse_args(argv)
+    found = build_parser().parse_args(argv)
     format_name = found.format or _of_path(found.output)
     return Options(found.before, found.after, format_name, found.output, found.fail_over)
 
@@ -66,7 +66,8 @@ def _points(text: str) -> float:
     return value
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.diff", _DESCRIPTION, _EPILOG, usage="BEFORE AFTER")
     made.add_argument(
         "before", metavar="BEFORE", help="a saved profile: JSON or folded; -: standard input"

@@ -7,18 +7,17 @@ what the kernel has: a program type that is missing blocks only when none of its
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator
 
-import purebpf
 from purebpf import objects
 from purebpf.abi.sections import find_section
+from purebpf.commands import COMMANDS
 from purebpf.kernel import features
 from purebpf.kernel.attach_features import KINDS
 from purebpf.kernel.privilege import advice, read_host
 from purebpf.spec import ObjectSpec, ProgramSpec
 
-__all__ = ["installed", "obstacles"]
+__all__ = ["obstacles"]
 
 
 _LOADS = {
@@ -31,23 +30,9 @@ _LOADS = {
 """The objects of commands that load one of another name."""
 
 
-def installed() -> list[str]:
-    """The names of the commands: packages with a `__main__`."""
-    return [
-        module.name
-        for module in pkgutil.iter_modules(purebpf.__path__)
-        if module.ispkg
-        and any(each.name == "__main__" for each in pkgutil.iter_modules(_path(module.name)))
-    ]
-
-
-def _path(name: str) -> list[str]:
-    return [f"{folder}/{name}" for folder in purebpf.__path__]
-
-
 def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each command, and what is in its way."""
-    for name in installed():
+    for name in COMMANDS:
         try:
             spec = objects.spec(_LOADS.get(name, name))
         except ModuleNotFoundError:  # it loads nothing

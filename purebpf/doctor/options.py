@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli import parser
 from purebpf.cli.arguments import output
-from purebpf.cli.parser import Parser
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """Say what BPF can do on this machine for this user: privileges, settings, kernel
 features found by trying them, and what each command of purebpf would need.
@@ -40,15 +40,15 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = Parser(
-        prog="python -m purebpf.doctor",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--all", action="store_true", help="list what works, too")
-    parser.add_argument("--json", action="store_true", help="JSON instead of text")
-    parser.add_argument(
+    return Options(**vars(build_parser().parse_args(argv)))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf.doctor", _DESCRIPTION, _EXAMPLES, usage="")
+    made.add_argument("--all", action="store_true", help="list what works, too")
+    made.add_argument("--json", action="store_true", help="JSON instead of text")
+    made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
     )
-    return Options(**vars(parser.parse_args(argv)))
+    return made

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.inspect.options import Options, parse
+from purebpf.inspect.options import Options, build_parser, parse
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.inspect"
 

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli import parser
 from purebpf.cli.arguments import output
-from purebpf.cli.parser import Parser
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """Show the programs, maps, globals and relocations of a BPF object file, and what
 a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.
@@ -43,26 +43,26 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = Parser(
-        prog="python -m purebpf.inspect",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("path", metavar="OBJECT", help="an object file of clang or bpftool")
-    parser.add_argument(
+    return Options(**vars(build_parser().parse_args(argv)))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf.inspect", _DESCRIPTION, _EXAMPLES, usage="OBJECT")
+    made.add_argument("path", metavar="OBJECT", help="an object file of clang or bpftool")
+    made.add_argument(
         "--btf",
         metavar="FILE",
         help="the types of another kernel: BTF alone, or an ELF file that has it",
     )
-    form = parser.add_mutually_exclusive_group()
+    form = made.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="JSON instead of text")
     form.add_argument(
         "--stubs",
         action="store_true",
         help="a Python module whose load() gives this object's maps, globals and records types",
     )
-    parser.add_argument(
+    made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
     )
-    return Options(**vars(parser.parse_args(argv)))
+    return made

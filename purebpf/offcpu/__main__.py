@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.offcpu.options import Options, parse, title
+from purebpf.offcpu.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
     from purebpf.report import Profile
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.offcpu"
 

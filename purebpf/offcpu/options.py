@@ -11,7 +11,7 @@ from purebpf.cli import parser, time_options
 from purebpf.cli.destination import Destination, destinations
 from purebpf.cli.title import stacks, until, whose
 
-__all__ = ["DEFAULT_THRESHOLD_MS", "Options", "parse", "title"]
+__all__ = ["DEFAULT_THRESHOLD_MS", "Options", "build_parser", "parse", "title"]
 
 DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
@@ -95,7 +95,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if found.max_us is not None and found.max_us < found.min_us:
         made.error("-M is below -m: nothing would be left")
@@ -113,7 +113,8 @@ def title(options: Options) -> str:
     return f"Tracing off-CPU time (us) of {of} by {by}{until(options)}"
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.offcpu", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "trace")
     time_options.add_whose(made.add_argument_group("whose time"), cpus="what leaves these CPUs")

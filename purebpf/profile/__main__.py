@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.profile.options import Options, parse, title
+from purebpf.profile.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
     from purebpf.profile.session import Profiler
     from purebpf.report import Profile
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.profile"
 

@@ -11,7 +11,7 @@ from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
 from purebpf.cli.title import stacks, until, whose
 
-__all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
+__all__ = ["DEFAULT_FREQUENCY", "Options", "build_parser", "parse", "title"]
 
 DEFAULT_FREQUENCY = 49
 """Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
@@ -79,7 +79,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     return Options(
         pids=found.pids,
@@ -116,7 +116,8 @@ def title(options: Options) -> str:
     return f"Sampling at {rate} of {whose(options)} by {by}{where}{until(options)}"
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.profile", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "sample")
     _add_targets(made.add_argument_group("what to sample"))

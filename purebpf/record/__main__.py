@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.record.options import Options, parse, title
+from purebpf.record.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
     from purebpf.record.loss import Recorded
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.record"
 _USAGE = 2

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 
-__all__ = ["DEFAULT_EVENT", "FREQUENCY", "EventOption", "Options", "parse", "title"]
+__all__ = ["DEFAULT_EVENT", "FREQUENCY", "EventOption", "Options", "build_parser", "parse", "title"]
 
 DEFAULT_EVENT = "cycles"
 FREQUENCY = 999
@@ -122,7 +122,7 @@ def title(options: Options) -> str:
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = parser.parse(made, argv, {})
     given = [
         option
@@ -146,7 +146,8 @@ def parse(argv: Sequence[str]) -> Options:
     return Options(**vars(found))
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.record", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "record")
     _add_events(made.add_argument_group("which samples"))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from purebpf.cli import command
 from purebpf.cli.destination import write
-from purebpf.reporter.options import Options, parse
+from purebpf.reporter.options import Options, build_parser, parse
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.report"
 

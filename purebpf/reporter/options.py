@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.destination import Destination, add_destinations, destinations
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Read a perf.data file, of purebpf.record or of perf record, and print its
@@ -46,7 +46,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = made.parse_args(argv)
     to = destinations(made, found.formats, found.outputs)
     return Options(
@@ -60,7 +60,8 @@ def parse(argv: Sequence[str]) -> Options:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
     made.add_argument(
         "-i", "--input", dest="path", metavar="FILE", default="perf.data",

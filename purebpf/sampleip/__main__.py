@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.sampleip.options import Options, parse, title
+from purebpf.sampleip.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf_event import Event
     from purebpf.sampleip.session import Found, Sample
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.sampleip"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 
-__all__ = ["MAP_ENTRIES", "Options", "parse", "title"]
+__all__ = ["MAP_ENTRIES", "Options", "build_parser", "parse", "title"]
 
 FREQUENCY = 999
 MAP_ENTRIES = 8192
@@ -86,7 +86,7 @@ def title(options: Options) -> str:
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
     if found.hex and found.counting:
         made.error("--hex shows samples, and --count does not")
@@ -96,7 +96,8 @@ def parse(argv: Sequence[str]) -> Options:
     return Options(**vars(found))
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.sampleip", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "sample")
     group = made.add_argument_group("which addresses (all of these together; default: every one)")

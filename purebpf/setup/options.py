@@ -7,11 +7,11 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.parser import Parser
 from purebpf.cli.targets import user_id
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 _MOST_SLOTS = 64
 _DEFAULT_SLOTS = 4
@@ -47,36 +47,33 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    parser = Parser(
-        prog="purebpf.setup",
-        usage="python -m purebpf.setup pin|unpin|status [options]",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "action", choices=("pin", "unpin", "status"), help="pin and unpin need root"
-    )
-    either = parser.add_mutually_exclusive_group()
+    made = build_parser()
+    found = made.parse_args(argv)
+    users = found.group or (() if found.user is None else (found.user,))
+    if found.action == "pin" and not users:
+        made.error("pin for whom? give --user or --group")
+    if found.action == "status" and users:
+        made.error("status is about the user who asks: `sudo -u USER` lets another one ask")
+    return Options(found.action, users, found.slots, found.bpffs)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf.setup", _DESCRIPTION, _EXAMPLES, usage="pin|unpin|status")
+    made.add_argument("action", choices=("pin", "unpin", "status"), help="pin and unpin need root")
+    either = made.add_mutually_exclusive_group()
     either.add_argument("--user", metavar="USER", type=user_id, help="this user, name or number")
     either.add_argument(
         "--group", metavar="GROUP", type=_members, help="each user who is in this group now"
     )
-    parser.add_argument(
+    made.add_argument(
         "--slots", metavar="N", type=_slots, default=_DEFAULT_SLOTS,
         help="events that a user can filter at a time, each with a filter of its own (default: 4)",
     )  # fmt: skip
-    parser.add_argument(
+    made.add_argument(
         "--bpffs", metavar="DIR", default="", help="the bpf file system (default: /sys/fs/bpf)"
     )
-    found = parser.parse_args(argv)
-    users = found.group or (() if found.user is None else (found.user,))
-    if found.action == "pin" and not users:
-        parser.error("pin for whom? give --user or --group")
-    if found.action == "status" and users:
-        parser.error("status is about the user who asks: `sudo -u USER` lets another one ask")
-    return Options(found.action, users, found.slots, found.bpffs)
+    return made
 
 
 def _slots(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.summary.options import Options, parse
+from purebpf.summary.options import Options, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.cli.child import Child
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from purebpf.summary.session import Summary
     from purebpf.summary.table import Table
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.summary"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds
 
-__all__ = ["MAP_ENTRIES", "MODES", "Options", "parse"]
+__all__ = ["MAP_ENTRIES", "MODES", "Options", "build_parser", "parse"]
 
 MODES = ("total", "thread", "process", "cgroup")
 SORTS = ("total", "calls", "errors", "min", "avg", "max", "stddev", "p50", "p95", "p99")
@@ -101,10 +101,11 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return Options(**vars(parser.parse(_parser(), argv, {"-p": "pids", "-t": "tids"})))
+    return Options(**vars(parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})))
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.summary", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "count")
     _add_targets(made.add_argument_group("whose calls"))

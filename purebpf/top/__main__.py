@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.top.options import Options, parse
+from purebpf.top.options import Options, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.cli.stop import HasFileno
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from purebpf.profile.session import Profiler
     from purebpf.report import Profile
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 NAME = "purebpf.top"
 

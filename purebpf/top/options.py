@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds
 
-__all__ = ["Options", "parse"]
+__all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show which functions the CPUs are in, anew every two seconds: samples at regular
@@ -50,11 +50,12 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    found = parser.parse(_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    found = parser.parse(build_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     return Options(**{name: getattr(found, name) for name in Options._fields})
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.top", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "sample")
     parser.add_targets(made.add_argument_group("what to sample"), thread="-L")

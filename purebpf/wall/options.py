@@ -11,7 +11,7 @@ from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import Destination, destinations
 from purebpf.cli.title import until, whose
 
-__all__ = ["DEFAULT_FREQUENCY", "Options", "parse", "title"]
+__all__ = ["DEFAULT_FREQUENCY", "Options", "build_parser", "parse", "title"]
 
 DEFAULT_FREQUENCY = 99
 """Hertz: odd, so that it does not run in step with what happens 100 times a second."""
@@ -72,7 +72,7 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = _parser()
+    made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     found.to = destinations(made, found.formats, found.outputs)
     del found.formats, found.outputs
@@ -87,7 +87,8 @@ def title(options: Options) -> str:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     made = parser.new("purebpf.wall", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "trace")
     time_options.add_whose(

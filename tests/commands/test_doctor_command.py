@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.commands import COMMANDS as LISTED
 from purebpf.kernel.attach_features import KINDS
-from tests.support.environment import COMMANDS, OFFLINE, installed, run
+from tests.support.environment import COMMANDS, OFFLINE, run
 from tests.support.privilege import as_user
 
 
 def test_as_root_it_agrees_with_the_machine() -> None:
     result = run("doctor", "--json")
     report = json.loads(result.stdout)
-    assert {each["name"] for each in report["commands"]} == installed()
+    assert {each["name"] for each in report["commands"]} == {*LISTED}
     blocked = [each for each in report["commands"] if each["obstacles"]]
     assert result.returncode == bool(blocked)
     settings = {each["name"]: each["value"] for each in report["settings"]}

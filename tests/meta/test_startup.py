@@ -20,6 +20,7 @@ HELP = {
     "purebpf.cli.destination",
     "purebpf.cli.output",
     "purebpf.cli.parser",
+    "purebpf.cli.spelling",
     "purebpf.cli.title",
     "purebpf.errors",
     "purebpf.lazy",

@@ -49,6 +49,7 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 """Commands that only read files: these need no privilege."""
 
 BY_THEMSELVES = {
+    "completion": "tests/unit/completion/test_completion.py",
     "diff": "tests/commands/test_diff.py",
     "doctor": "tests/commands/test_doctor_command.py",
     "record": "tests/commands/test_record_surroundings.py",

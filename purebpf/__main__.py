@@ -1,0 +1,95 @@
+"""`purebpf COMMAND ...`: the console script, also `python -m purebpf` and the zipapp.
+
+It chooses a command and calls its `main`; `python -m purebpf.COMMAND` does the same. Only the
+chosen command is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from purebpf.commands import COMMANDS
+
+__all__ = ["main"]
+
+_USAGE = "usage: purebpf COMMAND [options] ...\n       purebpf COMMAND --help\n"
+
+_WRONG_OPTION = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the first argument names, and return its exit status.
+
+    Args:
+        argv: the arguments; None takes those of the process.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    match arguments:
+        case ["-h" | "--help", *_] | ["help"]:
+            return _show(_help())
+        case ["-V" | "--version", *_]:
+            return _show(_version())
+        case ["help", name, *_]:
+            return _start(name, ["--help"])
+        case [name, *rest]:
+            return _start(name, rest)
+        case _:
+            return _refuse("a command is missing")
+
+
+def _start(name: str, arguments: Sequence[str]) -> int:
+    """Import one command, and run it."""
+    if name not in COMMANDS:
+        return _refuse(_unknown(name))
+    from importlib import import_module
+
+    from purebpf.cli import spelling
+
+    spelling.front_door = True
+    return int(import_module(f"purebpf.{name}.__main__").main(arguments))
+
+
+def _help() -> Iterator[str]:
+    yield f"{_USAGE}\nLoad, attach and read BPF programs from pure Python: the commands.\n\n"
+    width = max(map(len, COMMANDS))
+    for name, summary in COMMANDS.items():
+        yield f"  {name:{width}}  {summary}\n"
+    yield "\n`purebpf doctor` says what is missing on this machine, if anything is.\n"
+
+
+def _version() -> Iterator[str]:
+    from purebpf import __version__
+
+    yield f"purebpf {__version__}\n"
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    similar = get_close_matches(name, COMMANDS, 1)
+    meant = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"unknown command {name!r}{meant}"
+
+
+def _show(pieces: Iterator[str]) -> int:
+    from purebpf.cli import command
+    from purebpf.cli.output import Output
+
+    def write() -> int:
+        with Output() as output:
+            output.write(pieces)
+        return 0
+
+    return command.run("purebpf", write)
+
+
+def _refuse(problem: str) -> int:
+    from purebpf.cli import command
+
+    command.say(f"{_USAGE}purebpf: error: {problem}\n`purebpf --help` lists the commands.")
+    return _WRONG_OPTION
+
+
+if __name__ == "__main__":
+    sys.exit(main())

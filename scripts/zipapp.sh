@@ -1,0 +1,21 @@
+#!/bin/sh
+# One file that runs where only Python 3.11 or newer is: sh scripts/zipapp.sh [FILE]
+# purebpf, its BPF objects and what it depends on; no pip and no network where it is copied to.
+set -eu
+file=$(realpath -m "${1:-build/purebpf.pyz}")
+cd "$(dirname "$0")/.."
+. scripts/venv.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$work/app" .
+rm -rf "$work/app/bin"
+cat >"$work/app/__main__.py" <<MAIN
+import sys
+
+from purebpf.__main__ import main
+
+sys.exit(main())
+MAIN
+mkdir -p "$(dirname "$file")"
+"$python" -m zipapp --compress --python "/usr/bin/env python3" --output "$file" "$work/app"
+echo "$file: $(($(stat -c %s "$file") / 1024)) KiB; run it with: sudo $file profile 5"

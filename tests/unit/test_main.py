@@ -1,0 +1,110 @@
+"""`purebpf COMMAND`: what it lists, starts and refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from purebpf import __version__
+from purebpf.__main__ import main
+from purebpf.commands import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSOLE_SCRIPT = Path(sys.executable).with_name("purebpf")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "purebpf", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_every_package_with_a_main_is_listed() -> None:
+    packages = {path.parent.name for path in ROOT.glob("purebpf/*/__main__.py")}
+    assert packages - {"reporter"} == set(COMMANDS)  # which `purebpf report` runs
+
+
+def test_help_has_one_line_for_each_command() -> None:
+    ended = run("--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    for name, summary in COMMANDS.items():
+        assert sum(line.split()[:1] == [name] and summary in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_can_be_typed(name: str) -> None:
+    for arguments in ((name, "--help"), ("help", name)):
+        ended = run(*arguments)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ended.stdout.startswith(f"usage: purebpf {name} ")
+        assert f"\n  purebpf {name} " in ended.stdout or f"\n  sudo purebpf {name} " in ended.stdout
+        assert "python -m" not in ended.stdout
+
+
+def test_a_command_started_as_a_module_says_so() -> None:
+    command = [sys.executable, "-m", "purebpf.profile", "--help"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert text.startswith("usage: python -m purebpf.profile [options]")
+    assert "\n  python -m purebpf.profile 5 " in text
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"purebpf {__version__}\n"
+
+
+def test_a_misspelt_command_gets_a_hint() -> None:
+    ended = run("proflie")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "purebpf: error: unknown command 'proflie'; did you mean 'profile'?" in ended.stderr
+
+
+def test_without_a_command_it_says_how_to_list_them() -> None:
+    ended = run()
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines()[-1] == "`purebpf --help` lists the commands."
+
+
+def test_arguments_and_exit_status_are_those_of_the_command(tmp_path: Path) -> None:
+    ended = run("convert", "tests/data/stacks.folded", "-o", str(tmp_path / "out.json"))
+    assert ended.returncode == 0
+    assert (tmp_path / "out.json").stat().st_size
+    ended = run("convert", str(tmp_path / "missing.json"))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("purebpf convert: ")
+    ended = run("convert", "--nonsense")
+    assert ended.returncode == 2
+    assert "\npurebpf convert: error: " in ended.stderr
+
+
+def test_main_takes_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"purebpf {__version__}\n"
+
+
+def test_the_console_script_is_installed() -> None:
+    text = subprocess.run([CONSOLE_SCRIPT, "--help"], capture_output=True, text=True, check=True)
+    assert text.stdout == run("--help").stdout
+
+
+def test_help_imports_no_command_and_no_parser() -> None:
+    code = (
+        "import sys; from purebpf.__main__ import main; main(['--help']);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules = set(ended.stderr.split())
+    rooms = {name.split(".")[1] for name in modules if name.startswith("purebpf.")}
+    assert rooms == {"__main__", "_version", "cli", "commands", "errors", "lazy"}
+    assert not modules & {"argparse", "importlib.resources", "ctypes", "difflib"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_parser(name: str) -> None:
+    command = import_module(f"purebpf.{name}.__main__")
+    assert command.build_parser().prog == f"purebpf.{name}"
