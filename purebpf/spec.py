@@ -129,6 +129,9 @@ class MapSpec(NamedTuple):
 
     `exclusive_to` is the name of the one program that may use the map (Linux 6.18). The kernel
     is told `program_hash`, the SHA-256 of that program's instructions, which `load` finds.
+
+    `contents_offset` is where in an arena's memory its `contents` begin, in bytes: `load` puts
+    them into the last pages if the kernel can refer to them there.
     """
 
     name: str
@@ -151,6 +154,7 @@ class MapSpec(NamedTuple):
     autocreate: bool = True
     exclusive_to: str = ""
     program_hash: bytes = b""
+    contents_offset: int = 0
 
     def __repr__(self) -> str:
         return f"<MapSpec {self}>"

@@ -1,7 +1,7 @@
 """Global variables in the object's arena: the section `.addr_space.1` (`__arena` variables).
 
-The object has one arena at most, and its variables are at the start of it (Linux 6.9). libbpf does
-the same, but since 1.7 puts them at the end where the verifier takes any offset in an ld_imm64.
+The object has one arena at most (Linux 6.9). Where in it the variables are, `load` decides: their
+offsets count from the first byte of the section.
 Source: libbpf, init_arena_map_data.
 """
 

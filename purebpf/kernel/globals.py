@@ -35,7 +35,11 @@ class Globals(Closing, MutableMapping[str, Any]):
     def __init__(self, spec: ObjectSpec, maps: Mapping[str, Map]) -> None:
         """Show the variables of `spec`, whose sections are among `maps`, which stay open."""
         self._variables = {
-            name: variable for name, variable in spec.variables.items() if variable.map in maps
+            name: variable._replace(
+                offset=variable.offset + spec.maps[variable.map].contents_offset
+            )
+            for name, variable in spec.variables.items()
+            if variable.map in maps
         }
         self._maps = maps
         self._btf = spec.btf

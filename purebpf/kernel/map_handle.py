@@ -111,7 +111,8 @@ class MapHandle(Closing):
         made = cls._typed(create(spec, btf_fd, object_name), spec, btf)
         try:
             if spec.contents and made.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
-                made.arena.view[: len(spec.contents)] = spec.contents
+                end = spec.contents_offset + len(spec.contents)
+                made.arena.view[spec.contents_offset : end] = spec.contents
             elif spec.contents:
                 made.fill(spec.contents)
             if spec.frozen:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Object", "load"]
 
 _KCONFIG = ".kconfig"
+_ARENA = bpf_map_type.BPF_MAP_TYPE_ARENA
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
 _CONTEXT_TAG = b"\0arg:ctx\0"
 _DELEGATED = "LIBBPF_BPF_TOKEN_PATH"
@@ -109,6 +110,7 @@ def load(
     with ExitStack() as stack, ExitStack() as undo:
         with _rights(token), _upload(spec) as uploaded, KernelTypes(spec, btf) as types:
             btf_fd = uploaded.descriptor.fileno() if uploaded.descriptor is not None else 0
+            spec = _with_arena(spec, maps or {})
             plan, tables, members = _struct_ops(spec, types) or (spec, {}, {})
             linker = Linker(plan, types.core_targets, types.extern)
             plan = with_program_hashes(plan, linker)
@@ -152,6 +154,15 @@ def _rights(token: str | os.PathLike[str] | int | None) -> Iterator[None]:
             token = -1 if opened is None else stack.enter_context(opened).fileno()
         stack.enter_context(using(token))
         yield
+
+
+def _with_arena(spec: ObjectSpec, given: Mapping[str, Map]) -> ObjectSpec:
+    """`spec`, whose arena says where its variables go on this kernel."""
+    if all(each.type != _ARENA for each in spec.maps.values()):
+        return spec
+    from purebpf.kernel.arena import place_variables
+
+    return place_variables(spec, given)
 
 
 def _struct_ops(spec: ObjectSpec, types: KernelTypes) -> StructOps | None:

@@ -192,10 +192,12 @@ class Linker:
                     if why := self._poison_map(code, slot, relocation):
                         poisoned |= dict.fromkeys((slot, slot + 1), why)
                         continue
-                    target = relocation.target
+                    target, addend = relocation.target, relocation.addend
                     if relocation.kind is RelocationKind.JUMP_TABLE:
                         target = f"{key}:{target}"
-                    yield Reference(slot, relocation.kind, target, relocation.addend)
+                    elif relocation.kind is RelocationKind.DATA:
+                        addend += self._spec.maps[target].contents_offset
+                    yield Reference(slot, relocation.kind, target, addend)
 
     def _check(self, function: FunctionSpec, relocation: Relocation) -> None:
         """Whether there is such an instruction, and such a target."""
