@@ -131,7 +131,8 @@ class MapSpec(NamedTuple):
     is told `program_hash`, the SHA-256 of that program's instructions, which `load` finds.
 
     `contents_offset` is where in an arena's memory its `contents` begin, in bytes: `load` puts
-    them into the last pages if the kernel can refer to them there.
+    them into the last pages if the kernel can refer to them there. `pin_directory` is where below
+    the root of pins the map's is: `tc/globals` for some of iproute2's maps.
     """
 
     name: str
@@ -155,6 +156,7 @@ class MapSpec(NamedTuple):
     exclusive_to: str = ""
     program_hash: bytes = b""
     contents_offset: int = 0
+    pin_directory: str = ""
 
     def __repr__(self) -> str:
         return f"<MapSpec {self}>"

@@ -128,6 +128,12 @@ class ElfObject:
             return self._data[:0]
         return self._data[section.offset : section.offset + section.size]
 
+    def digest(self) -> str:
+        """The SHA-1 of the file in hexadecimal: iproute2's name for an object."""
+        from hashlib import sha1
+
+        return sha1(self._data, usedforsecurity=False).hexdigest()
+
     def find(self, name: str) -> Section | None:
         """The first section of that name."""
         return self._by_name.get(name)

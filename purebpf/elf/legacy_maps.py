@@ -2,8 +2,8 @@
 
 `struct bpf_map_def` has five fields; iproute2's `struct bpf_elf_map` and others go on behind them.
 All maps of a section have the same size, which nothing says: it is the section's, shared out among
-its symbols. What follows the five fields is kept, so that who creates the map can refuse what it
-does not know (cilium/ebpf's rule); zeros ask for nothing.
+its symbols. Records of iproute2's size are understood (`purebpf.elf.iproute2`); what else follows
+the five fields is kept, and `load` refuses it (cilium/ebpf's rule) unless it is zero.
 
 The types of keys and values may be in BTF all the same: `BPF_ANNOTATE_KV_PAIR(name, key, value)`
 defined a `struct ____btf_map_name` with members of these types.
@@ -12,15 +12,24 @@ defined a `struct ____btf_map_name` with members of these types.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from purebpf.btf.parse import Btf
 from purebpf.btf.types import Kind, Struct
 from purebpf.elf.container import STB_LOCAL, STT_SECTION, ElfObject, Section, Symbol
+from purebpf.elf.iproute2 import (
+    EXTRA_SIZE,
+    IprouteMap,
+    prog_arrays,
+    read_extra,
+    resolve_maps,
+    with_tail_calls,
+)
 from purebpf.errors import FormatError
-from purebpf.spec import MapSpec
+from purebpf.spec import MapSpec, ProgramSpec
 
-__all__ = ["read_legacy_maps"]
+__all__ = ["LegacyMaps", "read_legacy_maps"]
 
 _SECTION = "maps"
 _FIELDS = 5
@@ -30,16 +39,40 @@ _KNOWN = 4 * _FIELDS
 _ANNOTATION = "____btf_map_"
 
 
-def read_legacy_maps(elf: ElfObject, btf: Btf | None) -> Iterator[tuple[int, int, MapSpec]]:
-    """The maps of sections `maps` and `maps/...`: section number, offset, map.
+class LegacyMaps(NamedTuple):
+    """The maps by name; the name by section number and offset; PROG_ARRAYs of iproute2 by id."""
+
+    maps: Mapping[str, MapSpec]
+    places: Mapping[tuple[int, int], str]
+    ids: Mapping[int, str]
+
+    def with_tail_calls(
+        self, programs: dict[str, ProgramSpec]
+    ) -> tuple[Mapping[str, MapSpec], dict[str, ProgramSpec]]:
+        """The maps and all programs, those of sections `ID/SLOT` in iproute2's PROG_ARRAYs."""
+        return with_tail_calls(self.maps, self.ids, programs) if self.ids else (self.maps, programs)
+
+
+def read_legacy_maps(elf: ElfObject, btf: Btf | None) -> LegacyMaps:
+    """The maps of sections `maps` and `maps/...`.
 
     Raises:
         FormatError: definitions that do not share their section evenly, or are static.
     """
+    maps: dict[str, MapSpec] = {}
+    places: dict[tuple[int, int], str] = {}
+    extended: list[IprouteMap] = []
     for section in elf.sections:
         if section.size and (section.name == _SECTION or section.name.startswith(f"{_SECTION}/")):
             for symbol, data in _definitions(elf, section):
-                yield section.number, symbol.value, _map(elf, symbol.name, data, btf)
+                places[section.number, symbol.value] = symbol.name
+                maps[symbol.name] = spec = _map(elf, symbol.name, data, btf)
+                if len(data) == _KNOWN + EXTRA_SIZE:
+                    plain = spec._replace(extra=b"")
+                    extended.append(read_extra(elf.prefix, plain, data[_KNOWN:]))
+    if extended:
+        maps |= {spec.name: spec for spec in resolve_maps(extended, elf.digest())}
+    return LegacyMaps(maps, places, prog_arrays(extended))
 
 
 def _definitions(elf: ElfObject, section: Section) -> Iterator[tuple[Symbol, bytes]]:

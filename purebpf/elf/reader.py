@@ -10,7 +10,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import BinaryIO, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from purebpf.abi.sections import find_section
 from purebpf.btf.parse import Btf
@@ -34,6 +34,9 @@ from purebpf.spec import (
     ProgramSpec,
     RelocationKind,
 )
+
+if TYPE_CHECKING:
+    from purebpf.elf.legacy_maps import LegacyMaps
 
 
 @runtime_checkable
@@ -80,13 +83,13 @@ def read_object(source: Source) -> ObjectSpec:
     kconfig, values = read_kconfig(types) or (None, [])
     _warn(elf, raw, globals_.maps)
     maps_index = _number(elf, MAPS)
-    old = {(section, offset): spec for section, offset, spec in _legacy_maps(elf, types)}
+    legacy = _legacy_maps(elf, types)
     arena = read_arena(types, elf, [each.spec for each in placed])
     targets = Targets(
         functions,
         {
             **{(maps_index, m.offset): m.spec.name for m in placed},
-            **{place: spec.name for place, spec in old.items()},
+            **(legacy.places if legacy is not None else {}),
         },
         {index: spec.name for index, spec in globals_.maps.items()} | arena.sections,
         types.externs if types is not None else {},
@@ -95,9 +98,12 @@ def read_object(source: Source) -> ObjectSpec:
     )
     specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
     programs = _programs(functions, specs)
+    legacy_maps: Mapping[str, MapSpec] = {}
+    if legacy is not None:
+        legacy_maps, programs = legacy.with_tail_calls(programs)
     maps = with_contents(arena.filled(placed), raw.get(maps_index, []), elf, functions, programs)
     operations = read_struct_ops(types, elf, raw, functions, programs)
-    others = [*operations, *old.values(), *globals_.maps.values()]
+    others = [*operations, *legacy_maps.values(), *globals_.maps.values()]
     others += [kconfig] if kconfig is not None else []
     return ObjectSpec(
         name=_name(path),
@@ -167,10 +173,10 @@ def _warn(
             )
 
 
-def _legacy_maps(elf: ElfObject, types: Repaired | None) -> Iterable[tuple[int, int, MapSpec]]:
+def _legacy_maps(elf: ElfObject, types: Repaired | None) -> LegacyMaps | None:
     """The maps of before libbpf 1.0; few objects have any."""
     if not any(section.name.startswith("maps") for section in elf.sections):
-        return ()
+        return None
     from purebpf.elf.legacy_maps import read_legacy_maps
 
     return read_legacy_maps(elf, types.btf if types is not None else None)

@@ -19,6 +19,7 @@ from purebpf.errors import LinkError, NotSupportedError, PurebpfError
 from purebpf.kernel.map import Map
 from purebpf.kernel.map_create import fitted
 from purebpf.kernel.map_kinds import MAP_VALUES
+from purebpf.kernel.map_pin import make_directory
 from purebpf.kernel.program import Program
 from purebpf.spec import MapSpec, ObjectSpec
 
@@ -143,7 +144,7 @@ def _create(
                 f"{spec.source}: map {each.name!r}",
                 f"pinning is {each.pinning}; known are 0 (not pinned) and 1 (by name)",
             )
-        path = os.path.join(pin_path, each.name)
+        path = os.path.join(_pin_directory(pin_path, each.pin_directory), each.name)
         shared = Map.shared(
             each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
         )
@@ -151,6 +152,15 @@ def _create(
             undo.callback(_unpin, path, shared.info.id)
         return shared
     return Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete)
+
+
+def _pin_directory(root: str, below: str) -> str:
+    """The directory of a pin; those between it and the root, which few maps have, are made."""
+    path = root
+    for part in filter(None, below.split("/")):
+        make_directory(path)
+        path = os.path.join(path, part)
+    return path
 
 
 def _unpin(path: str, map_id: int) -> None:

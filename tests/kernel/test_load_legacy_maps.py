@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,24 @@ def test_the_caller_may_do_without_those_fields():
     plain = spec.maps["old"]._replace(extra=b"")
     with purebpf.load(spec._replace(maps={"old": plain})) as loaded:
         assert loaded.maps["old"].info.max_entries == 1
+
+
+def test_iproute2s_maps_are_pinned_filled_and_jumped_to(bpffs: Path):
+    path = DATA / "load_iproute2.bpf.o"
+    digest = sha1(path.read_bytes(), usedforsecurity=False).hexdigest()
+    with purebpf.load(path, pin_path=bpffs) as loaded:
+        assert loaded.programs["entry"].test_run(bytes(64)).retval == 42
+        assert list(loaded.maps["inner"].items()) == [(0, b"\x01\0\0\0")]
+        pins = {str(each.relative_to(bpffs)) for each in (bpffs / "tc").glob("*/*")}
+        assert pins == {"tc/globals/inner", f"tc/{digest}/outer"}
+        with purebpf.load(path, pin_path=bpffs) as again:
+            assert again.programs["entry"].test_run(bytes(64)).retval == 42
+            assert list(loaded.maps["inner"].items()) == [(0, b"\x02\0\0\0")]
+
+
+def test_a_custom_pinning_of_iproute2_is_refused(bpffs: Path):
+    spec = purebpf.read_object(DATA / "load_iproute2.bpf.o")
+    maps = {**spec.maps, "template": spec.maps["template"]._replace(pinning=4)}
+    with pytest.raises(purebpf.NotSupportedError, match="map 'template': pinning is 4"):
+        purebpf.load(spec._replace(maps=maps), pin_path=bpffs)
+    assert not list((bpffs / "tc").glob("*/*"))

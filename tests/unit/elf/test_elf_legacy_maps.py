@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,42 @@ def test_references(kind: int, problem: str) -> None:
         return
     (found,) = read_object(builder.build()).functions["main"].relocations
     assert (found.kind, found.target) == (RelocationKind.MAP, "counts")
+
+
+def iproute(kind: int, *extra: int) -> bytes:
+    return struct.pack("<9I", kind, 4, 4, 1, 0, *extra)
+
+
+def test_iproute2s_numbers_are_templates_slots_and_pins() -> None:
+    records = [
+        ("inner", iproute(2, 5, 2, 0, 3)),
+        ("other", iproute(2, 5, 0, 0, 1)),
+        ("third", iproute(2, 6, 1, 0, 0)),
+        ("outer", iproute(12, 0, 9, 5, 0)),
+    ]
+    builder = built(
+        b"".join(record for _, record in records),
+        *((name, 36 * number) for number, (name, _) in enumerate(records)),
+    )
+    data = builder.build()
+    inner, other, third, outer = read_object(data).maps.values()
+    digest = sha1(data, usedforsecurity=False).hexdigest()
+    assert (inner.pinning, inner.pin_directory) == (1, "tc/globals")
+    assert (third.pinning, third.pin_directory) == (1, f"tc/{digest}")
+    assert (other.pinning, outer.pinning) == (0, 9)
+    assert outer.inner == MapSpec("outer.inner", 2, 4, 4, 1)
+    assert outer.initial == ((1, "other"), (3, "inner"))
+
+
+@pytest.mark.parametrize(
+    ("section", "slot"), [("7/3", 3), ("0x7/0x10", 16), ("8/3", None), ("7/3/1", None)]
+)
+def test_programs_in_numbered_sections_are_tail_calls(section: str, slot: int | None) -> None:
+    builder = built(iproute(3, 7, 0, 0, 0) + iproute(2, 8, 0, 0, 0), ("jumps", 0), ("plain", 36))
+    builder.program("jumped", section=section)
+    spec = read_object(builder.build())
+    assert spec.maps["jumps"].initial == (() if slot is None else ((slot, "jumped"),))
+    assert spec.programs["jumped"].type == (0 if slot is None else 3)
 
 
 def test_annotated_types_of_the_right_size_are_those_of_key_and_value(spec: ObjectSpec) -> None:
