@@ -18,6 +18,9 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf import report
+    from purebpf.abi.perf import perf_event_sample_format
+    from purebpf.abi.syscalls import name as syscall_name
+    from purebpf.btf.codec import codec
     from purebpf.btf.core import match as match_core
     from purebpf.btf.parse import Btf
     from purebpf.elf import read_object
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
         SchemaError,
         VerifierError,
     )
-    from purebpf.kernel import features
+    from purebpf.filter import parse as parse_filter
+    from purebpf.kernel import features, link_info
+    from purebpf.kernel.attach.iterator import IteratorLink
     from purebpf.kernel.btf import kernel_btf
     from purebpf.kernel.link import Link
     from purebpf.kernel.map import Map
@@ -41,14 +46,23 @@ if TYPE_CHECKING:
     from purebpf.kernel.perf_event import PerfEvent
     from purebpf.kernel.program import Program
     from purebpf.kernel.ring_buffer import RingBuffer
+    from purebpf.kernel.sample_filter import SampleFilter
+    from purebpf.kernel.statistics import run_time as run_time_statistics
     from purebpf.kernel.symbolizer import Symbolizer
+    from purebpf.report.formats import write as write_profile
+    from purebpf.report.histogram import log2_lines as log2_histogram
+    from purebpf.report.names import located as format_frame
     from purebpf.spec import MapSpec, ObjectSpec, ProgramSpec
+    from purebpf.symbols.frame import Address, Frame, Unknown
 
 __all__ = [
+    "Address",
     "AttachError",
     "Btf",
     "CoreRelocationError",
     "FormatError",
+    "Frame",
+    "IteratorLink",
     "KernelError",
     "Link",
     "LinkError",
@@ -63,26 +77,40 @@ __all__ = [
     "ProgramSpec",
     "PurebpfError",
     "RingBuffer",
+    "SampleFilter",
     "SchemaError",
     "Symbolizer",
+    "Unknown",
     "VerifierError",
     "__version__",
+    "codec",
     "features",
+    "format_frame",
     "kernel_btf",
+    "link_info",
     "load",
+    "log2_histogram",
     "match_core",
+    "parse_filter",
+    "perf_event_sample_format",
     "read_object",
     "report",
+    "run_time_statistics",
+    "syscall_name",
+    "write_profile",
 ]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
+            "Address": "purebpf.symbols.frame.Address",
             "AttachError": "purebpf.errors.AttachError",
             "Btf": "purebpf.btf.parse.Btf",
             "CoreRelocationError": "purebpf.errors.CoreRelocationError",
             "FormatError": "purebpf.errors.FormatError",
+            "Frame": "purebpf.symbols.frame.Frame",
+            "IteratorLink": "purebpf.kernel.attach.iterator.IteratorLink",
             "KernelError": "purebpf.errors.KernelError",
             "Link": "purebpf.kernel.link.Link",
             "LinkError": "purebpf.errors.LinkError",
@@ -97,15 +125,26 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "ProgramSpec": "purebpf.spec.ProgramSpec",
             "PurebpfError": "purebpf.errors.PurebpfError",
             "RingBuffer": "purebpf.kernel.ring_buffer.RingBuffer",
+            "SampleFilter": "purebpf.kernel.sample_filter.SampleFilter",
             "SchemaError": "purebpf.errors.SchemaError",
             "Symbolizer": "purebpf.kernel.symbolizer.Symbolizer",
+            "Unknown": "purebpf.symbols.frame.Unknown",
             "VerifierError": "purebpf.errors.VerifierError",
+            "codec": "purebpf.btf.codec.codec",
             "features": "purebpf.kernel.features.",
+            "format_frame": "purebpf.report.names.located",
             "kernel_btf": "purebpf.kernel.btf.kernel_btf",
+            "link_info": "purebpf.kernel.link_info.",
             "load": "purebpf.kernel.object.load",
+            "log2_histogram": "purebpf.report.histogram.log2_lines",
             "match_core": "purebpf.btf.core.match",
+            "parse_filter": "purebpf.filter.parse",
+            "perf_event_sample_format": "purebpf.abi.perf.perf_event_sample_format",
             "read_object": "purebpf.elf.read_object",
             "report": "purebpf.report.",
+            "run_time_statistics": "purebpf.kernel.statistics.run_time",
+            "syscall_name": "purebpf.abi.syscalls.name",
+            "write_profile": "purebpf.report.formats.write",
         },
     )
 

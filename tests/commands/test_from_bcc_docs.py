@@ -39,7 +39,7 @@ def test_every_example_runs(code: str, tmp_path: Path) -> None:
 
 
 def test_the_histogram_is_the_one_shown() -> None:
-    example = next(code for code in EXAMPLES if "log2_lines" in code)
+    example = next(code for code in EXAMPLES if "log2_histogram" in code)
     done = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, check=True, cwd=ROOT
     )

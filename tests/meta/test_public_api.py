@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import get_origin
+from typing import NewType, get_origin
 
 import pytest
 
@@ -43,6 +43,8 @@ def _describe(name: str, value: object) -> Iterator[str]:
             yield from _describe(f"{name}.{attribute}", getattr(value, attribute))
     elif get_origin(value) is not None:
         yield f"{name} = {value}"
+    elif isinstance(value, NewType):
+        yield f"{name} = NewType({value.__supertype__.__name__})"
     elif inspect.isclass(value):
         bases = ", ".join(base.__name__ for base in value.__bases__)
         yield f"{name}: class({bases})"
