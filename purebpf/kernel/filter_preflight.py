@@ -15,8 +15,7 @@ from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel import privilege
 from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.pinned_filter import BPFFS, folder_of, pin_command, slots
-from purebpf.kernel.program import Program
+from purebpf.kernel.pinned_slots import BPFFS, folder_of, pin_command, slots
 from purebpf.syscall import proc
 
 __all__ = ["Check", "Preflight", "preflight"]
@@ -101,7 +100,7 @@ def _file_system(bpffs: str) -> Check:
     name = "bpf file system"
     kinds = [kind for place, kind in proc.mounts() if place == bpffs]
     if not kinds or kinds[-1] != "bpf":
-        return Check(name, False, f"none at {bpffs}", f"sudo mount -t bpf bpf {bpffs}")
+        return Check(name, False, f"none at {bpffs}", f"sudo mount -t bpf -o mode=0700 bpf {bpffs}")
     mode = stat.S_IMODE(os.stat(bpffs).st_mode)
     if not os.access(bpffs, os.X_OK):
         found = f"{bpffs} has mode {mode:04o}, so this user cannot pass"
@@ -118,13 +117,13 @@ def _pins(uid: int, bpffs: str) -> Check:
         return _unopened(name, error, uid)
     if not found:
         return Check(name, False, f"none in {folder}", pin_command(uid))
-    try:
-        Program.open(f"{folder}/{found[0].number}/program").close()
-    except PurebpfError as error:
-        return _unopened(name, error, uid)
-    free = sum(not each.taken for each in found)
+    free = sum(not each.taken and not each.faults for each in found)
     text = f"{free} of {len(found)} free"
-    return Check(name, free > 0, text, "" if free else pin_command(uid, 2 * len(found)))
+    broken = [f"slot {each.number}: {'; '.join(each.faults)}" for each in found if each.faults]
+    if broken:
+        text = "; ".join((text, *broken))
+    fix = "" if free else pin_command(uid, 0 if broken else 2 * len(found))
+    return Check(name, free > 0, text, fix)
 
 
 def _unopened(name: str, error: PurebpfError, uid: int) -> Check:
@@ -132,6 +131,7 @@ def _unopened(name: str, error: PurebpfError, uid: int) -> Check:
     if (
         isinstance(error, KernelError)
         and error.errno == errno.EPERM
+        and error.call.startswith("bpf(")
         and disabled not in ("0", None)
     ):
         found = f"kernel.unprivileged_bpf_disabled is {disabled}, and this kernel then refuses all"

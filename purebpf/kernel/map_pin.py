@@ -50,7 +50,7 @@ def pin(fd: int, path: str) -> None:
         elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
             why = f"{path} is not in a bpf file system"
             why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
-            fix = f"pin below {BPFFS}; if need be: mount -t bpf bpf {BPFFS}"
+            fix = f"pin below {BPFFS}; if need be: mount -t bpf -o mode=0700 bpf {BPFFS}"
         elif error.errno == errno.EEXIST:
             why, fix = f"{path} is there already", f"rm {path}"
         raise KernelError(error.call, error.errno or 0, path, why=why, fix=fix) from None

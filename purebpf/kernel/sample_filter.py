@@ -30,7 +30,9 @@ from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.compiled_filter import CompiledFilter
 from purebpf.kernel.filter_names import MachineNames
 from purebpf.kernel.link import Event
-from purebpf.kernel.pinned_filter import BPFFS, PinnedFilter, tells_ancestors
+from purebpf.kernel.pinned_filter import PinnedFilter
+from purebpf.kernel.pinned_setup import tells_ancestors
+from purebpf.kernel.pinned_slots import BPFFS
 from purebpf.kernel.program import Program
 from purebpf.syscall import proc
 from purebpf.wire.perf_records import Sample
@@ -44,10 +46,13 @@ class Counts(NamedTuple):
     Attributes:
         passed: samples that the filter kept.
         rejected: each term as it was written, and the samples it was the first to reject.
+        undecided: those that a pinned program dropped without a verdict of this filter, since
+            another process of this user's wrote to its table.
     """
 
     passed: int
     rejected: tuple[tuple[str, int], ...]
+    undecided: int = 0
 
     @property
     def dropped(self) -> int:
@@ -57,7 +62,7 @@ class Counts(NamedTuple):
     @property
     def seen(self) -> int:
         """All samples."""
-        return self.passed + self.dropped
+        return self.passed + self.dropped + self.undecided
 
 
 def kernel_access() -> Access:
@@ -208,7 +213,9 @@ class SampleFilter(Closing):
         """
         found = self._compiled or self._pinned
         passed, *rejected = self._counts if found is None else found.counts()
-        return Counts(passed, tuple(zip((term.text for term in self.terms), rejected, strict=True)))
+        by_term = tuple(zip((term.text for term in self.terms), rejected, strict=True))
+        undecided = 0 if self._pinned is None else self._pinned.undecided()
+        return Counts(passed, by_term, undecided)
 
     def explain(self) -> str:
         """The filter as it was understood, what runs it, and the code it became."""

@@ -90,10 +90,16 @@ class Filters:
             for number, each in self._of.items()
         )
 
+    @property
+    def undecided(self) -> int:
+        """Samples that were dropped without a verdict of any filter."""
+        return sum(each.counts().undecided for each in self._of.values())
+
     def losses(self) -> Iterator[LostSamples]:
         """The rejected samples as perf(1) notes them in a file."""
         for number, each in self._of.items():
-            dropped = each.counts().dropped
+            counts = each.counts()
+            dropped = counts.dropped + counts.undecided
             if dropped:
                 first = self._sampled[number].opened[0]
                 yield LostSamples(dropped, id=perf.event_id(first.fileno()), by_bpf=True)

@@ -24,7 +24,7 @@ class Recorded(NamedTuple):
         side_band_lost: records of new processes and mappings without room.
         throttled: how often the kernel stopped sampling because it took too long.
         rejected: by event: each term of the filter, and the samples it rejected first.
-        in_user_space: why the filter did not run in the kernel, "" when it did.
+        undecided: samples that pinned filter programs dropped without a verdict.
         notes: what else the user should know: an event that stands in for another.
     """
 
@@ -37,6 +37,7 @@ class Recorded(NamedTuple):
     side_band_lost: int
     throttled: int
     rejected: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    undecided: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -64,6 +65,12 @@ def losses(found: Recorded) -> Loss:
             found.side_band_lost,
             f"{found.side_band_lost} records of new processes and mappings found no room: names "
             "of functions may be missing",
+        ),
+        Cause(
+            "undecided",
+            found.undecided,
+            f"{found.undecided} samples were dropped by a pinned filter program without a verdict "
+            "of this filter: another process of this user's wrote to its table",
         ),
     )
     return Loss(found.due, found.samples + found.dropped, found.tolerance, causes)

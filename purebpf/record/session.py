@@ -204,6 +204,7 @@ class Recorder(Closing):
             side_band_lost=sum(event.read().lost or 0 for event in self._side_band),
             throttled=self._types[kind.PERF_RECORD_THROTTLE],
             rejected=self._filters.rejected(),
+            undecided=self._filters.undecided,
             notes=(*self._notes(), *self._filters.notes()),
         )
 

@@ -14,7 +14,7 @@ NAME = "purebpf.setup"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command and return its exit status: 1 also when `status` found something wanting."""
+    """Run the command and return its exit status: 1 also when `status` finds what is wanting."""
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
@@ -27,11 +27,16 @@ def _run(options: Options) -> int:
         if options.action == "pin":
             output.write(render.pinned(session.pin(options)))
         elif options.action == "unpin":
-            output.write(render.unpinned(session.unpin(options)))
+            done = session.unpin(options)
+            output.write(render.unpinned(done))
+            problems = [each.problem for each in done if each.problem]
+            for problem in problems:
+                command.note(f"{NAME}: {problem}")
+            return command.FAILED if problems else 0
         else:
             status = session.status(options)
             output.write(render.shown(status))
-            return 0 if status.preflight.in_kernel else command.FAILED
+            return 0 if status.preflight.in_kernel and status.is_whole else command.FAILED
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from purebpf.kernel.filter_preflight import Check, Preflight
+from purebpf.kernel.pinned_slots import Slot, pin_command
 from purebpf.report.names import printable
 from purebpf.setup.session import Done, Status
 
@@ -15,16 +16,17 @@ _WIDTH = 80
 
 def pinned(done: Sequence[Done]) -> Iterator[str]:
     """A line for each user."""
-    for user, folder, slots in done:
+    for user, folder, slots, _ in done:
         yield f"{user} has {_slots(slots)} in {folder}\n"
 
 
 def unpinned(done: Sequence[Done]) -> Iterator[str]:
-    """A line for each user."""
-    for user, folder, slots in done:
-        yield f"{user} had {_slots(slots)} in {folder}\n" if slots else f"{user} had none\n"
+    """A line for each user; what went wrong is for `problems`."""
+    for user, folder, slots, problem in done:
+        if not problem:
+            yield f"{user} had {_slots(slots)} in {folder}\n" if slots else f"{user} had none\n"
     if not done:
-        yield "nobody had any\n"
+        yield "no user had any\n"
 
 
 def shown(status: Status) -> Iterator[str]:
@@ -33,16 +35,34 @@ def shown(status: Status) -> Iterator[str]:
     yield f"filters of {status.user} (uid {found.uid}) run {_place(found)}\n"
     for check in found.checks:
         yield from _check(check)
+    yield from (f"\n{_wrapped(each)}" for each in status.problems)
     if not status.slots:
         return
     width = max(4, *(len(user) for user, _ in status.slots))
     yield f"\n{'USER':{width}}  SLOT  STATE   {'PID':>7}  COMMAND\n"
     for user, slot in status.slots:
-        state = "broken" if slot.missing else "taken" if slot.taken else "free"
+        state = "broken" if slot.faults else "taken" if slot.taken else "free"
         pid = str(slot.pid) if slot.taken else ""
         comm = printable(slot.command)
         line = f"{user:{width}}  {slot.number:4}  {state:6}  {pid:>7}  {comm}"
         yield line.rstrip() + "\n"
+    yield from _faults(status.slots)
+
+
+def _faults(slots: Sequence[tuple[str, Slot]]) -> Iterator[str]:
+    """What is wrong with broken slots, and the command that repairs them."""
+    broken = [(user, slot) for user, slot in slots if slot.faults]
+    for user, slot in broken:
+        yield f"\n{_wrapped(f'{user}, slot {slot.number}: ' + '; '.join(slot.faults))}"
+    for uid in dict.fromkeys(slot.uid for _, slot in broken):
+        yield f"repair: {pin_command(uid)}\n"
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    safe = printable(text)
+    return textwrap.fill(safe, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _check(check: Check) -> Iterator[str]:

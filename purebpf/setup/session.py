@@ -2,59 +2,86 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from purebpf.kernel import pinned_filter
+from purebpf.errors import KernelError
+from purebpf.kernel import pinned_setup, pinned_slots
 from purebpf.kernel.filter_preflight import Preflight, preflight
-from purebpf.kernel.pinned_filter import BPFFS, Slot
+from purebpf.kernel.pinned_slots import BPFFS, Slot
 from purebpf.setup.options import Options
 
 __all__ = ["Done", "Status", "pin", "status", "unpin"]
 
 
 class Done(NamedTuple):
-    """What became of one user: his folder, and his slots (0: he had none to take away)."""
+    """What became of one user.
+
+    Attributes:
+        user: the name.
+        folder: where the slots are, or were.
+        slots: how many; of unpinning 0: there were none to take away.
+        problem: what kept it from being done, "" when it was.
+    """
 
     user: str
     folder: str
     slots: int
+    problem: str = ""
 
 
 class Status(NamedTuple):
-    """What this process can do, and the slots it can see, each with its user's name."""
+    """What this process can do, and the slots it can see, each with its user's name.
+
+    Attributes:
+        user: who asks.
+        preflight: what this process can do.
+        slots: each with its user's name.
+        problems: what could not be looked at.
+    """
 
     user: str
     preflight: Preflight
     slots: tuple[tuple[str, Slot], ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything could be looked at, and no slot wants repair."""
+        return not self.problems and not any(slot.faults for _, slot in self.slots)
 
 
 def pin(options: Options) -> list[Done]:
-    """Give each user his slots.
+    """Give each user slots.
 
     Raises:
-        KernelError, VerifierError: as `purebpf.kernel.pinned_filter.pin`. The users before the
+        KernelError, VerifierError: as `purebpf.kernel.pinned_setup.pin`. The users before the
             one that failed have theirs.
     """
     bpffs = options.bpffs or BPFFS
     done = []
     for uid in options.users:
-        folder = pinned_filter.pin(uid, options.slots, bpffs)
-        done.append(Done(_name(uid), folder, len(pinned_filter.slots(uid, bpffs))))
+        folder = pinned_setup.pin(uid, options.slots, bpffs)
+        done.append(Done(_name(uid), folder, len(pinned_slots.slots(uid, bpffs))))
     return done
 
 
 def unpin(options: Options) -> list[Done]:
-    """Take each user's slots away.
+    """Take each user's slots away; what cannot be done for one does not stop the others.
 
     Raises:
-        KernelError: as `purebpf.kernel.pinned_filter.unpin`.
+        KernelError: as `purebpf.kernel.pinned_slots.users`.
     """
     bpffs = options.bpffs or BPFFS
     done = []
-    for uid in options.users or pinned_filter.users(bpffs):
-        count = len(pinned_filter.slots(uid, bpffs))
-        pinned_filter.unpin(uid, bpffs)
-        done.append(Done(_name(uid), pinned_filter.folder_of(uid, bpffs), count))
+    for uid in options.users or pinned_slots.users(bpffs):
+        folder, count, problem = pinned_slots.folder_of(uid, bpffs), 0, ""
+        try:
+            count = pinned_setup.unpin(uid, bpffs)
+        except KernelError as error:
+            problem = str(error)
+        done.append(Done(_name(uid), folder, count, problem))
     return done
 
 
@@ -62,24 +89,30 @@ def status(options: Options) -> Status:
     """What there is. Users see their own slots, root sees all.
 
     Raises:
-        KernelError: EACCES, slots of another user were asked for.
+        OSError: no descriptors left.
     """
     bpffs = options.bpffs or BPFFS
     found = preflight(bpffs)
-    users = options.users or _visible(found.uid, bpffs)
-    slots = [(_name(uid), slot) for uid in users for slot in pinned_filter.slots(uid, bpffs)]
-    return Status(_name(found.uid), found, tuple(slots))
+    slots: list[tuple[str, Slot]] = []
+    problems: list[str] = []
+    for uid in options.users or _visible(found.uid, bpffs, problems):
+        try:
+            slots += ((_name(uid), slot) for slot in pinned_slots.slots(uid, bpffs))
+        except KernelError as error:
+            if found.loads or error.errno != errno.EACCES:  # else it is in the preflight
+                problems.append(str(error))
+    return Status(_name(found.uid), found, tuple(slots), tuple(problems))
 
 
-def _visible(uid: int, bpffs: str) -> tuple[int, ...]:
+def _visible(uid: int, bpffs: str, problems: list[str]) -> Sequence[int]:
+    """The users whose slots this process may see."""
     try:
-        return pinned_filter.users(bpffs)
-    except OSError:
-        pass
-    try:
-        return (uid,) if pinned_filter.slots(uid, bpffs) else ()
-    except OSError:  # what is in the way is in the preflight
-        return ()
+        return pinned_slots.users(bpffs)
+    except KernelError as error:
+        if error.errno != errno.EACCES:
+            problems.append(str(error))
+            return ()
+    return (uid,)
 
 
 def _name(uid: int) -> str:

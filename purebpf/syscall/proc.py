@@ -24,9 +24,11 @@ __all__ = [
     "in_first_user_namespace",
     "kallsyms",
     "lockdown",
+    "map_is_frozen",
     "maps",
     "mounts",
     "open_memory",
+    "owner",
     "parse_cpu_list",
     "pmu",
     "pmu_path",
@@ -86,6 +88,20 @@ def comm(pid: int | str) -> str | None:
     """The thread's name, at most 15 bytes."""
     text = _read(f"{PROC}/{pid}/comm")
     return None if text is None else text.removesuffix("\n")
+
+
+def owner(pid: int) -> int | None:
+    """The process's user: root for one that made itself undumpable (proc(5))."""
+    try:
+        return os.stat(f"{PROC}/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def map_is_frozen(fd: int) -> bool:
+    """Whether user space may no longer write to the map behind a descriptor (Linux 5.2)."""
+    text = _read(f"{PROC}/self/fdinfo/{fd}") or ""
+    return "frozen:\t1" in text.splitlines()
 
 
 def start_ticks(pid: int) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from purebpf.kernel.pinned_filter import FOLDER
+from purebpf.kernel.pinned_slots import FOLDER
 from tests.support.environment import ROOT
 from tests.support.privilege import as_user
 from tests.support.users import public_bpffs, users_sampling
@@ -55,7 +55,7 @@ def test_pin_status_unpin(bpffs: str) -> None:
     ]
     done = setup("unpin", *where)
     assert (done.stdout, done.returncode) == (f"4711 had 2 slots in {folder}\n", 0)
-    assert setup("unpin", *where).stdout == "nobody had any\n"
+    assert setup("unpin", *where).stdout == "no user had any\n"
     assert not os.path.exists(f"{bpffs}/purebpf")
 
 

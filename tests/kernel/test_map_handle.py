@@ -254,7 +254,7 @@ def test_pin_errors_say_what_is_there(bpffs: Path, tmp_path: Path):
         with pytest.raises(KernelError, match=r"is there already\. rm ") as caught:
             m.pin(bpffs / "counts")
         assert caught.value.errno == errno.EEXIST
-        with pytest.raises(KernelError, match="mount -t bpf bpf /sys/fs/bpf"):
+        with pytest.raises(KernelError, match="mount -t bpf -o mode=0700 bpf /sys/fs/bpf"):
             m.pin("/tmp/purebpf-not-a-bpf-file-system")
         with pytest.raises(KernelError, match="nothing is pinned there") as caught:
             Map.open(bpffs / "none")
@@ -263,7 +263,9 @@ def test_pin_errors_say_what_is_there(bpffs: Path, tmp_path: Path):
 
 def test_a_pin_in_no_bpf_file_system_says_what_to_mount():
     with Map.create(COUNTS) as m:
-        with pytest.raises(KernelError, match="mount -t bpf bpf /sys/fs/bpf") as caught:
+        with pytest.raises(
+            KernelError, match="mount -t bpf -o mode=0700 bpf /sys/fs/bpf"
+        ) as caught:
             m.pin("/proc/purebpf-nothing-is-made-here")
         assert caught.value.errno == errno.ENOENT
         with pytest.raises(KernelError, match="there is no directory /sys/no/such") as caught:

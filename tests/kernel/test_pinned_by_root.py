@@ -11,7 +11,7 @@ import pytest
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
 from purebpf.filter.condition import NoNames, resolve
-from purebpf.kernel import pinned_filter
+from purebpf.kernel import pinned_setup, pinned_slots
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.pinned_filter import PinnedFilter
 from tests.support.users import public_bpffs
@@ -25,17 +25,17 @@ WHERE = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_IP
 
 def test_unpin_removes_what_pin_made() -> None:
     with public_bpffs() as folder:
-        pinned_filter.pin(ANN, 1, folder)
-        pinned_filter.pin(ANN, 2, folder)
-        assert pinned_filter.users(folder) == (ANN,)
-        assert len(pinned_filter.slots(ANN, folder)) == 2
+        pinned_setup.pin(ANN, 1, folder)
+        pinned_setup.pin(ANN, 2, folder)
+        assert pinned_slots.users(folder) == (ANN,)
+        assert len(pinned_slots.slots(ANN, folder)) == 2
         modes = {
             place: stat.S_IMODE(os.stat(place).st_mode) & 0o777
             for place in (folder, f"{folder}/purebpf/filter", f"{folder}/purebpf/filter/{ANN}")
         }
-        assert list(modes.values()) == [0o711, 0o711, 0o500]
-        assert pinned_filter.unpin(ANN, folder)
-        assert not pinned_filter.unpin(ANN, folder)
+        assert list(modes.values()) == [0o711, 0o711, 0o711]
+        assert pinned_setup.unpin(ANN, folder)
+        assert not pinned_setup.unpin(ANN, folder)
         assert not os.path.exists(f"{folder}/purebpf")
 
 
@@ -46,7 +46,7 @@ def test_unpin_removes_what_pin_made() -> None:
 def test_a_slot_filters(text: str, kept: bool) -> None:
     terms = resolve(parse(text), WHERE, NoNames())
     with public_bpffs() as folder:
-        pinned_filter.pin(os.getuid(), 1, folder)
+        pinned_setup.pin(os.getuid(), 1, folder)
         with (
             PinnedFilter(terms, os.getuid(), folder) as chosen,
             PerfEvent.sampling(

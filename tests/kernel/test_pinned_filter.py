@@ -18,13 +18,16 @@ from purebpf.filter import parse
 from purebpf.filter.access import from_sample
 from purebpf.filter.condition import NoNames, resolve
 from purebpf.kernel import (
-    pinned_filter,
+    map_pin,
+    pinned_setup,
+    pinned_slots,
     privilege,  # noqa: F401 - as above
 )
 from purebpf.kernel.btf import kernel_btf
 from purebpf.kernel.perf_event import PerfEvent
 from purebpf.kernel.pinned_filter import PinnedFilter
 from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.syscall import bpf
 from tests.support.users import as_user, public_bpffs, users_sampling
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf", "pinned_by_users")
@@ -39,8 +42,8 @@ LIBC = ctypes.CDLL(None)
 def bpffs() -> Iterator[str]:
     """Two slots for Ann, one for Bob."""
     with users_sampling(), public_bpffs() as folder:
-        pinned_filter.pin(ANN, 2, folder)
-        pinned_filter.pin(BOB, 1, folder)
+        pinned_setup.pin(ANN, 2, folder)
+        pinned_setup.pin(BOB, 1, folder)
         yield folder
 
 
@@ -116,8 +119,8 @@ def test_every_slot_is_one_filter_and_no_more(bpffs: str) -> None:
         with PinnedFilter(terms_of("pid == 1"), ANN, bpffs) as first:
             with PinnedFilter(terms_of("pid == 2"), ANN, bpffs) as second:
                 numbers = [first.number, second.number]
-                taken = [each.taken for each in pinned_filter.slots(ANN, bpffs)]
-                owners = {each.pid for each in pinned_filter.slots(ANN, bpffs)}
+                taken = [each.taken for each in pinned_slots.slots(ANN, bpffs)]
+                owners = {each.pid for each in pinned_slots.slots(ANN, bpffs)}
                 with pytest.raises(NotSupportedError, match=r"none of 2 in .*/4711 is free"):
                     PinnedFilter(terms_of("pid == 3"), ANN, bpffs)
             with PinnedFilter(terms_of("pid == 3"), ANN, bpffs) as third:
@@ -136,10 +139,10 @@ def test_a_slot_comes_back_when_its_process_is_killed(bpffs: str) -> None:
             os.write(writer, b"%d" % chosen.number)
             signal.pause()
         assert os.read(reader, 1) == b"0"
-        (before,) = pinned_filter.slots(BOB, bpffs)
+        (before,) = pinned_slots.slots(BOB, bpffs)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        (after,) = pinned_filter.slots(BOB, bpffs)
+        (after,) = pinned_slots.slots(BOB, bpffs)
         with PinnedFilter(terms_of("pid == 2"), BOB, bpffs) as again:
             number = again.number
         os.close(reader)
@@ -162,10 +165,10 @@ def test_nothing_of_another_user_can_be_read_or_changed(bpffs: str) -> None:
             lambda: os.chmod(folder, 0o777),
             lambda: os.unlink(files[0]),
             lambda: os.rename(folder, f"{folder}x"),
-            lambda: pinned_filter.slots(ANN, bpffs),
+            lambda: pinned_slots.slots(ANN, bpffs),
             lambda: PinnedFilter(terms_of("pid == 1"), ANN, bpffs),
-            *(lambda file=file: pinned_filter.map_pin.open_pinned(file) for file in files),
-            *(lambda file=file: pinned_filter.map_pin.open_pinned(file, 8) for file in files),
+            *(lambda file=file: map_pin.open_pinned(file) for file in files),
+            *(lambda file=file: map_pin.open_pinned(file, 8) for file in files),
         ]
         for attempt in attempts:
             try:
@@ -227,10 +230,10 @@ def test_a_table_of_nonsense_drops_and_ends(bpffs: str) -> None:
             chosen.attach(event)
             path = f"{bpffs}/purebpf/filter/{ANN}/{chosen.number}/table"
             rng = random.Random(17)
-            with pinned_filter.map_pin.open_map(path) as opened:
+            with map_pin.open_map(path) as opened:
                 for content in (b"\0" * 3072, b"\xff" * 3072, *map(rng.randbytes, [3072] * 20)):
                     key = struct.pack("=I", 0)
-                    pinned_filter.bpf.map_update_elem(opened.fileno(), key, content)
+                    bpf.map_update_elem(opened.fileno(), key, content)
                     event.enable()
                     with mmap.mmap(-1, 8 * mmap.PAGESIZE) as memory:
                         memory[::4096] = b"x" * 8
@@ -274,10 +277,10 @@ def test_without_either_it_filters_in_user_space_and_says_so(bpffs: str) -> None
 def test_a_pin_that_fails_leaves_nothing_behind() -> None:
     with public_bpffs() as folder:
         with pytest.raises(KernelError, match="run it as root"):
-            raise as_error(as_user(ANN, lambda: pinned_filter.pin(ANN, 1, folder)))
+            raise as_error(as_user(ANN, lambda: pinned_setup.pin(ANN, 1, folder)))
         assert not os.path.exists(f"{folder}/purebpf")
     with pytest.raises(KernelError, match="is not a bpf file system"):
-        pinned_filter.pin(ANN, 1, "/tmp")
+        pinned_setup.pin(ANN, 1, "/tmp")
 
 
 def as_error(result: tuple[str, str]) -> Exception:

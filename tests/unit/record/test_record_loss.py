@@ -10,7 +10,7 @@ WHOLE = Recorded("perf.data", 1024, 98, 100, 3, 0, 0, 0)
 def test_without_loss_every_count_is_there() -> None:
     assert [*remarks(WHOLE), *paragraphs(WHOLE)] == [
         "perf.data: 98 samples, 1024 bytes",
-        "loss: expected=100 seen=98 ring_lost=0 throttled=0 sideband_lost=0 rejected=0",
+        "loss: expected=100 seen=98 ring_lost=0 throttled=0 sideband_lost=0 undecided=0 rejected=0",
     ]
     assert not losses(WHOLE).any
 
@@ -28,7 +28,9 @@ def test_what_a_filter_rejects_was_seen() -> None:
 
 
 def test_each_loss_is_explained() -> None:
-    found = WHOLE._replace(samples=50, lost=7, throttled=1, side_band_lost=2, size=50 << 20)
+    found = WHOLE._replace(
+        size=50 << 20, samples=50, lost=7, throttled=1, side_band_lost=2, undecided=3
+    )
     said = "\n".join([*remarks(found), *paragraphs(found)])
     for words in (
         "50 samples, 50 MiB",
@@ -36,6 +38,7 @@ def test_each_loss_is_explained() -> None:
         "ring_lost: 7",
         "throttled: 1",
         "sideband_lost: 2",
+        "undecided: 3",
     ):
         assert words in said
     assert losses(found).any

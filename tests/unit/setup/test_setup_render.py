@@ -1,7 +1,7 @@
 """What purebpf.setup prints, to the letter."""
 
 from purebpf.kernel.filter_preflight import Check, Preflight
-from purebpf.kernel.pinned_filter import Slot
+from purebpf.kernel.pinned_slots import Slot
 from purebpf.setup.render import pinned, shown, unpinned
 from purebpf.setup.session import Done, Status
 
@@ -58,11 +58,26 @@ def test_no_events_at_all():
 
 def test_a_slot_that_lost_a_file():
     found = Preflight(0, True, False, (EVENTS,))
-    slots = (("a-long-name", Slot(1, 0, False, 0, "", ("table",))),)
-    assert "".join(shown(Status("root", found, slots))).splitlines()[-2:] == [
+    slots = (("a-long-name", Slot(1, 0, False, 0, "", ("table: it is not there", "x: \x1b[2J"))),)
+    status = Status("root", found, slots)
+    assert not status.is_whole
+    lines = "".join(shown(status)).splitlines()
+    assert lines[-5:-1] == [
         "USER         SLOT  STATE       PID  COMMAND",
         "a-long-name     0  broken",
+        "",
+        "a-long-name, slot 0: table: it is not there; x: ?[2J",
     ]
+    assert lines[-1].startswith("repair: sudo ")
+    assert lines[-1].endswith("-m purebpf.setup pin --user 1")
+
+
+def test_what_could_not_be_looked_at():
+    found = Preflight(0, True, False, (EVENTS,))
+    status = Status("root", found, (), ("/sys/fs/bpf/purebpf: it belongs to user 7, not to root",))
+    assert not status.is_whole
+    last = "".join(shown(status)).splitlines()[-1]
+    assert last == "/sys/fs/bpf/purebpf: it belongs to user 7, not to root"
 
 
 def test_pinned_and_unpinned():
@@ -73,4 +88,5 @@ def test_pinned_and_unpinned():
         "bob had 1 slot in /b\n",
         "cyd had none\n",
     ]
-    assert list(unpinned([])) == ["nobody had any\n"]
+    assert list(unpinned([Done("dan", "/d", 0, "it belongs to user 7")])) == []
+    assert list(unpinned([])) == ["no user had any\n"]

@@ -1,0 +1,255 @@
+"""Directories held by descriptor, for work that other users must not be able to misdirect.
+
+A path is looked up anew in each system call, and whoever may write to a directory on it decides
+where it leads to. So here every component is opened from the one before it, never through a
+symbolic link, and checked before it is used: it belongs to root or to this process's user, and
+nobody else can put something else in its place. What is changed is changed by descriptor.
+
+The descriptors are O_PATH ones (open(2)): they stand for a file without opening it, which pins in
+a bpf file system do not allow anyway. Mode and owner are set through /proc/self/fd, which leads to
+that very file, as open(2) describes; a bpf(2) command takes such a path, too, where BPF_F_PATH_FD
+(Linux 6.5) is not there yet.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from typing import Self
+
+from purebpf.closing import Closing
+from purebpf.errors import KernelError
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["Folder", "Node", "untrusted"]
+
+BPF_FS_MAGIC = 0xCAFE4A11
+"""What statfs(2) says of a bpf file system (include/uapi/linux/magic.h)."""
+
+_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_DEEPEST = 8
+"""Levels of directories that `Folder.remove` goes down."""
+
+
+class Node(Closing):
+    """A file, whatever it is, held by descriptor.
+
+    Attributes:
+        path: where it was found, for messages.
+        status: what fstat(2) said.
+    """
+
+    __slots__ = ("_descriptor", "path", "status")
+
+    def __init__(self, descriptor: Descriptor, path: str) -> None:
+        """Own `descriptor`, which is closed if fstat(2) fails."""
+        self._descriptor = descriptor
+        self.path = path
+        try:
+            self.status = os.stat(descriptor.fileno())
+        except BaseException:
+            descriptor.close()
+            raise
+
+    def fileno(self) -> int:
+        """The descriptor's number. ValueError: it is closed."""
+        return self._descriptor.fileno()
+
+    @property
+    def place(self) -> str:
+        """A path that leads to this very file, for calls that take no descriptor."""
+        return f"/proc/self/fd/{self.fileno()}"
+
+    @property
+    def mode(self) -> int:
+        """The permission bits."""
+        return stat.S_IMODE(self.status.st_mode)
+
+    def change(self, *, mode: int, uid: int = -1, gid: int = -1) -> None:
+        """Set the owner (-1: as it is), then the mode.
+
+        Raises:
+            KernelError: EPERM.
+        """
+        try:
+            if (uid, gid) != (-1, -1):
+                os.chown(self.place, uid, gid)
+            os.chmod(self.place, mode)
+            self.status = os.stat(self.fileno())
+        except OSError as error:
+            raise _failed("chmod", self.path, error) from None
+
+    def close(self) -> None:
+        """Let go of it; again is harmless."""
+        self._descriptor.close()
+
+
+class Folder(Node):
+    """A directory."""
+
+    __slots__ = ()
+
+    @classmethod
+    def reach(cls, path: str) -> Self:
+        """The directory at `path`, when nobody but root and this user decides what is there.
+
+        Raises:
+            KernelError: EPERM, another user owns a component, or may replace it; ENOENT; ENOTDIR,
+                a component is none, or a symbolic link; EACCES.
+        """
+        reached = cls(Descriptor(os.open("/", _PLACE | os.O_DIRECTORY)), "/")
+        for name in os.path.abspath(path).strip("/").split("/"):
+            with reached:
+                reached.require_trusted()
+                if name:
+                    reached = reached.enter(name)
+        try:
+            reached.require_trusted()
+        except BaseException:
+            reached.close()
+            raise
+        return reached
+
+    def require_trusted(self) -> None:
+        """Refuse a directory in which other users decide what is there.
+
+        Raises:
+            KernelError: EPERM; says who owns it, or its mode.
+        """
+        if why := untrusted(self.status):
+            raise KernelError("open", errno.EPERM, self.path, why=why)
+
+    def enter(self, name: str) -> Self:
+        """A directory in this one, not checked.
+
+        Raises:
+            KernelError: ENOENT; ENOTDIR, it is none, or a symbolic link; EACCES.
+        """
+        path = self._path(name)
+        return type(self)(self._open(name, _PLACE | os.O_DIRECTORY), path)
+
+    def make(self, name: str, mode: int) -> Self:
+        """A directory in this one, checked, and made if it was not there, with that mode.
+
+        Raises:
+            KernelError: EPERM, another user's is there, or this process may make none; ENOTDIR.
+        """
+        try:
+            os.mkdir(name, 0o700, dir_fd=self.fileno())
+        except FileExistsError:
+            made = False
+        except OSError as error:
+            raise _failed("mkdir", self._path(name), error) from None
+        else:
+            made = True
+        folder = self.enter(name)
+        try:
+            folder.require_trusted()
+            if made:
+                folder.change(mode=mode)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def find(self, name: str) -> Node | None:
+        """What is called so in this directory, a symbolic link too; None: nothing.
+
+        Raises:
+            KernelError: EACCES.
+        """
+        try:
+            return Node(self._open(name, _PLACE), self._path(name))
+        except KernelError as error:
+            if error.errno == errno.ENOENT:
+                return None
+            raise
+
+    def names(self) -> list[str]:
+        """What is in it.
+
+        Raises:
+            KernelError: EACCES, it may not be listed.
+        """
+        with self._open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as opened:
+            try:
+                return os.listdir(opened.fileno())
+            except OSError as error:
+                raise _failed("readdir", self.path, error) from None
+
+    def remove(self, name: str, deepest: int = _DEEPEST) -> None:
+        """Remove what is called so, and all that is in it, without going through any link.
+
+        Directories are taken from their owners first, so that nothing new comes into them.
+
+        Raises:
+            KernelError: EPERM; ENOENT; ELOOP, directories deeper than purebpf makes any; EXDEV,
+                something is mounted there.
+        """
+        try:
+            os.unlink(name, dir_fd=self.fileno())
+        except IsADirectoryError:
+            pass
+        except OSError as error:
+            raise _failed("unlink", self._path(name), error) from None
+        else:
+            return
+        with self.enter(name) as folder:
+            fix = f"remove it: rm -r {folder.path}"
+            if not deepest:
+                raise KernelError("open", errno.ELOOP, folder.path, fix=fix)
+            if folder.status.st_dev != self.status.st_dev:
+                raise KernelError("open", errno.EXDEV, folder.path, fix=f"umount {folder.path}")
+            folder.change(mode=0o700, uid=os.geteuid())
+            for each in folder.names():
+                folder.remove(each, deepest - 1)
+        self.remove_empty(name)
+
+    def remove_empty(self, name: str) -> None:
+        """Remove a directory that is empty.
+
+        Raises:
+            KernelError: ENOTEMPTY; ENOENT; ENOTDIR; EPERM.
+        """
+        try:
+            os.rmdir(name, dir_fd=self.fileno())
+        except OSError as error:
+            raise _failed("rmdir", self._path(name), error) from None
+
+    @property
+    def is_bpf(self) -> bool:
+        """Whether it is in a bpf file system."""
+        # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
+        status = (ctypes.c_uint32 * 64)()
+        failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)
+        return not failed and status[0] == BPF_FS_MAGIC
+
+    def _open(self, name: str, flags: int) -> Descriptor:
+        try:
+            return Descriptor(os.open(name, flags, dir_fd=self.fileno()))
+        except OSError as error:
+            raise _failed("open", self._path(name), error) from None
+
+    def _path(self, name: str) -> str:
+        return os.path.normpath(os.path.join(self.path, name))
+
+
+def untrusted(status: os.stat_result) -> str:
+    """Why a directory may hold what another user wants it to; "" if it may not.
+
+    The sticky bit (mode 1777) lets others add, but neither rename nor remove what is not theirs.
+    """
+    if status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to user {status.st_uid}, not to root"
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+        return f"others may write to it (mode {mode:04o})"
+    return ""
+
+
+def _failed(call: str, path: str, error: OSError) -> KernelError:
+    why = "it is a file or a symbolic link" if error.errno == errno.ENOTDIR else ""
+    return KernelError(call, error.errno or 0, path, why=why)
