@@ -1,0 +1,1 @@
+"""From call frame information, registers and a copied stack to whole stack traces. Pure."""

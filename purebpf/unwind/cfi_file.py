@@ -1,0 +1,325 @@
+"""The call frame information of one file: rows, windows, function starts, read as they are needed.
+
+Files with few rows are read whole. Of large ones only the FDEs of the windows asked for are read,
+found by .eh_frame_hdr; a large file without it costs one pass, to make an index.
+
+Whatever the bytes, nothing here raises (but what the given `read` raises): what cannot be read has
+no rule, or the rule `UNSUPPORTED`. All work on one file is bounded by a budget in proportion to
+its size; long work comes as an iterator that yields every few milliseconds.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from purebpf.errors import FormatError
+from purebpf.unwind.budget import Budget, OverBudgetError
+from purebpf.unwind.elf_frames import ElfFile, Frames, debug_frame, eh_frame, read_address, text_of
+from purebpf.unwind.entries import Cie, EntryError, Fde
+from purebpf.unwind.fde_index import FdeIndex, scan_index
+from purebpf.unwind.interpreter import row_at
+from purebpf.unwind.machine import MACHINES, Machine
+from purebpf.unwind.rows import NO_RULE, Entries, Rows, RuleTable
+from purebpf.unwind.rule import Row
+from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_all, cut_window
+
+__all__ = ["CfiFile", "Function", "WholeWindows"]
+
+_SMALL = 360 << 10
+"""Bytes of a section of about 64 k rows, each of which takes 5.3 bytes on average."""
+_SLICE_STEPS = 1 << 13
+"""Bytes of instructions between two yields: about 4 ms."""
+_STEPS = 1 << 18
+_STEPS_A_BYTE = 16
+_WINDOW_STEPS = 1 << 18
+_MOST_WINDOWS = 1 << 20
+_ZERO_LENGTH = 64
+"""FDEs without code that a search passes over: linkers leave those of discarded sections."""
+_WORD = (1 << 64) - 1
+
+
+class Function(NamedTuple):
+    """Where a function, or a part of it, starts and ends: addresses in the file."""
+
+    start: int
+    end: int
+
+
+class WholeWindows(NamedTuple):
+    """All windows of a file. `places[n]` is 1 + where in `blocks` the one of `first + n` is."""
+
+    first: int
+    places: array[int]
+    blocks: array[int]
+
+
+class CfiFile:
+    """Rules of a file by its own addresses (as linked: subtract `load_bias` from a process's).
+
+    Args:
+        image: the file's headers; an `ElfImage` is one.
+
+    Attributes:
+        machine: None if it is one that we do not unwind; then there are no rules.
+        text: the addresses that its code lies between.
+        table: the rules that rows and windows refer to by their ids.
+        broken: entries that could not be read.
+        exhausted: whether the file takes more work than any real file of its size.
+    """
+
+    def __init__(self, image: ElfFile) -> None:
+        self._image = image
+        is_plain = image.is64 and image.order == "<"
+        self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
+        self.text = text_of(image)
+        self.table = RuleTable(self.machine.fp if self.machine else 0)
+        self.exhausted = False
+        self._frames: Frames | None = None
+        self._index: FdeIndex | None = None
+        self._budget = Budget(_STEPS)
+        self._prepared = False
+        self._rows: Rows | None = None
+
+    @property
+    def broken(self) -> int:
+        """Entries that could not be read."""
+        return self._frames.section.broken if self._frames else 0
+
+    @property
+    def uses_eh_frame(self) -> bool:
+        """Whether the rules are those of .eh_frame; or else of .debug_frame."""
+        self._prepare()
+        return self._frames is not None and not self._frames.section.is_debug
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is best read whole."""
+        self._prepare()
+        return self._frames is None or self._frames.section.size <= _SMALL
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are entries at all. Go and some builds of Rust have none."""
+        self._prepare()
+        return self._index is not None and bool(len(self._index.starts))
+
+    def prepare(self) -> Iterator[None]:
+        """Find the section and its index. Only a large file without an index takes long."""
+        if self._prepared:
+            return
+        self._prepared = True
+        if self.machine is None:
+            return
+        for find in (eh_frame, debug_frame):
+            try:
+                frames = find(self._image)
+            except FormatError:
+                continue
+            if frames is None:
+                continue
+            self._frames = frames
+            self._budget.left = _STEPS + _STEPS_A_BYTE * frames.section.size
+            self._index = frames.table
+            if self._index is None:
+                made: list[FdeIndex] = []
+                try:
+                    yield from scan_index(frames.section, self._budget, made)
+                except (OverBudgetError, FormatError):
+                    self.exhausted = True
+                self._index = made[0] if made else None
+            if self._index is not None and len(self._index.starts):
+                return
+
+    def _prepare(self) -> None:
+        for _ in self.prepare():
+            pass
+
+    def code(self, address: int, size: int) -> bytes:
+        """Bytes of the file by their address; fewer where its segment ends."""
+        try:
+            return read_address(self._image, address, size)
+        except FormatError:
+            return b""
+
+    # One address
+
+    def fde(self, address: int) -> Fde | None:
+        """The entry with the rules of an address."""
+        found = self._last(address)
+        return found if found is not None and address < found.end else None
+
+    def function(self, address: int) -> Function | None:
+        """Where the code around an address starts and ends, by its entry, without symbols.
+
+        The cold part that a compiler split off is a function of its own here; all stubs of a PLT
+        are one.
+        """
+        found = self.fde(address)
+        return Function(found.start, found.end) if found else None
+
+    def row(self, address: int) -> Row | None:
+        """The rules of all registers at an address; None if there are none, or none that we know.
+
+        `fde` tells these apart.
+        """
+        found = self.fde(address)
+        if found is None:
+            return None
+        try:
+            self._budget.spend(1 + (len(found.code) >> 3))
+        except OverBudgetError:
+            self.exhausted = True
+            return None
+        return row_at(found, address)
+
+    def _last(self, address: int) -> Fde | None:
+        """The last entry that starts at or before an address and has code."""
+        self._prepare()
+        if self._index is None or not self.text.start <= address < self.text.end:
+            return None
+        last = self._index.last(address)
+        for at in range(last, max(-1, last - _ZERO_LENGTH), -1):
+            found = self._entry(at, self._budget)
+            if found is not None:
+                return found
+        return None
+
+    def _entry(self, at: int, budget: Budget) -> Fde | None:
+        """The FDE at an index, if it can be read and has code in the text."""
+        assert self._frames is not None
+        assert self._index is not None
+        try:
+            budget.spend(1)
+            found, _ = self._frames.section.fde(self._index.offset(at), budget)
+        except EntryError:
+            return None
+        except (OverBudgetError, FormatError):
+            self.exhausted = True
+            return None
+        return found if self._is_code(found) else None
+
+    def _is_code(self, fde: Fde) -> bool:
+        return fde.start < fde.end <= _WORD and self.text.start <= fde.start < self.text.end
+
+    # Windows
+
+    @property
+    def first_window(self) -> int:
+        """Number of the window that the text starts in."""
+        return self.text.start >> WINDOW_BITS
+
+    @property
+    def window_count(self) -> int:
+        """How many windows the text has; 0 if they are too many for a real file."""
+        count = (self.text.end + WINDOW - 1 >> WINDOW_BITS) - self.first_window
+        return count if count <= _MOST_WINDOWS else 0
+
+    def window(self, number: int) -> array[int]:
+        """The block of one window, from the entries around it."""
+        start = number << WINDOW_BITS
+        end = start + WINDOW
+        self._prepare()
+        if self._index is None:
+            return array("I", (1, NO_RULE))
+        if self._rows is not None:
+            return cut_window(self._rows, number)
+        before = self._last(start - 1) if start > self.text.start else None
+        fdes = [before] if before else []
+        budget = Budget(min(_WINDOW_STEPS, max(0, self._budget.left)))
+        granted = budget.left
+        size = len(self._index.starts)
+        inside = self._index.between(start, end)
+        fdes += self._sorted(inside, budget)
+        for at in range(inside.stop, min(size, inside.stop + _ZERO_LENGTH)):
+            after = self._entry(at, budget)
+            if after is not None:
+                fdes.append(after)
+                break
+        block = cut_window(self._interpreted(fdes, budget), number)
+        self._budget.left -= granted - budget.left
+        return block
+
+    def _sorted(self, inside: range, budget: Budget) -> list[Fde]:
+        """Entries by index, in the order that decides which wins: by start, then by offset."""
+        assert self._index is not None
+        found = []
+        order = sorted(inside, key=self._order) if len(inside) < 1 << 14 else ()
+        for at in order:
+            fde = self._entry(at, budget)
+            if fde is not None:
+                found.append(fde)
+            if self.exhausted:
+                break
+        return found
+
+    def _order(self, at: int) -> tuple[int, int]:
+        assert self._index is not None
+        return self._index.starts[at], self._index.offset(at)
+
+    def _interpreted(self, fdes: list[Fde], budget: Budget) -> Rows:
+        entries = Entries()
+        if self.table.is_full:
+            self.table.forget()
+        for fde in fdes:
+            try:
+                program = self.table.program(fde, budget)
+            except OverBudgetError:
+                self.exhausted = True
+                program = self.table.unreadable()
+            entries.add(fde.start, fde.end, program)
+        return entries.lay_out(self.table)
+
+    # The whole file
+
+    def build(self) -> Iterator[None]:
+        """Make all rows, in slices. `rows` is there when this ends."""
+        yield from self.prepare()
+        if self._rows is not None:
+            return
+        entries = Entries()
+        if self._frames is not None:
+            try:
+                yield from self._add_all(entries, self._frames)
+            except (OverBudgetError, FormatError):
+                self.exhausted = True
+        self._rows = entries.lay_out(self.table)
+        self.table.forget()
+
+    def _add_all(self, entries: Entries, frames: Frames) -> Iterator[None]:
+        """Add every entry of the section; the loop of `build`, a million times a second."""
+        budget, table = self._budget, self.table
+        low, high = self.text
+        due = _SLICE_STEPS
+        programs: dict[bytes, int] = {}
+        of: Cie | None = None
+        for _, start, end, cie, code, where in frames.section.scan(budget):
+            if not (start < end <= _WORD and low <= start < high):
+                continue
+            if cie is not of:
+                of, programs = cie, table.known(cie)
+            program = programs.get(code)
+            if program is None:
+                program = table.program(Fde(start, end, cie, code, where), budget)
+                due -= len(code)
+            entries.add(start, end, program)
+            due -= 2
+            if due < 0:
+                due = _SLICE_STEPS
+                yield
+
+    @property
+    def rows(self) -> Rows:
+        """All rows of the file; made if they are not there yet."""
+        for _ in self.build():
+            pass
+        assert self._rows is not None
+        return self._rows
+
+    def whole(self) -> WholeWindows:
+        """All windows of the file."""
+        rows = self.rows
+        count = self.window_count
+        used = (rows.starts[-1] >> WINDOW_BITS) - self.first_window + 1 if rows.starts else 0
+        return WholeWindows(self.first_window, *cut_all(rows, self.first_window, min(count, used)))

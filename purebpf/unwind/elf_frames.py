@@ -1,0 +1,213 @@
+"""Where an ELF file has its call frame information.
+
+Takes the headers as `purebpf.symbols.elf_image.ElfImage` has them, by their shape: this room and
+that one do not know each other.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from purebpf.unwind.encoded import Bases
+from purebpf.unwind.entries import FrameSection
+from purebpf.unwind.fde_index import FdeIndex, frame_address, read_search_table
+
+__all__ = [
+    "ElfFile",
+    "Frames",
+    "Text",
+    "debug_frame",
+    "eh_frame",
+    "load_bias",
+    "read_address",
+    "text_of",
+]
+
+_PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
+_PF_X = 1
+_SHT_NOBITS, _SHF_COMPRESSED = 8, 0x800
+_ELFCOMPRESS_ZLIB = 1
+_LARGEST = 1 << 27
+"""Bytes of a section. Chromium's is 2 MB, the .debug_frame of large Go programs 10 MB."""
+_KEPT = 1 << 19
+"""Bytes of a section that are read once and kept; larger ones are read in pieces."""
+_PAGE = 4096
+_WORD = struct.Struct("<Q")
+
+
+class _Section(Protocol):
+    @property
+    def type(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+
+class _Segment(Protocol):
+    @property
+    def type(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def file_size(self) -> int: ...
+
+
+class ElfFile(Protocol):
+    """The headers of an ELF file, and a way to read its bytes."""
+
+    is64: bool
+    order: str
+    machine: int
+
+    @property
+    def segments(self) -> Sequence[_Segment]:
+        """All program headers."""
+
+    def section(self, name: str, /) -> _Section | None:
+        """The first section of that name."""
+
+    def read(self, offset: int, size: int, /) -> bytes:
+        """`size` bytes of the file, fewer where it ends."""
+
+
+class Text(NamedTuple):
+    """The addresses, in the file, that its code lies between."""
+
+    start: int
+    end: int
+
+
+class Frames(NamedTuple):
+    """A section of entries, and its table of FDEs where the file has one."""
+
+    section: FrameSection
+    table: FdeIndex | None
+
+
+def text_of(image: ElfFile) -> Text:
+    """From the first to the last executable segment; empty where there is none."""
+    code = [s for s in image.segments if s.type == _PT_LOAD and s.flags & _PF_X]
+    if not code:
+        return Text(0, 0)
+    return Text(min(s.address for s in code), max(s.address + s.file_size for s in code))
+
+
+def load_bias(segments: Sequence[_Segment], start: int, offset: int) -> int | None:
+    """What to subtract from an address in an executable mapping to get the file's own address.
+
+    Args:
+        segments: the program headers.
+        start: address of the mapping.
+        offset: the byte of the file that is mapped there.
+
+    Returns:
+        the difference; None if no executable segment is mapped so.
+    """
+    for segment in segments:
+        if segment.type == _PT_LOAD and segment.flags & _PF_X:
+            first = segment.offset & -_PAGE
+            if first <= offset < segment.offset + segment.file_size:
+                return start - (segment.address + offset - segment.offset)
+    return None
+
+
+def read_address(image: ElfFile, address: int, size: int) -> bytes:
+    """Bytes of the file by the address that it loads them at; fewer where the segment ends."""
+    for segment in image.segments:
+        inside = address - segment.address
+        if segment.type == _PT_LOAD and 0 <= inside < segment.file_size:
+            return image.read(segment.offset + inside, min(size, segment.file_size - inside))
+    return b""
+
+
+def eh_frame(image: ElfFile) -> Frames | None:
+    """`.eh_frame` by the section headers, or else by the segment PT_GNU_EH_FRAME."""
+    header_address, header = _search_table(image)
+    found = image.section(".eh_frame")
+    if found is not None and found.type != _SHT_NOBITS and found.size:
+        size, address, ends = found.size, found.address, False
+        read = _reader(image, found.offset, size)
+    else:
+        at = frame_address(header, header_address)
+        segment = next((s for s in image.segments if s.type == _PT_LOAD and _holds(s, at)), None)
+        if at is None or segment is None:
+            return None
+        size, address, ends = segment.address + segment.file_size - at, at, True
+        read = _reader(image, segment.offset + at - segment.address, size)
+    if size > _LARGEST:
+        return None
+    got = image.section(".got.plt") or image.section(".got")
+    text = image.section(".text")
+    bases = Bases(text.address if text else None, got.address if got else None, None, _peek(image))
+    section = FrameSection(read, size, address, is_terminated=ends, bases=bases)
+    return Frames(section, read_search_table(header, header_address, address))
+
+
+def debug_frame(image: ElfFile) -> Frames | None:
+    """`.debug_frame`, which may be compressed."""
+    found = image.section(".debug_frame")
+    if found is None or found.type == _SHT_NOBITS or not 0 < found.size <= _LARGEST:
+        return None
+    if not found.flags & _SHF_COMPRESSED:
+        read, size = _reader(image, found.offset, found.size), found.size
+        return Frames(FrameSection(read, size, 0, is_debug=True), None)
+    data = image.read(found.offset, found.size)
+    if len(data) < 24:
+        return None
+    kind, _, size, _ = struct.unpack_from("<IIQQ", data)
+    if kind != _ELFCOMPRESS_ZLIB or size > _LARGEST:
+        return None
+    try:
+        data = zlib.decompressobj().decompress(data[24:], size)
+    except zlib.error:
+        return None
+    return Frames(FrameSection(lambda at, n: data[at : at + n], len(data), 0, is_debug=True), None)
+
+
+def _search_table(image: ElfFile) -> tuple[int, bytes]:
+    """Address and bytes of .eh_frame_hdr."""
+    for segment in image.segments:
+        if segment.type == _PT_GNU_EH_FRAME and segment.file_size <= _LARGEST:
+            return segment.address, image.read(segment.offset, segment.file_size)
+    found = image.section(".eh_frame_hdr")
+    if found is None or found.type == _SHT_NOBITS or found.size > _LARGEST:
+        return 0, b""
+    return found.address, image.read(found.offset, found.size)
+
+
+def _reader(image: ElfFile, offset: int, size: int) -> Callable[[int, int], bytes]:
+    """Reads a part of the file by offsets in that part. Small parts are read once, when needed."""
+    if size > _KEPT:
+        return lambda at, wanted: image.read(offset + at, max(0, min(wanted, size - at)))
+    kept: list[bytes] = []
+
+    def read(at: int, wanted: int) -> bytes:
+        if not kept:
+            kept.append(image.read(offset, size))
+        return kept[0][at : at + wanted]
+
+    return read
+
+
+def _peek(image: ElfFile) -> Callable[[int], int | None]:
+    def peek(address: int) -> int | None:
+        data = read_address(image, address, _WORD.size)
+        return int(_WORD.unpack(data)[0]) if len(data) == _WORD.size else None
+
+    return peek
+
+
+def _holds(segment: _Segment, address: int | None) -> bool:
+    return address is not None and 0 <= address - segment.address < segment.file_size

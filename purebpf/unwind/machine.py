@@ -1,0 +1,85 @@
+"""What differs between the machines that we unwind: registers, and the frames of signals.
+
+DWARF register numbers: System V ABI, AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit
+Architecture", section 4.1. Frames of signals: struct rt_sigframe of Linux, in
+arch/x86/include/asm/sigframe.h and arch/arm64/kernel/signal.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+__all__ = ["AARCH64", "MACHINES", "X86_64", "Machine"]
+
+
+class Machine(NamedTuple):
+    """Registers are DWARF's numbers.
+
+    Attributes:
+        name: as `uname -m` spells it.
+        elf: e_machine of its files.
+        sp, fp, ra: stack pointer, frame pointer, and the column of the return address.
+        registers: how many registers unwinding follows, from 0 on; `ra` is among them.
+        kept: those that a function gives back as it got them.
+        address_mask: the bits of a code address; the others may hold a signature (PAC).
+        leaf_in_register: whether a call leaves the return address in a register.
+        sigreturn: the instructions of rt_sigreturn(2)'s call, which handlers return to.
+        sigreturn_pcs: where, in bytes after their start, such a frame can be interrupted.
+        signal_at: bytes from the stack pointer to the saved registers of a signal's frame.
+        signal_registers: which registers are saved there, 8 bytes each.
+        signal_pc: index of the interrupted address among them.
+    """
+
+    name: str
+    elf: int
+    sp: int
+    fp: int
+    ra: int
+    registers: int
+    kept: tuple[int, ...]
+    address_mask: int
+    leaf_in_register: bool
+    sigreturn: bytes
+    sigreturn_pcs: tuple[int, ...]
+    signal_at: int
+    signal_registers: tuple[int, ...]
+    signal_pc: int
+
+
+X86_64 = Machine(
+    name="x86_64",
+    elf=62,
+    sp=7,
+    fp=6,
+    ra=16,
+    registers=17,
+    kept=(3, 6, 12, 13, 14, 15),
+    address_mask=(1 << 64) - 1,
+    leaf_in_register=False,
+    sigreturn=b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05",  # mov $15, %rax; syscall
+    sigreturn_pcs=(0, 7),
+    signal_at=40,
+    signal_registers=(8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16),
+    signal_pc=16,
+)
+
+AARCH64 = Machine(
+    name="aarch64",
+    elf=183,
+    sp=31,
+    fp=29,
+    ra=30,
+    registers=32,
+    kept=tuple(range(19, 30)),
+    address_mask=(1 << 55) - 1,
+    leaf_in_register=True,
+    sigreturn=struct.pack("<II", 0xD2801168, 0xD4000001),  # mov x8, #139; svc #0
+    sigreturn_pcs=(0, 4),
+    signal_at=312,
+    signal_registers=tuple(range(33)),  # x0 to x30, sp, pc
+    signal_pc=32,
+)
+
+MACHINES = {machine.elf: machine for machine in (X86_64, AARCH64)}
+"""By e_machine."""

@@ -1,0 +1,135 @@
+"""Rules as BPF reads them: 8 bytes {s16 saved, u8 kind, u8 flags, s32 cfa}.
+
+    kind          CFA
+    SP, FP        register + cfa
+    PLT           sp + 8, + 8 more where (pc & 15) >= cfa
+    DEREF_FP, SP  the word at register + cfa
+    SIGNAL, END   -
+    INVALID       code without a rule
+    USER          a rule that only user space can follow
+
+The return address is at CFA - 8, unless a flag says otherwise; `saved` is where the frame pointer,
+or with RA_ALONE the return address, is.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum, IntFlag
+
+from purebpf.unwind.expression import DEREF_FORM, plt_threshold, register_form
+from purebpf.unwind.machine import Machine
+from purebpf.unwind.rule import CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Rule
+
+__all__ = ["Flag", "Kind", "pack_rule"]
+
+_LAYOUT = struct.Struct("<hBBi")
+
+
+class Kind(IntEnum):
+    """What the CFA is computed from."""
+
+    INVALID = 0
+    END = 1
+    SP = 2
+    FP = 3
+    PLT = 4
+    SIGNAL = 5
+    DEREF_FP = 6
+    DEREF_SP = 7
+    USER = 8
+
+
+class Flag(IntFlag):
+    """Where the frame pointer and the return address are."""
+
+    FP_SAVED = 1
+    """The frame pointer is at CFA + saved."""
+    FP_UNDEFINED = 2
+    """The frame pointer is lost."""
+    FP_AT_FP = 4
+    """The frame pointer is at frame pointer + saved."""
+    RA_IN_REGISTER = 8
+    """arm64: the return address is in x30, so this is a leaf."""
+    RA_PAIR = 16
+    """arm64: the return address is 8 bytes above the saved frame pointer."""
+    RA_ALONE = 32
+    """arm64: the return address is at CFA + saved; the frame pointer was not saved."""
+
+
+def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
+    """The 8 bytes of a rule; of the kind USER where BPF cannot follow it.
+
+    Args:
+        rule: what the table has.
+        machine: whose registers it means.
+        is_none: the code has no rule at all.
+    """
+    if is_none:
+        return _LAYOUT.pack(0, Kind.INVALID, 0, 0)
+    if rule.is_signal:
+        return _LAYOUT.pack(0, Kind.SIGNAL, 0, 0)
+    if _is(rule.ra, How.UNDEFINED):
+        return _LAYOUT.pack(0, Kind.END, 0, 0)
+    base = _cfa(rule, machine)
+    where = _saved(rule, machine)
+    if base is None or where is None:
+        return _LAYOUT.pack(0, Kind.USER, 0, 0)
+    kind, cfa = base
+    saved, flags = where
+    if kind is Kind.SP and flags == Flag.FP_SAVED and saved < -cfa:
+        saved = flags = 0  # popped already: below sp, the register has it
+    if not (-1 << 15 <= saved < 1 << 15 and -1 << 31 <= cfa < 1 << 31):
+        return _LAYOUT.pack(0, Kind.USER, 0, 0)
+    return _LAYOUT.pack(saved, kind, flags, cfa)
+
+
+def _cfa(rule: Rule, machine: Machine) -> tuple[Kind, int] | None:
+    register, cfa = rule.cfa_register, rule.cfa
+    if isinstance(cfa, int):
+        kind = {machine.sp: Kind.SP, machine.fp: Kind.FP}.get(register)
+        return None if kind is None or register == CFA_UNSUPPORTED else (kind, cfa)
+    if register != CFA_EXPRESSION:
+        return None
+    threshold = plt_threshold(cfa)
+    if threshold is not None:
+        return Kind.PLT, threshold
+    form = register_form(cfa)
+    if form is None or form.then != DEREF_FORM:
+        return None
+    kind = {machine.sp: Kind.DEREF_SP, machine.fp: Kind.DEREF_FP}.get(form.register)
+    return None if kind is None else (kind, form.offset)
+
+
+def _saved(rule: Rule, machine: Machine) -> tuple[int, int] | None:
+    """Where the frame pointer and the return address are, if BPF can fetch both."""
+    fp, ra = rule.fp, rule.ra
+    if machine.leaf_in_register:
+        if ra is None or _is(ra, How.SAME):
+            where = _frame_pointer(fp, machine)
+            return None if where is None else (where[0], where[1] | Flag.RA_IN_REGISTER)
+        if not isinstance(ra, int):
+            return None
+        if isinstance(fp, int):
+            return (fp, Flag.FP_SAVED | Flag.RA_PAIR) if ra == fp + 8 else None
+        return (ra, Flag.RA_ALONE) if fp is None or _is(fp, How.SAME) else None
+    return _frame_pointer(fp, machine) if ra == -8 else None
+
+
+def _frame_pointer(fp: RegisterRule, machine: Machine) -> tuple[int, int] | None:
+    if fp is None or _is(fp, How.SAME):
+        return 0, 0
+    if isinstance(fp, int):
+        return fp, Flag.FP_SAVED
+    how, argument = fp
+    if how is How.UNDEFINED:
+        return 0, Flag.FP_UNDEFINED
+    if how is How.EXPRESSION and isinstance(argument, bytes):
+        form = register_form(argument)
+        if form is not None and not form.then and form.register == machine.fp:
+            return form.offset, Flag.FP_AT_FP
+    return None
+
+
+def _is(rule: RegisterRule, how: How) -> bool:
+    return isinstance(rule, tuple) and rule[0] is how

@@ -1,0 +1,184 @@
+"""The rows of a file: which rule holds from which address on, in ascending order."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import zip_longest
+from typing import NamedTuple
+
+from purebpf.unwind.budget import Budget
+from purebpf.unwind.entries import Cie, Fde
+from purebpf.unwind.interpreter import PlainRule, interpret
+from purebpf.unwind.rule import UNSUPPORTED, Rule
+
+__all__ = ["NO_RULE", "Entries", "Rows", "RuleTable"]
+
+NO_RULE = 0
+"""The id of code without a rule."""
+
+_PADDING = 15
+"""Bytes between functions that are padding: they keep the rule of the function before."""
+_MOST_RULES = 1 << 16
+"""Of one file. The most in Debian 12 are 883."""
+_MOST_KEPT = 1 << 18
+"""Rows of programs that windows keep for the next one: 2 MB."""
+_LARGEST_OFFSET = (1 << 32) - 1
+
+
+class Rows(NamedTuple):
+    """`ids[n]` is the rule of addresses from `starts[n]` up to `starts[n + 1]`; 12 bytes a row."""
+
+    starts: array[int]
+    ids: array[int]
+
+    def rule_id(self, address: int) -> int:
+        """The rule of an address; `NO_RULE` outside of all rows."""
+        at = bisect_right(self.starts, address) - 1
+        return self.ids[at] if at >= 0 else NO_RULE
+
+
+class RuleTable:
+    """The rules of one file, each once. Equal instructions are interpreted once.
+
+    The rows of distinct instructions, "programs", are numbered, and kept in flat arrays: as
+    objects of their own they would keep the garbage collector busy for a third of the time.
+
+    Attributes:
+        rules: by id; the one of `NO_RULE` is `UNSUPPORTED`, too.
+        rows_interpreted: how many rows the interpreter made.
+    """
+
+    def __init__(self, fp: int) -> None:
+        self.rules: list[Rule] = [UNSUPPORTED, UNSUPPORTED]
+        self.rows_interpreted = 0
+        self._fp = fp
+        self._ids: dict[PlainRule, int] = {UNSUPPORTED: 1}
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what only helps to make more rows, and the numbers of programs; the rules stay."""
+        self._known: dict[Cie, dict[bytes, int]] = {}
+        self._places = array("I", (0,))
+        self._offsets = array("I")
+        self._numbers = array("I")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to `forget`."""
+        return len(self._offsets) > _MOST_KEPT
+
+    def known(self, cie: Cie) -> dict[bytes, int]:
+        """The programs of a CIE that are there already, by their instructions."""
+        found = self._known.get(cie)
+        if found is None:
+            found = self._known[cie] = {}
+        return found
+
+    def program(self, fde: Fde, budget: Budget) -> int:
+        """The number of an FDE's rows.
+
+        Raises:
+            OverBudgetError: its instructions take more steps than are left.
+        """
+        known = self.known(fde.cie)
+        number = known.get(fde.code)
+        if number is not None:
+            return number
+        budget.spend(len(fde.code) + len(fde.cie.code))
+        plain, movable = interpret(fde, self._fp)
+        offsets: list[int] = []
+        ids: list[int] = []
+        last = -1
+        get = self._ids.get
+        for offset, rule in plain:
+            if offset > _LARGEST_OFFSET:
+                break
+            rule_id = get(rule)
+            if rule_id is None:
+                rule_id = self._intern(rule)
+            if offsets and offsets[-1] == offset:  # the row before covers nothing
+                offsets.pop()
+                ids.pop()
+                last = ids[-1] if ids else -1
+            if rule_id != last:
+                offsets.append(offset)
+                ids.append(rule_id)
+                last = rule_id
+        self.rows_interpreted += len(plain)
+        return self._keep(offsets, ids, known, fde.code if movable else None)
+
+    def unreadable(self) -> int:
+        """A program for what could not be interpreted."""
+        return self._keep([0], [1], {}, None)
+
+    def rows_of(self, number: int) -> tuple[array[int], array[int]]:
+        """The offsets from the start of an FDE, and the rules from there on, of a program."""
+        begin, end = self._places[number : number + 2]
+        return self._offsets[begin:end], self._numbers[begin:end]
+
+    def _keep(
+        self, offsets: list[int], ids: list[int], known: dict[bytes, int], code: bytes | None
+    ) -> int:
+        number = len(self._places) - 1
+        self._offsets.extend(offsets)
+        self._numbers.extend(ids)
+        self._places.append(len(self._offsets))
+        if code is not None:
+            known[code] = number
+        return number
+
+    def _intern(self, rule: PlainRule) -> int:
+        if len(self.rules) >= _MOST_RULES:
+            return 1
+        number = self._ids[rule] = len(self.rules)
+        self.rules.append(Rule(*rule))
+        return number
+
+
+class Entries:
+    """FDEs, as much of them as it takes to lay out their rows."""
+
+    def __init__(self) -> None:
+        self._starts, self._ends, self._programs = array("Q"), array("Q"), array("I")
+
+    def add(self, start: int, end: int, program: int) -> None:
+        """Add the next one in the order of the section, which decides between equal starts."""
+        self._starts.append(start)
+        self._ends.append(end)
+        self._programs.append(program)
+
+    def lay_out(self, table: RuleTable) -> Rows:
+        """One table of rows.
+
+        Where FDEs overlap, the later start wins; of equal starts the one added last. Between FDEs
+        more than padding apart there is no rule, nor after the last.
+        """
+        starts, ends, programs = self._starts, self._ends, self._programs
+        order = sorted(range(len(starts)), key=starts.__getitem__)
+        addresses, ids = array("Q"), array("I")
+        end = last = -1
+        rows_of = table.rows_of
+        for at, following in zip_longest(order, order[1:]):
+            start, stop = starts[at], ends[at]
+            if following is not None and starts[following] < stop:
+                stop = starts[following]
+            if stop <= start:
+                continue
+            if start - end > _PADDING and last > NO_RULE:
+                addresses.append(end)
+                ids.append(NO_RULE)
+                last = NO_RULE
+            offsets, numbers = rows_of(programs[at])
+            if offsets[-1] >= stop - start:
+                cut = bisect_left(offsets, stop - start)
+                offsets, numbers = offsets[:cut], numbers[:cut]
+            if numbers[0] == last:
+                del offsets[0], numbers[0]
+            addresses.extend([start + offset for offset in offsets])
+            ids.extend(numbers)
+            last, end = ids[-1], stop
+        if last > NO_RULE:
+            addresses.append(end)
+            ids.append(NO_RULE)
+        return Rows(addresses, ids)

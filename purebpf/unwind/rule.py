@@ -1,0 +1,65 @@
+"""Rules: how to find a frame's caller.
+
+A rule of a register is an `int`, which means "saved at that offset from the CFA", by far the most
+frequent; `None`, which means that nothing was said of it; or a pair of `How` and an argument.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = ["CFA_EXPRESSION", "CFA_UNSUPPORTED", "UNSUPPORTED", "How", "RegisterRule", "Row", "Rule"]
+
+CFA_EXPRESSION = -1
+CFA_UNSUPPORTED = -2
+"""In place of the register that the CFA is relative to."""
+
+
+class How(IntEnum):
+    """What a register's rule says, when it does not say where the register was saved."""
+
+    UNDEFINED = 0
+    SAME = 1
+    VALUE = 2
+    """It is the CFA plus an offset."""
+    REGISTER = 3
+    """It is in another register."""
+    EXPRESSION = 4
+    """It is saved at the address that an expression computes."""
+    VALUE_EXPRESSION = 5
+    """It is what an expression computes."""
+
+
+RegisterRule = int | tuple[How, int] | tuple[How, bytes] | None
+
+
+class Rule(NamedTuple):
+    """What BPF and tables need of a row: interned, so equal rules are one.
+
+    Attributes:
+        cfa_register: what the CFA is relative to, or `CFA_EXPRESSION` or `CFA_UNSUPPORTED`.
+        cfa: the offset from it in bytes, or the expression.
+        fp, ra: the rules of the frame pointer and of the return address.
+        is_signal: a frame that the kernel built for a signal handler.
+    """
+
+    cfa_register: int
+    cfa: int | bytes
+    fp: RegisterRule
+    ra: RegisterRule
+    is_signal: bool
+
+
+class Row(NamedTuple):
+    """A rule with all registers, by number: what a complete unwinder needs."""
+
+    cfa_register: int
+    cfa: int | bytes
+    registers: dict[int, RegisterRule]
+    ra: int
+    is_signal: bool
+
+
+UNSUPPORTED = Rule(CFA_UNSUPPORTED, 0, None, None, False)
+"""Instructions that cannot be read: the code has a rule, but not one that we know."""
