@@ -31,13 +31,13 @@ from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.instruction import pack
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
-from purebpf.filter.condition import NoNames, resolve
-from purebpf.kernel import pinned_filter
-from purebpf.kernel.compiled_filter import CompiledFilter
-from purebpf.kernel.pinned_filter import PinnedFilter
-from purebpf.kernel.program import Program
-from purebpf.kernel.sample_filter import kernel_access
-from purebpf.kernel.statistics import run_time
+from purebpf.filter.lowering import NoNames, resolve
+from purebpf.kernel.filters import pinned_filter
+from purebpf.kernel.filters.compiled_filter import CompiledFilter
+from purebpf.kernel.filters.pinned_filter import PinnedFilter
+from purebpf.kernel.filters.sample_filter import kernel_access
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.programs.statistics import run_time
 from purebpf.syscall import bpf
 
 FREQUENCY = 20_000

@@ -19,11 +19,11 @@ import results
 from results import Figure
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.kernel.map import Map
+from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.element import Elements
+from purebpf.syscall.map_element import Elements
 
 ENTRIES = 10_000
 KEYS = [struct.pack("=I", number) for number in range(ENTRIES)]

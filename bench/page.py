@@ -23,7 +23,7 @@ from results import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from purebpf.report import html
+from purebpf.results.formats import html
 from tests.support.browser import Page, chromium, until
 
 _WATCH = """

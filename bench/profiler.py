@@ -217,8 +217,8 @@ def interrupted(busy: list[subprocess.Popen[bytes]]) -> tuple[float, int]:
 
 def bench_btf(rounds: int) -> list[Figure]:
     """The index over the kernel's BTF, and a lookup by name."""
-    from purebpf.btf.parse import Btf
-    from purebpf.btf.types import Kind
+    from purebpf.btf.types.kinds import Kind
+    from purebpf.btf.types.parse import Btf
 
     data = Path("/sys/kernel/btf/vmlinux").read_bytes()
     index, lookup = [], []

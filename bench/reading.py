@@ -29,13 +29,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.append("/usr/lib/python3/dist-packages")
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.btf.parse import Btf
-from purebpf.kernel.map import Map
-from purebpf.kernel.map_batch import Shape, chunks
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.btf.types.parse import Btf
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.maps.map_batch import Shape, chunks
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.element import Elements
+from purebpf.syscall.map_element import Elements
 from tests.kernel.producers import Producer, ring_producer
 from tests.support.btf_builder import BtfBuilder
 

@@ -25,7 +25,8 @@ from pathlib import Path
 import results
 from results import Figure
 
-from purebpf.report import Labels, Profile, formats, json
+from purebpf.results import Labels, Profile
+from purebpf.results.formats import json, registry
 from purebpf.symbols.frame import Address, FileOffset, Frame
 
 FUNCTIONS = 5000
@@ -74,7 +75,7 @@ def peak_mb() -> int:
 
 def written(profile: Profile, name: str) -> int:
     """Write a format to nowhere, and how many characters or bytes it has."""
-    return sum(map(len, formats.write(profile, name)))
+    return sum(map(len, registry.write(profile, name)))
 
 
 def parsed(text: str) -> int:
@@ -117,7 +118,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     gc.disable()  # as the commands do
     profile = made(options.stacks, options.depth)
     text = json.document(profile)
-    works = {name: partial(written, profile, name) for name in formats.FORMATS}
+    works = {name: partial(written, profile, name) for name in registry.FORMATS}
     most = (0.0, "")
     for name, work in (works | {"saved json": partial(parsed, text)}).items():
         rounds = [alone(work) for _ in range(options.rounds)]

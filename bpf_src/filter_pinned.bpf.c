@@ -53,7 +53,7 @@ struct bpf_perf_event_data___x86 {
 };
 #pragma clang attribute pop
 
-// What an entry asks about; purebpf/filter/table.py has the same list.
+// What an entry asks about; purebpf/filter/decision_table.py has the same list.
 enum filter_field {
 	FIELD_IP,
 	FIELD_TID,

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from purebpf import report
     from purebpf.abi.perf import perf_event_sample_format
     from purebpf.abi.syscalls import name as syscall_name
-    from purebpf.btf.codec import codec
-    from purebpf.btf.core import match as match_core
-    from purebpf.btf.parse import Btf
+    from purebpf.btf.codec.codecs import codec
+    from purebpf.btf.core.matching import match as match_core
+    from purebpf.btf.types.parse import Btf
     from purebpf.elf import read_object
     from purebpf.errors import (
         AttachError,
@@ -36,22 +36,23 @@ if TYPE_CHECKING:
         VerifierError,
     )
     from purebpf.filter import parse as parse_filter
-    from purebpf.kernel import features, link_info
     from purebpf.kernel.attach.iterator import IteratorLink
-    from purebpf.kernel.btf import kernel_btf
-    from purebpf.kernel.link import Link
-    from purebpf.kernel.map import Map
-    from purebpf.kernel.object import Object, load
-    from purebpf.kernel.perf_buffer import PerfBuffer
-    from purebpf.kernel.perf_event import PerfEvent
-    from purebpf.kernel.program import Program
-    from purebpf.kernel.ring_buffer import RingBuffer
-    from purebpf.kernel.sample_filter import SampleFilter
-    from purebpf.kernel.statistics import run_time as run_time_statistics
-    from purebpf.kernel.symbolizer import Symbolizer
-    from purebpf.report.formats import write as write_profile
-    from purebpf.report.histogram import log2_lines as log2_histogram
-    from purebpf.report.names import located as format_frame
+    from purebpf.kernel.features import features
+    from purebpf.kernel.filters.sample_filter import SampleFilter
+    from purebpf.kernel.load.object import Object, load
+    from purebpf.kernel.maps.map import Map
+    from purebpf.kernel.perf.perf_event import PerfEvent
+    from purebpf.kernel.programs import link_info
+    from purebpf.kernel.programs.link import Link
+    from purebpf.kernel.programs.program import Program
+    from purebpf.kernel.programs.statistics import run_time as run_time_statistics
+    from purebpf.kernel.rings.perf_buffer import PerfBuffer
+    from purebpf.kernel.rings.ring_buffer import RingBuffer
+    from purebpf.kernel.symbolize.symbolizer import Symbolizer
+    from purebpf.kernel.types.kernel_btf import kernel_btf
+    from purebpf.results.formats.registry import write as write_profile
+    from purebpf.results.model.spelling import located as format_frame
+    from purebpf.results.shape.histogram import log2_lines as log2_histogram
     from purebpf.spec import MapSpec, ObjectSpec, ProgramSpec
     from purebpf.symbols.frame import Address, Frame, Unknown
 
@@ -106,45 +107,45 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         {
             "Address": "purebpf.symbols.frame.Address",
             "AttachError": "purebpf.errors.AttachError",
-            "Btf": "purebpf.btf.parse.Btf",
+            "Btf": "purebpf.btf.types.parse.Btf",
             "CoreRelocationError": "purebpf.errors.CoreRelocationError",
             "FormatError": "purebpf.errors.FormatError",
             "Frame": "purebpf.symbols.frame.Frame",
             "IteratorLink": "purebpf.kernel.attach.iterator.IteratorLink",
             "KernelError": "purebpf.errors.KernelError",
-            "Link": "purebpf.kernel.link.Link",
+            "Link": "purebpf.kernel.programs.link.Link",
             "LinkError": "purebpf.errors.LinkError",
-            "Map": "purebpf.kernel.map.Map",
+            "Map": "purebpf.kernel.maps.map.Map",
             "MapSpec": "purebpf.spec.MapSpec",
             "NotSupportedError": "purebpf.errors.NotSupportedError",
-            "Object": "purebpf.kernel.object.Object",
+            "Object": "purebpf.kernel.load.object.Object",
             "ObjectSpec": "purebpf.spec.ObjectSpec",
-            "PerfBuffer": "purebpf.kernel.perf_buffer.PerfBuffer",
-            "PerfEvent": "purebpf.kernel.perf_event.PerfEvent",
-            "Program": "purebpf.kernel.program.Program",
+            "PerfBuffer": "purebpf.kernel.rings.perf_buffer.PerfBuffer",
+            "PerfEvent": "purebpf.kernel.perf.perf_event.PerfEvent",
+            "Program": "purebpf.kernel.programs.program.Program",
             "ProgramSpec": "purebpf.spec.ProgramSpec",
             "PurebpfError": "purebpf.errors.PurebpfError",
-            "RingBuffer": "purebpf.kernel.ring_buffer.RingBuffer",
-            "SampleFilter": "purebpf.kernel.sample_filter.SampleFilter",
+            "RingBuffer": "purebpf.kernel.rings.ring_buffer.RingBuffer",
+            "SampleFilter": "purebpf.kernel.filters.sample_filter.SampleFilter",
             "SchemaError": "purebpf.errors.SchemaError",
-            "Symbolizer": "purebpf.kernel.symbolizer.Symbolizer",
+            "Symbolizer": "purebpf.kernel.symbolize.symbolizer.Symbolizer",
             "Unknown": "purebpf.symbols.frame.Unknown",
             "VerifierError": "purebpf.errors.VerifierError",
-            "codec": "purebpf.btf.codec.codec",
-            "features": "purebpf.kernel.features.",
-            "format_frame": "purebpf.report.names.located",
-            "kernel_btf": "purebpf.kernel.btf.kernel_btf",
-            "link_info": "purebpf.kernel.link_info.",
-            "load": "purebpf.kernel.object.load",
-            "log2_histogram": "purebpf.report.histogram.log2_lines",
-            "match_core": "purebpf.btf.core.match",
+            "codec": "purebpf.btf.codec.codecs.codec",
+            "features": "purebpf.kernel.features.features.",
+            "format_frame": "purebpf.results.model.spelling.located",
+            "kernel_btf": "purebpf.kernel.types.kernel_btf.kernel_btf",
+            "link_info": "purebpf.kernel.programs.link_info.",
+            "load": "purebpf.kernel.load.object.load",
+            "log2_histogram": "purebpf.results.shape.histogram.log2_lines",
+            "match_core": "purebpf.btf.core.matching.match",
             "parse_filter": "purebpf.filter.parse",
             "perf_event_sample_format": "purebpf.abi.perf.perf_event_sample_format",
             "read_object": "purebpf.elf.read_object",
             "report": "purebpf.report.",
-            "run_time_statistics": "purebpf.kernel.statistics.run_time",
+            "run_time_statistics": "purebpf.kernel.programs.statistics.run_time",
             "syscall_name": "purebpf.abi.syscalls.name",
-            "write_profile": "purebpf.report.formats.write",
+            "write_profile": "purebpf.results.formats.registry.write",
         },
     )
 

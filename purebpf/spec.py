@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from purebpf.errors import SchemaError
 
 if TYPE_CHECKING:
-    from purebpf.btf.parse import Btf
+    from purebpf.btf.types.parse import Btf
 
 _PROG_ARRAY = 3
 _STRUCT_OPS = 26
@@ -228,7 +228,7 @@ class ObjectSpec(NamedTuple):
             SchemaError: a value that does not fit its type; a configuration value, which is the
                 kernel's to give (`purebpf.load` has `kconfig=`).
         """
-        from purebpf.btf.codec import codec
+        from purebpf.btf.codec.codecs import codec
 
         images: dict[str, bytearray] = {}
         for name, value in values.items():
@@ -318,9 +318,9 @@ class ObjectSpec(NamedTuple):
             KeyError: no such map, member or program; lists those with a similar name.
             SchemaError: a value that does not fit its type.
         """
-        from purebpf.btf.codec import codec
-        from purebpf.btf.pointers import is_function_pointer
-        from purebpf.btf.types import Struct
+        from purebpf.btf.codec.codecs import codec
+        from purebpf.btf.types.kinds import Struct
+        from purebpf.btf.types.pointers import is_function_pointer
 
         found = _lookup(self.maps, name, f"{self.source}: no map")
         layout = self.btf.type(found.value_type_id) if self.btf is not None else None

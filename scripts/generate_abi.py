@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Array, Enum, Enum64, Int, Kind, Ptr, Struct, Union
+from purebpf.btf.types.kinds import Array, Enum, Enum64, Int, Kind, Ptr, Struct, Union
+from purebpf.btf.types.parse import Btf
 
 ABI = Path(__file__).parent.parent / "purebpf" / "abi"
 

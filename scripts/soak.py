@@ -34,8 +34,8 @@ from urllib.parse import urlsplit
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, EXIT, Instruction, pack
-from purebpf.kernel.map import Map
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.profile import Options, Profiler
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf

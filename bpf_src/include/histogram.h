@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Histograms with four buckets to each power of two. purebpf/report/histogram.py reads them.
+// Histograms with four buckets to each power of two. purebpf/results/shape/histogram.py reads them.
 #ifndef HISTOGRAM_H
 #define HISTOGRAM_H
 

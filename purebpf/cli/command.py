@@ -71,7 +71,7 @@ def collecting() -> Iterator[None]:
 
 def _said(error: PurebpfError | OSError) -> str | None:
     """What an error says, and what to do when no descriptor is left; None for a bug."""
-    from purebpf.kernel.open_files import NONE_LEFT, explanation
+    from purebpf.kernel.host.fd_limits import NONE_LEFT, explanation
 
     ours = str(error) if isinstance(error, PurebpfError) else None
     if not isinstance(error, OSError) or error.errno not in NONE_LEFT:

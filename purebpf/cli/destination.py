@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from purebpf.cli.arguments import output
 
 if TYPE_CHECKING:
-    from purebpf.report import Profile
+    from purebpf.results import Profile
 
 __all__ = [
     "Destination",
@@ -32,7 +32,7 @@ _BINARY = ("pprof", "perf.data")
 
 
 class Destination(NamedTuple):
-    """A format (`purebpf.report.formats`), and a file; None is standard output."""
+    """A format (`purebpf.results.formats.registry`), and a file; None is standard output."""
 
     format: str
     path: str | None
@@ -87,7 +87,7 @@ def _paired(
     outputs: Sequence[str | None],
     default: str,
 ) -> tuple[Destination, ...]:
-    from purebpf.report.formats import FORMATS, of_path
+    from purebpf.results.formats.registry import FORMATS, of_path
 
     for name in formats:
         if name not in FORMATS:
@@ -110,7 +110,7 @@ def _paired(
 def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:
     """The pieces as the file is to hold them: gzipped where its name says so."""
     if destination.format != "pprof" and (destination.path or "").lower().endswith(".gz"):
-        from purebpf.report.formats import compress
+        from purebpf.results.formats.registry import compress
 
         return compress(pieces)
     return pieces
@@ -125,13 +125,13 @@ def write(profile: Profile, to: Iterable[Destination]) -> None:
         KernelError: one of them cannot be written.
     """
     from purebpf.cli.output import Output
-    from purebpf.report import formats
+    from purebpf.results.formats import registry
 
     for destination in to:
         with Output(destination.path) as output, writing(destination):
-            pieces = formats.write(profile, destination.format)
+            pieces = registry.write(profile, destination.format)
             if destination.format == "text":
-                pieces = chain((formats.heading(profile), "\n"), pieces)
+                pieces = chain((registry.heading(profile), "\n"), pieces)
             output.write(encoded(destination, pieces))
 
 

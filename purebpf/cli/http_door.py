@@ -22,7 +22,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 
 __all__ = ["HttpDoor", "Request"]
 

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from purebpf.cli.http_door import HttpDoor, Request
-from purebpf.cli.stop import HasFileno
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 from purebpf.errors import KernelError
-from purebpf.report import Profile, html, json
+from purebpf.measure.stop import HasFileno
+from purebpf.results import Profile
+from purebpf.results.formats import html, json
 
 if TYPE_CHECKING:
     import socket
 
-    from purebpf.cli.results import Session
+    from purebpf.cli.run import Session
 
 __all__ = ["LivePage", "show"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from purebpf.cli import command
-from purebpf.report import Loss, Profile
-from purebpf.report.names import printable
+from purebpf.results import Loss, Profile
+from purebpf.results.model.spelling import printable
 
 __all__ = ["of_loss", "of_table", "paragraphs", "tell"]
 

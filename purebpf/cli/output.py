@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from purebpf.errors import KernelError
 
 if TYPE_CHECKING:
-    from purebpf.cli.part_file import PartFile
+    from purebpf.measure.atomic_file import PartFile
 
 __all__ = ["Output"]
 
@@ -100,7 +100,7 @@ class Output:
             raise self._error(call, problem) from None
 
     def _open(self, path: str) -> TextIO:
-        from purebpf.cli.part_file import PartFile, is_special  # which --help does not need
+        from purebpf.measure.atomic_file import PartFile, is_special  # which --help does not need
 
         file: str | int = path
         try:

@@ -94,7 +94,7 @@ def _value(action: argparse.Action) -> Value:
     optional = action.nargs == "?"
     choices = tuple(map(str, action.choices or ()))
     if name == _FORMATS:
-        from purebpf.report.formats import FORMATS
+        from purebpf.results.formats.registry import FORMATS
 
         choices = tuple(FORMATS)
     if choices:

@@ -20,15 +20,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options) -> int:
-    from purebpf.cli import saved
-    from purebpf.cli.names import debuginfod, lined
     from purebpf.cli.progress import doing
-    from purebpf.report import formats
+    from purebpf.cli.source_info import debuginfod, lined
+    from purebpf.measure import profile_loader
+    from purebpf.results.formats import registry
 
     fetch = debuginfod(wanted=options.debuginfod)
     with doing(f"reading {options.path}"):
-        timed = any(destination.format in formats.TIMED for destination in options.to)
-        profile = saved.read(options.path, timed=timed, fetch=fetch)
+        timed = any(destination.format in registry.TIMED for destination in options.to)
+        profile = profile_loader.read(options.path, timed=timed, fetch=fetch)
     profile = lined(profile, lines=options.lines, fetch=fetch)
     write(profile, options.to)
     return 0

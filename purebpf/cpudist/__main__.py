@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from purebpf.cli import command, parser, spans
+from purebpf.cli import command, latency_command, parser
 
 __all__ = ["build_parser", "main"]
 
@@ -39,21 +39,21 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: spans.SpanOptions) -> int:
+def _run(options: latency_command.SpanOptions) -> int:
     measure = "off_cpu" if options.off_cpu else "on_cpu"
     title = f"Tracing {'off' if options.off_cpu else 'on'}-CPU time... Hit Ctrl-C to end."
-    return spans.run(measure, title, options)
+    return latency_command.run(measure, title, options)
 
 
-def parse(argv: Sequence[str]) -> spans.SpanOptions:
+def parse(argv: Sequence[str]) -> latency_command.SpanOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return spans.parse(build_parser(), argv)
+    return latency_command.parse(build_parser(), argv)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=spans.USAGE)
-    whose = spans.add_options(made)
+    made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
+    whose = latency_command.add_options(made)
     whose.add_argument(
         *("-O", "--offcpu"), dest="off_cpu", action="store_true", help="times off the CPU instead"
     )

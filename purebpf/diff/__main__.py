@@ -12,8 +12,8 @@ from purebpf.cli.output import Output
 from purebpf.diff.options import Options, build_parser, parse
 
 if TYPE_CHECKING:
-    from purebpf.report import Profile
-    from purebpf.report.diff import Difference
+    from purebpf.results import Profile
+    from purebpf.results.shape.diff import Difference
 
 __all__ = ["build_parser", "main"]
 
@@ -26,12 +26,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options) -> int:
-    from purebpf.cli import saved
     from purebpf.cli.progress import doing
-    from purebpf.report import diff
+    from purebpf.measure import profile_loader
+    from purebpf.results.shape import diff
 
     with doing("reading the profiles"):
-        before, after = saved.read(options.before), saved.read(options.after)
+        before, after = profile_loader.read(options.before), profile_loader.read(options.after)
     title = f"{options.before} -> {options.after}"
     found = diff.compare(before, after, title)
     with Output(options.output) as output, writing(Destination(options.format, options.output)):
@@ -42,12 +42,12 @@ def _run(options: Options) -> int:
 def _rendered(
     options: Options, found: Difference, before: Profile, after: Profile
 ) -> Iterable[str]:
-    from purebpf.report import diff
+    from purebpf.results.shape import diff
 
     if options.format == "json":
         return [diff.document(found)]
     if options.format == "html":
-        from purebpf.report import html
+        from purebpf.results.formats import html
 
         return [html.comparison(before, after, found.title)]
     return diff.text(found)

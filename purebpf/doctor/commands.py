@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from purebpf import objects
 from purebpf.abi.sections import find_section
 from purebpf.commands import COMMANDS
-from purebpf.kernel import features
-from purebpf.kernel.attach_features import KINDS
-from purebpf.kernel.privilege import advice, read_host
+from purebpf.kernel.features import features
+from purebpf.kernel.features.attach_features import KINDS
+from purebpf.kernel.host.privilege import advice, read_host
 from purebpf.spec import ObjectSpec, ProgramSpec
 
 __all__ = ["obstacles"]

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from purebpf.doctor.commands import obstacles
 from purebpf.doctor.model import Answer, Command, Fact, Report
 from purebpf.errors import KernelError, PurebpfError
-from purebpf.kernel import features
-from purebpf.kernel.attach_features import KINDS
-from purebpf.kernel.btf import kernel_btf
-from purebpf.kernel.debuginfod import servers
-from purebpf.kernel.source_lines import find_tool
+from purebpf.kernel.features import features
+from purebpf.kernel.features.attach_features import KINDS
+from purebpf.kernel.symbolize.debuginfod import servers
+from purebpf.kernel.symbolize.source_lines import find_tool
+from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import proc, tracefs
 
 __all__ = ["examine"]

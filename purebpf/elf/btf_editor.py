@@ -11,9 +11,9 @@ import sys
 from array import array
 from collections.abc import Iterable, Mapping
 
-from purebpf.btf.decode import VLEN
-from purebpf.btf.parse import Btf, starts
-from purebpf.btf.types import DatasecEntry, Kind, Linkage
+from purebpf.btf.types.decode import VLEN
+from purebpf.btf.types.kinds import DatasecEntry, Kind, Linkage
+from purebpf.btf.types.parse import Btf, starts
 
 _HEADER = "HBBIIIII"
 _HEADER_SIZE = 24

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from purebpf.abi.instruction import INSN_SIZE
-from purebpf.btf.parse import Btf
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError
 from purebpf.spec import CoreRelocation, LineInfo
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import (
+from purebpf.btf.types.kinds import (
     Array,
     Datasec,
     DatasecEntry,
@@ -27,6 +26,7 @@ from purebpf.btf.types import (
     Linkage,
     Var,
 )
+from purebpf.btf.types.parse import Btf
 from purebpf.elf.btf_editor import BtfEditor
 from purebpf.elf.container import STB_LOCAL, ElfObject
 from purebpf.errors import FormatError, LinkError, NotSupportedError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from purebpf.btf.types import Datasec, Linkage, Var
+from purebpf.btf.types.kinds import Datasec, Linkage, Var
 from purebpf.elf.btf_repair import KCONFIG, Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.spec import MapSpec, VariableSpec

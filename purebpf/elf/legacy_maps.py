@@ -15,8 +15,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind, Struct
+from purebpf.btf.types.kinds import Kind, Struct
+from purebpf.btf.types.parse import Btf
 from purebpf.elf.container import STB_LOCAL, STT_SECTION, ElfObject, Section, Symbol
 from purebpf.elf.iproute2 import (
     EXTRA_SIZE,

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import (
+from purebpf.btf.types.kinds import (
     Array,
     Datasec,
     Enum,
@@ -26,6 +25,7 @@ from purebpf.btf.types import (
     Struct,
     Var,
 )
+from purebpf.btf.types.parse import Btf
 from purebpf.elf.btf_repair import Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.elf.functions import Functions

@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from purebpf.abi.sections import find_section
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
 from purebpf.elf.arena import read_arena
 from purebpf.elf.btf_ext import EMPTY, BtfExt, read_btf_ext
 from purebpf.elf.btf_repair import Repaired, repair

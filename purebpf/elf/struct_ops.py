@@ -11,9 +11,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.pointers import is_function_pointer
-from purebpf.btf.types import Datasec, Struct, Var
+from purebpf.btf.types.kinds import Datasec, Struct, Var
+from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.pointers import is_function_pointer
 from purebpf.elf.btf_repair import Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.elf.functions import Functions

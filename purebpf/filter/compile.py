@@ -21,8 +21,8 @@ from purebpf.abi.disassembler import listing
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction
 from purebpf.errors import NotSupportedError
-from purebpf.filter.access import Access, Helper, Word
-from purebpf.filter.condition import (
+from purebpf.filter.fields import FIELDS, Field
+from purebpf.filter.lowering import (
     All,
     Any,
     CommIn,
@@ -33,8 +33,8 @@ from purebpf.filter.condition import (
     Under,
     Within,
 )
-from purebpf.filter.fields import FIELDS, Field
 from purebpf.filter.registers import Registers
+from purebpf.filter.sample_layout import Access, Helper, Word
 
 __all__ = ["Code", "Counters", "compile_terms", "missing", "stride"]
 

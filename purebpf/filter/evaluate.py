@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 
 from purebpf.errors import NotSupportedError
-from purebpf.filter.condition import All, Any, CommIn, Compare, Condition, Opposite, Term, Under
 from purebpf.filter.fields import Field
+from purebpf.filter.lowering import All, Any, CommIn, Compare, Condition, Opposite, Term, Under
 from purebpf.wire.perf_records import Sample
 
 __all__ = ["predicate"]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from purebpf.abi.bpf import bpf_core_relo_kind, bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import INSN_SIZE
-from purebpf.btf.codec import codec
-from purebpf.btf.core import CoreMatcher, CoreResult
-from purebpf.btf.parse import Btf
-from purebpf.btf.spelling import spell
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.core.matching import CoreMatcher, CoreResult
+from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.spelling import spell
 from purebpf.errors import PurebpfError
 from purebpf.relocate.core import apply_core
 from purebpf.spec import (

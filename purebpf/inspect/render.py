@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from purebpf.inspect.model import CoreLine, ProgramLine, Report
-from purebpf.report.names import printable
+from purebpf.results.model.spelling import printable
 
 __all__ = ["document", "lines"]
 

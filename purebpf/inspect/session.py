@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-from purebpf.btf.parse import Btf, essential_name
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.elf import read_object
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.inspect.model import Report, describe
 from purebpf.inspect.options import Options
-from purebpf.kernel.kernel_types import KernelTypes
+from purebpf.kernel.load.kernel_types import KernelTypes
 from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings
 from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import addresses
@@ -55,7 +55,7 @@ def read(path: str) -> ObjectSpec:
 
 
 def _types(path: str) -> Btf:
-    from purebpf.kernel.btf_file import read_btf_file
+    from purebpf.kernel.types.btf_file import read_btf_file
 
     try:
         return read_btf_file(path)

@@ -10,15 +10,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.btf.arrays import Array, Octets, Text
-from purebpf.btf.codec import Codec, codec
-from purebpf.btf.names import legal_names
-from purebpf.btf.structs import StructCodec
-from purebpf.btf.types import Kind, Ptr
-from purebpf.btf.values import Boolean, FloatingPoint
+from purebpf.btf.codec.arrays import Array, Octets, Text
+from purebpf.btf.codec.codecs import Codec, codec
+from purebpf.btf.codec.structs import StructCodec
+from purebpf.btf.codec.values import Boolean, FloatingPoint
+from purebpf.btf.types.kinds import Kind, Ptr
+from purebpf.btf.types.names import legal_names
 from purebpf.errors import FormatError
-from purebpf.kernel import map_kinds
-from purebpf.kernel.map_stacks import BuildIdStack, StackTrace, stack_codec
+from purebpf.kernel.maps import map_traits
+from purebpf.kernel.maps.map_stacks import BuildIdStack, StackTrace, stack_codec
 from purebpf.spec import MapSpec, ObjectSpec
 
 __all__ = ["stubs"]
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     )
     from typing import Literal, overload
 
-    from purebpf.btf.record import Record
-    from purebpf.kernel.globals import Globals as AnyGlobals
-    from purebpf.kernel.map_stacks import BuildIdFrame
+    from purebpf.btf.codec.records import Record
+    from purebpf.kernel.load.globals import Globals as AnyGlobals
+    from purebpf.kernel.maps.map_stacks import BuildIdFrame
 
 '''
 _TAIL = '''
@@ -210,7 +210,7 @@ def _reading(event: str, reader: str) -> str:
 
 
 def _event(spec: MapSpec, name: str, records: _Records) -> str:
-    """The type of a ring's records, as `purebpf.kernel.record_types` finds it."""
+    """The type of a ring's records, as `purebpf.kernel.rings.record_types` finds it."""
     btf = records._btf  # noqa: SLF001 - of this module
     if btf is None:
         return "Any"
@@ -227,20 +227,20 @@ def _event(spec: MapSpec, name: str, records: _Records) -> str:
 
 
 def _key(spec: MapSpec, records: _Records) -> str:
-    if spec.type in map_kinds.FD_KEYS or spec.type == bpf_map_type.BPF_MAP_TYPE_LPM_TRIE:
+    if spec.type in map_traits.FD_KEYS or spec.type == bpf_map_type.BPF_MAP_TYPE_LPM_TRIE:
         return "Any"
     if spec.key_type_id:
         return f"{records.name_of(spec.key_type_id, key=True)}"
-    return "int" if spec.type in map_kinds.INDEXED else "bytes"
+    return "int" if spec.type in map_traits.INDEXED else "bytes"
 
 
 def _value(spec: MapSpec, records: _Records) -> str:
-    if spec.type in map_kinds.MAP_VALUES:
+    if spec.type in map_traits.MAP_VALUES:
         return "purebpf.Map"
-    if spec.type in map_kinds.FD_VALUES | map_kinds.SOCKETS | map_kinds.REDIRECTS:
+    if spec.type in map_traits.FD_VALUES | map_traits.SOCKETS | map_traits.REDIRECTS:
         return "Any"
     one = records.name_of(spec.value_type_id) if spec.value_type_id else _untyped(spec)
-    return f"tuple[{one}, ...]" if spec.type in map_kinds.PER_CPU else one
+    return f"tuple[{one}, ...]" if spec.type in map_traits.PER_CPU else one
 
 
 def _untyped(spec: MapSpec) -> str:

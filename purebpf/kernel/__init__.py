@@ -1,1 +1,1 @@
-"""The live room: what loads, attaches, reads and explains."""
+"""The live rooms, each about one thing of the running kernel; imports between them go down."""

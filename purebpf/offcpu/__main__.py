@@ -11,7 +11,7 @@ from purebpf.cli import command
 from purebpf.offcpu.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
-    from purebpf.report import Profile
+    from purebpf.results import Profile
 
 __all__ = ["build_parser", "main"]
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.cli import results
+    from purebpf.cli import run as results
     from purebpf.offcpu.session import OffCpu
 
     with results.measured(title(options), options, OffCpu) as run:
@@ -41,7 +41,7 @@ def _run(options: Options) -> int:
 def _explain(profile: Profile) -> None:
     """How much there was, what it cost, the loss line, and what to do about each loss."""
     from purebpf.cli.loss import paragraphs, tell
-    from purebpf.cli.time_loss import cost_line
+    from purebpf.measure.time_loss import cost_line
 
     still = sum(row.weight for row in profile.rows() if row.marks.is_open)
     command.say(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser, time_options
 from purebpf.cli.destination import Destination, destinations
-from purebpf.cli.title import stacks, until, whose
+from purebpf.cli.headline import stacks, until, whose
 
 __all__ = ["DEFAULT_THRESHOLD_MS", "Options", "build_parser", "parse", "title"]
 

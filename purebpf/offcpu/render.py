@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from purebpf.offcpu.options import Options
-from purebpf.report import Profile, formats
-from purebpf.report.spans import summed
+from purebpf.results import Profile
+from purebpf.results.build.offcpu_rows import summed
+from purebpf.results.formats import registry
 
 __all__ = ["ONE_BY_ONE", "render"]
 
@@ -18,5 +19,5 @@ def render(profile: Profile, options: Options, format_name: str) -> Iterable[str
     """The pieces of one output, without the title."""
     if format_name not in ONE_BY_ONE:
         profile = summed(profile)
-    style = formats.Style(options.delimited, offsets=options.offsets)
-    return formats.write(profile, format_name, style)
+    style = registry.Style(options.delimited, offsets=options.offsets)
+    return registry.write(profile, format_name, style)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from purebpf.cli.thread_profiler import ThreadProfiler
-from purebpf.cli.thread_time import Request, Times
-from purebpf.kernel.debug_files import Fetch
+from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.measure.sched_trace import Request, Times
+from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.offcpu.options import Options, title
 from purebpf.offcpu.render import ONE_BY_ONE
-from purebpf.report import Profile
-from purebpf.report.spans import fill, merged, row
-from purebpf.report.stacks import Stacks
+from purebpf.results import Profile
+from purebpf.results.build.offcpu_rows import fill, merged, row
+from purebpf.results.build.stored_stacks import Stacks
 
 __all__ = ["OffCpu"]
 
@@ -22,8 +22,9 @@ class OffCpu(ThreadProfiler):
     Args:
         options: whose time and which; how to print it does not matter here, but for those
             formats that have the long sleeps one by one.
-        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
-        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
+        fetch: gets debug files that are not on this machine
+        (`purebpf.kernel.symbolize.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.

@@ -12,7 +12,7 @@ from purebpf.profile.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
     from purebpf.profile.session import Profiler
-    from purebpf.report import Profile
+    from purebpf.results import Profile
 
 __all__ = ["build_parser", "main"]
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.cli import results
+    from purebpf.cli import run as results
     from purebpf.profile.session import Profiler
 
     with results.measured(title(options), options, Profiler) as run:

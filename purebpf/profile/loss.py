@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.kernel.stacks import MAX_DEPTH
+from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.profile.options import Options
-from purebpf.report import Cause, Loss
-from purebpf.report.stacks import causes
+from purebpf.results import Cause, Loss
+from purebpf.results.build.stored_stacks import causes
 
 if TYPE_CHECKING:
-    from purebpf.kernel.perf_event import Reading
+    from purebpf.kernel.perf.perf_event import Reading
 
 __all__ = ["Clock", "expected_samples", "losses"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import Destination, add_destinations, add_folded, destinations
-from purebpf.cli.title import stacks, until, whose
+from purebpf.cli.headline import stacks, until, whose
 
 __all__ = ["DEFAULT_FREQUENCY", "Options", "build_parser", "parse", "title"]
 

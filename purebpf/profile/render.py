@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from purebpf.profile.options import Options
-from purebpf.report import Profile, formats
+from purebpf.results import Profile
+from purebpf.results.formats import registry
 
 __all__ = ["render"]
 
 
 def render(profile: Profile, options: Options, format_name: str) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
-    style = formats.Style(options.delimited, options.annotations, options.addresses)
-    return formats.write(profile, format_name, style)
+    style = registry.Style(options.delimited, options.annotations, options.addresses)
+    return registry.write(profile, format_name, style)

@@ -12,26 +12,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf import objects
-from purebpf.cli import targets, wait
-from purebpf.cli.privileges import needing
-from purebpf.cli.stop import HasFileno
-from purebpf.closing import Closing
-from purebpf.kernel import stacks
-from purebpf.kernel.followed import Followed
-from purebpf.kernel.map import Map
-from purebpf.kernel.object import load
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.perf_events import PerfEvents
+from purebpf.closable import Closing
+from purebpf.kernel.instruments import stack_maps
+from purebpf.kernel.load.object import load
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.processes.process_tracker import Followed
+from purebpf.measure import targets, wait
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
 from purebpf.profile.options import Options, title
 
 if TYPE_CHECKING:
-    from purebpf.kernel.debug_files import Fetch
-    from purebpf.kernel.perf_event import Event
-    from purebpf.kernel.symbolizer import Symbolizer
+    from purebpf.kernel.perf.perf_event import Event
+    from purebpf.kernel.symbolize.debug_files import Fetch
+    from purebpf.kernel.symbolize.symbolizer import Symbolizer
+    from purebpf.profile.counts_snapshot import Taken
     from purebpf.profile.loss import Clock
-    from purebpf.profile.taken import Taken
-    from purebpf.report import Profile
-    from purebpf.report.stacks import Stacks
+    from purebpf.results import Profile
+    from purebpf.results.build.stored_stacks import Stacks
     from purebpf.spec import ObjectSpec
 
 __all__ = ["Profiler"]
@@ -42,9 +42,11 @@ class Profiler(Closing):
 
     Args:
         options: what to sample and how; how to print it does not matter here.
-        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). It is
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
+        is
             sampled from its execve on, with everything it forks.
-        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
+        fetch: gets debug files that are not on this machine
+        (`purebpf.kernel.symbolize.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
@@ -56,7 +58,7 @@ class Profiler(Closing):
         self._options = options
         self._fetch = fetch
         self._command_pid = command_pid
-        self._max_depth = stacks.max_depth()
+        self._max_depth = stack_maps.max_depth()
         self._owned = ExitStack()
         self._elapsed_s = 0.0
         self._taken: Taken | None = None
@@ -154,7 +156,7 @@ class Profiler(Closing):
         self._followed.drain()
         self._elapsed_s = time.monotonic() - self._started
         if self._taken is None:
-            from purebpf.profile.taken import Taken
+            from purebpf.profile.counts_snapshot import Taken
 
             maps = self._object.maps
             self._taken = Taken(maps["counts"], maps["stacks"], self._options.hash_storage_size)
@@ -192,11 +194,11 @@ class Profiler(Closing):
     def _profile(self, counts: Iterable[tuple[Any, int]]) -> Profile:
         from purebpf.profile.loss import Clock, expected_samples, losses
         from purebpf.profile.stacks import fill
-        from purebpf.report import Profile
-        from purebpf.report.hints import hints
+        from purebpf.results import Profile
+        from purebpf.results.shape.hints import hints
 
         options, maps = self._options, self._object.maps
-        stats = stacks.summed(maps["stats"]) | stacks.summed(maps["stack_stats"])
+        stats = stack_maps.summed(maps["stats"]) | stack_maps.summed(maps["stack_stats"])
         if self._taken is not None:
             stats["counts_full"] += self._taken.dropped
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
@@ -217,16 +219,16 @@ class Profiler(Closing):
 
     @cached_property
     def _symbolizer(self) -> Symbolizer:
-        from purebpf.kernel.symbolizer import Symbolizer
+        from purebpf.kernel.symbolize.symbolizer import Symbolizer
 
         return Symbolizer(self._followed.spaces, fetch=self._fetch)
 
     def _stacks(self) -> Stacks:
         """Stacks by number, named when they are asked for: later, some may have names at last."""
-        from purebpf.report.stacks import Stacks
+        from purebpf.results.build.stored_stacks import Stacks
 
         if self._taken is None:
-            addresses = stacks.addresses(self._object.maps["stacks"])
+            addresses = stack_maps.addresses(self._object.maps["stacks"])
         else:
             addresses = self._taken.addresses
         return Stacks(addresses, self._symbolizer)
@@ -243,7 +245,7 @@ class Profiler(Closing):
         return begun + expected // 100
 
     def _about(self, stats: Mapping[str, int]) -> dict[str, object]:
-        from purebpf.cli.header import origin
+        from purebpf.measure.provenance import origin
 
         options, event = self._options, self.event
         about: dict[str, object] = {"event": event.name}

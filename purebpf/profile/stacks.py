@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from purebpf.report import Labels, Profile
-from purebpf.report.stacks import Stacks
+from purebpf.results import Labels, Profile
+from purebpf.results.build.stored_stacks import Stacks
 
 __all__ = ["fill"]
 

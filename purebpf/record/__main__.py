@@ -48,8 +48,8 @@ def _explain_filters(options: Options) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.cli.child import Child
-    from purebpf.cli.stop import Stop
+    from purebpf.measure.child import Child
+    from purebpf.measure.stop import Stop
     from purebpf.record.loss import losses
     from purebpf.record.session import Recorder
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
-from purebpf.cli.places import Place
 from purebpf.errors import KernelError
-from purebpf.kernel.event_choice import Choice, chosen
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.perf_names import event_named
-from purebpf.kernel.perf_ring import PerfRing
+from purebpf.kernel.perf.event_parser import Choice, chosen
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.perf.perf_names import event_named
+from purebpf.kernel.perf.perf_ring import PerfRing
+from purebpf.measure.perf_targets import Place
 from purebpf.record.options import DEFAULT_EVENT, FREQUENCY, EventOption, Options
 from purebpf.syscall import perf_event as sys
 from purebpf.wire.perf_data import RecordedEvent

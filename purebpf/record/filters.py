@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from purebpf.abi.perf import perf_event_type as kind
-from purebpf.cli import places
 from purebpf.errors import KernelError
 from purebpf.filter import parse
-from purebpf.kernel.event_choice import EventError, chosen
-from purebpf.kernel.filter_names import MachineNames
-from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.kernel.filters.filter_names import MachineNames
+from purebpf.kernel.filters.sample_filter import SampleFilter
+from purebpf.kernel.perf.event_parser import EventError, chosen
+from purebpf.measure import perf_targets
 from purebpf.record.events import Sampled, sample_type
 from purebpf.record.options import Options
 from purebpf.syscall import perf_event as perf
@@ -115,7 +115,7 @@ class Filters:
 def searched(options: Options) -> tuple[int, ...]:
     """The processes whose functions a filter can name: those that are recorded, but not all."""
     if options.pids or options.tids or options.uid is not None:
-        return tuple(places.observed(options))
+        return tuple(perf_targets.observed(options))
     return ()
 
 

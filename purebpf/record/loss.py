@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from purebpf.cli.loss import of_loss
-from purebpf.report import Cause, Loss
+from purebpf.results import Cause, Loss
 
 __all__ = ["Recorded", "losses", "paragraphs", "remarks"]
 

@@ -261,7 +261,7 @@ def _events(
 ) -> tuple[EventOption, ...]:
     if not lists:
         return ()
-    from purebpf.kernel.event_choice import split
+    from purebpf.kernel.perf.event_parser import split
 
     if lists[0][0] is None and len(lists) > 1:
         made.error("--filter comes behind the -e whose samples it chooses")
@@ -288,6 +288,6 @@ def _pages(text: str) -> int:
 
 
 def _user(text: str) -> int:
-    from purebpf.cli.targets import user_id
+    from purebpf.measure.targets import user_id
 
     return user_id(text)

@@ -12,14 +12,15 @@ from contextlib import ExitStack
 from typing import Self
 
 from purebpf.abi.perf import perf_event_type as kind
-from purebpf.cli import places
-from purebpf.cli.data_file import DataFile
-from purebpf.cli.limits import raise_open_files
-from purebpf.cli.privileges import needing
-from purebpf.cli.stop import HasFileno
-from purebpf.closing import Closing
-from purebpf.kernel import cgroups, existing, machine
-from purebpf.kernel.perf_due import samples_due
+from purebpf.closable import Closing
+from purebpf.kernel.host import cgroups
+from purebpf.kernel.perf.expected_samples import samples_due
+from purebpf.kernel.processes import perf_data_headers, synthesized_records
+from purebpf.measure import perf_targets
+from purebpf.measure.binary_file import DataFile
+from purebpf.measure.limits import raise_open_files
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
 from purebpf.record import events
 from purebpf.record.filters import Filters, searched
 from purebpf.record.loss import Recorded
@@ -44,7 +45,8 @@ class Recorder(Closing):
 
     Args:
         options: what to record, and where to.
-        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). Unless
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
+        Unless
             the options have another target, it is recorded from its execve on, with everything
             that it forks.
 
@@ -59,7 +61,7 @@ class Recorder(Closing):
         self._options = options
         self._followed_pid = command_pid if options.follows_command else 0
         self._types: Counter[int] = Counter()
-        self._build_ids = machine.BuildIds()
+        self._build_ids = perf_data_headers.BuildIds()
         self._tasks = 1
         self._owned = ExitStack()
 
@@ -72,11 +74,11 @@ class Recorder(Closing):
     def _open(self, stack: ExitStack) -> None:
         options = self._options
         self._file = stack.enter_context(DataFile(options.output))
-        found = places.places(options, self._followed_pid)
+        found = perf_targets.places(options, self._followed_pid)
         raise_open_files()
         self._sampled = events.open_events(options, found, stack)
         first = self._sampled[0]
-        around = places.side_band_places(found)
+        around = perf_targets.side_band_places(found)
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for each in self._sampled for event in each.opened]
         self._filters = Filters(self._sampled, stack, searched(options))
@@ -100,18 +102,18 @@ class Recorder(Closing):
     def _write_existing(self) -> None:
         """The kernel's mappings, and what the processes had before anybody looked."""
         encode, write = self._encoder.encode, self._writer.write
-        kallsyms = existing.kallsyms()
-        for record in existing.kernel_mappings(kallsyms):
+        kallsyms = synthesized_records.kallsyms()
+        for record in synthesized_records.kernel_mappings(kallsyms):
             self._build_ids.add(record)
             write(encode(record))
-        for program in existing.programs(kallsyms):
+        for program in synthesized_records.programs(kallsyms):
             write(encode(program))
         if self._options.all_cgroups:
             root = cgroups.root()
-            for cgroup in existing.cgroups(root) if root else ():
+            for cgroup in synthesized_records.cgroups(root) if root else ():
                 write(encode(cgroup))
-        pids = places.observed(self._options, self._followed_pid)
-        for about in existing.processes(pids, data=self._options.addresses):
+        pids = perf_targets.observed(self._options, self._followed_pid)
+        for about in synthesized_records.processes(pids, data=self._options.addresses):
             if isinstance(about, Mmap2):
                 self._build_ids.add(about)
             write(encode(about))
@@ -232,7 +234,7 @@ class Recorder(Closing):
             self._writer.write(self._encoder.encode(dropped))
 
     def _features(self) -> dict[Feature, bytes]:
-        found = machine.features([sys.executable, *sys.argv])
+        found = perf_data_headers.features([sys.executable, *sys.argv])
         found[Feature.BUILD_ID] = self._build_ids.pack()
         found[Feature.CLOCKID] = pack_numbers(1)
         tracepoints = [
@@ -241,7 +243,7 @@ class Recorder(Closing):
             if each.choice.is_tracepoint
         ]
         if tracepoints:
-            found[Feature.TRACING_DATA] = machine.tracing_data(tracepoints)
+            found[Feature.TRACING_DATA] = perf_data_headers.tracing_data(tracepoints)
         return found
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from purebpf.relocate.code import Code
 from purebpf.spec import FunctionSpec
 
 if TYPE_CHECKING:
-    from purebpf.btf.core import CoreResult
+    from purebpf.btf.core.matching import CoreResult
 
 POISON = 0xBAD2310
 """The helper number of a poisoned instruction, as libbpf spells "bad relo": 195896080."""

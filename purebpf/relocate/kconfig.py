@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Array, Enum, Enum64, Int
+from purebpf.btf.types.kinds import Array, Enum, Enum64, Int
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.spec import ObjectSpec, VariableSpec
 

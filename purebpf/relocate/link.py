@@ -14,17 +14,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
-from purebpf.btf.types import DeclTag, Kind
+from purebpf.btf.types.kinds import DeclTag, Kind
 from purebpf.errors import FormatError, LinkError
 from purebpf.relocate.code import Code
 from purebpf.relocate.core import Patched, apply_core
 from purebpf.relocate.externs import Externs, write_extern
 from purebpf.relocate.info import func_info, line_info
-from purebpf.relocate.linked import LinkedProgram, Reference
+from purebpf.relocate.linked_program import LinkedProgram, Reference
 from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 
 if TYPE_CHECKING:
-    from purebpf.btf.core import CoreMatcher, Targets
+    from purebpf.btf.core.matching import CoreMatcher, Targets
 
 _EXCEPTION_CALLBACK = "exception_callback:"
 
@@ -152,7 +152,7 @@ class Linker:
     @cached_property
     def _matcher(self) -> CoreMatcher:
         """Made for the first function that has CO-RE relocations."""
-        from purebpf.btf.core import CoreMatcher
+        from purebpf.btf.core.matching import CoreMatcher
 
         assert self._spec.btf is not None  # the relocations refer to its types
         return CoreMatcher(self._spec.btf, self._targets)

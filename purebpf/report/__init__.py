@@ -1,12 +1,29 @@
-"""One model of results, one small writer per format. Pure.
+"""Profiles as data, and `python -m purebpf.report`, which shows perf.data files with names.
 
-The writers are modules of this package, imported when needed: `text`, `folded`, `json`.
+from purebpf.measure.perf_data_loader import read
+
+profile = read("perf.data").profile      # a purebpf.report.Profile
 """
 
 from __future__ import annotations
 
-from purebpf.report.loss import Cause, Loss
-from purebpf.report.profile import Labels, Marks, Profile, Row, Slots, Stack, Unnamed, Waker
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.results import (
+        Cause,
+        Labels,
+        Loss,
+        Marks,
+        Profile,
+        Row,
+        Slots,
+        Stack,
+        Unnamed,
+        Waker,
+    )
 
 __all__ = [
     "Cause",
@@ -20,3 +37,6 @@ __all__ = [
     "Unnamed",
     "Waker",
 ]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(__name__, {name: f"purebpf.results.{name}" for name in __all__})

@@ -1,12 +1,45 @@
-"""`python -m purebpf.report`: the door of the command, which is `purebpf.reporter`."""
+"""`python -m purebpf.report`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
-from purebpf.reporter.__main__ import build_parser, main
+from purebpf.cli import command
+from purebpf.cli.destination import write
+from purebpf.report.options import Options, build_parser, parse
 
 __all__ = ["build_parser", "main"]
+
+NAME = "purebpf.report"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: Options) -> int:
+    from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.progress import doing
+    from purebpf.cli.source_info import debuginfod, lined
+    from purebpf.measure.perf_data_loader import Wanted, read
+    from purebpf.results.formats import registry
+
+    timed = any(destination.format in registry.TIMED for destination in options.to)
+    fetch = debuginfod(wanted=options.debuginfod)
+    with doing(f"reading {options.path}"):
+        found = read(options.path, Wanted(options.event, options.weight, timed, fetch))
+    profile = lined(found.profile, lines=options.lines, fetch=fetch)
+    write(profile, options.to)
+    command.say(found.profile.title)
+    for name, samples in found.others:
+        command.say(f"also in the file: {samples} samples of {name} (-e {name})")
+    if found.profile.about["rejected"]:
+        command.say(f"rejected by filters: {found.profile.about['rejected']} samples")
+    tell(paragraphs(found.profile))
+    return command.LOSS if options.strict and found.profile.loss.any else 0
+
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

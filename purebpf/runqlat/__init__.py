@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.kernel.spans import Spans
+    from purebpf.kernel.instruments.latency_histograms import Spans
 
 __all__ = ["Spans"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
-    __getattr__ = names(__name__, {"Spans": "purebpf.kernel.spans.Spans"})
+    __getattr__ = names(__name__, {"Spans": "purebpf.kernel.instruments.latency_histograms.Spans"})

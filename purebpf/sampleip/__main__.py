@@ -12,7 +12,7 @@ from purebpf.cli.output import Output
 from purebpf.sampleip.options import Options, build_parser, parse, title
 
 if TYPE_CHECKING:
-    from purebpf.kernel.perf_event import Event
+    from purebpf.kernel.perf.perf_event import Event
     from purebpf.sampleip.session import Found, Sample
 
 __all__ = ["build_parser", "main"]
@@ -27,8 +27,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.cli.child import Child
-    from purebpf.cli.stop import Stop
+    from purebpf.measure.child import Child
+    from purebpf.measure.stop import Stop
     from purebpf.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
     from purebpf.sampleip.session import Sampler
 

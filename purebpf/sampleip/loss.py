@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.report import Cause
+from purebpf.results import Cause
 from purebpf.sampleip.options import Options
 
 __all__ = ["losses"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
-from purebpf.kernel import existing
-from purebpf.kernel.filter_names import MachineNames
+from purebpf.kernel.filters.filter_names import MachineNames
+from purebpf.kernel.processes import synthesized_records
 from purebpf.sampleip.options import Options, Symbol
-from purebpf.symbols.maps import parse_maps
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
 from purebpf.wire.perf_data import KERNEL
 
@@ -67,7 +67,7 @@ def _of_symbol(symbol: Symbol, names: MachineNames) -> Iterator[IpRange]:
 
 def _of_module(module: str, pids: Iterable[int]) -> list[IpRange]:
     found = []
-    for mapping in existing.kernel_mappings(proc.kallsyms()):
+    for mapping in synthesized_records.kernel_mappings(proc.kallsyms()):
         is_kernel = mapping.filename.startswith(KERNEL)
         file_name = mapping.filename.rpartition("/")[2].partition(".ko")[0].strip("[]")
         if module == ("kernel" if is_kernel else file_name.replace("-", "_")):

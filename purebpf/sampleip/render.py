@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from purebpf.report.names import located, printable
+from purebpf.results.model.spelling import located, printable
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["COUNT_HEADER", "SAMPLE_HEADER", "count_lines", "dump", "sample_line"]

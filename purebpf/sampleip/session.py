@@ -9,21 +9,21 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
 from purebpf import objects
-from purebpf.cli.limits import raise_open_files
-from purebpf.cli.places import Place, places
-from purebpf.cli.privileges import needing
-from purebpf.cli.stop import HasFileno
-from purebpf.cli.targets import PidNamespace
-from purebpf.closing import Closing
-from purebpf.kernel.followed import Followed
-from purebpf.kernel.object import load
-from purebpf.kernel.perf_buffer import PerfBuffer
-from purebpf.kernel.perf_due import samples_due
-from purebpf.kernel.perf_event import Event, PerfEvent, Reading
-from purebpf.kernel.record_types import decoder
-from purebpf.kernel.stacks import summed
-from purebpf.kernel.symbolizer import Symbolizer
-from purebpf.report import Cause, Loss
+from purebpf.closable import Closing
+from purebpf.kernel.instruments.stack_maps import summed
+from purebpf.kernel.load.object import load
+from purebpf.kernel.perf.expected_samples import samples_due
+from purebpf.kernel.perf.perf_event import Event, PerfEvent, Reading
+from purebpf.kernel.processes.process_tracker import Followed
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
+from purebpf.kernel.rings.record_types import decoder
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.measure.limits import raise_open_files
+from purebpf.measure.perf_targets import Place, places
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
+from purebpf.measure.targets import PidNamespace
+from purebpf.results import Cause, Loss
 from purebpf.sampleip.loss import losses
 from purebpf.sampleip.options import Options
 from purebpf.sampleip.ranges import resolve

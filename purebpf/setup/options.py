@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.targets import user_id
+from purebpf.measure.targets import user_id
 
 __all__ = ["Options", "build_parser", "parse"]
 

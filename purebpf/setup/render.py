@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from purebpf.kernel.filter_preflight import Check, Preflight
-from purebpf.kernel.pinned_slots import Slot, pin_command
-from purebpf.report.names import printable
+from purebpf.kernel.filters.filter_preflight import Check, Preflight
+from purebpf.kernel.filters.pinned_slots import Slot, pin_command
+from purebpf.results.model.spelling import printable
 from purebpf.setup.session import Done, Status
 
 __all__ = ["pinned", "shown", "unpinned"]

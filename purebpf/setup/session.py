@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.errors import KernelError
-from purebpf.kernel import pinned_setup, pinned_slots
-from purebpf.kernel.filter_preflight import Preflight, preflight
-from purebpf.kernel.pinned_slots import BPFFS, Slot
+from purebpf.kernel.filters import pinned_setup, pinned_slots
+from purebpf.kernel.filters.filter_preflight import Preflight, preflight
+from purebpf.kernel.filters.pinned_slots import BPFFS, Slot
 from purebpf.setup.options import Options
 
 __all__ = ["Done", "Status", "pin", "status", "unpin"]
@@ -56,7 +56,7 @@ def pin(options: Options) -> list[Done]:
     """Give each user slots.
 
     Raises:
-        KernelError, VerifierError: as `purebpf.kernel.pinned_setup.pin`. The users before the
+        KernelError, VerifierError: as `pinned_setup.pin`. The users before the
             one that failed have theirs.
     """
     bpffs = options.bpffs or BPFFS
@@ -71,7 +71,7 @@ def unpin(options: Options) -> list[Done]:
     """Take each user's slots away; what cannot be done for one does not stop the others.
 
     Raises:
-        KernelError: as `purebpf.kernel.pinned_slots.users`.
+        KernelError: as `purebpf.kernel.filters.pinned_slots.users`.
     """
     bpffs = options.bpffs or BPFFS
     done = []

@@ -12,8 +12,8 @@ from purebpf.cli.output import Output
 from purebpf.summary.options import Options, build_parser, parse
 
 if TYPE_CHECKING:
-    from purebpf.cli.child import Child
-    from purebpf.cli.stop import Stop
+    from purebpf.measure.child import Child
+    from purebpf.measure.stop import Stop
     from purebpf.summary.screen import Screen
     from purebpf.summary.session import Summary
     from purebpf.summary.table import Table
@@ -30,8 +30,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # 60 ms that --help and a misspelt option need not pay
-    from purebpf.cli.child import Child
-    from purebpf.cli.stop import Stop
+    from purebpf.measure.child import Child
+    from purebpf.measure.stop import Stop
     from purebpf.summary.loss import is_incomplete
     from purebpf.summary.screen import Screen
     from purebpf.summary.session import Summary

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from purebpf.kernel.attach import iterator
-from purebpf.kernel.object import Object
-from purebpf.kernel.program import Program
+from purebpf.kernel.load.object import Object
+from purebpf.kernel.programs.program import Program
 from purebpf.summary.loading import ITERATOR
 from purebpf.syscall import proc
 

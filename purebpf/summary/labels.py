@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from purebpf.kernel.cgroups import paths_by_id
-from purebpf.kernel.map import Map
+from purebpf.kernel.host.cgroups import paths_by_id
+from purebpf.kernel.maps.map import Map
 from purebpf.summary.table import Label
 
 __all__ = ["labels"]

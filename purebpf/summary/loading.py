@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from purebpf import objects
 from purebpf.abi import syscalls
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel.btf import no_types
-from purebpf.kernel.object import Object, load
-from purebpf.kernel.preemption import syscall_programs_are_preempted
-from purebpf.kernel.sched import adapted, without_task_storage
-from purebpf.kernel.task_filter import TaskFilter
+from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
+from purebpf.kernel.instruments.sched_compat import adapted, without_task_storage
+from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.kernel.load.object import Object, load
+from purebpf.kernel.types.kernel_btf import no_types
 from purebpf.spec import ObjectSpec
-from purebpf.summary import compat
+from purebpf.summary import thread_info_abi
 from purebpf.syscall import tracefs
 
 __all__ = ["HOOKS", "ITERATOR", "Loaded", "load_best"]
@@ -102,8 +102,8 @@ def _load(
     way: str, settings: Mapping[str, Any], sizes: Mapping[str, int], whose: TaskFilter, why: str
 ) -> Loaded:
     machine = syscalls.machine(os.uname().machine)
-    offset = compat.word_offset()
-    is_typed = offset != compat.UNKNOWN
+    offset = thread_info_abi.word_offset()
+    is_typed = offset != thread_info_abi.UNKNOWN
     spec = whose.applied(_spec(way, is_typed=is_typed))
     spec = spec.set(**settings, **_machine_settings(machine), compat_offset=offset)
     with ExitStack() as undo:

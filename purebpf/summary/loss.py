@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.report import Cause, Loss
+from purebpf.results import Cause, Loss
 
 __all__ = ["EXPLANATIONS", "is_incomplete", "losses"]
 

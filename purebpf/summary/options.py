@@ -182,6 +182,6 @@ def _errno(text: str) -> int:
 
 
 def _user(text: str) -> int:
-    from purebpf.cli.targets import user_id
+    from purebpf.measure.targets import user_id
 
     return user_id(text)

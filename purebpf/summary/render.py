@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from purebpf.report import histogram
-from purebpf.report.names import printable
+from purebpf.results.model.spelling import printable
+from purebpf.results.shape import histogram
 from purebpf.summary.calls import errno_name
 from purebpf.summary.options import Options
 from purebpf.summary.table import Group, Label, OpenCall, Row, Table, arranged

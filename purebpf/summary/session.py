@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
-from purebpf.cli import targets, wait
-from purebpf.cli.privileges import needing
-from purebpf.cli.stop import HasFileno
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import statistics
-from purebpf.kernel.settled import settle
-from purebpf.kernel.task_filter import bit_words
+from purebpf.kernel.instruments.quiesce import settle
+from purebpf.kernel.instruments.task_filter import bit_words
+from purebpf.kernel.programs import statistics
+from purebpf.measure import targets, wait
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
+from purebpf.summary.in_flight_filter import Wanted
 from purebpf.summary.inflight import Open, open_calls
 from purebpf.summary.labels import labels
 from purebpf.summary.loading import load_best
 from purebpf.summary.loss import losses
 from purebpf.summary.options import MODES, Options
 from purebpf.summary.table import Cost, Group, OpenCall, Row, Table
-from purebpf.summary.wanted import Wanted
 
 __all__ = ["Summary"]
 
@@ -37,7 +37,8 @@ class Summary(Closing):
 
     Args:
         options: whose calls to count and how; how to print them does not matter here.
-        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`). It is
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
+        is
             counted from its execve on, with everything it forks.
 
     Raises, when it is entered; nothing stays open then:

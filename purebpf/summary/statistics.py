@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from purebpf.report.histogram import BUCKETS, percentile
+from purebpf.results.shape.histogram import BUCKETS, percentile
 
 __all__ = ["Statistics"]
 
@@ -19,7 +19,8 @@ class Statistics:
         errors: how many of them failed.
         total_ns, min_ns, max_ns: of their durations.
         squares: the sum of the squared durations.
-        buckets: calls by duration (`purebpf.report.histogram`); empty unless they were asked for.
+        buckets: calls by duration (`purebpf.results.shape.histogram`); empty unless they were
+        asked for.
     """
 
     __slots__ = ("_errnos", "buckets", "calls", "errors", "max_ns", "min_ns", "squares", "total_ns")

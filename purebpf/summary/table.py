@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from purebpf.report import Loss
+from purebpf.results import Loss
 from purebpf.summary.calls import Call
 from purebpf.summary.statistics import Statistics
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from purebpf.kernel.cpus import possible
-from purebpf.kernel.map import Map
+from purebpf.kernel.host.cpus import possible
+from purebpf.kernel.maps.map import Map
 from purebpf.summary.calls import Call, call
 from purebpf.summary.statistics import Statistics
 

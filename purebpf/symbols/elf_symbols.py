@@ -30,7 +30,7 @@ from purebpf.symbols.elf_image import (
 from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.longest_name import ends_at
 from purebpf.symbols.plt import plt_symbols
-from purebpf.symbols.start_keys import ENTRY_MASK, StartKeys
+from purebpf.symbols.sorted_addresses import ENTRY_MASK, StartKeys
 from purebpf.symbols.symbol_table import Columns, SymbolTable
 
 __all__ = ["read_symbols"]

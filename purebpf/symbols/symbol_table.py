@@ -20,7 +20,7 @@ from operator import add, and_, rshift
 from typing import NamedTuple, Protocol
 
 from purebpf.symbols.frame import VirtualOffset
-from purebpf.symbols.start_keys import ENTRY_BITS, ENTRY_MASK
+from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
 
 __all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
 
@@ -61,7 +61,7 @@ class Columns(NamedTuple):
     """A table as columns. A row is a symbol, by address; an entry is one in the order of the file.
 
     Attributes:
-        keys: of each row its address and entry (`purebpf.symbols.start_keys`), ascending.
+        keys: of each row its address and entry (`purebpf.symbols.sorted_addresses`), ascending.
         sizes: of each entry, in bytes; 0 where none is known.
         names: of each entry, an offset into the strings.
         ranks: of each entry, 2 for a name that is not weak, and 1 more for a global one.

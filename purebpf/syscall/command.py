@@ -11,7 +11,7 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
-from purebpf.syscall import door
+from purebpf.syscall import backend
 from purebpf.syscall.buffer import Buffer, address_of
 
 Field = int | bytes | bytearray | None
@@ -68,7 +68,7 @@ def issue(cmd: bpf_cmd, layout: str, fields: Mapping[str, Field]) -> tuple[int, 
         if value is not None
     }
     attr = Buffer(ATTR[layout].pack(**values))
-    return door.bpf(cmd, attr.array, len(attr.data)), attr.data
+    return backend.bpf(cmd, attr.array, len(attr.data)), attr.data
 
 
 def _packable(value: int | bytes | bytearray, code: str) -> int | bytes:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import warnings
 
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 
 __all__ = ["Descriptor", "Fresh", "directory"]
 

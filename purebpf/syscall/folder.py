@@ -19,7 +19,7 @@ import os
 import stat
 from typing import Self
 
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall.descriptor import Descriptor
 

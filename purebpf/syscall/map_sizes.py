@@ -4,7 +4,7 @@ BPF_MAP_LOOKUP_ELEM and its kin take addresses without lengths: the kernel copie
 the map's keys and values have. A map that came from elsewhere, through a pin, an id or a
 descriptor, may be another one than its name promises, and a short buffer is then written beyond
 its end. So the sizes are asked for, and compared with the buffers, before any such call: in
-`purebpf.syscall.bpf` each time, in `purebpf.syscall.element` when the buffers are made.
+`purebpf.syscall.bpf` each time, in `purebpf.syscall.map_element` when the buffers are made.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import mmap
 import weakref
 from typing import Any
 
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 from purebpf.errors import KernelError
 
 __all__ = ["Memory", "lasting"]

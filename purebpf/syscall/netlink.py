@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from purebpf.closing import Closing
+from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import network_namespace
 

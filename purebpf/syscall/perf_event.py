@@ -11,7 +11,7 @@ import os
 import struct
 
 from purebpf.errors import KernelError
-from purebpf.syscall import door
+from purebpf.syscall import backend
 from purebpf.syscall.buffer import address_of
 from purebpf.syscall.descriptor import Descriptor
 
@@ -62,7 +62,7 @@ def perf_event_open(
     for name, value in (("pid", pid), ("cpu", cpu)):
         if not -_INT_END <= value < _INT_END:
             raise ValueError(f"{name} {value} does not fit in 4 bytes")
-    result = door.perf_event_open(address_of(attr), pid, cpu, group_fd, flags)
+    result = backend.perf_event_open(address_of(attr), pid, cpu, group_fd, flags)
     if result < 0:
         raise KernelError("perf_event_open", -result)
     return Descriptor(result)

@@ -13,10 +13,10 @@ from purebpf.cli.output import Output
 from purebpf.top.options import Options, build_parser, parse
 
 if TYPE_CHECKING:
-    from purebpf.cli.stop import HasFileno
+    from purebpf.measure.stop import HasFileno
     from purebpf.profile.options import Options as Sampling
     from purebpf.profile.session import Profiler
-    from purebpf.report import Profile
+    from purebpf.results import Profile
 
 __all__ = ["build_parser", "main"]
 
@@ -29,10 +29,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options) -> int:
-    from purebpf.cli.child import Child
-    from purebpf.cli.limits import raise_open_files
     from purebpf.cli.loss import paragraphs, tell
-    from purebpf.cli.stop import Stop
+    from purebpf.measure.child import Child
+    from purebpf.measure.limits import raise_open_files
+    from purebpf.measure.stop import Stop
     from purebpf.profile.session import Profiler
 
     with ExitStack() as stack:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from purebpf.report import Labels, Profile, table
-from purebpf.report.names import printable
+from purebpf.results import Labels, Profile
+from purebpf.results.model.spelling import printable
+from purebpf.results.shape import table
 
 __all__ = ["found", "percent", "render"]
 

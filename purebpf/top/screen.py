@@ -6,9 +6,9 @@ import sys
 
 from purebpf.cli.output import Output
 from purebpf.cli.screen import in_place
-from purebpf.closing import Closing
-from purebpf.report import Profile
-from purebpf.report.names import printable
+from purebpf.closable import Closing
+from purebpf.results import Profile
+from purebpf.results.model.spelling import printable
 from purebpf.top.render import found, percent, render
 
 __all__ = ["screen"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import Destination, destinations
-from purebpf.cli.title import until, whose
+from purebpf.cli.headline import until, whose
 
 __all__ = ["DEFAULT_FREQUENCY", "Options", "build_parser", "parse", "title"]
 

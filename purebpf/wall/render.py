@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from purebpf.report import Profile, formats, json
-from purebpf.report.names import printable
+from purebpf.results import Profile
+from purebpf.results.formats import json, registry
+from purebpf.results.model.spelling import printable
 from purebpf.wall.options import Options
 from purebpf.wall.threads import Thread
 
@@ -20,8 +21,8 @@ def render(
     """The pieces of one output, without the title."""
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(each) for each in threads])]
-    style = formats.Style(options.delimited, offsets=options.offsets, by_thread=True)
-    pieces = formats.write(profile, format_name, style)
+    style = registry.Style(options.delimited, offsets=options.offsets, by_thread=True)
+    pieces = registry.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
 
 

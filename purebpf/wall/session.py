@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import NamedTuple
 
-from purebpf.cli.thread_profiler import ThreadProfiler
-from purebpf.cli.thread_time import Request, Times
-from purebpf.kernel.debug_files import Fetch
-from purebpf.report import Profile
-from purebpf.report.stacks import Stacks
+from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.measure.sched_trace import Request, Times
+from purebpf.measure.thread_profiler import ThreadProfiler
+from purebpf.results import Profile
+from purebpf.results.build.stored_stacks import Stacks
 from purebpf.wall.options import Options, title
 from purebpf.wall.threads import Thread, fill, threads
 
@@ -28,8 +28,9 @@ class Wall(ThreadProfiler):
 
     Args:
         options: whose time; how to print it does not matter here.
-        command_pid: a child that waits to execute `options.command` (`purebpf.cli.child`).
-        fetch: gets debug files that are not on this machine (`purebpf.kernel.debuginfod`).
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
+        fetch: gets debug files that are not on this machine
+        (`purebpf.kernel.symbolize.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.

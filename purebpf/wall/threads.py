@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from purebpf.report import Labels, Marks, Profile
-from purebpf.report.spans import ON_CPU, Place, Span
-from purebpf.report.stacks import Stacks
-from purebpf.report.trim import without_switch
+from purebpf.results import Labels, Marks, Profile
+from purebpf.results.build.offcpu_rows import ON_CPU, Place, Span
+from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.build.strip_sched_frames import without_switch
 
 __all__ = ["Thread", "fill", "shares", "threads"]
 

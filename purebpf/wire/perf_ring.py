@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from purebpf.errors import FormatError
-from purebpf.wire.run import Run
+from purebpf.wire.uniform_records import Run
 
 Buffer = bytes | bytearray | memoryview
 

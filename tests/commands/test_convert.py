@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.report import folded, json, perf_data, table
+from purebpf.results.formats import folded, json, perf_data
+from purebpf.results.shape import table
 from tests.commands.conftest import ROOT
 from tests.support import firefox_profiler, profiles
 

@@ -10,7 +10,7 @@ import pytest
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import FilterError, parse
 from purebpf.filter.fields import CONSTANTS, FIELDS
-from purebpf.kernel.sample_filter import SampleFilter, kernel_access
+from purebpf.kernel.filters.sample_filter import SampleFilter, kernel_access
 from purebpf.setup import options
 from tests.support.environment import ROOT
 from tests.support.pages import run_example

@@ -14,9 +14,9 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import FilterError, parse
-from purebpf.kernel.filter_names import MachineNames
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.kernel.filters.filter_names import MachineNames
+from purebpf.kernel.filters.sample_filter import SampleFilter
+from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 from tests.commands.conftest import ROOT, SOURCES, Workloads

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.report import Labels, Profile, json
-from purebpf.report.formats import FORMATS
+from purebpf.results import Labels, Profile
+from purebpf.results.formats import json
+from purebpf.results.formats.registry import FORMATS
 from purebpf.symbols.frame import Address, FileOffset, Frame
 from tests.commands.conftest import ROOT
 from tests.support.environment import mounted

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from purebpf.report.formats import FORMATS
+from purebpf.results.formats.registry import FORMATS
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

@@ -203,7 +203,7 @@ def test_interrupted_while_it_starts(name: str) -> None:
     ) as process:
         assert process.stderr is not None
         for told in process.stderr:
-            if told.split()[-1] == "purebpf.cli.stop":  # more imports follow
+            if told.split()[-1] == "purebpf.measure.stop":  # more imports follow
                 break
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)

@@ -13,10 +13,10 @@ from collections import Counter
 import pytest
 
 from purebpf.cli.destination import Destination
-from purebpf.cli.thread_time import Request, ThreadTime, Times
+from purebpf.measure.sched_trace import Request, ThreadTime, Times
 from purebpf.offcpu import OffCpu, Options
-from purebpf.report import Profile, Row
-from purebpf.report.json import document
+from purebpf.results import Profile, Row
+from purebpf.results.formats.json import document
 from tests.commands.conftest import ROOT, Workloads, thread_ids
 
 JSON = (Destination("json", None),)
@@ -36,7 +36,7 @@ def run(options: Options, seconds: float = 0.3) -> Profile:
 
 def of_command(*command: str, **options: object) -> Profile:
     """Trace a command from its execve to its end."""
-    from purebpf.cli.child import Child
+    from purebpf.measure.child import Child
 
     asked = Options(command=command, **options)  # type: ignore[arg-type]
     with Child(command) as child, OffCpu(asked, child.pid) as waiting:

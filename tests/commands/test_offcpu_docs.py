@@ -8,8 +8,8 @@ from collections import defaultdict
 
 import pytest
 
-from purebpf.cli.thread_time import Request, Times
-from purebpf.cli.time_loss import losses
+from purebpf.measure.sched_trace import Request, Times
+from purebpf.measure.time_loss import losses
 from purebpf.offcpu import options as offcpu
 from purebpf.wall import options as wall
 from tests.commands.conftest import ROOT

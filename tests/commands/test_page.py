@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from purebpf.report import Profile, folded, html, table
+from purebpf.results import Profile
+from purebpf.results.formats import folded, html
+from purebpf.results.shape import table
 from tests.support import profiles
 from tests.support.browser import Page, chromium, until
 
@@ -316,7 +318,7 @@ def test_the_page_connects_to_nothing(page: Page) -> None:
 
 
 def difference(open_page: Open) -> Page:
-    from purebpf.report import Labels
+    from purebpf.results import Labels
 
     before, after = Profile("before"), Profile("after")
     for profile, rows in (

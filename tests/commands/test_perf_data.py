@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli import saved
-from purebpf.report import Profile, table
+from purebpf.measure import profile_loader
+from purebpf.results import Profile
+from purebpf.results.shape import table
 from tests.commands.conftest import ROOT, Workloads
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc", "perf")
@@ -59,9 +60,9 @@ def test_perf_finds_the_same_functions(
     ours, theirs = str(tmp_path / "a.json"), str(tmp_path / "a.data")
     with workloads.running(*(["split"] if command == "profile" else ["wait", "three"])) as pid:
         ran(command, *options, "-p", str(pid), "-o", ours, "-o", theirs, "0.5")
-        profile = saved.read(ours)
+        profile = profile_loader.read(ours)
         name, found = perf_leaves(theirs)
-        again = saved.read(theirs)
+        again = profile_loader.read(theirs)
     if command != "profile" or name == "cpu-clock":
         assert name == event
     assert profile.total > 0
@@ -78,6 +79,6 @@ def test_perf_report_adds_up_periods(workloads: Workloads, tmp_path: Path) -> No
     told = perf("report", "-i", str(tmp_path / "a.data"), *options)
     lines = re.findall(r"^ *(\d+) +\[.\] (\w+)", told, re.MULTILINE)
     found = {name: int(weight) for weight, name in lines}
-    expected = leaves(saved.read(str(tmp_path / "a.json")))
+    expected = leaves(profile_loader.read(str(tmp_path / "a.json")))
     for function in ("spend_seventy", "spend_thirty"):
         assert found[function] == expected[function] > 0

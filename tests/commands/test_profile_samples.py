@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from purebpf.profile import Options, Profiler
-from purebpf.report import Profile
+from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Unknown
 from tests.commands.conftest import ROOT, Run, Workloads

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from purebpf.kernel.pinned_slots import FOLDER
+from purebpf.kernel.filters.pinned_slots import FOLDER
 from tests.support.environment import ROOT
 from tests.support.privilege import as_user
 from tests.support.users import public_bpffs, users_sampling

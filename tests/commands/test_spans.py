@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.kernel.spans import Spans
-from purebpf.kernel.task_filter import TaskFilter
-from purebpf.report.distribution import Distribution
-from purebpf.report.histogram import bucket_bounds
+from purebpf.kernel.instruments.latency_histograms import Spans
+from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.results.shape.distribution import Distribution
+from purebpf.results.shape.histogram import bucket_bounds
 from tests.commands.conftest import ROOT, Workloads
 from tests.commands.waiting import waiting
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 
-from purebpf.cli.spans import SpanOptions, losses
+from purebpf.cli.latency_command import SpanOptions, losses
 from purebpf.cpudist.__main__ import parse as cpudist
 from purebpf.runqlat.__main__ import parse as runqlat
 from tests.commands.conftest import ROOT

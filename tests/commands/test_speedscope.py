@@ -11,7 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from purebpf.report import Labels, Marks, Profile, chrome, folded, speedscope, table
+from purebpf.results import Labels, Marks, Profile
+from purebpf.results.formats import chrome, folded, speedscope
+from purebpf.results.shape import table
 from tests.support.browser import chromium, until
 from tests.support.profiles import HELP, MAIN, WORK, example, hostile
 

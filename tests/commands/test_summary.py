@@ -14,12 +14,13 @@ import pytest
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
-from purebpf.cli.targets import NoSuchTargetError
 from purebpf.errors import KernelError
-from purebpf.kernel import btf, features
-from purebpf.kernel.link import Link
-from purebpf.kernel.preemption import syscall_programs_are_preempted
-from purebpf.kernel.program import Program
+from purebpf.kernel.features import features
+from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.types import kernel_btf as btf
+from purebpf.measure.targets import NoSuchTargetError
 from purebpf.summary import Options, Summary, loading
 from purebpf.summary.statistics import Statistics
 from purebpf.summary.table import Group, Table

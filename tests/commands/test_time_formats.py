@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli import saved
+from purebpf.measure import profile_loader
 from tests.commands.conftest import ROOT, Workloads
 
 pytestmark = [pytest.mark.needs("bpf", "tracefs", "vmlinux_btf", "gcc"), pytest.mark.any_kernel]
@@ -26,12 +26,12 @@ def test_files_are_what_their_names_say(command: str, workloads: Workloads, tmp_
         names = ("a.json.gz", "a.html", "a.pb.gz", "a.folded")
         to = [word for name in names for word in ("-o", str(tmp_path / name))]
         ran(command, "-p", str(pid), *to, "0.5")
-    assert saved.read(str(tmp_path / "a.json.gz")).unit == "ns"
+    assert profile_loader.read(str(tmp_path / "a.json.gz")).unit == "ns"
     assert (tmp_path / "a.json.gz").read_bytes()[:2] == b"\x1f\x8b"
     assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "a.pb.gz").read_bytes()[:2] == b"\x1f\x8b"
-    total_us = saved.read(str(tmp_path / "a.json.gz")).total // 1000
-    folded = saved.read(str(tmp_path / "a.folded"))
+    total_us = profile_loader.read(str(tmp_path / "a.json.gz")).total // 1000
+    folded = profile_loader.read(str(tmp_path / "a.folded"))
     assert total_us - len(folded.rows()) <= folded.total <= total_us
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from purebpf.cli.output import Output
-from purebpf.report import Profile
+from purebpf.results import Profile
 from purebpf.top.options import Options, parse
 from purebpf.top.render import render
 from purebpf.top.screen import screen

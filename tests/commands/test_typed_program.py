@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import purebpf
 from purebpf.kernel.attach import iterator
-from purebpf.kernel.link_info import CgroupLink
+from purebpf.kernel.programs.link_info import CgroupLink
 
 
 def read(obj: purebpf.Object) -> int:

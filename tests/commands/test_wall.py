@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from purebpf import offcpu, profile
-from purebpf.cli.thread_time import Request, ThreadTime
-from purebpf.report.spans import ON_CPU
+from purebpf.measure.sched_trace import Request, ThreadTime
+from purebpf.results.build.offcpu_rows import ON_CPU
 from purebpf.wall import Options, Wall
 from purebpf.wall.session import Found
 from tests.commands.conftest import ROOT, Workloads, thread_ids

@@ -34,9 +34,9 @@ import atheris
 with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.abi.perf import PERF_EVENT_ATTR
     from purebpf.abi.perf import perf_event_sample_format as bit
-    from purebpf.btf.codec import codec
-    from purebpf.btf.parse import Btf
-    from purebpf.btf.spelling import spell
+    from purebpf.btf.codec.codecs import codec
+    from purebpf.btf.types.parse import Btf
+    from purebpf.btf.types.spelling import spell
     from purebpf.elf import read_object
     from purebpf.elf.container import ElfObject
     from purebpf.errors import (
@@ -47,14 +47,14 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
         SchemaError,
     )
     from purebpf.filter import FilterError, check, parse
-    from purebpf.filter.access import Access, Cast, Word, from_registers
     from purebpf.filter.compile import Counters, compile_terms, stride
-    from purebpf.filter.condition import NoNames, SymbolRange, Term, resolve
+    from purebpf.filter.decision_table import listing, pack_table, table
     from purebpf.filter.evaluate import predicate
     from purebpf.filter.fields import CONSTANTS, FIELDS
-    from purebpf.filter.table import listing, pack_table, table
+    from purebpf.filter.lowering import NoNames, SymbolRange, Term, resolve
+    from purebpf.filter.sample_layout import Access, Cast, Word, from_registers
     from purebpf.relocate import Linker
-    from purebpf.report.samples import count
+    from purebpf.results.build.perf_data_aggregate import count
     from purebpf.spec import ObjectSpec
     from purebpf.wire import perf_data_features as features
     from purebpf.wire import perf_records as records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.kernel import map_kinds
+from purebpf.kernel.maps import map_traits
 from purebpf.spec import MapSpec
 from tests.support.btf_builder import BtfBuilder
 
@@ -17,7 +17,7 @@ BTF = BUILDER.btf()
 
 
 def spec(kind: int, key: int = 4, value: int = 4, entries: int = 8, **more) -> MapSpec:
-    name = map_kinds.type_name(kind).lower()
+    name = map_traits.type_name(kind).lower()
     return MapSpec(name, kind, key, value, entries, **more)
 
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
-from purebpf.filter.access import from_sample
-from purebpf.kernel.btf import kernel_btf
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.filter.sample_layout import from_sample
+from purebpf.kernel.filters.sample_filter import SampleFilter
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.wire.perf_records import Sample
 from tests.support import expected
 

@@ -9,8 +9,8 @@ import pytest
 
 import purebpf
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import arena
-from purebpf.kernel.arena import have_far_offsets
+from purebpf.kernel.load import arena
+from purebpf.kernel.load.arena import have_far_offsets
 from purebpf.relocate import Linker
 from purebpf.relocate.externs import Found
 from purebpf.spec import RelocationKind

@@ -14,11 +14,11 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_attach_type as at
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.kernel.attach.kind import attach_type_of
-from purebpf.kernel.link_info import CgroupLink
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.hooks import attach_type_of
+from purebpf.kernel.programs.link_info import CgroupLink
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall.backend import replaced
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.door import replaced
 from tests.support import capabilities, cgroups
 from tests.support.doors import Interposer
 
@@ -452,7 +452,7 @@ def test_packets_of_a_cgroup_want_net_admin(cgroup):
 
 
 def test_a_cgroup_that_lets_none_below_attach(cgroup):
-    from purebpf.kernel.attach.plain import attach_plainly
+    from purebpf.kernel.attach._common.prog_attach import attach_plainly
 
     with load("first", "second") as obj, cgroups.made(cgroup) as below:
         fd = Descriptor(os.open(cgroup, os.O_RDONLY))

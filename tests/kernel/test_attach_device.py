@@ -10,9 +10,9 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_attach_type as at
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.kernel.link_info import DeviceLink, NetfilterLink
-from purebpf.kernel.program import Program
-from purebpf.syscall.door import replaced
+from purebpf.kernel.programs.link_info import DeviceLink, NetfilterLink
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall.backend import replaced
 from tests.kernel.net_devices import PRIME, UNSPEC, load
 from tests.support import network
 from tests.support.doors import Interposer

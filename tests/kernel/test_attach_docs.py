@@ -16,7 +16,7 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.kernel.map import Map
+from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
 from tests.support import cgroups, network, probes
 

@@ -8,7 +8,7 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.kernel.link_info import TracingLink
+from purebpf.kernel.programs.link_info import TracingLink
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 

@@ -14,9 +14,9 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.btf.types import Kind
-from purebpf.kernel import probe_event
+from purebpf.btf.types.kinds import Kind
 from purebpf.kernel.attach import kprobe_multi
+from purebpf.kernel.perf import probe_event
 
 DATA = Path(__file__).parents[1] / "data"
 SPEC = purebpf.read_object(DATA / "attach_probes.bpf.o")

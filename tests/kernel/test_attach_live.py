@@ -13,8 +13,8 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type, bpf_prog_type
-from purebpf.kernel import features, probes
-from purebpf.syscall.door import replaced
+from purebpf.kernel.features import features, probes
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")

@@ -14,9 +14,9 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_attach_type as at
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.kernel.link_info import MapLink, NetnsLink
-from purebpf.kernel.program import Program
-from purebpf.syscall.door import replaced
+from purebpf.kernel.programs.link_info import MapLink, NetnsLink
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall.backend import replaced
 from tests.support import network
 from tests.support.doors import Interposer
 

@@ -11,9 +11,9 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type, bpf_prog_type
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError, SchemaError
-from purebpf.kernel.btf import kernel_btf
+from purebpf.kernel.types.kernel_btf import kernel_btf
 from tests.support.children import in_child
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,9 +14,9 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_attach_type as at
 from purebpf.abi.bpf import bpf_link_type
-from purebpf.kernel.link_info import DeviceLink
-from purebpf.kernel.program import Program
-from purebpf.syscall.door import replaced
+from purebpf.kernel.programs.link_info import DeviceLink
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall.backend import replaced
 from tests.kernel.net_devices import PRIME, UNSPEC, load
 from tests.support import capabilities, network
 from tests.support.doors import Interposer
@@ -104,7 +104,7 @@ def test_a_tcx_link_is_updated_and_detached(box):
 def test_a_tcx_program_without_a_link_is_replaced(box):
     with load("first", "second") as obj:
         first, second = obj.programs["first"], obj.programs["second"]
-        from purebpf.kernel.attach.plain import attach_plainly
+        from purebpf.kernel.attach._common.prog_attach import attach_plainly
 
         index = socket.if_nametoindex("lo")
         with attach_plainly(first, index, at.BPF_TCX_INGRESS, "first, as others attach it"):

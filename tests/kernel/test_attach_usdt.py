@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import features, kconfig
+from purebpf.kernel.features import features
+from purebpf.kernel.load import kconfig
 from tests.support.children import in_child
 
 DATA = Path(__file__).parents[1] / "data"

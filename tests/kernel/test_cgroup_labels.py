@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.cgroup_labels import CgroupLabels
-from purebpf.kernel.followed import Followed
+from purebpf.kernel.processes.cgroup_labels import CgroupLabels
+from purebpf.kernel.processes.process_tracker import Followed
 from tests.support import cgroups
 
 pytestmark = [pytest.mark.needs("perf_event", "cgroup2"), pytest.mark.any_kernel]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel import debug_files
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.symbolize import debug_files
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.frame import Reason
 from tests.kernel.symbol_programs import compile_program, running

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli.names import NoServersError, debuginfod
-from purebpf.kernel.debuginfod import Debuginfod
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.cli.source_info import NoServersError, debuginfod
+from purebpf.kernel.symbolize.debuginfod import Debuginfod
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.frame import Reason
 from tests.kernel.symbol_programs import compile_program, running

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.elf import read_object
-from purebpf.kernel.btf import upload
+from purebpf.kernel.load.upload_btf import upload
 from purebpf.syscall import bpf
 
 DATA = Path(__file__).parents[1] / "data"

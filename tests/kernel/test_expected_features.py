@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.kernel import features
+from purebpf.kernel.features import features
 from tests.support import expected
 
 pytestmark = pytest.mark.needs("bpf", "guest")

@@ -19,14 +19,15 @@ from typing import NamedTuple
 import pytest
 
 import purebpf
-from purebpf.kernel import cpus, features
-from purebpf.kernel.perf_buffer import PerfBuffer
-from purebpf.kernel.perf_events import PerfEvents
-from purebpf.kernel.ring_buffer import RingBuffer
-from purebpf.kernel.sideband import SideBand
+from purebpf.kernel.features import features
+from purebpf.kernel.host import cpus
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.processes.sideband import SideBand
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.profile import Options, Profiler
 from purebpf.syscall import memory, perf_event
-from purebpf.syscall.door import replaced
+from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import probes
 from tests.support.doors import Call

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
-from purebpf.kernel import features
-from purebpf.syscall.door import replaced
+from purebpf.kernel.features import features
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Call, Interposer
 
 pytestmark = pytest.mark.needs("bpf")

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import features
 from purebpf.kernel.attach.iterator import IteratorLink
-from purebpf.syscall.door import replaced
+from purebpf.kernel.features import features
+from purebpf.syscall.backend import replaced
 from tests.support import probes
 from tests.support.doors import Call
 from tests.support.faults import Accountant, Fault, alive, faults

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 import purebpf
-from purebpf.kernel import cpus, features
+from purebpf.kernel.features import features
+from purebpf.kernel.host import cpus
 from purebpf.profile import Options, Profiler
 from purebpf.syscall import bpf
-from purebpf.syscall.door import KernelDoor, replaced
+from purebpf.syscall.backend import KernelDoor, replaced
 from tests.support import probes
 from tests.support.faults import Accountant, Fault, alive, faults
 

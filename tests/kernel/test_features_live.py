@@ -13,10 +13,10 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
-from purebpf.btf.types import Kind
-from purebpf.kernel import features
-from purebpf.kernel.attach_features import KINDS
-from purebpf.syscall.door import replaced
+from purebpf.btf.types.kinds import Kind
+from purebpf.kernel.features import features
+from purebpf.kernel.features.attach_features import KINDS
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.filter.condition import NoNames, SymbolRange, resolve
+from purebpf.filter.lowering import NoNames, SymbolRange, resolve
 from purebpf.filter.syntax import Expression, Filter
-from purebpf.kernel.compiled_filter import CompiledFilter
-from purebpf.kernel.sample_filter import kernel_access
+from purebpf.kernel.filters.compiled_filter import CompiledFilter
+from purebpf.kernel.filters.sample_filter import kernel_access
 from tests.support.filters import expressions
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")

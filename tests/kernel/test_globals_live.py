@@ -14,10 +14,10 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import BPF_F_MMAPABLE, BPF_F_RDONLY_PROG, bpf_map_type
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
-from purebpf.kernel.globals import Globals
-from purebpf.kernel.map import Map
+from purebpf.kernel.load.globals import Globals
+from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
-from purebpf.syscall.door import replaced
+from purebpf.syscall.backend import replaced
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Call, Interposer
 

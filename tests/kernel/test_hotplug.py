@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_buffer import PerfBuffer
-from purebpf.kernel.perf_events import PerfEvents
-from purebpf.kernel.sideband import SideBand
+from purebpf.kernel.host import cpus
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.processes.sideband import SideBand
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
 from purebpf.profile import Options, Profiler
 from tests.kernel.producers import Numbers, perf_producer
 

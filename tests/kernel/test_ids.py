@@ -12,11 +12,11 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_link_type, bpf_prog_type
-from purebpf.kernel.link import Link
-from purebpf.kernel.link_info import RawTracepointLink
-from purebpf.kernel.map import Map
-from purebpf.kernel.program import Program
-from purebpf.syscall.door import replaced
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.link_info import RawTracepointLink
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.frame import Frame, Reason, Unknown
 from tests.support.patience import until
 from tests.support.pythons import newest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.jit_maps import JitMaps, owners
+from purebpf.kernel.symbolize.jit_maps import JitMaps, owners
 from purebpf.symbols.frame import Reason
 from purebpf.syscall import proc
 
@@ -42,7 +42,7 @@ def test_a_map_that_is_a_link_a_directory_or_a_pipe_is_none(perf_map, tmp_path):
 
 
 def test_of_a_map_that_grew_for_weeks_the_last_lines_count(perf_map, monkeypatch):
-    monkeypatch.setattr("purebpf.kernel.jit_maps._MAX_SIZE", 20)
+    monkeypatch.setattr("purebpf.kernel.symbolize.jit_maps._MAX_SIZE", 20)
     perf_map.write_text("f00100 10 old\n100 10 newer\n200 10 new\n")
     table = JitMaps().read(GONE, lives=False)
     assert [table.find(at) for at in (0x100, 0x200)] == [None, ("new", 0)]

@@ -7,9 +7,9 @@ import errno
 import pytest
 
 import purebpf
-from purebpf.btf.types import Kind
-from purebpf.kernel import btf
-from purebpf.syscall.door import replaced
+from purebpf.btf.types.kinds import Kind
+from purebpf.kernel.types import kernel_btf as btf
+from purebpf.syscall.backend import replaced
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Interposer
 

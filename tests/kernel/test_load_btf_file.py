@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.btf_file import read_btf_file
+from purebpf.kernel.types.btf_file import read_btf_file
 from purebpf.symbols.elf_image import ElfImage
 
 CORE = Path(__file__).parents[1] / "data/core"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import features
-from purebpf.kernel.map import Map
+from purebpf.kernel.features import features
+from purebpf.kernel.maps.map import Map
 from purebpf.relocate import Linker
 
 pytestmark = pytest.mark.needs("bpf")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import features
+from purebpf.kernel.features import features
 from purebpf.syscall import bpf
-from purebpf.syscall.door import replaced
+from purebpf.syscall.backend import replaced
 from tests.support import probes
 from tests.support.doors import Interposer, failing
 from tests.support.gone import is_gone

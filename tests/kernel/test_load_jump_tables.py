@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.map import Map
+from purebpf.kernel.maps.map import Map
 from purebpf.relocate import Linker
 
 pytestmark = pytest.mark.needs("bpf")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import kconfig
+from purebpf.kernel.load import kconfig
 from purebpf.syscall import proc
 
 DATA = Path(__file__).parents[1] / "data"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.btf.types import Kind
-from purebpf.kernel import btf_modules
-from purebpf.kernel.kernel_types import KernelTypes
+from purebpf.btf.types.kinds import Kind
+from purebpf.kernel.load.kernel_types import KernelTypes
+from purebpf.kernel.types import btf_modules
 from purebpf.syscall import proc
 
 DATA = Path(__file__).parents[1] / "data"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind, Struct
-from purebpf.kernel.btf_modules import Modules
+from purebpf.btf.types.kinds import Kind, Struct
+from purebpf.btf.types.parse import Btf
+from purebpf.kernel.types.btf_modules import Modules
 from tests.support import modules
 
 DATA = Path(__file__).parents[1] / "data"

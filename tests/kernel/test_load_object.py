@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.syscall.door import replaced as door_replaced
+from purebpf.syscall.backend import replaced as door_replaced
 from tests.support.doors import Interposer
 from tests.support.patience import until
 
@@ -130,8 +130,8 @@ def test_a_small_object_never_reads_the_kernels_btf(monkeypatch):
     def unexpected():
         raise AssertionError("read")
 
-    monkeypatch.setattr("purebpf.kernel.kernel_types.kernel_btf", unexpected)
-    monkeypatch.setattr("purebpf.kernel.attach_target.kernel_btf", unexpected)
+    monkeypatch.setattr("purebpf.kernel.load.kernel_types.kernel_btf", unexpected)
+    monkeypatch.setattr("purebpf.kernel.programs.attach_target.kernel_btf", unexpected)
     with purebpf.load(COUNTER) as obj:
         assert obj.programs
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
-from purebpf.kernel import features
-from purebpf.kernel.btf import upload
-from purebpf.syscall.door import replaced
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
+from purebpf.kernel.features import features
+from purebpf.kernel.load.upload_btf import upload
+from purebpf.syscall.backend import replaced
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Interposer, memory
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import features, memlock, privilege
-from purebpf.syscall.door import replaced
+from purebpf.kernel.features import features
+from purebpf.kernel.host import memlock, privilege
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.btf.parse import Btf
-from purebpf.btf.spelling import spell
-from purebpf.btf.types import DeclTag, Func, FuncProto, Kind
+from purebpf.btf.types.kinds import DeclTag, Func, FuncProto, Kind
+from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.spelling import spell
 from purebpf.errors import LinkError
-from purebpf.kernel import features
-from purebpf.kernel.context_tags import with_contexts
+from purebpf.kernel.features import features
+from purebpf.kernel.load.arg_ctx import with_contexts
 from purebpf.relocate import Linker
-from purebpf.syscall.door import replaced
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Call, Interposer, memory
 
 SPEC = purebpf.read_object(Path(__file__).parents[1] / "data/load_tags.bpf.o")

@@ -16,10 +16,11 @@ import pytest
 from purebpf.abi.bpf import BPF_F_NO_PREALLOC
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import ENOTSUPP, KernelError
-from purebpf.kernel import cpus, map_batch, map_kinds
-from purebpf.kernel.map import Map
+from purebpf.kernel.host import cpus
+from purebpf.kernel.maps import map_batch, map_traits
+from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
-from purebpf.syscall.door import replaced
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Call, Interposer
 from tests.support.faults import slow_host
 
@@ -73,12 +74,12 @@ HASHES = [
 
 
 def value(kind: int, number: int) -> object:
-    if kind in map_kinds.PER_CPU:
+    if kind in map_traits.PER_CPU:
         return tuple(key(number * 10 + cpu) for cpu in range(len(cpus.possible())))
     return key(number * 3)
 
 
-@pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
+@pytest.mark.parametrize("kind", HASHES, ids=map_traits.type_name)
 def test_everything_goes_in_comes_out_and_leaves(kind, way):
     # An LRU map starts to evict before it is full: each CPU sets elements aside.
     with made(kind, 4 * COUNT) as m:
@@ -143,7 +144,7 @@ def test_an_lpm_trie(way):
         assert caught.value.errno == errno.EINVAL
 
 
-@pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
+@pytest.mark.parametrize("kind", HASHES, ids=map_traits.type_name)
 def test_a_bucket_with_more_elements_than_asked_for_makes_room(kind, monkeypatch):
     monkeypatch.setattr(map_batch, "chunk_size", lambda shape: 1)
     with made(kind, 4096) as m, replaced(Interposer()) as door:

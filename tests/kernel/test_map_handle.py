@@ -20,11 +20,11 @@ from purebpf.abi.bpf import (
 )
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError, LinkError, NotSupportedError
-from purebpf.kernel.map import Map
+from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
+from purebpf.syscall.backend import replaced
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.door import replaced
 from tests.support import probes
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Call, Interposer, failing
@@ -103,7 +103,7 @@ def test_what_no_omission_cures_is_not_tried_again(error):
 
 
 def test_memlock_is_raised_once_when_the_kernel_says_eperm(monkeypatch):
-    monkeypatch.setattr("purebpf.kernel.memlock.raise_memlock", lambda: True)
+    monkeypatch.setattr("purebpf.kernel.host.memlock.raise_memlock", lambda: True)
     with replaced(failing(1, errno.EPERM)) as door, Map.create(COUNTS):
         assert door.commands[:2] == ["BPF_MAP_CREATE"] * 2
 
@@ -216,7 +216,7 @@ def test_a_map_that_cannot_be_read_is_closed_while_the_error_is_kept(monkeypatch
         raise KernelError("read", errno.EMFILE, "/sys/devices/system/cpu/possible")
 
     before = probes.descriptors()
-    monkeypatch.setattr("purebpf.kernel.cpus.possible", no_descriptors)
+    monkeypatch.setattr("purebpf.kernel.host.cpus.possible", no_descriptors)
     per_cpu = MapSpec("m", t.BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 1)
     with pytest.raises(KernelError) as caught:
         Map.create(per_cpu)
@@ -397,7 +397,7 @@ UNPRIVILEGED = [
     "--clear-groups",
 ]
 WITHOUT_PRIVILEGE = """
-from purebpf.kernel.map import Map
+from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
 try:
     Map.create(MapSpec("m", 1, 4, 4, 8))

@@ -14,7 +14,7 @@ from purebpf.abi.bpf import (
 )
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import NotSupportedError, SchemaError
-from purebpf.kernel.map import Map
+from purebpf.kernel.maps.map import Map
 from tests.kernel.map_specs import spec
 from tests.kernel.producers import Numbers, ring_producer
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.map_codecs import Redirect
+from purebpf.kernel.maps.map_codecs import Redirect
 from tests.support import network
 from tests.support.patience import until
 

@@ -15,9 +15,10 @@ from purebpf.abi.bpf import (
 )
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import cpus, map_kinds
-from purebpf.kernel.map import Map
-from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.host import cpus
+from purebpf.kernel.maps import map_traits
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
@@ -66,7 +67,7 @@ OUTER = [t.BPF_MAP_TYPE_HASH_OF_MAPS, t.BPF_MAP_TYPE_ARRAY_OF_MAPS]
 INNER = spec(t.BPF_MAP_TYPE_HASH, 4, 8, 4, key_type_id=U32, value_type_id=U64)
 
 
-@pytest.fixture(params=OUTER, ids=map_kinds.type_name)
+@pytest.fixture(params=OUTER, ids=map_traits.type_name)
 def outer(request, btf_fd) -> Iterator[Map]:
     """Holds two maps that nobody else holds."""
     made = spec(request.param, 4, 4, 3, inner=INNER, key_type_id=U32)
@@ -227,7 +228,7 @@ def _file() -> Descriptor:
             marks=pytest.mark.needs("cgroup_storage", "cgroup2"),
         ),
     ],
-    ids=lambda value: map_kinds.type_name(value) if isinstance(value, int) else "",
+    ids=lambda value: map_traits.type_name(value) if isinstance(value, int) else "",
 )
 def test_local_storage_belongs_to_what_the_descriptor_is(kind, owner, btf_fd):
     with Map.create(storage(kind), btf=BTF, btf_fd=btf_fd) as m, owner() as descriptor:

@@ -11,9 +11,9 @@ import pytest
 
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError
-from purebpf.kernel import cpus
-from purebpf.kernel.map import Map
-from purebpf.kernel.map_pin import open_map
+from purebpf.kernel.host import cpus
+from purebpf.kernel.host.pins import open_map
+from purebpf.kernel.maps.map import Map
 from purebpf.syscall import bpf
 from purebpf.syscall.map_sizes import read_sizes
 from tests.support.users import as_user, public_bpffs

@@ -18,10 +18,11 @@ from purebpf.abi.bpf import (
     bpf_map_type,
 )
 from purebpf.abi.bpf import bpf_map_type as t
-from purebpf.btf.parse import Btf
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
-from purebpf.kernel import cpus, map_kinds
-from purebpf.kernel.map import Map
+from purebpf.kernel.host import cpus
+from purebpf.kernel.maps import map_traits
+from purebpf.kernel.maps.map import Map
 from tests.kernel.map_specs import BTF, spec, typed
 from tests.kernel.producers import Numbers
 
@@ -31,7 +32,7 @@ HASHES = [t.BPF_MAP_TYPE_HASH, t.BPF_MAP_TYPE_LRU_HASH]
 PER_CPU_HASHES = [t.BPF_MAP_TYPE_PERCPU_HASH, t.BPF_MAP_TYPE_LRU_PERCPU_HASH]
 
 
-@pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
+@pytest.mark.parametrize("kind", HASHES, ids=map_traits.type_name)
 def test_keys_with_padding_that_is_not_zero_are_found(kind):
     keys = [struct.pack("=I6s", 7, b"sh") + padding for padding in (b"\0\0", b"\1\0", b"\0\xff")]
     with Map.create(typed(kind), btf=BTF) as m, Map.create(typed(kind), btf=BTF) as other:
@@ -55,7 +56,7 @@ def test_keys_with_padding_that_is_not_zero_are_found(kind):
         assert len(other) == 3
 
 
-@pytest.mark.parametrize("kind", HASHES, ids=map_kinds.type_name)
+@pytest.mark.parametrize("kind", HASHES, ids=map_traits.type_name)
 def test_hashes_hold_structs(kind, btf_fd):
     with Map.create(typed(kind), btf=BTF, btf_fd=btf_fd) as m:
         assert m.info.btf_id
@@ -101,7 +102,7 @@ def test_an_array_of_instructions_holds_where_they_were():
         assert len(m) == 8
 
 
-@pytest.mark.parametrize("kind", PER_CPU_HASHES, ids=map_kinds.type_name)
+@pytest.mark.parametrize("kind", PER_CPU_HASHES, ids=map_traits.type_name)
 def test_per_cpu_hashes_hold_a_tuple(kind, btf_fd):
     count = len(cpus.possible())
     with Map.create(typed(kind), btf=BTF, btf_fd=btf_fd) as m:
@@ -282,7 +283,7 @@ CREATED_ONLY = {
         else kind
         for kind in CREATED_ONLY
     ],
-    ids=map_kinds.type_name,
+    ids=map_traits.type_name,
 )
 def test_types_whose_elements_come_from_elsewhere_are_made(kind):
     with Map.create(CREATED_ONLY[kind]) as m:

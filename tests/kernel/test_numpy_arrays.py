@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.btf.codec import codec
-from purebpf.btf.columns import dtype_of
-from purebpf.btf.parse import Btf
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.columns import dtype_of
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError, NotSupportedError, SchemaError
-from purebpf.kernel.map import Map
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
-from purebpf.syscall.door import replaced
+from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Source, ring_producer
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Interposer

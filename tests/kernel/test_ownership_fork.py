@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import cpus, features
-from purebpf.kernel.perf_buffer import PerfBuffer
-from purebpf.kernel.ring_buffer import RingBuffer
-from purebpf.syscall.door import replaced
+from purebpf.kernel.features import features
+from purebpf.kernel.host import cpus
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
+from purebpf.kernel.rings.ring_buffer import RingBuffer
+from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import cgroups
 from tests.support.children import finish, in_child, start

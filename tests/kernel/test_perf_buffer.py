@@ -10,8 +10,8 @@ import struct
 import pytest
 
 from purebpf.errors import KernelError
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_buffer import PerfBuffer
+from purebpf.kernel.host import cpus
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
 from purebpf.syscall import bpf
 from tests.kernel.producers import U64, Numbers, perf_producer
 from tests.support import probes

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.perf_events import PerfEvents
+from purebpf.kernel.host import cpus
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.perf.perf_events import PerfEvents
 
 pytestmark = pytest.mark.needs("perf_event")
 

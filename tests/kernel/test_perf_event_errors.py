@@ -11,9 +11,9 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.perf_events import PerfEvents
+from purebpf.kernel.host import cpus
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.perf.perf_events import PerfEvents
 from tests.support import probes
 
 pytestmark = pytest.mark.needs("perf_event")

@@ -10,7 +10,7 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import KernelError
-from purebpf.kernel.perf_event import PerfEvent
+from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.syscall import perf_event
 from tests.kernel.page_faults import touch_pages
 from tests.kernel.producers import packet_program, sample_counter

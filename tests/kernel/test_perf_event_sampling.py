@@ -11,9 +11,9 @@ import pytest
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import KernelError
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.perf_events import PerfEvents
-from purebpf.syscall import door
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.syscall import backend
 from purebpf.wire.perf_records import Lost, Sample
 from tests.kernel.page_faults import touch_pages
 
@@ -116,7 +116,7 @@ def test_a_lost_record_tells_how_many_when_room_comes_back() -> None:
         assert [each.lost for each in event.records() if isinstance(each, Lost)] == [missed]
 
 
-class WithoutPmu(door.KernelDoor):
+class WithoutPmu(backend.KernelDoor):
     """A machine without performance counters, as most virtual ones."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class WithoutPmu(door.KernelDoor):
 
 
 def test_cpu_clock_stands_in_for_cycles_and_says_why() -> None:
-    with door.replaced(WithoutPmu()), PerfEvent.sampling(99, pid=0) as event:
+    with backend.replaced(WithoutPmu()), PerfEvent.sampling(99, pid=0) as event:
         assert event.event.name == "cpu-clock"
         assert event.event.fell_back
         assert event.event.asked == "cpu-cycles"
@@ -142,7 +142,7 @@ def test_cpu_clock_stands_in_for_cycles_and_says_why() -> None:
 
 def test_the_fallback_is_decided_once_for_all_cpus() -> None:
     without = WithoutPmu()
-    with door.replaced(without), PerfEvents.sampling(99) as events:
+    with backend.replaced(without), PerfEvents.sampling(99) as events:
         hardware = [cpu for kind, cpu in without.opened if kind == perf_type_id.PERF_TYPE_HARDWARE]
         assert hardware == [events[0].cpu]
         assert events.event.fell_back
@@ -150,7 +150,7 @@ def test_the_fallback_is_decided_once_for_all_cpus() -> None:
 
 
 def test_an_event_asked_for_by_name_is_never_replaced() -> None:
-    with door.replaced(WithoutPmu()), pytest.raises(KernelError, match="cpu-cycles") as caught:
+    with backend.replaced(WithoutPmu()), pytest.raises(KernelError, match="cpu-cycles") as caught:
         PerfEvent.sampling(99, event="cpu-cycles", pid=0)
     assert caught.value.errno == errno.ENOENT
     assert "use a software event" in caught.value.fix

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_type
-from purebpf.kernel.perf_attr import record_format
+from purebpf.kernel.perf.perf_attr import record_format
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2, Record, Sample
 from purebpf.wire.perf_ring import frames
 

@@ -23,7 +23,8 @@ from typing import Any
 
 import pytest
 
-from purebpf.kernel import map_pin, pinned_setup, pinned_slots
+from purebpf.kernel.filters import pinned_setup, pinned_slots
+from purebpf.kernel.host import pins
 from purebpf.syscall import bpf
 from tests.support.users import as_user, public_bpffs
 
@@ -132,7 +133,7 @@ def test_a_table_that_pretends_to_be_the_lease(bpffs: str) -> None:
 
     def attack() -> None:
         slot = f"{folder}/0"
-        with map_pin.open_map(f"{slot}/table") as table:
+        with pins.open_map(f"{slot}/table") as table:
             bpf.map_update_elem(table.fileno(), struct.pack("=I", 0), b"A" * TABLE_SIZE)
         os.unlink(f"{slot}/lease")
         os.rename(f"{slot}/table", f"{slot}/lease")

@@ -10,10 +10,10 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
-from purebpf.filter.condition import NoNames, resolve
-from purebpf.kernel import pinned_setup, pinned_slots
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.pinned_filter import PinnedFilter
+from purebpf.filter.lowering import NoNames, resolve
+from purebpf.kernel.filters import pinned_setup, pinned_slots
+from purebpf.kernel.filters.pinned_filter import PinnedFilter
+from purebpf.kernel.perf.perf_event import PerfEvent
 from tests.support.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")

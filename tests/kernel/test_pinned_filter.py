@@ -15,18 +15,14 @@ import pytest
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.filter import parse
-from purebpf.filter.access import from_sample
-from purebpf.filter.condition import NoNames, resolve
-from purebpf.kernel import (
-    map_pin,
-    pinned_setup,
-    pinned_slots,
-    privilege,  # noqa: F401 - as above
-)
-from purebpf.kernel.btf import kernel_btf
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.pinned_filter import PinnedFilter
-from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.filter.lowering import NoNames, resolve
+from purebpf.filter.sample_layout import from_sample
+from purebpf.kernel.filters import pinned_setup, pinned_slots
+from purebpf.kernel.filters.pinned_filter import PinnedFilter
+from purebpf.kernel.filters.sample_filter import SampleFilter
+from purebpf.kernel.host import pins
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import bpf
 from tests.support.users import as_user, public_bpffs, users_sampling
 
@@ -167,8 +163,8 @@ def test_nothing_of_another_user_can_be_read_or_changed(bpffs: str) -> None:
             lambda: os.rename(folder, f"{folder}x"),
             lambda: pinned_slots.slots(ANN, bpffs),
             lambda: PinnedFilter(terms_of("pid == 1"), ANN, bpffs),
-            *(lambda file=file: map_pin.open_pinned(file) for file in files),
-            *(lambda file=file: map_pin.open_pinned(file, 8) for file in files),
+            *(lambda file=file: pins.open_pinned(file) for file in files),
+            *(lambda file=file: pins.open_pinned(file, 8) for file in files),
         ]
         for attempt in attempts:
             try:
@@ -230,7 +226,7 @@ def test_a_table_of_nonsense_drops_and_ends(bpffs: str) -> None:
             chosen.attach(event)
             path = f"{bpffs}/purebpf/filter/{ANN}/{chosen.number}/table"
             rng = random.Random(17)
-            with map_pin.open_map(path) as opened:
+            with pins.open_map(path) as opened:
                 for content in (b"\0" * 3072, b"\xff" * 3072, *map(rng.randbytes, [3072] * 20)):
                     key = struct.pack("=I", 0)
                     bpf.map_update_elem(opened.fileno(), key, content)

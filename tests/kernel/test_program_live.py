@@ -13,9 +13,9 @@ import pytest
 
 import purebpf
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.kernel import statistics
-from purebpf.kernel.program import Program
-from purebpf.syscall.door import replaced
+from purebpf.kernel.programs import statistics
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall.backend import replaced
 from tests.support.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
@@ -196,7 +196,7 @@ def test_a_closed_program_says_so(run):
 
 
 def test_a_forgotten_program_warns_and_closes():
-    from purebpf.kernel import probes
+    from purebpf.kernel.features import probes
 
     program = Program(probes.load_program(1), "forgotten", 1)
     with pytest.warns(ResourceWarning, match="unclosed <Program 'forgotten'"):

@@ -15,12 +15,12 @@ import pytest
 
 from purebpf.abi import syscalls
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.kernel import cpus
-from purebpf.kernel.map import Map
-from purebpf.kernel.perf_buffer import PerfBuffer
-from purebpf.kernel.readers import Reader
-from purebpf.kernel.ring_buffer import RingBuffer
-from purebpf.kernel.user_ring_buffer import UserRingBuffer
+from purebpf.kernel.host import cpus
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
+from purebpf.kernel.rings.readers import Reader
+from purebpf.kernel.rings.ring_buffer import RingBuffer
+from purebpf.kernel.rings.user_ring_buffer import UserRingBuffer
 from purebpf.spec import MapSpec
 from tests.kernel.producers import Producer, ring_producer
 from tests.kernel.ring_readers import both, one_waits, take_one, until, watched

@@ -8,8 +8,8 @@ import pytest
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import SchemaError
-from purebpf.kernel.map import Map
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from tests.kernel.producers import ring_producer
 from tests.support.btf_builder import BtfBuilder

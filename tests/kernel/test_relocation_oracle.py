@@ -17,10 +17,10 @@ from purebpf.abi.instruction import (
     PSEUDO_MAP_FD,
     PSEUDO_MAP_VALUE,
 )
-from purebpf.btf.core import Targets
+from purebpf.btf.core.matching import Targets
 from purebpf.elf import read_object
 from purebpf.errors import CoreRelocationError, FormatError
-from purebpf.kernel.kernel_types import KernelTypes
+from purebpf.kernel.load.kernel_types import KernelTypes
 from purebpf.relocate import Linker
 from purebpf.relocate.code import Code
 from purebpf.relocate.externs import POISONED_KFUNC

@@ -14,7 +14,7 @@ import pytest
 
 from purebpf.abi.bpf import BPF_RB_NO_WAKEUP
 from purebpf.errors import FormatError, KernelError, SchemaError
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from tests.kernel.producers import U64, Numbers, Source, ring_producer
 from tests.kernel.ring_readers import one_waits, watched
 from tests.support import probes

@@ -19,10 +19,10 @@ import pytest
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import AttachError, NotSupportedError
 from purebpf.filter import FilterError, parse
-from purebpf.filter.condition import resolve
 from purebpf.filter.evaluate import predicate
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.filter.lowering import resolve
+from purebpf.kernel.filters.sample_filter import SampleFilter
+from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.symbols.kallsyms import Kallsyms
 from purebpf.wire.perf_records import Sample
 from tests.kernel.page_faults import (
@@ -106,7 +106,7 @@ def test_the_kernel_keeps_what_the_function_keeps(text: str) -> None:
     if not knows(sample_type):
         pytest.skip("this kernel's samples have no page sizes (Linux 5.11)")
     every, kept = filtered(text, sample_type)
-    from purebpf.kernel.filter_names import MachineNames
+    from purebpf.kernel.filters.filter_names import MachineNames
 
     rejecting = predicate(resolve(parse(text), sample_type, MachineNames()))
     wanted = [identity(each) for each in every if rejecting(each) < 0]

@@ -8,7 +8,7 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.pinned_setup import tells_ancestors
+from purebpf.kernel.filters.pinned_setup import tells_ancestors
 from tests.kernel.page_faults import PAGES, kept_of_child
 from tests.support import cgroups, expected
 

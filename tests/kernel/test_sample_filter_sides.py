@@ -14,8 +14,8 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.sample_filter import SampleFilter
+from purebpf.kernel.filters.sample_filter import SampleFilter
+from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.syscall import perf_event as perf
 from tests.kernel.page_faults import EVERYTHING, OLD, PAGES, address, knows, region, touch
 

@@ -12,10 +12,10 @@ import pytest
 
 import purebpf
 from purebpf import objects
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Int
-from purebpf.kernel import sched
-from purebpf.kernel.btf import no_types
+from purebpf.btf.types.kinds import Int
+from purebpf.btf.types.parse import Btf
+from purebpf.kernel.instruments import sched_compat
+from purebpf.kernel.types.kernel_btf import no_types
 from purebpf.spec import ObjectSpec
 from purebpf.summary.loading import HOOKS, ITERATOR
 
@@ -48,7 +48,7 @@ def changes(spec: ObjectSpec) -> Iterator[ObjectSpec]:
     before = dict(_constants(spec))
     for name, value in before.items():
         if name == TASK_STORAGE and value:
-            yield sched.without_task_storage(spec)
+            yield sched_compat.without_task_storage(spec)
         elif name not in MACHINE or value:
             yield spec.set(**{name: not value})
 
@@ -106,24 +106,24 @@ def test_sampleip_typed():
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
 def test_offcpu():
-    load_each(sched.adapted(every("offcpu")))
+    load_each(sched_compat.adapted(every("offcpu")))
 
 
 @pytest.mark.needs("vmlinux_btf")
 def test_spans():
-    load_each(sched.adapted(every("spans")), measure=MEASURES, grouping=GROUPINGS)
+    load_each(sched_compat.adapted(every("spans")), measure=MEASURES, grouping=GROUPINGS)
 
 
 @pytest.mark.needs("vmlinux_btf")
 @pytest.mark.parametrize("hook", HOOKS)
 def test_summary(hook):
-    spec = sched.adapted(objects.spec("summary").only(*HOOKS[hook], ITERATOR))
+    spec = sched_compat.adapted(objects.spec("summary").only(*HOOKS[hook], ITERATOR))
     if hook != "tp_btf":
-        spec = sched.without_task_storage(spec)
+        spec = sched_compat.without_task_storage(spec)
     load_each(spec, mode=MODES)
 
 
 @pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook != "tp_btf"])
 def test_summary_without_types(hook):
     spec = objects.spec("summary").only(*HOOKS[hook])
-    load_each(sched.without_task_storage(spec), no_types(), mode=MODES)
+    load_each(sched_compat.without_task_storage(spec), no_types(), mode=MODES)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.sideband import Change, SideBand
-from purebpf.symbols.spaces import AddressSpaces
+from purebpf.kernel.processes.sideband import Change, SideBand
+from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.syscall import proc
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
 from tests.support import probes

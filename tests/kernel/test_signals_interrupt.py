@@ -14,7 +14,7 @@ from types import FrameType
 import pytest
 
 import purebpf
-from purebpf.syscall.door import Attr, replaced
+from purebpf.syscall.backend import Attr, replaced
 from tests.support import probes
 from tests.support.faults import Accountant, alive
 

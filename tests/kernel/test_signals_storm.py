@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_buffer import PerfBuffer
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.kernel.host import cpus
+from purebpf.kernel.rings.perf_buffer import PerfBuffer
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.profile import Options, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support.storm import sigprof_storm

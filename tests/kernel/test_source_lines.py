@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.source_lines import LineTool, SourceLines, find_tool
-from purebpf.kernel.symbolizer import Symbolizer
-from purebpf.report import Labels, Profile
-from purebpf.report.lines import wanted, with_lines
+from purebpf.kernel.symbolize.source_lines import LineTool, SourceLines, find_tool
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.results import Labels, Profile
+from purebpf.results.shape.lines import wanted, with_lines
 from purebpf.symbols.frame import FileOffset, Frame
 from tests.kernel.symbol_programs import compile_program, running
 
@@ -150,7 +150,7 @@ def _children() -> str:
 
 
 def test_without_a_tool_one_sentence_and_the_names(monkeypatch, capsys):
-    from purebpf.cli.names import lined
+    from purebpf.cli.source_info import lined
 
     monkeypatch.setenv("PATH", "/nowhere")
     profile = Profile("title")

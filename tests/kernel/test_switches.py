@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from purebpf.kernel.switches import Switches
-from purebpf.kernel.task_filter import TaskFilter
+from purebpf.kernel.instruments.offcpu_tracer import Switches
+from purebpf.kernel.instruments.task_filter import TaskFilter
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel import elf_files, symbol_cache
-from purebpf.kernel.symbol_cache import SymbolCache
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.symbolize import elf_files, symbol_cache
+from purebpf.kernel.symbolize.symbol_cache import SymbolCache
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.symbol_table import SymbolTable

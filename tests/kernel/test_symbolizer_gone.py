@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.frame import Reason
-from purebpf.symbols.maps import parse_maps
-from purebpf.symbols.spaces import AddressSpaces
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
 from tests.kernel.symbol_programs import compile_program, running
 

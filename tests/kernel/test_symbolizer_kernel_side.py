@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.sideband import SideBand
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.processes.sideband import SideBand
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.frame import Reason
 from purebpf.syscall import proc
 from tests.kernel.symbol_programs import compile_program, running
@@ -112,7 +112,7 @@ def test_a_kernel_without_kallsyms_has_a_reason(tmp_path, monkeypatch):
 _ASK = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 symbolizer = Symbolizer()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel import elf_files
-from purebpf.kernel.symbolizer import Symbolizer
+from purebpf.kernel.symbolize import elf_files
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.frame import Frame, Reason, Unknown
 from tests.kernel.symbol_programs import compile_program, running
 

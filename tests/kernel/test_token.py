@@ -12,7 +12,7 @@ import pytest
 
 import purebpf
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.token import open_token
+from purebpf.kernel.load.token import open_token
 
 DATA = Path(__file__).parents[1] / "data"
 LIBC = ctypes.CDLL(None, use_errno=True)

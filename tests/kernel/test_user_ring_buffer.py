@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.user_ring_buffer import UserRingBuffer
+from purebpf.kernel.rings.user_ring_buffer import UserRingBuffer
 
 pytestmark = pytest.mark.needs("bpf", "user_ring_buffer")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.btf.parse import Btf
+from purebpf.btf.types.parse import Btf
 from scripts.generate_abi import disagreements
 
 

@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "purebpf"
 FOUND = {path.parent.name for path in PACKAGE.glob("*/__main__.py")}
-COMMANDS = sorted(FOUND - {"reporter"})  # which `purebpf.report` runs
+COMMANDS = sorted(FOUND)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -21,7 +21,7 @@ HELP = {
     "purebpf.cli.output",
     "purebpf.cli.parser",
     "purebpf.cli.spelling",
-    "purebpf.cli.title",
+    "purebpf.cli.headline",
     "purebpf.errors",
     "purebpf.lazy",
 }
@@ -38,20 +38,28 @@ SLOW = {
 }
 
 NOT_BEFORE_ATTACH = {
-    *("purebpf.abi.helpers", "purebpf.btf.core", "purebpf.elf"),
+    *("purebpf.abi.helpers", "purebpf.btf.core.matching", "purebpf.elf"),
     *(
-        "purebpf.cli.child",
+        "purebpf.measure.child",
         "purebpf.cli.live",
         "purebpf.cli.loss",
-        "purebpf.cli.header",
+        "purebpf.measure.provenance",
         "purebpf.profile.loss",
         "purebpf.profile.render",
     ),
-    *("purebpf.profile.stacks", "purebpf.report", "purebpf.symbols"),
-    *("purebpf.kernel.features", "purebpf.kernel.probes", "purebpf.kernel.symbolizer"),
-    "purebpf.kernel.link_info",
-    *("purebpf.kernel.load_refusal", "purebpf.kernel.map_errors", "purebpf.kernel.privilege"),
-    *("purebpf.kernel.verifier", "purebpf.wire.perf_format", "purebpf.wire.perf_records"),
+    *("purebpf.profile.stacks", "purebpf.results", "purebpf.symbols"),
+    *(
+        "purebpf.kernel.features.features",
+        "purebpf.kernel.features.probes",
+        "purebpf.kernel.symbolize.symbolizer",
+    ),
+    "purebpf.kernel.programs.link_info",
+    *(
+        "purebpf.kernel.load.load_refusal",
+        "purebpf.kernel.maps.map_errors",
+        "purebpf.kernel.host.privilege",
+    ),
+    *("purebpf.kernel.load.verifier", "purebpf.wire.perf_format", "purebpf.wire.perf_records"),
 }
 
 RUN = """
@@ -67,10 +75,10 @@ finally:
 """
 
 STOP_WHEN_ATTACHED = """
-from purebpf.kernel import followed
+from purebpf.kernel.processes import process_tracker
 def snapshot(*_):
     raise SystemExit
-followed.Followed.snapshot = snapshot
+process_tracker.Followed.snapshot = snapshot
 """
 
 
@@ -96,7 +104,7 @@ def test_help_imports_the_options_and_nothing_else_of_ours(command):
     modules = imported(RUN, f"purebpf.{command}", "--help")
     own = {f"purebpf.{command}", f"purebpf.{command}.options"}
     if command in SPAN_COMMANDS:
-        own = {f"purebpf.{command}", "purebpf.cli.spans"}
+        own = {f"purebpf.{command}", "purebpf.cli.latency_command"}
     elif command in TIME_COMMANDS:
         own |= {"purebpf.cli.time_options"}
     assert own <= modules
@@ -115,5 +123,5 @@ def test_what_is_not_needed_to_attach_is_not_imported_before():
 @pytest.mark.parametrize("command", ["offcpu", "wall"])
 def test_nothing_slow_is_imported_before_time_is_measured(command):
     modules = imported(STOP_WHEN_ATTACHED + RUN, f"purebpf.{command}", "1")
-    assert "purebpf.kernel.switches" in modules
+    assert "purebpf.kernel.instruments.offcpu_tracer" in modules
     assert not among(modules, SLOW)

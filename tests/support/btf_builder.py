@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
 
 _POINTER = 8
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from purebpf.btf.core import CoreResult, match
-from purebpf.btf.parse import Btf
+from purebpf.btf.core.matching import CoreResult, match
+from purebpf.btf.types.parse import Btf
 from purebpf.spec import CoreRelocation
 from tests.support.btf_builder import BtfBuilder
 

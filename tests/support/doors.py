@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_cmd, bpf_map_type
 from purebpf.abi.layouts import ATTR
-from purebpf.syscall.door import KernelDoor
+from purebpf.syscall.backend import KernelDoor
 
 
 class Call(NamedTuple):

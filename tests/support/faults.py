@@ -18,7 +18,7 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.syscall import bpf
-from purebpf.syscall.door import Attr, KernelDoor, replaced
+from purebpf.syscall.backend import Attr, KernelDoor, replaced
 from tests.support import probes
 from tests.support.doors import Call, Interposer
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction
-from purebpf.filter.access import Access, Cast, Word
 from purebpf.filter.fields import CONSTANTS, FIELDS, Field, Kind
+from purebpf.filter.sample_layout import Access, Cast, Word
 from purebpf.filter.syntax import And, Comparison, Expression, Membership, Not, Or, Range, Value
 
 TOP = (1 << 64) - 1

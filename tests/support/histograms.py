@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from purebpf.report.histogram import BUCKETS
+from purebpf.results.shape.histogram import BUCKETS
 
 
 def bucket_of(value: int) -> int:

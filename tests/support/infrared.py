@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.kernel import features
+from purebpf.kernel.features import features
 from tests.support import modules
 
 __all__ = ["MODULE", "missing", "receiver", "send"]

@@ -19,7 +19,7 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, EXIT, Instruction
 from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.errors import errno_name
-from purebpf.kernel import features
+from purebpf.kernel.features import features
 from tests.support import modules
 from tests.support.probe_calls import (
     ANSWER_ZERO,
@@ -108,7 +108,7 @@ def loadable_modules() -> str:
 
 
 def exact_raw_tracepoints() -> str:
-    from purebpf.kernel.preemption import syscall_programs_are_preempted
+    from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
 
     if syscall_programs_are_preempted():
         return "this kernel preempts programs at raw tracepoints of system calls, and skips others"
@@ -167,8 +167,8 @@ def syscall_programs() -> str:
 
 def takes(program_type: bpf_prog_type, attach_type: bpf_attach_type, function: str) -> str:
     """Whether a program may be loaded for a function of the kernel."""
-    from purebpf.btf.types import Kind
-    from purebpf.kernel.btf import kernel_btf
+    from purebpf.btf.types.kinds import Kind
+    from purebpf.kernel.types.kernel_btf import kernel_btf
 
     (target,) = kernel_btf().find(function, Kind.FUNC)
     problem = program_load(program_type, attach_type=attach_type, target=target)

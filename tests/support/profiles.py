@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from purebpf.report import Cause, Labels, Loss, Profile
+from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 HOSTILE = (

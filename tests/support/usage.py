@@ -1,7 +1,7 @@
 """Which features of the kernel the tests of this process have made use of.
 
-What `purebpf.kernel.features` asks does not count, nor does what other processes do: a feature is
-used when a call of a test that needs it came through.
+What `purebpf.kernel.features.features` asks does not count, nor does what other processes do: a
+feature is used when a call of a test that needs it came through.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from purebpf.abi.bpf import (
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, unpack
 from purebpf.abi.layouts import ATTR
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Func, Linkage
-from purebpf.kernel import features
-from purebpf.syscall.door import Attr, KernelDoor
+from purebpf.btf.types.kinds import Func, Linkage
+from purebpf.btf.types.parse import Btf
+from purebpf.kernel.features import features
+from purebpf.syscall.backend import Attr, KernelDoor
 from tests.support import probes
 
 __all__ = ["Usage"]
 
 _PROGRAM_NAMES = "program names"
-_ASKING = ("purebpf.kernel.features", "purebpf.kernel.attach_features")
+_ASKING = ("purebpf.kernel.features.features", "purebpf.kernel.features.attach_features")
 _COOKIES = "helper get_attach_cookie in program type PERF_EVENT"
 _INSTRUCTION = 8
 

@@ -12,8 +12,8 @@ from typing import Any
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.abi.sections import find_section
 from purebpf.errors import FormatError, NotSupportedError, PurebpfError
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 
 __all__ = ["attach", "attaches_itself"]
 

@@ -11,12 +11,19 @@ import os
 
 from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel import cgroups
-from purebpf.kernel.attach.kind import attach_type_of
-from purebpf.kernel.attach.order import ALLOW_MULTI, REPLACE, Neighbour, Order, order, refused
-from purebpf.kernel.attach.plain import attach_plainly
-from purebpf.kernel.link import Link, Usable
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.hooks import attach_type_of
+from purebpf.kernel.attach._common.mprog import (
+    ALLOW_MULTI,
+    REPLACE,
+    Neighbour,
+    Order,
+    order,
+    refused,
+)
+from purebpf.kernel.attach._common.prog_attach import attach_plainly
+from purebpf.kernel.host import cgroups
+from purebpf.kernel.programs.link import Link, Usable
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
@@ -134,7 +141,7 @@ def _plainly(
 
 def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
     """Whether this kernel orders the programs of a cgroup: then it also counts revisions."""
-    from purebpf.kernel.attached import query
+    from purebpf.kernel.attach.query import query
 
     try:
         return query(cgroup, attach_type).revision > 0
@@ -148,7 +155,7 @@ def _refused(error: KernelError, what: str, asked: Order) -> AttachError:
         why = f"that is no cgroup2 cgroup; {cgroups.where()}"
         return AttachError(error.call, number, what, why=why)
     if number == errno.EPERM:
-        from purebpf.kernel.privilege import denied
+        from purebpf.kernel.host.privilege import denied
 
         above = "a program of a cgroup above it was attached without BPF_F_ALLOW_MULTI"
         why, fix = denied("CAP_BPF", "CAP_NET_ADMIN", otherwise=above)

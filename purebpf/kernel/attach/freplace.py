@@ -8,9 +8,9 @@ from __future__ import annotations
 import errno
 
 from purebpf.errors import AttachError, KernelError
-from purebpf.kernel.attach_target import function_of
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.programs.attach_target import function_of
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 
 __all__ = ["attach"]

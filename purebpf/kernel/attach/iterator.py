@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import FormatError, KernelError, SchemaError
-from purebpf.kernel import cgroups
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.map import Map
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.host import cgroups
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
-    from purebpf.btf.parse import Btf
+    from purebpf.btf.types.parse import Btf
 
 __all__ = ["IteratorLink", "attach"]
 
@@ -88,8 +88,8 @@ class IteratorLink(Link):
         """
         if self._btf is None:
             raise SchemaError(f"{self.what}: its program has no BTF; use read()")
-        from purebpf.btf.codec import codec
-        from purebpf.kernel.record_types import type_named
+        from purebpf.btf.codec.codecs import codec
+        from purebpf.kernel.rings.record_types import type_named
 
         record = codec(self._btf, type_named(self._btf, type, self.what))
         rest = b""

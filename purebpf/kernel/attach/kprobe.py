@@ -8,12 +8,12 @@ import re
 
 from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.asked import at_return, target_of
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import at_return, target_of
 from purebpf.kernel.attach.perf_event import owning_link
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.probe_event import Probe, open_probe, syscall_function
-from purebpf.kernel.program import Program
+from purebpf.kernel.perf.probe_event import Probe, open_probe, syscall_function
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 
 __all__ = ["attach"]
 

@@ -11,16 +11,16 @@ from array import array
 from collections.abc import Iterable
 
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import (
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import (
     Functions,
     at_return,
     each_cookie,
     packed_cookies,
     target_of,
 )
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, proc, tracefs
 from purebpf.syscall.buffer import Buffer
 

@@ -10,10 +10,10 @@ import os
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError
-from purebpf.kernel.attach.plain import attach_plainly
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link, Usable
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.prog_attach import attach_plainly
+from purebpf.kernel.programs.link import Link, Usable
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["attach", "open_receiver"]
@@ -60,7 +60,7 @@ def attach(program: Program, target: Device | None = None) -> Link:
 def _refused(error: KernelError, what: str) -> AttachError:
     if error.errno != errno.EPERM:
         return attach_error(error, what, _WHY)
-    from purebpf.kernel.privilege import denied
+    from purebpf.kernel.host.privilege import denied
 
     why, fix = denied("CAP_NET_ADMIN", otherwise="the device was opened for reading only")
     return AttachError(error.call, errno.EPERM, what, why=why, fix=fix)

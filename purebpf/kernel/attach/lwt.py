@@ -15,10 +15,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.interfaces import find_interface
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.host.interfaces import find_interface
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["attach"]

@@ -7,12 +7,12 @@ import errno
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.device import Hook, linked, not_attached, replacing
-from purebpf.kernel.attach.order import Neighbour, order
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.interfaces import find_interface
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.mprog import Neighbour, order
+from purebpf.kernel.attach._common.tcx_netkit import Hook, linked, not_attached, replacing
+from purebpf.kernel.host.interfaces import find_interface
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 
 __all__ = ["attach"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Event, Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.programs.link import Event, Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
-    from purebpf.kernel.features import Feature
+    from purebpf.kernel.features.features import Feature
 
 __all__ = ["attach", "link_to_event", "owning_link", "refused"]
 
@@ -103,7 +103,7 @@ def owning_link(program: Program, event: Event, what: str, *, cookie: int) -> Li
 
 
 def _kernel_has_links() -> Feature:
-    from purebpf.kernel.features import have_perf_event_link
+    from purebpf.kernel.features.features import have_perf_event_link
 
     return have_perf_event_link()
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link, Usable
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.programs.link import Link, Usable
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import sockets
 
 __all__ = ["attach"]

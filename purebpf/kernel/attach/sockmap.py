@@ -13,12 +13,12 @@ import os
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.kind import attach_type_of
-from purebpf.kernel.attach.plain import attach_plainly
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.map import Map
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.hooks import attach_type_of
+from purebpf.kernel.attach._common.prog_attach import attach_plainly
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 

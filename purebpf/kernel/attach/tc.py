@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.device import Hook, linked, not_attached, replacing
-from purebpf.kernel.attach.order import Neighbour, order
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.interfaces import Interface, find_interface
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.mprog import Neighbour, order
+from purebpf.kernel.attach._common.tcx_netkit import Hook, linked, not_attached, replacing
+from purebpf.kernel.host.interfaces import Interface, find_interface
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import netlink
 
 __all__ = ["attach"]
@@ -126,7 +126,7 @@ def _attach_type(program: Program, direction: str) -> bpf_attach_type:
 
 
 def _has_tcx(interface: Interface, attach_type: int) -> bool:
-    from purebpf.kernel.attached import query
+    from purebpf.kernel.attach.query import query
 
     try:
         query(interface.ifindex, attach_type)

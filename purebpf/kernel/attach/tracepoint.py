@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.asked import target_of
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import target_of
 from purebpf.kernel.attach.perf_event import owning_link
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.perf_event import PerfEvent
-from purebpf.kernel.program import Program
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import tracefs
 
 __all__ = ["attach"]

@@ -10,9 +10,9 @@ import errno
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 
 __all__ = ["attach"]

@@ -13,16 +13,16 @@ from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Func, FuncProto, Kind, Struct, Union
+from purebpf.btf.types.kinds import Func, FuncProto, Kind, Struct, Union
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import AttachError, FormatError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import Functions, each_cookie, packed_cookies, target_of
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import Functions, each_cookie, packed_cookies, target_of
 from purebpf.kernel.attach.kprobe_multi import regex, traceable
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.btf import kernel_btf
-from purebpf.kernel.btf_modules import Modules
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.types.btf_modules import Modules
+from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import bpf
 
 __all__ = ["attach"]

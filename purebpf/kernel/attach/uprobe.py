@@ -6,13 +6,13 @@ import errno
 import os
 
 from purebpf.errors import KernelError
-from purebpf.kernel.attach.asked import at_return, target_of
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import at_return, target_of
 from purebpf.kernel.attach.perf_event import owning_link
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.probe_event import Probe, open_probe
-from purebpf.kernel.probe_place import find_places
-from purebpf.kernel.program import Program
+from purebpf.kernel.perf.probe_event import Probe, open_probe
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.symbolize.probe_place import find_places
 
 __all__ = ["attach"]
 

@@ -8,17 +8,17 @@ from array import array
 from collections.abc import Mapping
 
 from purebpf.errors import ENOTSUPP, KernelError
-from purebpf.kernel.attach.asked import (
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import (
     Functions,
     at_return,
     each_cookie,
     packed_cookies,
     target_of,
 )
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.probe_place import find_places
-from purebpf.kernel.program import Program
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.symbolize.probe_place import find_places
 from purebpf.syscall import bpf
 
 __all__ = ["attach"]

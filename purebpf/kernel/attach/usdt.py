@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
-from purebpf.kernel.attach.asked import checked_cookie, target_of
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.options import checked_cookie, target_of
+from purebpf.kernel.attach._common.usdt_specs import UsdtSpecs
 from purebpf.kernel.attach.perf_event import owning_link
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.link import Link
-from purebpf.kernel.probe_event import Probe, open_probe
-from purebpf.kernel.probe_place import find_file, opened_image
-from purebpf.kernel.program import Program
-from purebpf.kernel.usdt import UsdtSpecs
+from purebpf.kernel.perf.probe_event import Probe, open_probe
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.symbolize.probe_place import find_file, opened_image
 from purebpf.symbols.elf_image import ET_DYN
-from purebpf.symbols.maps import parse_maps
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.usdt import UsdtProbe, usdt_probes
 from purebpf.symbols.usdt_arguments import parse_arguments
 from purebpf.syscall import bpf, proc
@@ -101,7 +101,7 @@ def attach(
     where = target_of(program, target, "which probe? 'file:provider:name'")
     file, provider, name = _parts(where)
     what = f"program {program.name!r} at probe {where}"
-    if program.usdt is None:
+    if not isinstance(program.usdt, UsdtSpecs):
         reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
         raise NotSupportedError(what, reason)
     found = _find(find_file(file, what), provider, name, what)
@@ -175,11 +175,11 @@ def _link_all(program: Program, target: _Target, numbers: list[int], what: str) 
 def _link_each(
     program: Program, target: _Target, numbers: list[int], what: str, cleanup: ExitStack
 ) -> list[Link]:
-    from purebpf.kernel.features import have_attach_cookie
+    from purebpf.kernel.features.features import have_attach_cookie
 
     has_cookies = bool(have_attach_cookie())
     if not has_cookies:
-        assert program.usdt is not None
+        assert isinstance(program.usdt, UsdtSpecs)
         addresses = _addresses(target, what)
         cleanup.callback(program.usdt.give_back, (), addresses)
         for address, number in zip(addresses, numbers, strict=True):

@@ -12,10 +12,10 @@ from contextlib import ExitStack
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError
-from purebpf.kernel.attach.refusal import attach_error
-from purebpf.kernel.interfaces import Interface, find_interface
-from purebpf.kernel.link import Link
-from purebpf.kernel.program import Program
+from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.host.interfaces import Interface, find_interface
+from purebpf.kernel.programs.link import Link
+from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purebpf.btf.codec import codec
-from purebpf.btf.parse import Btf
-from purebpf.btf.spelling import spell
-from purebpf.btf.types import Kind
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.spelling import spell
 from purebpf.errors import FormatError
 from tests.support.btf_builder import BtfBuilder
 

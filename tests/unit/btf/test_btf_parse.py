@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.btf import types
-from purebpf.btf.parse import MAX_DEPTH, Btf, essential_name
-from purebpf.btf.types import Kind, Linkage
+from purebpf.btf.types import kinds
+from purebpf.btf.types.kinds import Kind, Linkage
+from purebpf.btf.types.parse import MAX_DEPTH, Btf, essential_name
 from purebpf.errors import FormatError
 from tests.support.btf_builder import BtfBuilder
 
@@ -16,58 +16,58 @@ ORDERS = pytest.mark.parametrize("order", ["little", "big"])
 @ORDERS
 def test_every_kind(order):
     b = BtfBuilder(order)
-    expected = {0: types.Void()}
+    expected = {0: kinds.Void()}
     u32 = b.int("unsigned int", 4)
-    expected[u32] = types.Int("unsigned int", 4, 32, 0, signed=False, is_char=False, is_bool=False)
+    expected[u32] = kinds.Int("unsigned int", 4, 32, 0, signed=False, is_char=False, is_bool=False)
     odd = b.int("odd", 8, signed=True, char=True, bits=7, offset=3)
-    expected[odd] = types.Int("odd", 8, 7, 3, signed=True, is_char=True, is_bool=False)
+    expected[odd] = kinds.Int("odd", 8, 7, 3, signed=True, is_char=True, is_bool=False)
     flag = b.int("_Bool", 1, boolean=True)
-    expected[flag] = types.Int("_Bool", 1, 8, 0, signed=False, is_char=False, is_bool=True)
-    expected[b.ptr(u32)] = types.Ptr(u32)
-    expected[b.array(flag, 7, u32)] = types.Array(flag, u32, 7)
+    expected[flag] = kinds.Int("_Bool", 1, 8, 0, signed=False, is_char=False, is_bool=True)
+    expected[b.ptr(u32)] = kinds.Ptr(u32)
+    expected[b.array(flag, 7, u32)] = kinds.Array(flag, u32, 7)
     plain = b.struct("plain", [("a", u32), ("b", odd)])
-    expected[plain] = types.Struct(
-        "plain", 16, (types.Member("a", u32, 0, 0), types.Member("b", odd, 64, 0))
+    expected[plain] = kinds.Struct(
+        "plain", 16, (kinds.Member("a", u32, 0, 0), kinds.Member("b", odd, 64, 0))
     )
-    expected[b.struct("bits", [("x", u32, 0, 3), ("y", u32, 3, 29)])] = types.Struct(
-        "bits", 4, (types.Member("x", u32, 0, 3), types.Member("y", u32, 3, 29))
+    expected[b.struct("bits", [("x", u32, 0, 3), ("y", u32, 3, 29)])] = kinds.Struct(
+        "bits", 4, (kinds.Member("x", u32, 0, 3), kinds.Member("y", u32, 3, 29))
     )
-    expected[b.union("either", [("a", u32), ("b", plain)])] = types.Union(
-        "either", 16, (types.Member("a", u32, 0, 0), types.Member("b", plain, 0, 0))
+    expected[b.union("either", [("a", u32), ("b", plain)])] = kinds.Union(
+        "either", 16, (kinds.Member("a", u32, 0, 0), kinds.Member("b", plain, 0, 0))
     )
-    expected[b.enum("state", {"LOW": -1, "HIGH": 1})] = types.Enum(
-        "state", 4, True, (types.Enumerator("LOW", -1), types.Enumerator("HIGH", 1))
+    expected[b.enum("state", {"LOW": -1, "HIGH": 1})] = kinds.Enum(
+        "state", 4, True, (kinds.Enumerator("LOW", -1), kinds.Enumerator("HIGH", 1))
     )
-    expected[b.enum("mask", {"ALL": 0xFFFFFFFF}, 1)] = types.Enum(
-        "mask", 1, False, (types.Enumerator("ALL", 0xFFFFFFFF),)
+    expected[b.enum("mask", {"ALL": 0xFFFFFFFF}, 1)] = kinds.Enum(
+        "mask", 1, False, (kinds.Enumerator("ALL", 0xFFFFFFFF),)
     )
-    expected[b.fwd("later")] = types.Fwd("later", is_union=False)
-    expected[b.fwd("either_later", union=True)] = types.Fwd("either_later", is_union=True)
+    expected[b.fwd("later")] = kinds.Fwd("later", is_union=False)
+    expected[b.fwd("either_later", union=True)] = kinds.Fwd("either_later", is_union=True)
     word = b.typedef("word", u32)
-    expected[word] = types.Typedef("word", u32)
-    expected[b.volatile(word)] = types.Volatile(word)
-    expected[b.const(word)] = types.Const(word)
-    expected[b.restrict(word)] = types.Restrict(word)
+    expected[word] = kinds.Typedef("word", u32)
+    expected[b.volatile(word)] = kinds.Volatile(word)
+    expected[b.const(word)] = kinds.Const(word)
+    expected[b.restrict(word)] = kinds.Restrict(word)
     proto = b.func_proto(u32, [("first", word), ("", 0)])
-    expected[proto] = types.FuncProto(u32, (types.Param("first", word), types.Param("", 0)))
-    expected[b.func("run", proto, 2)] = types.Func("run", proto, Linkage.EXTERN)
+    expected[proto] = kinds.FuncProto(u32, (kinds.Param("first", word), kinds.Param("", 0)))
+    expected[b.func("run", proto, 2)] = kinds.Func("run", proto, Linkage.EXTERN)
     var = b.var("counter", u32, 0)
-    expected[var] = types.Var("counter", u32, Linkage.STATIC)
-    expected[b.datasec(".bss", [(var, 4, 4)], 8)] = types.Datasec(
-        ".bss", 8, (types.DatasecEntry(var, 4, 4),)
+    expected[var] = kinds.Var("counter", u32, Linkage.STATIC)
+    expected[b.datasec(".bss", [(var, 4, 4)], 8)] = kinds.Datasec(
+        ".bss", 8, (kinds.DatasecEntry(var, 4, 4),)
     )
-    expected[b.float("double", 8)] = types.Float("double", 8)
-    expected[b.decl_tag("kfunc", plain, 1)] = types.DeclTag("kfunc", plain, 1)
-    expected[b.decl_tag("all", plain)] = types.DeclTag("all", plain, -1)
-    expected[b.type_tag("user", u32)] = types.TypeTag("user", u32)
-    expected[b.enum64("wide", {"MIN": -(1 << 63), "MAX": (1 << 63) - 1})] = types.Enum64(
+    expected[b.float("double", 8)] = kinds.Float("double", 8)
+    expected[b.decl_tag("kfunc", plain, 1)] = kinds.DeclTag("kfunc", plain, 1)
+    expected[b.decl_tag("all", plain)] = kinds.DeclTag("all", plain, -1)
+    expected[b.type_tag("user", u32)] = kinds.TypeTag("user", u32)
+    expected[b.enum64("wide", {"MIN": -(1 << 63), "MAX": (1 << 63) - 1})] = kinds.Enum64(
         "wide",
         8,
         True,
-        (types.Enumerator("MIN", -(1 << 63)), types.Enumerator("MAX", (1 << 63) - 1)),
+        (kinds.Enumerator("MIN", -(1 << 63)), kinds.Enumerator("MAX", (1 << 63) - 1)),
     )
-    expected[b.enum64("unsigned wide", {"MAX": (1 << 64) - 1})] = types.Enum64(
-        "unsigned wide", 8, False, (types.Enumerator("MAX", (1 << 64) - 1),)
+    expected[b.enum64("unsigned wide", {"MAX": (1 << 64) - 1})] = kinds.Enum64(
+        "unsigned wide", 8, False, (kinds.Enumerator("MAX", (1 << 64) - 1),)
     )
 
     btf = b.btf()
@@ -88,7 +88,7 @@ def test_a_type_is_decoded_once():
 
 
 def test_types_of_other_kinds_with_equal_fields_differ():
-    assert types.Ptr(1) != types.Const(1)
+    assert kinds.Ptr(1) != kinds.Const(1)
 
 
 def test_equality_is_by_data_and_base():
@@ -109,7 +109,7 @@ def test_equality_is_by_data_and_base():
 def test_empty():
     btf = BtfBuilder().btf()
     assert len(btf) == 1
-    assert btf.type(0) == types.Void()
+    assert btf.type(0) == kinds.Void()
     assert btf.find("void") == ()
 
 
@@ -220,9 +220,9 @@ def test_split_btf_continues_ids_and_strings(order):
     assert own == 3
     assert len(btf) == 6
     assert btf.type(own).members == (
-        types.Member("a", u32, 0, 0),
-        types.Member("s", shared, 32, 0),
-        types.Member("mine", u32, 64, 0),
+        kinds.Member("a", u32, 0, 0),
+        kinds.Member("s", shared, 32, 0),
+        kinds.Member("mine", u32, 64, 0),
     )
     assert btf.type(shared) is btf.base.type(shared)
     assert btf.name(u32) == "unsigned int"
@@ -319,7 +319,7 @@ def test_more_elements_than_16_bits_count(order):
 
     btf = b.btf()
 
-    assert btf.type(wide).values[-1] == types.Enumerator("V69999", 69_999)
+    assert btf.type(wide).values[-1] == kinds.Enumerator("V69999", 69_999)
     assert btf.find("int") == (last,)
 
 
@@ -337,8 +337,8 @@ def test_types_of_a_kind_that_only_the_layout_knows(order):
     btf = module.btf()
 
     assert btf.find("unsigned int", Kind.INT) == (u32,)
-    assert btf.type(pointer) == types.Ptr(newer)
+    assert btf.type(pointer) == kinds.Ptr(newer)
     assert btf.kind(newer) is Kind.VOID
-    assert btf.type(newer) == types.Void("newer")
+    assert btf.type(newer) == kinds.Void("newer")
     with pytest.raises(FormatError, match="VOID newer has no size"):
         btf.sizeof(newer)

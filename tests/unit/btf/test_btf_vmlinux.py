@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.btf import types
-from purebpf.btf.codec import codec
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.types import kinds as types
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
 
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from purebpf.btf.codec import codec
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
 
 DECLARATION = r"""
 typedef unsigned char u8;

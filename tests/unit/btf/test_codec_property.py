@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purebpf.btf.codec import codec
+from purebpf.btf.codec.codecs import codec
 from tests.support.btf_builder import BtfBuilder
 
 

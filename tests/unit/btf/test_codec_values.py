@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.btf.codec import codec
+from purebpf.btf.codec.codecs import codec
 from purebpf.errors import FormatError, SchemaError
 from tests.support.btf_builder import BtfBuilder
 

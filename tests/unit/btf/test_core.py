@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
-from purebpf.btf.core import CoreMatcher, CoreResult, match
-from purebpf.btf.parse import Btf
+from purebpf.btf.core.matching import CoreMatcher, CoreResult, match
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
 from tests.support.btf_builder import BtfBuilder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
-from purebpf.btf.core import CoreResult, match
+from purebpf.btf.core.matching import CoreResult, match
 from purebpf.elf import read_object
 from purebpf.spec import ObjectSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
-from purebpf.btf.core import match
+from purebpf.btf.core.matching import match
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
 from tests.support.btf_builder import BtfBuilder

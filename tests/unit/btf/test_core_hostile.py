@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.btf.core import match
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind, Struct, Union
+from purebpf.btf.core.matching import match
+from purebpf.btf.types.kinds import Kind, Struct, Union
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
 from tests.support.btf_builder import BtfBuilder

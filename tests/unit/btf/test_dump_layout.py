@@ -12,9 +12,9 @@ from random import Random
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from purebpf.btf import types
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.types import kinds
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
 
 pytestmark = pytest.mark.needs("clang")
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
@@ -55,7 +55,7 @@ def fields(btf: Btf, type_id: int, base: int):
         offset = base + member.bit_offset
         if member.name:
             yield member.name, offset, member.bit_size or 8 * btf.sizeof(resolved)
-        elif isinstance(inner, (types.Struct, types.Union)):
+        elif isinstance(inner, (kinds.Struct, kinds.Union)):
             yield from fields(btf, resolved, offset)
 
 
@@ -108,7 +108,7 @@ def bit_fields(btf: Btf, type_id: int):
         inner = btf.type(btf.resolve(member.type_id))
         if member.bit_size:
             yield member
-        elif not member.name and isinstance(inner, (types.Struct, types.Union)):
+        elif not member.name and isinstance(inner, (kinds.Struct, kinds.Union)):
             yield from bit_fields(btf, member.type_id)
 
 

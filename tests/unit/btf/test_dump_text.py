@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.btf.parse import Btf
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError
 from tests.support.btf_builder import BtfBuilder
 

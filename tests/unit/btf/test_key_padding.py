@@ -10,10 +10,10 @@ from typing import Annotated, NamedTuple
 
 import pytest
 
-from purebpf.btf.codec import codec
-from purebpf.btf.record import Record, record_class
-from purebpf.btf.record_class import bind
-from purebpf.btf.structs import StructCodec
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.record_class import bind
+from purebpf.btf.codec.records import Record, record_class
+from purebpf.btf.codec.structs import StructCodec
 from tests.support.btf_builder import BtfBuilder
 
 ORDERS = pytest.mark.parametrize("order", ["little", "big"])

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from purebpf.btf.codec import codec
-from purebpf.btf.record import record_class
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.records import record_class
 from tests.support.btf_builder import BtfBuilder
 
 COLOURS = {"RED": 1, "mro": 2, "ROUGE": 1, "DARK": -5}

@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 
 import pytest
 
-from purebpf.btf.codec import codec
-from purebpf.btf.record_class import bind
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.record_class import bind
 from purebpf.errors import FormatError, SchemaError
 from tests.support.btf_builder import BtfBuilder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.btf.spelling import spell
+from purebpf.btf.types.spelling import spell
 from tests.support.btf_builder import BtfBuilder
 
 

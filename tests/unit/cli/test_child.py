@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli.child import Child, CommandError
 from purebpf.errors import KernelError
+from purebpf.measure.child import Child, CommandError
 
 
 def python(code: str) -> list[str]:

@@ -11,9 +11,9 @@ import pytest
 
 import purebpf
 from purebpf.cli import command
-from purebpf.cli.child import CommandError
 from purebpf.errors import KernelError
 from purebpf.filter import FilterError, parse
+from purebpf.measure.child import CommandError
 
 ROOT = Path(purebpf.__file__).parent
 NAMES = sorted(path.parent.name for path in ROOT.glob("*/__main__.py"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli.data_file import DataFile
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.measure.binary_file import DataFile
 
 
 def test_it_appears_when_it_is_committed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from purebpf.cli.limits import raise_open_files
+from purebpf.measure.limits import raise_open_files
 
 
 def test_the_soft_limit_becomes_the_hard_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.cli.loss import paragraphs
-from purebpf.report import Cause, Labels, Loss, Profile
+from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
 FRAME = Frame("f", 0, "/bin/x", Address(1), "user")

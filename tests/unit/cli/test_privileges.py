@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from purebpf.cli.privileges import needing
 from purebpf.errors import KernelError
-from purebpf.kernel import privilege
+from purebpf.kernel.host import privilege
+from purebpf.measure.privileges import needing
 
 NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -m purebpf.profile")
 

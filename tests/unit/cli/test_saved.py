@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli import saved
 from purebpf.errors import FormatError, KernelError
-from purebpf.report import folded, json
+from purebpf.measure import profile_loader
+from purebpf.results.formats import folded, json
 from tests.support import profiles
 
 TEXT = json.document(profiles.example()).encode()
@@ -31,7 +31,7 @@ HALVES = gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])
 def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "saved"
     path.write_bytes(data)
-    assert saved.read(str(path)).total == profiles.example().total
+    assert profile_loader.read(str(path)).total == profiles.example().total
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,23 @@ def test_what_cannot_be_read_is_told(data: bytes, problem: str, tmp_path: Path) 
     path = tmp_path / "saved"
     path.write_bytes(data)
     with pytest.raises(FormatError, match=problem):
-        saved.read(str(path))
+        profile_loader.read(str(path))
 
 
 def test_a_small_file_does_not_unpack_to_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "_LIMIT", 1 << 20)
+    monkeypatch.setattr(profile_loader, "_LIMIT", 1 << 20)
     path = tmp_path / "bomb.gz"
     for bomb in (gzip.compress(bytes(10 << 20)), 11 * gzip.compress(b" " * 100_000)):
         path.write_bytes(bomb)
         with pytest.raises(FormatError, match="more than 1 MB"):
-            saved.read(str(path))
+            profile_loader.read(str(path))
 
 
 def test_a_missing_file_is_told() -> None:
     with pytest.raises(KernelError, match=r"profile /no/such: open\(2\) failed with ENOENT"):
-        saved.read("/no/such")
+        profile_loader.read("/no/such")
 
 
 def test_a_small_profile_takes_little_memory(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_small_profile_takes_little_memory(tmp_path: Path) -> None:
     path.write_bytes(FOLDED)
     tracemalloc.start()
     try:
-        saved.read(str(path))
+        profile_loader.read(str(path))
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()

@@ -13,7 +13,7 @@ import pytest
 
 from purebpf.cli.output import Output
 from purebpf.cli.screen import in_place
-from purebpf.report import Loss
+from purebpf.results import Loss
 from purebpf.summary.calls import Call
 from purebpf.summary.options import Options
 from purebpf.summary.screen import Screen

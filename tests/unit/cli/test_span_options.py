@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from purebpf.cli.spans import SpanOptions
+from purebpf.cli.latency_command import SpanOptions
 from purebpf.cpudist.__main__ import parse as cpudist
 from purebpf.runqlat.__main__ import parse as runqlat
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cli.stop import Stop
+from purebpf.measure.stop import Stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

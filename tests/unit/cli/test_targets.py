@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.cli import targets
 from purebpf.errors import NotSupportedError
-from purebpf.kernel import btf, cpus
+from purebpf.kernel.host import cpus
+from purebpf.kernel.types import kernel_btf as btf
+from purebpf.measure import targets
 from purebpf.syscall import proc
 
 

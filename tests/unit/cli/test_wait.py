@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from purebpf.cli import wait
+from purebpf.measure import wait
 
 
 class End:

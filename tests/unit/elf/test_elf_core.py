@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, BPF_F_RDONLY_PROG, bpf_core_relo_kind
-from purebpf.btf.types import Datasec, Func, FuncProto, Kind, Linkage, Struct, Var
+from purebpf.btf.types.kinds import Datasec, Func, FuncProto, Kind, Linkage, Struct, Var
 from purebpf.elf import read_object
 from purebpf.elf.btf_ext import read_btf_ext
 from purebpf.errors import FormatError, LinkError, SchemaError

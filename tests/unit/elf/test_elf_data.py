@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.btf.types import Datasec, Kind
+from purebpf.btf.types.kinds import Datasec, Kind
 from purebpf.elf import read_object
 from purebpf.spec import ObjectSpec, RelocationKind
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.instruction import EXIT, LD_IMM64, Instruction, pack
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import MapSpec, ObjectSpec, RelocationKind

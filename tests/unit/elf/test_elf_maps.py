@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.btf.types import Struct
+from purebpf.btf.types.kinds import Struct
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import MapSpec, ObjectSpec, RelocationKind

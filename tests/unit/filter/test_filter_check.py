@@ -4,8 +4,8 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import FilterError, check, needs, parse
-from purebpf.filter.condition import NoNames, resolve
 from purebpf.filter.fields import FIELDS, Kind
+from purebpf.filter.lowering import NoNames, resolve
 
 DEFAULT = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_PERIOD
 

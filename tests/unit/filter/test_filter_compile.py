@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import NotSupportedError
 from purebpf.filter import parse
-from purebpf.filter.access import Access, from_registers
 from purebpf.filter.compile import Counters, compile_terms, missing, stride
-from purebpf.filter.condition import Names, NoNames, SymbolRange, resolve
 from purebpf.filter.evaluate import predicate
+from purebpf.filter.lowering import Names, NoNames, SymbolRange, resolve
+from purebpf.filter.sample_layout import Access, from_registers
 from purebpf.filter.syntax import Filter
 from tests.support.filters import ACCESS, Machine, as_sample, numeric_expressions, samples
 

@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 
 from purebpf import objects
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError
 from purebpf.filter import parse
-from purebpf.filter.condition import NoNames, resolve
-from purebpf.filter.evaluate import predicate
-from purebpf.filter.syntax import Filter
-from purebpf.filter.table import (
+from purebpf.filter.decision_table import (
     ENTRIES,
     VERDICT,
     Entry,
@@ -24,6 +21,9 @@ from purebpf.filter.table import (
     pack_table,
     table,
 )
+from purebpf.filter.evaluate import predicate
+from purebpf.filter.lowering import NoNames, resolve
+from purebpf.filter.syntax import Filter
 from tests.support.filters import as_sample, numeric_expressions, samples
 
 _FIELDS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.btf.parse import Btf
+from purebpf.btf.types.parse import Btf
 from purebpf.elf import read_object
 from purebpf.inspect import Options, Report, describe
 from purebpf.inspect.model import CoreLine

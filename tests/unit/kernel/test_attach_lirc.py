@@ -12,10 +12,10 @@ import pytest
 import purebpf
 from purebpf.abi.bpf import bpf_attach_type, bpf_cmd
 from purebpf.abi.layouts import ATTR
-from purebpf.kernel import privilege
 from purebpf.kernel.attach import lirc
-from purebpf.kernel.program import Program
-from purebpf.syscall import door
+from purebpf.kernel.host import privilege
+from purebpf.kernel.programs.program import Program
+from purebpf.syscall import backend
 
 ALL_CAPABILITIES = privilege.Host(-1, 40, None, 0, None, "2", "3", None, "python")
 
@@ -27,7 +27,7 @@ class Receiver:
         self.answer = answer
         self.seen: list[tuple[bpf_cmd, dict[str, Any]]] = []
 
-    def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+    def bpf(self, command: int, attr: backend.Attr, size: int) -> int:
         name = bpf_cmd(command)
         layout = ATTR["query" if name is bpf_cmd.BPF_PROG_QUERY else "prog_attach"]
         self.seen.append((name, layout.unpack(bytearray(attr)[:size])))
@@ -62,7 +62,7 @@ def device(tmp_path: Path) -> Path:
 
 def test_the_program_is_given_to_the_device_and_taken_back(program: Program, device: Path):
     kernel = Receiver()
-    with door.replaced(cast("Any", kernel)), lirc.attach(program, device) as link:
+    with backend.replaced(cast("Any", kernel)), lirc.attach(program, device) as link:
         (command, attr) = kernel.seen[0]
         assert command is bpf_cmd.BPF_PROG_ATTACH
         assert attr["attach_type"] == bpf_attach_type.BPF_LIRC_MODE2
@@ -80,7 +80,7 @@ def test_the_program_is_given_to_the_device_and_taken_back(program: Program, dev
 
 def test_a_refusal_is_explained(program: Program, device: Path):
     with (
-        door.replaced(cast("Any", Receiver(errno.EINVAL))),
+        backend.replaced(cast("Any", Receiver(errno.EINVAL))),
         pytest.raises(purebpf.AttachError, match=r"EINVAL\. that is no receiver of pulses"),
     ):
         lirc.attach(program, device)
@@ -92,7 +92,7 @@ def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
     monkeypatch.setattr(privilege, "read_host", lambda: ALL_CAPABILITIES)
     with (
         device.open("rb") as file,
-        door.replaced(cast("Any", Receiver(errno.EPERM))),
+        backend.replaced(cast("Any", Receiver(errno.EPERM))),
         pytest.raises(purebpf.AttachError, match=r"EPERM\. the device was opened for reading only"),
     ):
         lirc.attach(program, file)
@@ -101,7 +101,7 @@ def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
 def test_its_programs_are_asked_for(device: Path):
     kernel = Receiver(errno.ENODEV)
     with (
-        door.replaced(cast("Any", kernel)),
+        backend.replaced(cast("Any", kernel)),
         pytest.raises(purebpf.KernelError, match="ENODEV"),
     ):
         purebpf.Program.query(device, "lirc_mode2")

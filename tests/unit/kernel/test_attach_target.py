@@ -10,9 +10,9 @@ import pytest
 
 import purebpf
 from purebpf.abi.sections import find_section
-from purebpf.btf.types import Kind
-from purebpf.kernel import attach_target as module
-from purebpf.kernel.attach_target import AttachTarget, attach_target
+from purebpf.btf.types.kinds import Kind
+from purebpf.kernel.programs import attach_target as module
+from purebpf.kernel.programs.attach_target import AttachTarget, attach_target
 from tests.support.btf_builder import BtfBuilder
 
 SPEC = purebpf.read_object(Path(__file__).parents[2] / "data/load_module_target.bpf.o")

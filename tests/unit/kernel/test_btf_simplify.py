@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind, Linkage, Struct, Union
-from purebpf.kernel.btf_simplify import has_question_marks, kinds_of, simplified
+from purebpf.btf.types.kinds import Kind, Linkage, Struct, Union
+from purebpf.btf.types.parse import Btf
+from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplified
 from tests.support.btf_builder import BtfBuilder
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from purebpf.abi.perf import perf_type_id
 from purebpf.errors import FormatError
-from purebpf.kernel import cpus
-from purebpf.kernel.perf_names import Event, event_named
+from purebpf.kernel.host import cpus
+from purebpf.kernel.perf.perf_names import Event, event_named
 
 
 @pytest.mark.parametrize(

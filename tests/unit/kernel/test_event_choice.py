@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
-from purebpf.kernel.event_choice import EventError, chosen, split
-from purebpf.kernel.perf_names import event_named, known_names
+from purebpf.kernel.perf.event_parser import EventError, chosen, split
+from purebpf.kernel.perf.perf_names import event_named, known_names
 from purebpf.syscall import proc
 
 

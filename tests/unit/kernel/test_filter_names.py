@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.filter_names import MachineNames
+from purebpf.kernel.filters.filter_names import MachineNames
 from purebpf.syscall import proc
 
 HIDDEN = b"0000000000000000 T vfs_read\n0000000000000000 t in_a_module\t[fs]\n"

@@ -9,7 +9,7 @@ import pytest
 
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import SchemaError
-from purebpf.kernel.map_codecs import (
+from purebpf.kernel.maps.map_codecs import (
     Bytes,
     Handle,
     Index,
@@ -18,7 +18,7 @@ from purebpf.kernel.map_codecs import (
     key_codec,
     value_codec,
 )
-from purebpf.kernel.map_stacks import BuildIdStack, StackTrace, stack_codec
+from purebpf.kernel.maps.map_stacks import BuildIdStack, StackTrace, stack_codec
 from tests.support.btf_builder import BtfBuilder
 
 

@@ -7,9 +7,10 @@ import mmap
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type as t
-from purebpf.kernel import cpus, map_create
-from purebpf.kernel.map_info import MapInfo
-from purebpf.kernel.map_pin import differences
+from purebpf.kernel.host import cpus
+from purebpf.kernel.maps import map_create
+from purebpf.kernel.maps.map_info import MapInfo
+from purebpf.kernel.maps.map_pin import differences
 from purebpf.spec import MapSpec
 
 PAGE = mmap.PAGESIZE

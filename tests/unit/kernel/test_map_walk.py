@@ -12,10 +12,10 @@ import pytest
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
-from purebpf.kernel.map_walk import Interrupted, walk
-from purebpf.syscall import door
+from purebpf.kernel.maps.map_walk import Interrupted, walk
+from purebpf.syscall import backend
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.element import Elements
+from purebpf.syscall.map_element import Elements
 from tests.support.doors import answer_map_info
 
 _KEY = struct.Struct("=I")
@@ -30,7 +30,7 @@ class Hash:
         self.steps = 0
         self.error = errno.ENOENT
 
-    def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+    def bpf(self, command: int, attr: backend.Attr, size: int) -> int:
         if command == bpf_cmd.BPF_OBJ_GET_INFO_BY_FD:
             return answer_map_info(attr, 4, 8)
         assert command == bpf_cmd.BPF_MAP_GET_NEXT_KEY
@@ -54,12 +54,12 @@ class Hash:
 
 @pytest.fixture
 def elements() -> Iterator[Elements]:
-    with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor, door.replaced(Hash([])):
+    with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor, backend.replaced(Hash([])):
         yield Elements(descriptor)
 
 
 def walked(elements: Elements, table: Hash, max_entries: int = 10) -> list[int]:
-    with door.replaced(table):
+    with backend.replaced(table):
         return [_KEY.unpack(key)[0] for key in walk(elements, max_entries)]
 
 
@@ -82,7 +82,7 @@ def test_when_the_current_key_vanishes_nothing_is_seen_twice_or_missed(elements)
 def test_a_caller_may_delete_each_key_it_is_given(elements):
     table = Hash(list(range(8)))
     found = []
-    with door.replaced(table):
+    with backend.replaced(table):
         for key in walk(elements, 10):
             (number,) = _KEY.unpack(key)
             found.append(number)
@@ -118,7 +118,7 @@ def test_a_map_without_keys_to_list_is_an_os_error(elements):
 
 
 def test_breaking_out_gives_the_element_back(elements):
-    with door.replaced(Hash([1, 2, 3])):
+    with backend.replaced(Hash([1, 2, 3])):
         walker = walk(elements, 10)
         next(walker)
         walker.close()

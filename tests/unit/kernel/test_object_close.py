@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import pytest
 
 from purebpf.errors import KernelError
-from purebpf.kernel.link import Link
-from purebpf.kernel.object import Object
+from purebpf.kernel.load.object import Object
+from purebpf.kernel.programs.link import Link
 from purebpf.spec import ObjectSpec
 
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from purebpf.errors import KernelError
-from purebpf.kernel import memlock, privilege
-from purebpf.kernel.privilege import Host, advice
+from purebpf.kernel.host import memlock, privilege
+from purebpf.kernel.host.privilege import Host, advice
 
 EVERYTHING = (1 << 41) - 1
 ADMIN, PERFMON, BPF, NET = 1 << 21, 1 << 38, 1 << 39, 1 << 12

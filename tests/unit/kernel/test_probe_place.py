@@ -9,7 +9,7 @@ import pytest
 
 from purebpf.errors import AttachError
 from purebpf.kernel.attach.kprobe_multi import regex
-from purebpf.kernel.probe_place import Place, find_file, parse_place
+from purebpf.kernel.symbolize.probe_place import Place, find_file, parse_place
 
 
 @pytest.mark.parametrize(

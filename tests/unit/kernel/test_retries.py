@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.kernel.retries import Retries
+from purebpf.kernel.host.backoff import Retries
 
 
 def test_due_after_powers_of_two():

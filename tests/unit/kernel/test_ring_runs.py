@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.btf.codec import codec
-from purebpf.btf.parse import Btf
-from purebpf.btf.record_class import bind
+from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.record_class import bind
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError
-from purebpf.kernel import ring_buffer
-from purebpf.kernel.record_types import RecordCodec
-from purebpf.kernel.ring_buffer import RingBuffer
+from purebpf.kernel.rings import ring_buffer
+from purebpf.kernel.rings.record_types import RecordCodec
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.wire.ring_buffer import BUSY, DISCARD
 from tests.support.btf_builder import BtfBuilder
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from purebpf.abi.bpf import BPF_F_VTYPE_BTF_OBJ_FD
-from purebpf.btf.parse import Btf
-from purebpf.btf.types import Kind
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
 from purebpf.elf import read_object
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel import struct_ops
-from purebpf.kernel.attach_target import AttachTarget
-from purebpf.kernel.btf_modules import ModuleType
-from purebpf.syscall.door import replaced as door_replaced
+from purebpf.kernel.load import struct_ops
+from purebpf.kernel.programs.attach_target import AttachTarget
+from purebpf.kernel.types.btf_modules import ModuleType
+from purebpf.syscall.backend import replaced as door_replaced
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Interposer
 

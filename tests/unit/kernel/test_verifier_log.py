@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.kernel.verifier import Explanation, explain
+from purebpf.kernel.load.verifier import Explanation, explain
 
 LINUX_6_18 = """\
 func#0 @0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.kernel.perf_event import Reading
+from purebpf.kernel.perf.perf_event import Reading
 from purebpf.profile.loss import Clock, expected_samples, losses
 from purebpf.profile.options import Options
-from purebpf.report import Loss
+from purebpf.results import Loss
 
 FIELDS = (
     *(

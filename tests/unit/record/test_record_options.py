@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.filter.fields import FIELDS, Field
-from purebpf.kernel.event_choice import chosen
+from purebpf.kernel.perf.event_parser import chosen
 from purebpf.record.events import sample_type
 from purebpf.record.options import EventOption, Options, parse, title
 

@@ -8,7 +8,7 @@ import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
 from purebpf.abi.instruction import CALL, LD_IMM64, Instruction, pack, unpack
-from purebpf.btf.core import CoreResult, match
+from purebpf.btf.core.matching import CoreResult, match
 from purebpf.elf import read_object
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.relocate.core import POISON, Patched, apply_core

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from purebpf.btf.codec import codec
+from purebpf.btf.codec.codecs import codec
 from purebpf.elf import read_object
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.relocate.kconfig import settings, with_values

@@ -10,7 +10,7 @@ import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.abi.instruction import CALL, EXIT, LD_IMM64, Instruction, pack, unpack
-from purebpf.btf.parse import Btf
+from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError, LinkError
 from purebpf.relocate import Linker, Reference, link
 from purebpf.spec import (

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from purebpf.report import Labels, Marks, Profile, chrome
+from purebpf.results import Labels, Marks, Profile
+from purebpf.results.formats import chrome
 from tests.support import profiles
 from tests.support.profiles import HELP, MAIN, READ, START, WORK
 

@@ -7,7 +7,8 @@ import json as reader
 import pytest
 
 from purebpf.errors import FormatError
-from purebpf.report import Labels, Profile, diff
+from purebpf.results import Labels, Profile
+from purebpf.results.shape import diff
 from tests.support.profiles import HELP, MAIN, READ, WORK, example
 
 TEXT = """\

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from purebpf.report import Cause, Loss
-from purebpf.report.distribution import Distribution, Group, json_document, text
+from purebpf.results import Cause, Loss
+from purebpf.results.shape.distribution import Distribution, Group, json_document, text
 from tests.support.histograms import filled
 
 STARS = "*" * 40

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from purebpf.report.entries import Entries
-from purebpf.report.numbered import Numbered
+from purebpf.results.model.interned_stack import Numbered
+from purebpf.results.shape.per_frame_cache import Entries
 from purebpf.symbols.frame import Address, Frame, Unknown
 
 A, B, C = (Frame(name, 0, "app", Address(1), "user") for name in "abc")

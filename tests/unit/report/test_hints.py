@@ -7,8 +7,9 @@ import json as reader
 import pytest
 
 from purebpf.cli.loss import paragraphs
-from purebpf.report import Labels, Profile, json
-from purebpf.report.hints import hints
+from purebpf.results import Labels, Profile
+from purebpf.results.formats import json
+from purebpf.results.shape.hints import hints
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.runtimes import Runtime
 

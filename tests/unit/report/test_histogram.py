@@ -8,7 +8,14 @@ from itertools import pairwise
 
 import pytest
 
-from purebpf.report.histogram import BUCKETS, bucket_bounds, lines, log2_lines, octaves, percentile
+from purebpf.results.shape.histogram import (
+    BUCKETS,
+    bucket_bounds,
+    lines,
+    log2_lines,
+    octaves,
+    percentile,
+)
 from tests.support.histograms import bucket_of, filled
 
 

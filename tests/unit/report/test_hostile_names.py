@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from purebpf.report import Labels, Profile, folded, json
-from purebpf.report.formats import FORMATS, write
+from purebpf.results import Labels, Profile
+from purebpf.results.formats import folded, json
+from purebpf.results.formats.registry import FORMATS, write
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.frame import Address, Frame
 from purebpf.symbols.jitdump import JitDump

@@ -5,20 +5,11 @@ from __future__ import annotations
 import gzip
 from json import loads
 
-from purebpf.report import (
-    Labels,
-    Marks,
-    Profile,
-    Waker,
-    firefox,
-    json,
-    perf_data,
-    pprof,
-    speedscope,
-)
-from purebpf.report.folded import lines as folded
-from purebpf.report.lines import Module, wanted, with_lines
-from purebpf.report.text import blocks
+from purebpf.results import Labels, Marks, Profile, Waker
+from purebpf.results.formats import firefox, json, perf_data, pprof, speedscope
+from purebpf.results.formats.folded import lines as folded
+from purebpf.results.formats.text import blocks
+from purebpf.results.shape.lines import Module, wanted, with_lines
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 from purebpf.symbols.source_lines import SourceLine
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.report import table
+from purebpf.results.shape import table
 from tests.support.profiles import LIBC, example
 
 

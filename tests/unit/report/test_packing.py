@@ -9,10 +9,10 @@ from collections import Counter
 
 from hypothesis import given, settings
 
-from purebpf.report import Labels, Marks, Profile
-from purebpf.report.functions import Functions
-from purebpf.report.names import printable
-from purebpf.report.packing import Packed, pack
+from purebpf.results import Labels, Marks, Profile
+from purebpf.results.model.spelling import printable
+from purebpf.results.shape.functions import Functions
+from purebpf.results.shape.page_data import Packed, pack
 from purebpf.symbols.frame import Address
 from tests.support.profiles import MAIN, WORK, example, profiles, timed
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from purebpf.errors import FormatError, NotSupportedError
-from purebpf.report import Labels, Marks, Profile, folded, perf_data
+from purebpf.results import Labels, Marks, Profile
+from purebpf.results.formats import folded, perf_data
 from purebpf.symbols.frame import Address, FileOffset, Frame
 from purebpf.wire.callchain import stacks
 from purebpf.wire.perf_data import Feature

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.report import pieces
-from purebpf.report.pieces import joined
+from purebpf.results.formats import chunked
+from purebpf.results.formats.chunked import joined
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 6, 7])
 def test_pieces_are_what_one_join_would_be(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_ITEMS", 3)
+    monkeypatch.setattr(chunked, "_ITEMS", 3)
     items = [str(number) for number in range(count)]
     assert "".join(joined(items, ",\n")) == ",\n".join(items)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from purebpf.offcpu.options import Options
 from purebpf.offcpu.render import render
-from purebpf.report import Labels, Marks, Profile, folded, json
-from purebpf.report.spans import Place, Span, SpanWaker, fill, merged
-from purebpf.report.stacks import Stacks
-from purebpf.report.trim import without_switch
+from purebpf.results import Labels, Marks, Profile
+from purebpf.results.build.offcpu_rows import Place, Span, SpanWaker, fill, merged
+from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.build.strip_sched_frames import without_switch
+from purebpf.results.formats import folded, json
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.wall.options import Options as WallOptions
 from purebpf.wall.render import render as render_wall

@@ -6,7 +6,8 @@ import json as reader
 
 import pytest
 
-from purebpf.report import Cause, Labels, Loss, Profile, folded, json, text
+from purebpf.results import Cause, Labels, Loss, Profile
+from purebpf.results.formats import folded, json, text
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"

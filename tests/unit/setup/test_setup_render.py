@@ -1,7 +1,7 @@
 """What purebpf.setup prints, to the letter."""
 
-from purebpf.kernel.filter_preflight import Check, Preflight
-from purebpf.kernel.pinned_slots import Slot
+from purebpf.kernel.filters.filter_preflight import Check, Preflight
+from purebpf.kernel.filters.pinned_slots import Slot
 from purebpf.setup.render import pinned, shown, unpinned
 from purebpf.setup.session import Done, Status
 

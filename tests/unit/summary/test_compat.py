@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.btf.parse import Btf
-from purebpf.summary import compat
+from purebpf.btf.types.parse import Btf
+from purebpf.summary import thread_info_abi
 from tests.support.btf_builder import BtfBuilder
 
 
@@ -27,9 +27,9 @@ def kernel(*words: str, before: bool) -> Btf:
         (kernel("flags", "syscall_work", "status", before=False), 16),
         (kernel("flags", "syscall_work", "status", before=True), 24),
         (kernel("flags", before=False), 0),
-        (kernel("preempt_count", before=False), compat.UNKNOWN),
-        (BtfBuilder().btf(), compat.UNKNOWN),
+        (kernel("preempt_count", before=False), thread_info_abi.UNKNOWN),
+        (BtfBuilder().btf(), thread_info_abi.UNKNOWN),
     ],
 )
 def test_the_word_is_found_by_its_name(types: Btf, offset: int) -> None:
-    assert compat.word_offset(types) == offset
+    assert thread_info_abi.word_offset(types) == offset

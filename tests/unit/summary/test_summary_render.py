@@ -9,8 +9,8 @@ import json
 import pytest
 
 from purebpf.cli.loss import of_table
-from purebpf.report import Loss
-from purebpf.report.histogram import BUCKETS
+from purebpf.results import Loss
+from purebpf.results.shape.histogram import BUCKETS
 from purebpf.summary.calls import Call
 from purebpf.summary.loss import EXPLANATIONS, is_incomplete, losses
 from purebpf.summary.options import Options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.symbols.maps import MappedFile, Mapping, mapped_file, parse_maps
+from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_maps
 
 _TEXT = """\
 56135a8c4000-56135a8c6000 r--p 00000000 fe:00 260131                     /usr/bin/cat

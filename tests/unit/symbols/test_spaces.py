@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.symbols.spaces import AddressSpaces
+from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap, Mmap2
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import VirtualOffset
-from purebpf.symbols.start_keys import ENTRY_BITS, ENTRY_MASK, StartKeys
+from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK, StartKeys
 from purebpf.symbols.table_file import fits
 from tests.unit.symbols.symbol_file import Sym, symbol_file
 

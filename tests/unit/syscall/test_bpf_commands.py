@@ -15,7 +15,7 @@ import pytest
 from purebpf.abi.bpf import BPF_F_TOKEN_FD, bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
-from purebpf.syscall import bpf, command, door, token
+from purebpf.syscall import backend, bpf, command, token
 from purebpf.syscall.command import BatchResult, Log
 from tests.support.doors import answer_map_info
 
@@ -36,7 +36,7 @@ class Recorder:
         self.attr = bytearray()
         self._address = 0
 
-    def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+    def bpf(self, command: int, attr: backend.Attr, size: int) -> int:
         if command == bpf_cmd.BPF_OBJ_GET_INFO_BY_FD and self.sizes:
             return answer_map_info(attr, *self.sizes)
         self.command = command
@@ -67,7 +67,7 @@ class Recorder:
 @pytest.fixture
 def kernel() -> Iterator[Recorder]:
     recorder = Recorder()
-    with door.replaced(recorder):
+    with backend.replaced(recorder):
         yield recorder
 
 
@@ -88,7 +88,7 @@ def test_the_door_knows_every_command_that_opens_something(kernel, call):
     kernel.answer = some_fd
     needed = [each for each in signature(call).parameters.values() if each.default is each.empty]
     call(*(SOME[each.annotation] for each in needed if each.kind is not each.VAR_KEYWORD)).close()
-    assert door._OPENING >> kernel.command & 1
+    assert backend._OPENING >> kernel.command & 1
 
 
 def test_the_attr_is_exactly_the_fields_and_zero_everywhere_else(kernel):
@@ -314,6 +314,6 @@ def test_a_field_that_does_not_exist_is_a_mistake_of_the_caller(kernel):
 
 
 def test_the_real_door_is_back_after_an_exception():
-    with pytest.raises(ZeroDivisionError), door.replaced(Recorder()):
+    with pytest.raises(ZeroDivisionError), backend.replaced(Recorder()):
         raise ZeroDivisionError
-    assert door.bpf(-1, (ctypes.c_char * 8)(), 8) in (-errno.EINVAL, -errno.EPERM)
+    assert backend.bpf(-1, (ctypes.c_char * 8)(), 8) in (-errno.EINVAL, -errno.EPERM)

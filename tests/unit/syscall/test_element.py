@@ -11,9 +11,9 @@ import pytest
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
-from purebpf.syscall import door
+from purebpf.syscall import backend
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.element import Elements
+from purebpf.syscall.map_element import Elements
 from tests.support.doors import answer_map_info
 
 
@@ -24,7 +24,7 @@ class Table:
         self.rows: dict[bytes, bytes] = {}
         self.flags: list[int] = []
 
-    def bpf(self, command: int, attr: door.Attr, size: int) -> int:
+    def bpf(self, command: int, attr: backend.Attr, size: int) -> int:
         if command == bpf_cmd.BPF_OBJ_GET_INFO_BY_FD:
             return answer_map_info(attr, 2, 3)
         fields = ATTR["map_elem"].unpack(ctypes.string_at(attr, size))
@@ -58,7 +58,7 @@ class Table:
 
 @pytest.fixture
 def table() -> Iterator[Table]:
-    with door.replaced(made := Table()):
+    with backend.replaced(made := Table()):
         yield made
 
 

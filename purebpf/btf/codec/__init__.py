@@ -1,0 +1,1 @@
+"""Converts values to bytes and back, by BTF type."""

@@ -1,0 +1,188 @@
+"""A BTF type as a numpy dtype: many records as columns, without a Python object for each.
+
+Nothing here imports numpy: `dtype_of` gives what `numpy.dtype` takes.
+
+    integers, pointers, enums   i1 to u8           structs          nested, by offset
+    bool                        ?                  unions           every member, overlapping
+    floats                      f2, f4, f8         bit fields       one integer for those that share
+    char arrays                 S (bytes)                           bytes, named "low_middle_high",
+    unsigned char arrays        u1, as other                        "low_bits" for one alone
+    other arrays                subarrays          the rest         V: raw bytes
+
+A bit field has a column of its own name only where that holds its value: all bits of an integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from purebpf.btf.types import kinds
+from purebpf.btf.types.parse import MAX_DEPTH, Btf
+from purebpf.errors import FormatError, NotSupportedError
+
+__all__ = ["dtype_of"]
+
+_MAX_FIELDS = 1 << 12
+_MAX_DIMENSIONS = 16
+_INTEGERS = (1, 2, 4, 8)
+
+
+class _Column(NamedTuple):
+    name: str
+    format: Any
+    offset: int
+    is_value: bool = True  # of the field that it is named after
+
+
+def dtype_of(btf: Btf, type_id: int) -> Any:
+    """What `numpy.dtype` takes for a type of fixed size.
+
+    Raises:
+        FormatError: the type has no size, or is malformed.
+    """
+    return _Formats(btf).format(type_id, 0)
+
+
+class _Formats:
+    def __init__(self, btf: Btf) -> None:
+        self._btf = btf
+        self._order = "<" if btf.byteorder == "little" else ">"
+        self._fields = 0
+
+    def format(self, type_id: int, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise FormatError(self._btf.source, f"type {type_id}", "contains itself")
+        btf = self._btf
+        size = btf.sizeof(type_id)
+        found = btf.type(btf.resolve(type_id))
+        match found:
+            case kinds.Var():
+                return self.format(found.type_id, depth + 1)
+            case kinds.Int() if found.size in _INTEGERS:
+                if found.is_bool and size == 1:
+                    return "?"
+                return f"{self._order}{'i' if found.signed else 'u'}{size}"
+            case kinds.Enum() | kinds.Enum64():
+                return f"{self._order}{'i' if found.signed else 'u'}{size}"
+            case kinds.Ptr():
+                return f"{self._order}u{size}"
+            case kinds.Float() if size in (2, 4, 8):
+                return f"{self._order}f{size}"
+            case kinds.Array():
+                return self._array(found, size, depth)
+            case kinds.Struct() | kinds.Union():
+                return self._record(found, depth)
+            case _:
+                return f"V{size}"
+
+    def _array(self, found: kinds.Array, size: int, depth: int) -> Any:
+        element = self._btf.type(self._btf.resolve(found.element))
+        match element:
+            case kinds.Int(size=1) if element.is_char or element.name == "char":
+                return f"S{size}" if size else "V0"
+        inner = self.format(found.element, depth + 1)
+        if depth > _MAX_DIMENSIONS or not size:
+            return f"V{size}"
+        return (inner, (found.count,))
+
+    def _record(self, found: kinds.Struct | kinds.Union, depth: int) -> Any:
+        fields: list[_Column] = []
+        groups: list[_Column] = []
+        for column in self._columns(found, 0, depth):
+            self._fields += 1
+            if self._fields > _MAX_FIELDS:
+                raise FormatError(self._btf.source, found.name, f"has over {_MAX_FIELDS} fields")
+            (fields if column.is_value else groups).append(column)
+        columns: dict[str, _Column] = {}
+        for column in fields + groups:
+            name = column.name
+            while name in columns and not column.is_value:
+                name += "_bits"
+            if column.offset <= found.size and name not in columns:
+                columns[name] = column
+        return {
+            "names": list(columns),
+            "formats": [each.format for each in columns.values()],
+            "offsets": [each.offset for each in columns.values()],
+            "itemsize": found.size,
+        }
+
+    def _columns(
+        self, found: kinds.Struct | kinds.Union, base: int, depth: int
+    ) -> Iterator[_Column]:
+        """The fields, those of anonymous members included; `base` is in bits."""
+        bits: list[kinds.Member] = []
+        for each in found.members:
+            inner = self._btf.type(self._btf.resolve(each.type_id))
+            member = _as_bits(each, inner)
+            if member.bit_size:
+                bits.append(member)
+                continue
+            offset = base + member.bit_offset
+            if not member.name and isinstance(inner, (kinds.Struct, kinds.Union)):
+                if depth > MAX_DEPTH:
+                    raise FormatError(self._btf.source, found.name, "contains itself")
+                yield from self._columns(inner, offset, depth + 1)
+            else:
+                yield _Column(member.name, self.format(member.type_id, depth + 1), offset // 8)
+        yield from self._groups(bits, base)
+
+    def _groups(self, bits: list[kinds.Member], base: int) -> Iterator[_Column]:
+        """Bit fields that share bytes, as the smallest integer that covers them."""
+        group: list[kinds.Member] = []
+        for member in [*sorted(bits, key=lambda each: each.bit_offset), None]:
+            if member and (not group or member.bit_offset // 8 < _end(group)):
+                group.append(member)
+                continue
+            if group:
+                yield self._group(group, base)
+            group = [member] if member else []
+
+    def _group(self, group: list[kinds.Member], base: int) -> _Column:
+        start = (base + group[0].bit_offset) // 8
+        size = _end(group) + base // 8 - start
+        names = [each.name for each in group if each.name]
+        if size not in _INTEGERS:
+            form, whole = f"V{size}", False
+        else:
+            whole = len(group) == 1 and group[0].bit_size == 8 * size
+            inner = self._btf.type(self._btf.resolve(group[0].type_id))
+            signed = whole and getattr(inner, "signed", False)
+            form = f"{self._order}{'i' if signed else 'u'}{size}"
+        name = "_".join(names) if whole or len(names) > 1 else f"{''.join(names)}_bits"
+        return _Column(name, form, start, whole)
+
+
+def _as_bits(member: kinds.Member, found: kinds.Type) -> kinds.Member:
+    """The same; a bit field of the old encoding, whose type knows its bits, as one of the new."""
+    if member.bit_size or not isinstance(found, kinds.Int) or not 0 < found.bits < 8 * found.size:
+        return member
+    return member._replace(bit_offset=member.bit_offset + found.offset, bit_size=found.bits)
+
+
+def _end(group: list[kinds.Member]) -> int:
+    """The byte behind the last that a group of bit fields touches."""
+    return max((each.bit_offset + each.bit_size + 7) // 8 for each in group)
+
+
+def numpy() -> Any:
+    """The module.
+
+    Raises:
+        NotSupportedError: it is not installed.
+    """
+    try:
+        import numpy as np
+    except ImportError:
+        reason = "numpy is not installed: pip install 'purebpf[numpy]'"
+        raise NotSupportedError("arrays", reason) from None
+    return np
+
+
+def dtype(btf: Btf | None, type_id: int, size: int) -> Any:
+    """The dtype of a type, or of `size` raw bytes where there is none of that size."""
+    np = numpy()
+    if btf is None or not type_id or btf.sizeof(type_id) != size:
+        return np.dtype(f"V{size}")
+    return np.dtype(dtype_of(btf, type_id))

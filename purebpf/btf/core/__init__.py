@@ -1,0 +1,1 @@
+"""Matches CO-RE relocations against a target BTF."""

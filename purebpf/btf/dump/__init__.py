@@ -1,0 +1,1 @@
+"""Prints BTF types as C."""

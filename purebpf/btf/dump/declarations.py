@@ -1,0 +1,244 @@
+"""Types as C that compiles: each after what it needs, laid out as the BTF says.
+
+    print(purebpf.kernel_btf().dump_c("struct task_struct"))
+
+A struct that is embedded is defined before; one that is only pointed to is declared. Two types of
+one name become `name` and `name___2`, which CO-RE takes for flavours of `name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from purebpf.btf.dump.names import C_TYPES, Names, identifier
+from purebpf.btf.dump.text import Text
+from purebpf.btf.types import kinds
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import FormatError
+
+__all__ = ["dump_c"]
+
+_MAX_DEPTH = 256
+"""Deepest chain of types that need each other; one Python frame each."""
+
+_NAMED = {
+    "struct": (Kind.STRUCT,),
+    "union": (Kind.UNION,),
+    "enum": (Kind.ENUM, Kind.ENUM64),
+    "": (
+        Kind.STRUCT,
+        Kind.UNION,
+        Kind.ENUM,
+        Kind.ENUM64,
+        Kind.TYPEDEF,
+        Kind.FUNC,
+        Kind.VAR,
+    ),
+}
+_TOP_LEVEL = frozenset(_NAMED[""]) - {Kind.FUNC, Kind.VAR} | {Kind.FWD}
+_TAGGED = (kinds.Struct, kinds.Union)
+_SIZED_ALIASES = {
+    1: "unsigned char",
+    2: "unsigned short",
+    4: "unsigned int",
+    8: "unsigned long long",
+    16: "unsigned __int128",
+}
+_FLOAT_ALIASES = {2: "_Float16", 4: "float", 8: "double", 16: "long double"}
+
+
+def dump_c(btf: Btf, wanted: Iterable[int | str] = ()) -> str:
+    """The C of some types and of what they need; of every type, if `wanted` is empty.
+
+    Args:
+        btf: the types; of a split BTF, "every type" is its own, with what they need of the base.
+        wanted: ids, or names as C has them: "struct file", "u64", "bpf_map_lookup_elem". A plain
+            name means all types that have it. Functions and variables are only written when asked
+            for.
+
+    Raises:
+        KeyError: there is no such type.
+        FormatError: types that contain themselves, or are otherwise not C's.
+    """
+    ids = [type_id for each in wanted for type_id in _ids(btf, each)]
+    dump = _Dump(btf)
+    if ids:
+        for type_id in ids:
+            dump.write(type_id)
+    else:
+        dump.write_all(range(len(btf.base) if btf.base is not None else 1, len(btf)))
+    return dump.text()
+
+
+def _ids(btf: Btf, wanted: int | str) -> tuple[int, ...]:
+    if isinstance(wanted, int):
+        return (wanted,)
+    keyword, _, name = wanted.rpartition(" ")
+    found = btf.find(name, *_NAMED[keyword]) if keyword in _NAMED else ()
+    if not found:
+        raise KeyError(f"{btf.source}: no type {wanted!r}")
+    return found
+
+
+class _Dump:
+    """One dump. `_complete` makes a type fit to be embedded, `_mention` fit to be pointed to."""
+
+    def __init__(self, btf: Btf) -> None:
+        self._btf = btf
+        self._names = Names(btf)
+        self._text = Text(btf, self._names)
+        self._declared: set[int] = set()
+        self._defined: set[int] = set()
+        self._open: set[int] = set()
+        self._seen: set[tuple[bool, int, int]] = set()
+        self._depth = 0
+        self._blocks: list[str] = []
+
+    def text(self) -> str:
+        """What was written so far."""
+        return "".join(f"{block};\n\n" for block in self._blocks)
+
+    def write(self, type_id: int) -> None:
+        """One type, of any kind."""
+        found = self._btf.type(type_id)
+        if isinstance(found, (kinds.Func, kinds.Var)):
+            self._mention(found.type_id, 0)
+            name = self._names.other(found.name)
+            self._blocks.append(f"extern {self._text.declare(found.type_id, name)}")
+            return
+        self._complete(type_id, 0)
+        if found.kind in (Kind.ENUM, Kind.ENUM64) and not found.name:
+            self._blocks.append(self._text.define(type_id))
+
+    def write_all(self, ids: range) -> None:
+        """Every type that has a name, and the anonymous enums that nothing else contains."""
+        anonymous = []
+        for type_id in ids:
+            kind = self._btf.kind(type_id)
+            if kind in _TOP_LEVEL:
+                if self._btf.name(type_id):
+                    self._complete(type_id, 0)
+                elif kind in (Kind.ENUM, Kind.ENUM64):
+                    anonymous.append(type_id)
+        for type_id in anonymous:
+            if type_id not in self._text.inlined:
+                self._blocks.append(self._text.define(type_id))
+
+    def _complete(self, type_id: int, inside: int) -> None:
+        """Write what has to be there before something of this type can be embedded.
+
+        `inside` is the struct whose definition is about to be written: it needs no declaration.
+        """
+        if not self._enter(type_id, inside, whole=True):
+            return
+        found = self._btf.type(type_id)
+        match found:
+            case kinds.Struct() | kinds.Union() if found.name:
+                self._define(type_id, found)
+            case kinds.Struct() | kinds.Union():
+                self._members(type_id, found, inside)
+            case kinds.Array():
+                self._complete(found.element, inside)
+            case kinds.Typedef():
+                self._mention(type_id, inside)
+                self._complete(found.type_id, inside)
+            case kinds.Const() | kinds.Volatile() | kinds.Restrict() | kinds.TypeTag():
+                self._complete(found.type_id, inside)
+            case _:
+                self._mention(type_id, inside)
+        self._leave(type_id, inside, whole=True)
+
+    def _enter(self, type_id: int, inside: int, *, whole: bool) -> bool:
+        """Whether there is anything to do; counts how deep that is."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise FormatError(self._btf.source, f"type {type_id}", "is nested too deeply")
+        if (whole, type_id, inside) not in self._seen:
+            return True
+        self._depth -= 1
+        return False
+
+    def _leave(self, type_id: int, inside: int, *, whole: bool) -> None:
+        self._seen.add((whole, type_id, inside))
+        self._depth -= 1
+
+    def _members(self, type_id: int, found: kinds.Struct | kinds.Union, inside: int) -> None:
+        self._begin(type_id)
+        for member in found.members:
+            self._complete(member.type_id, inside)
+        self._open.discard(type_id)
+
+    def _begin(self, type_id: int) -> None:
+        if type_id in self._open:
+            raise FormatError(self._btf.source, f"type {type_id}", "contains itself")
+        self._open.add(type_id)
+
+    def _define(self, type_id: int, found: kinds.Struct | kinds.Union) -> None:
+        if type_id not in self._defined:
+            self._members(type_id, found, type_id)
+            self._blocks.append(self._text.define(type_id))
+            self._defined.add(type_id)
+
+    def _mention(self, type_id: int, inside: int) -> None:
+        """Write what has to be there before a pointer to this type can be declared."""
+        if not self._enter(type_id, inside, whole=False):
+            return
+        found = self._btf.type(type_id)
+        match found:
+            case kinds.Struct() | kinds.Union() if not found.name:
+                self._members(type_id, found, inside)
+            case kinds.Struct() | kinds.Union() | kinds.Fwd():
+                if type_id != inside and type_id not in self._defined:
+                    self._declare(type_id, found)
+            case kinds.Array():
+                self._complete(found.element, inside)
+            case kinds.FuncProto():
+                self._mention(found.return_type, inside)
+                for parameter in found.params:
+                    self._mention(parameter.type_id, inside)
+            case kinds.Typedef():
+                self._typedef(type_id, found)
+            case kinds.Int() | kinds.Float():
+                self._alias(type_id, found)
+            case kinds.Enum() | kinds.Enum64():
+                if found.name and type_id not in self._defined:
+                    self._defined.add(type_id)
+                    self._blocks.append(self._text.define(type_id))
+            case kinds.Void():
+                pass
+            case kinds.Func() | kinds.Var() | kinds.Datasec() | kinds.DeclTag():
+                raise FormatError(self._btf.source, f"type {type_id}", "is not a type of C")
+            case _:
+                self._mention(found.type_id, inside)
+        self._leave(type_id, inside, whole=False)
+
+    def _declare(self, type_id: int, found: kinds.Struct | kinds.Union | kinds.Fwd) -> None:
+        if type_id not in self._declared:
+            self._declared.add(type_id)
+            is_union = found.kind is Kind.UNION or (found.kind is Kind.FWD and found.is_union)
+            self._blocks.append(f"{'union' if is_union else 'struct'} {self._names.tag(type_id)}")
+
+    def _typedef(self, type_id: int, found: kinds.Typedef) -> None:
+        if type_id in self._defined or self._names.is_built_in(found.name):
+            return
+        self._begin(type_id)
+        self._mention(found.type_id, 0)
+        self._open.discard(type_id)
+        self._defined.add(type_id)
+        name = self._names.typedef(type_id)
+        self._blocks.append(f"typedef {self._text.declare(found.type_id, name)}")
+
+    def _alias(self, type_id: int, found: kinds.Int | kinds.Float) -> None:
+        """A number that C has no word for (Rust's `u8`, an Arm poly8_t) gets one."""
+        if found.name in C_TYPES or type_id in self._defined:
+            return
+        aliases = _SIZED_ALIASES if isinstance(found, kinds.Int) else _FLOAT_ALIASES
+        if found.size not in aliases:
+            problem = f"C has no {identifier(found.name)} of {found.size} bytes"
+            raise FormatError(self._btf.source, f"type {type_id}", problem)
+        self._defined.add(type_id)
+        word = aliases[found.size]
+        if isinstance(found, kinds.Int) and found.signed:
+            word = word.replace("unsigned", "signed")
+        self._blocks.append(f"typedef {word} {self._names.typedef(type_id)}")

@@ -1,0 +1,152 @@
+"""Names for dumped C: legal identifiers, and a number behind the second of the same name.
+
+BTF of a kernel has several types called alike, from different files; BTF of other languages has
+names that are none in C. Tags and other identifiers have a name space each, as in C. The number is
+written as a CO-RE flavour (`name___2`), so that programs compiled with it find `name`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
+
+__all__ = ["C_TYPES", "Names", "identifier"]
+
+_KEYWORDS = frozenset(
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "asm",
+        "typeof",
+        "_Bool",
+        "_Complex",
+    ]
+)
+C_TYPES = frozenset(
+    [
+        "char",
+        "signed char",
+        "unsigned char",
+        "short",
+        "short int",
+        "short unsigned int",
+        "unsigned short",
+        "int",
+        "unsigned int",
+        "unsigned",
+        "long",
+        "long int",
+        "long unsigned int",
+        "unsigned long",
+        "long long int",
+        "long long",
+        "long long unsigned int",
+        "unsigned long long",
+        "__int128",
+        "__int128 unsigned",
+        "unsigned __int128",
+        "_Bool",
+        "float",
+        "double",
+        "long double",
+        "_Float16",
+        "__float128",
+    ]
+)
+"""How C spells its own types, in BTF of gcc, clang and pahole."""
+
+_BUILT_IN = frozenset({"__builtin_va_list"})
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+def identifier(name: str) -> str:
+    """`name` as a legal C identifier; it stays what it is if it is one."""
+    legal = _NOT_IN_NAMES.sub("_", name)
+    if legal in _KEYWORDS:
+        return legal + "_"
+    return f"_{legal}" if legal[:1].isdigit() else legal
+
+
+class Names:
+    """The names of one dump: what each type is called, once it has been asked for."""
+
+    def __init__(self, btf: Btf) -> None:
+        self._btf = btf
+        self._given: dict[int, str] = {}
+        self._tags: dict[str, int] = {}
+        self._others: dict[str, int] = {}
+
+    def tag(self, type_id: int) -> str:
+        """Of a struct, union, enum or forward declaration; "" if it has none."""
+        if type_id not in self._given:
+            name = identifier(self._btf.name(type_id))
+            is_fwd = self._btf.kind(type_id) is Kind.FWD
+            if name:
+                name = self._forward(type_id, name) if is_fwd else _numbered(self._tags, name)
+            self._given[type_id] = name
+        return self._given[type_id]
+
+    def _forward(self, type_id: int, name: str) -> str:
+        """A forward declaration means the struct of its name, unless only a union has it."""
+        found = self._btf.type(type_id)
+        assert found.kind is Kind.FWD
+        here, there = (Kind.UNION, Kind.STRUCT) if found.is_union else (Kind.STRUCT, Kind.UNION)
+        if self._btf.find(found.name, there, Kind.ENUM) and not self._btf.find(found.name, here):
+            return f"{name}___fwd"
+        return name
+
+    def typedef(self, type_id: int) -> str:
+        """Of a typedef, or of an integer that C has no word for."""
+        if type_id not in self._given:
+            name = self._btf.name(type_id)
+            fixed = name in _BUILT_IN
+            self._given[type_id] = name if fixed else self.other(name)
+        return self._given[type_id]
+
+    def other(self, name: str) -> str:
+        """A new ordinary identifier: an enumerator, function or variable."""
+        return _numbered(self._others, identifier(name))
+
+    @staticmethod
+    def is_built_in(name: str) -> bool:
+        """Whether compilers define this typedef themselves."""
+        return name in _BUILT_IN
+
+
+def _numbered(taken: dict[str, int], name: str) -> str:
+    count = taken[name] = taken.get(name, 0) + 1
+    return name if count == 1 else f"{name}___{count}"

@@ -1,0 +1,1 @@
+"""Parses BTF into types."""

@@ -1,0 +1,181 @@
+"""What commands that count stacks share: targets, pages, names, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from purebpf.cli import command
+from purebpf.cli.destination import Destination, encoded, writing
+from purebpf.cli.output import Output
+from purebpf.cli.source_info import debuginfod, lined
+from purebpf.measure.limits import raise_open_files
+from purebpf.measure.stop import HasFileno, Stop
+
+if TYPE_CHECKING:
+    from purebpf.kernel.symbolize.debuginfod import Debuginfod
+    from purebpf.measure.child import Child
+    from purebpf.results import Profile
+
+__all__ = ["Run", "Session", "Wanted", "measured"]
+
+Found = TypeVar("Found")
+
+
+class Wanted(Protocol):
+    """The options that all of them have."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of a command to run."""
+
+    @property
+    def to(self) -> tuple[Destination, ...]:
+        """Where the result goes, and in which formats."""
+
+    @property
+    def serve(self) -> tuple[str, int] | None:
+        """Where to show it meanwhile."""
+
+    @property
+    def lines(self) -> bool:
+        """Whether names are to have lines."""
+
+    @property
+    def debuginfod(self) -> bool:
+        """Whether debug files may be fetched."""
+
+
+class Session(Protocol):
+    """A measurement: it goes on within its context, and can be looked at meanwhile."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
+
+    def take(self) -> None:
+        """Take in what was measured since the last time."""
+
+    def last(self) -> Profile:
+        """What was measured since this was last called."""
+
+    def so_far(self) -> Profile:
+        """What was measured since the beginning."""
+
+
+SomeOptions = TypeVar("SomeOptions", bound=Wanted)
+SomeSession = TypeVar("SomeSession", bound=Session)
+
+
+class Run(NamedTuple, Generic[SomeSession]):
+    """A measurement that is over, and is still to be named and written."""
+
+    title: str
+    options: Wanted
+    outputs: Sequence[Output]
+    session: SomeSession
+    child: Child | None
+    fetch: Debuginfod | None
+
+    def named(self, stop: Callable[[], Found]) -> Found:
+        """What `stop` returns; on a terminal, what takes so long is told."""
+        from purebpf.cli.progress import doing
+
+        with doing("looking up names"):
+            return stop()
+
+    def lined(self, profile: Profile) -> Profile:
+        """The profile with lines, if they are wanted."""
+        return lined(profile, lines=self.options.lines, fetch=self.fetch)
+
+    def end(self) -> int:
+        """Wait for the command, if there is one; its status, or 0."""
+        return self.child.end() if self.child else 0
+
+    def write(self, render: Callable[[str], Iterable[str | bytes]]) -> None:
+        """Write what `render` makes in each format.
+
+        A text begins with the title; standard output has that already.
+        """
+        for output, destination in zip(self.outputs, self.options.to, strict=True):
+            with writing(destination):
+                pieces = render(destination.format)
+                if destination.format == "text":
+                    title = "" if destination.path is None else f"{self.title}\n"
+                    pieces = [title, "\n", *pieces]
+                output.write(encoded(destination, pieces))
+
+
+@contextmanager
+def measured(
+    title: str,
+    options: SomeOptions,
+    make: Callable[[SomeOptions, int, Debuginfod | None], SomeSession],
+) -> Iterator[Run[SomeSession]]:
+    """Measure, until it is over; the outputs appear when the context ends without an error.
+
+    Args:
+        title: heads the output.
+        options: what is wanted.
+        make: a session, of the options, the number of a child that waits to execute the command
+            (else 0) and what gets debug files.
+
+    Raises:
+        KernelError: an output cannot be written; nobody can listen where the page is wanted.
+        PurebpfError: what the session raises.
+    """
+    fetch = debuginfod(wanted=options.debuginfod)
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(Output(each.path)) for each in options.to]
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(_child(options.command)) if options.command else None
+        raise_open_files()  # not before the child is there, which may count on its limit
+        session = make(options, child.pid if child else 0, fetch)
+        stack.enter_context(session)
+        with _live(session, options.serve, title) as wait:
+            _announce(title, options.to, outputs)
+            if child is not None:
+                child.start()
+            wait(*([stop] if child is None else [stop, child]))
+        yield Run(title, options, outputs, session, child, fetch)
+
+
+def _child(words: tuple[str, ...]) -> Child:
+    from purebpf.measure.child import Child
+
+    return Child(words)
+
+
+@contextmanager
+def _live(
+    measured: Session, where: tuple[str, int] | None, title: str
+) -> Iterator[Callable[..., object]]:
+    """How to wait for the end of a measurement; with a page that shows it, if `where` is given."""
+    if where is None:
+        yield measured.wait
+        return
+    from purebpf.cli.live import LivePage, show
+
+    with command.collecting(), LivePage(where, title) as page:
+        command.say(f"live flame graph: {page.url}")
+        yield lambda *ends: show(measured, page, ends)
+
+
+def _announce(title: str, to: Sequence[Destination], outputs: Sequence[Output]) -> None:
+    """Say what is going on, where the user looks; bcc's folded output has no such line."""
+    for output, destination in zip(outputs, to, strict=True):
+        if output.is_stdout:
+            if destination.format == "text":
+                output.write([f"{title}\n"])
+            return
+    command.say(title)

@@ -1,0 +1,92 @@
+"""`--lines` and `--debuginfod`: more about names than their files here say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.errors import PurebpfError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from purebpf.kernel.symbolize.debuginfod import Debuginfod
+    from purebpf.results import Profile
+
+__all__ = ["debuginfod", "lined"]
+
+_TIMEOUT_S = 60.0
+_NO_TOOL = (
+    "--lines needs llvm-symbolizer or addr2line (Debian: llvm or binutils), and neither is there: "
+    "names are shown without lines"
+)
+_SHOWN = 3
+
+
+class NoServersError(PurebpfError):
+    """There is no server to ask."""
+
+    exit_status = 2
+
+
+def debuginfod(*, wanted: bool) -> Debuginfod | None:
+    """What gets debug files from the user's servers, if that is wanted.
+
+    Raises:
+        NoServersError: there are none.
+    """
+    if not wanted:
+        return None
+    from purebpf.kernel.symbolize.debuginfod import Debuginfod, servers
+
+    urls = servers()
+    if not urls:
+        raise NoServersError(
+            "--debuginfod: DEBUGINFOD_URLS names no http server: "
+            "set it, for example to https://debuginfod.debian.net (sudo drops it: "
+            "sudo DEBUGINFOD_URLS=... COMMAND)"
+        )
+    return Debuginfod(urls)
+
+
+def lined(profile: Profile, *, lines: bool, fetch: Debuginfod | None = None) -> Profile:
+    """The profile with lines if they are wanted, as far as they can be known.
+
+    Says what is missing, and what went wrong with the servers.
+    """
+    if lines:
+        profile = _lined(profile, fetch)
+    for problem in fetch.problems if fetch else ():
+        command.note(f"debuginfod: {problem}")
+    return profile
+
+
+def _lined(profile: Profile, fetch: Debuginfod | None) -> Profile:
+    from purebpf.cli.progress import doing
+    from purebpf.kernel.symbolize.source_lines import SourceLines, find_tool
+    from purebpf.results.shape.lines import wanted, with_lines
+
+    tool = find_tool()
+    if tool is None:
+        command.note(_NO_TOOL)
+        return profile
+    source = SourceLines(tool, _TIMEOUT_S, fetch)
+    with doing("looking up lines"):
+        answers = {
+            module: source.of(*module, asked.places, tuple(asked.pids))
+            for module, asked in wanted(profile).items()
+        }
+        found = with_lines(profile, answers)
+    _tell(source.without, "no line information of")
+    _tell(source.gone, "deleted, or another file by now:")
+    _tell(source.unfinished, f"{_TIMEOUT_S:g} s were too short for all of")
+    return found
+
+
+def _tell(paths: Sequence[str], what: str) -> None:
+    if paths:
+        from purebpf.results.model.spelling import printable
+
+        names = ", ".join(printable(path.rpartition("/")[2]) for path in paths[:_SHOWN])
+        more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+        command.note(f"lines: {what} {names}{more}")

@@ -1,0 +1,1 @@
+"""What the attach kinds share: options, hooks, order, errors."""

@@ -1,0 +1,73 @@
+"""What attaching is asked for, and otherwise what the program's section says."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from purebpf.abi.sections import find_section
+from purebpf.kernel.programs.program import Program
+
+__all__ = ["Functions", "at_return", "checked_cookie", "each_cookie", "packed_cookies", "target_of"]
+
+Target = TypeVar("Target")
+Functions = str | Iterable[str] | Mapping[str, int]
+"""A function or pattern, several, or each with its cookie."""
+
+
+def target_of(program: Program, target: Target | None, question: str) -> Target | str:
+    """The target, or the one in the section's name: `SEC("kprobe/vfs_read")`.
+
+    Raises:
+        TypeError: there is neither; asks the `question`.
+    """
+    if target is not None:
+        return target
+    if program.target:
+        return program.target
+    raise TypeError(f"program {program.name!r}: {question}")
+
+
+def at_return(program: Program, returns: bool | None) -> bool:
+    """Whether the program runs when the function returns: `SEC("kretprobe/vfs_read")`."""
+    if returns is not None:
+        return returns
+    section = find_section(program.section)
+    return section is not None and section.definition.prefix.startswith(("kret", "uret"))
+
+
+def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
+    """The functions or patterns, each once, and their cookies: their own, or the one for all.
+
+    Raises:
+        TypeError: their own, and one for all.
+        ValueError: there are none; a cookie that is no number of 64 bits.
+    """
+    if not isinstance(functions, Mapping):
+        names = [functions] if isinstance(functions, str) else functions
+        found = dict.fromkeys(names, checked_cookie(cookie))
+    elif cookie:
+        raise TypeError(f"{what}: they have cookies of their own, and one for all is given")
+    else:
+        found = {name: checked_cookie(own) for name, own in functions.items()}
+    if not found:
+        raise ValueError(f"{what}: none are given")
+    return found
+
+
+def packed_cookies(cookies: Iterable[int]) -> bytes | None:
+    """The cookies as the kernel takes them; None, which every kernel takes, where all are 0."""
+    packed = array("Q", cookies)
+    return packed.tobytes() if any(packed) else None
+
+
+def checked_cookie(cookie: int) -> int:
+    """The cookie, which fits into what the kernel has for it.
+
+    Raises:
+        ValueError: no number of 64 bits.
+    """
+    if not 0 <= cookie < 1 << 64:
+        raise ValueError(f"a cookie is a number of 64 bits, not {cookie}")
+    return cookie

@@ -1,0 +1,1 @@
+"""Finds what this kernel can do by trying it."""

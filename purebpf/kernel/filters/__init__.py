@@ -1,0 +1,1 @@
+"""Sample filters in the kernel: compiled, loaded, or pinned by root."""

@@ -1,0 +1,89 @@
+"""A filter as a program of its own, with a counter for each term on each CPU."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.instruction import pack
+from purebpf.closable import Closing
+from purebpf.errors import VerifierError
+from purebpf.filter.compile import Code, Counters, compile_terms, stride
+from purebpf.filter.lowering import Term
+from purebpf.filter.sample_layout import Access
+from purebpf.kernel.host import cpus
+from purebpf.kernel.load.load_call import LoadCall, load
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.programs.link import Event
+from purebpf.kernel.programs.program import Program
+from purebpf.spec import MapSpec
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["CompiledFilter"]
+
+_NAME = "sample_filter"
+
+
+class CompiledFilter(Closing):
+    """The program of a filter, loaded.
+
+    Attributes:
+        code: what it consists of.
+        program: the same in the kernel.
+
+    Raises:
+        NotSupportedError: a field that `access` cannot give, or too long a filter.
+        VerifierError: the kernel refused the program.
+        KernelError: EPERM, this process may load none; or no memory or descriptors left.
+    """
+
+    def __init__(self, terms: Sequence[Term], access: Access) -> None:
+        self._count = len(terms) + 1
+        self._stride = stride(terms)
+        numbers = cpus.possible()[-1] + 1
+        spec = MapSpec(_NAME, bpf_map_type.BPF_MAP_TYPE_ARRAY, 4, numbers * self._stride, 1)
+        with ExitStack() as stack:
+            self._counters = stack.enter_context(Map.create(spec))
+            counters = Counters(self._counters.fileno(), numbers, self._stride)
+            self.code: Code = compile_terms(terms, access, counters)
+            self.program: Program = stack.enter_context(_loaded(self.code))
+            self._owned = stack.pop_all()
+
+    def attach(self, event: Event) -> None:
+        """Filter the samples of `event` until this is closed.
+
+        Raises:
+            AttachError: EEXIST, the event runs a program already; EINVAL, it takes none.
+        """
+        self._owned.enter_context(self.program.attach(event, enable=False))
+
+    def counts(self) -> tuple[int, ...]:
+        """Samples kept, and those that each term rejected first."""
+        value = self._counters[0]
+        row = struct.Struct(f"={self._count}Q")
+        rows = (row.unpack_from(value, at) for at in range(0, len(value), self._stride))
+        return tuple(map(sum, zip(*rows, strict=True)))
+
+    def close(self) -> None:
+        """Detach and free everything. Twice is harmless."""
+        self._owned.close()
+
+
+def _loaded(code: Code) -> Program:
+    kind = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
+    call = LoadCall(kind, pack(list(code.instructions)), "GPL", {}, _NAME.encode())
+    result, log = load(call, 0)
+    if isinstance(result, Descriptor):
+        return Program(result, _NAME, kind)
+    if result.errno in (errno.EPERM, errno.EACCES) and not log:
+        from purebpf.kernel.host.privilege import explained
+
+        raise explained(result, "a filter program", "CAP_BPF", "CAP_PERFMON")
+    if log:
+        from purebpf.kernel.load.verifier import explain
+
+        raise VerifierError(_NAME, result.errno or 0, log=log, line=explain(log)[0])
+    raise result

@@ -1,0 +1,160 @@
+"""What the names in a sample filter stand for on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from purebpf.errors import FormatError, PurebpfError
+from purebpf.filter.lowering import SymbolRange
+from purebpf.kernel.processes import synthesized_records
+from purebpf.kernel.symbolize.debug_files import image_of
+from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_names import function_ranges as ranges_in_file
+from purebpf.symbols.elf_names import functions_named
+from purebpf.symbols.kallsyms import function_ranges as ranges_in_kernel
+from purebpf.symbols.proc_maps import MappedFile, Mapping, parse_maps
+from purebpf.syscall import proc
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["MachineNames"]
+
+_ALIKE = 2
+"""Letters that a misspelt name of a function has right: the first, so that few are compared."""
+_NEAREST = 3
+
+_T = TypeVar("_T")
+
+
+class MachineNames:
+    """Users and groups of this machine, its cgroup v2 hierarchy, functions that can be seen now.
+
+    A function is looked for in the kernel and in what the processes `pids` have mapped at that
+    moment: code that they map later is not found. Every method raises LookupError, whose
+    argument is a sentence, for a name that stands for nothing.
+    """
+
+    def __init__(self, pids: Sequence[int] = ()) -> None:
+        self._pids = tuple(pids)
+
+    def user(self, name: str) -> int:
+        """A user's number."""
+        import pwd
+
+        try:
+            return pwd.getpwnam(name).pw_uid
+        except KeyError:
+            raise LookupError(f"there is no user {name!r}") from None
+
+    def group(self, name: str) -> int:
+        """A group's number."""
+        import grp
+
+        try:
+            return grp.getgrnam(name).gr_gid
+        except KeyError:
+            raise LookupError(f"there is no group {name!r}") from None
+
+    def cgroup(self, path: str) -> tuple[int, int]:
+        """The id of a cgroup, and its level below the root of the hierarchy.
+
+        `path` is that of the directory, or begins at the root of the hierarchy, as in
+        /proc/PID/cgroup.
+        """
+        roots = [place for place, kind in proc.mounts() if kind == "cgroup2"]
+        if not roots:
+            raise LookupError("no cgroup2 file system is mounted here")
+        for root in roots:
+            inside = path == root or path.startswith(f"{root}/")
+            folder = os.path.normpath(path if inside else f"{root}/{path}")
+            if os.path.isfile(f"{folder}/cgroup.procs") and f"{folder}/".startswith(f"{root}/"):
+                level = 0 if folder == root else os.path.relpath(folder, root).count("/") + 1
+                return os.stat(folder).st_ino, level + _hidden_levels()
+        raise LookupError(f"there is no cgroup {path} in {roots[0]}")
+
+    def symbol(self, name: str) -> tuple[SymbolRange, ...]:
+        """Where a function is, in the kernel and in each process."""
+        kallsyms = synthesized_records.kallsyms()
+        in_kernel = (
+            SymbolRange(0, start, end - 1) for start, end in ranges_in_kernel(kallsyms, name)
+        )
+        found = (*in_kernel, *self._in_processes(name))
+        if found:
+            return found
+        if _is_hidden(kallsyms, name):
+            raise LookupError(
+                f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros to who lacks "
+                "CAP_SYSLOG, and to everybody where kernel.kptr_restrict is 2"
+            )
+        looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
+        hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
+        raise LookupError(
+            f"there is no function {name!r} in {', '.join(looked)}"
+            f"{self._nearest(kallsyms, name)}{hint}"
+        )
+
+    def _in_processes(self, name: str) -> Iterator[SymbolRange]:
+        known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
+        for pid, mapping in self._mappings():
+            if mapping.file not in known:
+                found = _asked(pid, mapping, lambda image: ranges_in_file(image, name))
+                known[mapping.file] = {(int(offset), size) for offset, size in found or ()}
+            for offset, size in known[mapping.file]:
+                start = mapping.start + offset - mapping.offset
+                if mapping.start <= start < mapping.end:
+                    yield SymbolRange(pid, start, start + size - 1)
+
+    def _mappings(self) -> Iterator[tuple[int, Mapping]]:
+        """Each process, and what it has mapped of files."""
+        for pid in self._pids:
+            try:
+                text = proc.maps(pid) or ""
+            except PurebpfError as error:
+                raise LookupError(f"functions of process {pid} cannot be seen: {error}") from None
+            for mapping in parse_maps(text):
+                if not (mapping.file.is_anonymous or mapping.file.is_special):
+                    yield pid, mapping
+
+    def _nearest(self, kallsyms: bytes, name: str) -> str:
+        """What to say about functions whose names are like that."""
+        from difflib import get_close_matches
+
+        begin = name[:_ALIKE]
+        pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
+        known = {found.decode() for found in re.findall(pattern, kallsyms, re.MULTILINE)}
+        files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
+        for pid, mapping in files.values():
+            known.update(
+                _asked(pid, mapping, lambda image: functions_named(image, _begins(begin))) or ()
+            )
+        close = get_close_matches(name, known, n=_NEAREST)
+        return f"; the nearest: {', '.join(close)}" if close else ""
+
+
+def _begins(begin: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(begin)
+
+
+def _is_hidden(kallsyms: bytes, name: str) -> bool:
+    """Whether the kernel has the function, and does not show where."""
+    pattern = rb"^0+ [tTwW] %b(?:\t|$)" % re.escape(name.encode())
+    return re.search(pattern, kallsyms, re.MULTILINE) is not None
+
+
+def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
+    """What a mapped file answers; None when it is no ELF file, or gone."""
+    try:
+        with Descriptor(open_mapped(mapping, (pid,))) as opened:
+            return question(image_of(opened.fileno(), mapping.file.path))
+    except (OSError, FormatError):
+        return None
+
+
+def _hidden_levels() -> int:
+    """Levels of the hierarchy above what this process sees; only the first namespace sees all."""
+    if proc.in_first_namespace("cgroup"):
+        return 0
+    raise LookupError("this process is in a cgroup namespace, and cannot tell a cgroup's level")

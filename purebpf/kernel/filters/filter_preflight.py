@@ -1,0 +1,141 @@
+"""What stands between this process and a sample filter in the kernel, and what would remove it.
+
+Everything is tried rather than deduced: an event is opened, a pin is opened. Only then is what was
+refused explained with the values that decide about it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import NamedTuple
+
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.errors import KernelError, PurebpfError
+from purebpf.kernel.filters.pinned_slots import BPFFS, folder_of, pin_command, slots
+from purebpf.kernel.host import privilege
+from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.syscall import proc
+
+__all__ = ["Check", "Preflight", "preflight"]
+
+
+class Check(NamedTuple):
+    """One condition: whether it holds, what was found, and the command that would change it."""
+
+    name: str
+    holds: bool
+    found: str
+    fix: str = ""
+
+
+class Preflight(NamedTuple):
+    """What this process can do.
+
+    Attributes:
+        uid: its effective user.
+        loads: it may load programs of its own.
+        uses_pins: it may use those that root has pinned for its user.
+        checks: what was found.
+    """
+
+    uid: int
+    loads: bool
+    uses_pins: bool
+    checks: tuple[Check, ...]
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether its filters run in the kernel."""
+        return self.checks[0].holds and (self.loads or self.uses_pins)
+
+
+def preflight(bpffs: str = BPFFS) -> Preflight:
+    """Try what a filtered recording of this process would do.
+
+    Raises:
+        OSError: no descriptors left.
+    """
+    uid = os.geteuid()
+    events, own = _events(), _own_programs()
+    if own.holds:  # then it does not matter what is pinned
+        return Preflight(uid, loads=True, uses_pins=False, checks=(events, own))
+    system = _file_system(bpffs)
+    if not system.holds:
+        return Preflight(uid, loads=False, uses_pins=False, checks=(events, own, system))
+    pins = _pins(uid, bpffs)
+    return Preflight(uid, loads=False, uses_pins=pins.holds, checks=(events, own, system, pins))
+
+
+def _events() -> Check:
+    name = "perf events"
+    paranoid = proc.sysctl("kernel.perf_event_paranoid")
+    found = f"kernel.perf_event_paranoid is {paranoid}"
+    try:
+        PerfEvent.software("task-clock", pid=0, disabled=1).close()
+    except KernelError:
+        pass
+    else:
+        return Check(name, True, f"{found}: user and kernel mode")
+    try:
+        PerfEvent.software("task-clock", pid=0, disabled=1, exclude_kernel=1).close()
+    except KernelError as error:
+        if paranoid is None:
+            return Check(name, False, str(error))
+        return Check(name, False, found, "sudo sysctl kernel.perf_event_paranoid=2")
+    return Check(name, True, f"{found}: user mode of this user's own processes")
+
+
+def _own_programs() -> Check:
+    from purebpf.kernel.features.features import have_program_type
+
+    host = privilege.read_host()
+    why, _ = privilege.advice(host, "CAP_BPF", "CAP_PERFMON")
+    loads = bool(have_program_type(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT))
+    return Check("own programs", loads, "this process may load programs" if loads else why)
+
+
+def _file_system(bpffs: str) -> Check:
+    name = "bpf file system"
+    kinds = [kind for place, kind in proc.mounts() if place == bpffs]
+    if not kinds or kinds[-1] != "bpf":
+        return Check(name, False, f"none at {bpffs}", f"sudo mount -t bpf -o mode=0700 bpf {bpffs}")
+    mode = stat.S_IMODE(os.stat(bpffs).st_mode)
+    if not os.access(bpffs, os.X_OK):
+        found = f"{bpffs} has mode {mode:04o}, so this user cannot pass"
+        return Check(name, False, found, pin_command(os.geteuid()))
+    return Check(name, True, f"{bpffs} has mode {mode:04o}")
+
+
+def _pins(uid: int, bpffs: str) -> Check:
+    name = "pinned slots"
+    folder = folder_of(uid, bpffs)
+    try:
+        found = slots(uid, bpffs)
+    except PurebpfError as error:
+        return _unopened(name, error, uid)
+    if not found:
+        return Check(name, False, f"none in {folder}", pin_command(uid))
+    free = sum(not each.taken and not each.faults for each in found)
+    text = f"{free} of {len(found)} free"
+    broken = [f"slot {each.number}: {'; '.join(each.faults)}" for each in found if each.faults]
+    if broken:
+        text = "; ".join((text, *broken))
+    fix = "" if free else pin_command(uid, 0 if broken else 2 * len(found))
+    return Check(name, free > 0, text, fix)
+
+
+def _unopened(name: str, error: PurebpfError, uid: int) -> Check:
+    disabled = proc.sysctl("kernel.unprivileged_bpf_disabled")
+    if (
+        isinstance(error, KernelError)
+        and error.errno == errno.EPERM
+        and error.call.startswith("bpf(")
+        and disabled not in ("0", None)
+    ):
+        found = f"kernel.unprivileged_bpf_disabled is {disabled}, and this kernel then refuses all"
+        if disabled == "1":
+            return Check(name, False, f"{found}; 1 stays until the next boot")
+        return Check(name, False, found, "sudo sysctl kernel.unprivileged_bpf_disabled=0")
+    return Check(name, False, str(error), pin_command(uid))

@@ -1,0 +1,231 @@
+"""A sample filter at work, in the best way that this kernel and this user's rights allow.
+
+    parsed = filter.parse("comm == mysqld, cpu == 1")
+    with SampleFilter(parsed, sample_type) as chosen:
+        for event in events:
+            chosen.attach(event)
+        ...
+        print(chosen.counts())
+
+`explain()` shows what the filter became.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.errors import KernelError, NotSupportedError, VerifierError
+from purebpf.filter.check import check
+from purebpf.filter.compile import Code, missing
+from purebpf.filter.evaluate import predicate
+from purebpf.filter.lowering import Names, Term, resolve
+from purebpf.filter.sample_layout import Access, from_registers, from_sample
+from purebpf.filter.syntax import Filter
+from purebpf.kernel.filters.compiled_filter import CompiledFilter
+from purebpf.kernel.filters.filter_names import MachineNames
+from purebpf.kernel.filters.pinned_filter import PinnedFilter
+from purebpf.kernel.filters.pinned_setup import tells_ancestors
+from purebpf.kernel.filters.pinned_slots import BPFFS
+from purebpf.kernel.programs.link import Event
+from purebpf.kernel.programs.program import Program
+from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.syscall import proc
+from purebpf.wire.perf_records import Sample
+
+__all__ = ["Counts", "SampleFilter", "kernel_access"]
+
+
+class Counts(NamedTuple):
+    """What became of the samples.
+
+    Attributes:
+        passed: samples that the filter kept.
+        rejected: each term as it was written, and the samples it was the first to reject.
+        undecided: those that a pinned program dropped without a verdict of this filter, since
+            another process of this user's wrote to its table.
+    """
+
+    passed: int
+    rejected: tuple[tuple[str, int], ...]
+    undecided: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Samples that some term rejected."""
+        return sum(count for _, count in self.rejected)
+
+    @property
+    def seen(self) -> int:
+        """All samples."""
+        return self.passed + self.dropped + self.undecided
+
+
+def kernel_access() -> Access:
+    """How programs get at the words of samples on this kernel."""
+    try:
+        btf = kernel_btf()
+    except NotSupportedError:
+        btf = None
+    found = from_sample(btf) if btf is not None else None
+    if found is not None:
+        return found
+    own = proc.in_first_namespace("pid")
+    found = from_registers(btf, os.uname().machine, own_pids=own)
+    return found._replace(ancestors=tells_ancestors())
+
+
+class SampleFilter(Closing):
+    """A filter, ready to be attached to events whose samples have `sample_type`.
+
+    It runs as a program of its own; or, where this process may load none, in a program that root
+    has pinned for this user; or, where neither can be or sees a field, in user space: `attach`
+    then does nothing, `why_user_space` says why, and the caller asks `accepts` about each sample.
+
+    Args:
+        parsed: the filter.
+        sample_type: attr.sample_type of the events.
+        event: what to call them in errors.
+        names: who knows users, cgroups and functions; by default this machine.
+        in_kernel: False keeps the filter in user space whatever the kernel could do.
+        bpffs: where root may have pinned programs.
+
+    Attributes:
+        parsed: the filter.
+        terms: its terms, names looked up.
+        why_user_space: why the filter runs in user space, or "".
+
+    Raises:
+        FilterError: the samples lack a field, or a name stands for nothing.
+        NotSupportedError: neither the kernel nor user space can run this filter here; or it is
+            too long.
+        VerifierError: the kernel refused the program.
+        KernelError: it refused the map, or had no memory or descriptors left.
+    """
+
+    def __init__(
+        self,
+        parsed: Filter,
+        sample_type: int,
+        *,
+        event: str = "this event",
+        names: Names | None = None,
+        in_kernel: bool = True,
+        bpffs: str = BPFFS,
+    ) -> None:
+        check(parsed, sample_type, event)
+        self.parsed = parsed
+        self.terms: tuple[Term, ...] = resolve(parsed, sample_type, names or MachineNames())
+        self.why_user_space = "" if in_kernel else "it was asked for"
+        self._compiled: CompiledFilter | None = None
+        self._pinned: PinnedFilter | None = None
+        self._rejecting: Callable[[Sample], int] | None = None
+        self._counts = [0] * (len(self.terms) + 1)
+        with ExitStack() as stack:
+            if in_kernel:
+                self._load(stack, bpffs)
+            if not self.in_kernel:
+                self._rejecting = self._in_user_space()
+            self._owned = stack.pop_all()
+
+    def _load(self, stack: ExitStack, bpffs: str) -> None:
+        """A program that filters; or why there is none in `why_user_space`."""
+        access = kernel_access()
+        if absent := missing(self.terms, access):
+            self.why_user_space = f"this kernel shows programs no {', '.join(absent)}"
+            return
+        try:
+            self._compiled = stack.enter_context(CompiledFilter(self.terms, access))
+        except KernelError as error:
+            if error.errno not in (errno.EPERM, errno.EACCES) or isinstance(error, VerifierError):
+                raise
+            reason = error.why or str(error)
+        else:
+            return
+        try:
+            self._pinned = stack.enter_context(PinnedFilter(self.terms, os.geteuid(), bpffs))
+        except (NotSupportedError, KernelError) as error:
+            self.why_user_space = f"{reason}; {error}"
+
+    def _in_user_space(self) -> Callable[[Sample], int]:
+        try:
+            return predicate(self.terms)
+        except NotSupportedError as error:
+            reason = f"{error.reason}, and no program can filter: {self.why_user_space}"
+            raise NotSupportedError(f"the filter {self.parsed}", reason) from None
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether a program filters, so that rejected samples never reach the ring."""
+        return self.program is not None
+
+    @property
+    def where(self) -> str:
+        """What runs the filter, in words."""
+        if self._compiled is not None:
+            return f"a program of {len(self._compiled.code.instructions)} instructions"
+        if self._pinned is not None:
+            return f"the program that root has pinned for this user, slot {self._pinned.number}"
+        return f"user space: {self.why_user_space}"
+
+    @property
+    def program(self) -> Program | None:
+        """The program, None in user space."""
+        found = self._compiled or self._pinned
+        return None if found is None else found.program
+
+    @property
+    def code(self) -> Code | None:
+        """What the filter was compiled to, None where it was not."""
+        return None if self._compiled is None else self._compiled.code
+
+    def attach(self, event: Event) -> None:
+        """Filter the samples of `event`, which stays as it is: enabled or not.
+
+        A program of this process's own is detached when the filter is closed; a pinned one with
+        the event.
+
+        Raises:
+            AttachError: EEXIST, the event runs a program already; EINVAL, it takes none.
+        """
+        if self._compiled is not None:
+            self._compiled.attach(event)
+        elif self._pinned is not None:
+            self._pinned.attach(event)
+
+    def accepts(self, sample: Sample) -> bool:
+        """Whether to keep a sample; counts it. Always True when the kernel filters."""
+        if self._rejecting is None:
+            return True
+        index = self._rejecting(sample) + 1
+        self._counts[index] += 1
+        return index == 0
+
+    def counts(self) -> Counts:
+        """What became of the samples so far.
+
+        Raises:
+            KernelError: the counters could not be read.
+        """
+        found = self._compiled or self._pinned
+        passed, *rejected = self._counts if found is None else found.counts()
+        by_term = tuple(zip((term.text for term in self.terms), rejected, strict=True))
+        undecided = 0 if self._pinned is None else self._pinned.undecided()
+        return Counts(passed, by_term, undecided)
+
+    def explain(self) -> str:
+        """The filter as it was understood, what runs it, and the code it became."""
+        lines = [f"filter: {self.parsed}", f"runs in {self.where}"]
+        if self.code is not None:
+            lines.append(self.code.listing())
+        elif self._pinned is not None:
+            lines.append(self._pinned.listing())
+        return "\n".join(lines)
+
+    def close(self) -> None:
+        """Detach and free everything. Twice is harmless."""
+        self._owned.close()

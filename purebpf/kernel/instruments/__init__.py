@@ -1,0 +1,1 @@
+"""Drives the BPF programs that purebpf ships."""

@@ -1,0 +1,241 @@
+"""`Switches`: the programs of bpf_src/offcpu.bpf.c, which cut threads' time at each switch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from purebpf import objects
+from purebpf.closable import Closing
+from purebpf.kernel.attach import iterator
+from purebpf.kernel.instruments import sched_compat, stack_maps
+from purebpf.kernel.instruments.quiesce import settle
+from purebpf.kernel.load.object import load
+from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
+
+if TYPE_CHECKING:
+    from purebpf.kernel.instruments.task_filter import TaskFilter
+    from purebpf.kernel.perf.perf_events import PerfEvents
+    from purebpf.spec import ObjectSpec
+
+__all__ = ["ADOPTED", "UNDECIDED", "WANTED", "Listed", "Switches"]
+
+UNDECIDED, ADOPTED, WANTED = range(3)
+"""enum verdict of bpf_src/offcpu.bpf.c."""
+
+_UNSEEN, _ON_CPU, _OFF_CPU = range(3)  # enum place
+
+
+class Listed(NamedTuple):
+    """A task that the iterator came by. Times are nanoseconds of CLOCK_MONOTONIC.
+
+    Attributes:
+        place: where it was, as far as the programs know.
+        verdict: what they made of it; UNDECIDED if it did not leave a CPU since they began.
+        since_ns: when it came to where it is; 0: before the run began.
+        waking_ns: when it was last woken; 0: not since it last ran.
+        pending: how it was off the CPU before the verdict: (duration_ns, state, waking_ns).
+        is_away: whether it was off the CPU, and its time there is asked for.
+        is_on_cpu: whether it ran.
+        is_seen: whether the programs know of it, and not only the iterator.
+        registers: instruction, stack and frame pointer in user space, zeros where unknown.
+    """
+
+    place: Place
+    verdict: int
+    since_ns: int
+    waking_ns: int
+    pending: tuple[int, str, int]
+    is_away: bool
+    is_on_cpu: bool
+    is_seen: bool
+    is_kernel_thread: bool
+    cpu: int
+    registers: tuple[int, int, int]
+
+
+class Switches(Closing):
+    """Traces from `start()` to `stop()`.
+
+    Args:
+        settings: constants of bpf_src/offcpu.bpf.c.
+        sizes: max_entries of its maps.
+        whose: whose time.
+        samples: whether `sample()` will be called.
+
+    Raises:
+        KernelError, NotSupportedError: the kernel refused; nothing stays open.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        whose: TaskFilter,
+        *,
+        samples: bool = False,
+    ) -> None:
+        self._with_wakers = bool(settings.get("wakers"))
+        self.started_ns = self.ended_ns = 0
+        with ExitStack() as stack:
+            spec = whose.applied(_spec(settings, samples=samples)).resize(**sizes)
+            self._object = stack.enter_context(load(spec))
+            self.maps = self._object.maps
+            whose.fill(self.maps)
+            for name, program in self._object.programs.items():
+                if name == "list_tasks":
+                    self._list = stack.enter_context(iterator.attach(program))
+                elif name != "on_sample":
+                    stack.enter_context(program.attach())
+            self._ring = stack.enter_context(self.maps["direct_samples"].reader())
+            self._owned = stack.pop_all()
+
+    def sample(self, events: PerfEvents) -> None:
+        """Sample what runs, too, at each overflow of these, from `start()` on."""
+        for event in events:
+            self._owned.enter_context(
+                self._object.programs["on_sample"].attach(event, enable=False)
+            )
+
+    def fileno(self) -> int:
+        """Readable when there are direct samples to `drain()`."""
+        return self._ring.fileno()
+
+    def start(self) -> None:
+        """Begin."""
+        self.started_ns = time.monotonic_ns()
+        self._object.globals["started_ns"] = self.started_ns
+        self._object.globals["phase"] = True
+
+    def stop(self) -> None:
+        """End; what was counted stays to be read."""
+        self._object.globals["phase"] = False
+        settle()
+        self.ended_ns = time.monotonic_ns()
+
+    def look(self) -> None:
+        """Take what was counted until now for all, and go on."""
+        self.ended_ns = time.monotonic_ns()
+
+    def drain(self) -> Iterator[tuple[Place, Span]]:
+        """The times at or above the threshold that ended since the last call."""
+        for sample in self._ring.drain():
+            yield (
+                self._place(sample.key),
+                Span(1, sample.blocked_ns, sample.runnable_ns, sample.ended_ns, sample.cpu),
+            )
+
+    def sums(self) -> Iterator[tuple[Place, Span]]:
+        """The times below the threshold, and those that found the ring full, by place.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        for key, value in self.maps["sums"].items():
+            yield self._place(key), Span(value.count, value.blocked_ns, value.runnable_ns)
+
+    def samples(self) -> Iterator[tuple[Place, int]]:
+        """How often each place was sampled.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        for key, count in self.maps["samples"].items():
+            place = Place(key.comm, key.tgid, key.tid, ON_CPU, key.user_stack, key.kernel_stack)
+            yield place, count
+
+    def list_tasks(self) -> list[Listed]:
+        """Every task of the machine.
+
+        Raises:
+            KernelError, OSError: the iterator could not be read.
+        """
+        from purebpf.btf.codec.codecs import codec
+
+        btf = self.maps["sums"].btf
+        assert btf is not None
+        (type_id,) = btf.find("listed_task")
+        decoder = codec(btf, type_id)
+        data = self._list.read()
+        return [
+            self._listed(decoder.decode(data, offset))
+            for offset in range(0, len(data), decoder.size)
+        ]
+
+    def stats(self) -> dict[str, int]:
+        """`struct stats` and `struct stack_stats` by field, and `recursion_misses`."""
+        misses = sum(
+            program.info.recursion_misses
+            for name, program in self._object.programs.items()
+            if name != "list_tasks"
+        )
+        return (
+            stack_maps.summed(self.maps["stats"])
+            | stack_maps.summed(self.maps["stack_stats"])
+            | {"recursion_misses": misses}
+        )
+
+    def addresses(self) -> dict[int, Sequence[int]]:
+        """The stacks by number, leaf first."""
+        return stack_maps.addresses(self.maps["stacks"])
+
+    def look_up(self, numbers: Iterable[int], known: dict[int, Sequence[int]]) -> None:
+        """Add the stacks with these numbers that are not `known`: each is read once.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        stack: Any
+        for number in numbers:
+            if number not in known and (stack := self.maps["stacks"].get(number)) is not None:
+                known[number] = stack.addresses[: stack.depth]
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        self._owned.close()
+
+    def _place(self, key: Any) -> Place:
+        waker = None
+        if self._with_wakers:
+            waker = SpanWaker(
+                key.waker_comm,
+                key.waker_tgid,
+                key.waker_tid,
+                key.waker_user_stack,
+                key.waker_kernel_stack,
+            )
+        return Place(
+            key.comm, key.tgid, key.tid, STATES[key.state], key.user_stack, key.kernel_stack, waker
+        )
+
+    def _listed(self, task: Any) -> Listed:
+        known = task.known
+        place = self._place(known.key)
+        is_seen = known.place != _UNSEEN
+        if not is_seen:
+            place = place._replace(state=STATES[task.state] if task.state < len(STATES) else BEFORE)
+        return Listed(
+            place,
+            known.verdict,
+            known.since_ns,
+            known.waking_ns,
+            (known.pending_ns, STATES[known.pending_state], known.pending_waking_ns),
+            known.place == _OFF_CPU if is_seen else not task.on_cpu,
+            known.place == _ON_CPU if is_seen else bool(task.on_cpu),
+            is_seen,
+            bool(task.is_kernel_thread),
+            known.cpu,
+            (task.ip, task.sp, task.bp),
+        )
+
+
+def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:
+    programs = ["on_switch", "on_newtask", "on_exec", "list_tasks"]
+    if settings.get("split"):
+        programs.append("on_waking")
+    if samples:
+        programs.append("on_sample")
+    spec = objects.spec("offcpu").only(*programs).set(**settings, max_depth=stack_maps.max_depth())
+    return sched_compat.adapted(spec)

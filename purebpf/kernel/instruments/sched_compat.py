@@ -1,0 +1,64 @@
+"""What programs at the scheduler's tracepoints need to know of this kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.features import features
+from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.spec import ObjectSpec
+
+__all__ = ["adapted", "has_prev_state", "without_task_storage"]
+
+_TASKS = 65536
+"""Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
+
+_PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context before them
+
+
+def adapted(spec: ObjectSpec) -> ObjectSpec:
+    """A spec whose constants of bpf_src/include/ say what this kernel has.
+
+    Raises:
+        NotSupportedError: it asks for `has_prev_state`, and the kernel has no BTF.
+    """
+    if "has_prev_state" in spec.variables:
+        spec = spec.set(has_prev_state=has_prev_state())
+    if "task_pt_regs" in spec.variables:
+        spec = spec.set(task_pt_regs=_has_helper(bpf_func_id.BPF_FUNC_task_pt_regs))
+    if _has_helper(bpf_func_id.BPF_FUNC_task_storage_get):
+        return spec
+    return without_task_storage(spec)
+
+
+def _has_helper(helper: int) -> bool:
+    """Whether programs at tracepoints may call a helper."""
+    raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
+    return bool(features.have_helper(raw, helper))
+
+
+def has_prev_state() -> bool:
+    """Whether sched_switch passes the state of the task that leaves (Linux 5.18).
+
+    Raises:
+        NotSupportedError: the kernel has no BTF, or none of this tracepoint.
+    """
+    btf = kernel_btf()
+    found = btf.find("btf_trace_sched_switch")
+    if not found:
+        raise NotSupportedError("tracing switches between tasks", "the kernel's BTF has none")
+    pointer: Any = btf.type(btf.resolve(found[0]))
+    prototype: Any = btf.type(pointer.type_id)
+    return len(prototype.params) >= _PREV_STATE_PARAMS
+
+
+def without_task_storage(spec: ObjectSpec) -> ObjectSpec:
+    """A hash in its stead. What refers to the storage is dead code then, but wants a map."""
+    unused = spec.maps["tasks"]._replace(
+        type=bpf_map_type.BPF_MAP_TYPE_HASH, flags=0, max_entries=1
+    )
+    changed = spec._replace(maps={**spec.maps, "tasks": unused})
+    return changed.set(task_storage=False).resize(tasks_by_address=_TASKS)

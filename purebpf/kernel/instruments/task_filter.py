@@ -1,0 +1,80 @@
+"""`TaskFilter`: whose events a shipped program counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.kernel.maps.map import Map
+    from purebpf.spec import ObjectSpec
+
+__all__ = ["TaskFilter", "bit_words"]
+
+_WORD = 64
+_CPU_WORDS = 64  # MAX_CPUS / 64
+
+
+class TaskFilter(NamedTuple):
+    """What bpf_src/include/ asks for in targets.h, verdict.h, cpus.h and pid_namespace.h.
+
+    Everybody's by default.
+
+    Attributes:
+        pids: these processes; where there are verdicts, their children from now on, too.
+        tids: these threads.
+        cgroup_fd: tasks in and below the cgroup v2 directory that this is a descriptor of.
+        cpus: what happens on these.
+        command_pid: a child that waits to execute a command: from its execve on, with children.
+        own_pid: a process that is left out.
+        namespace: the pid namespace to number tasks in, as (device, inode); (0, 0): the initial.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cgroup_fd: int | None = None
+    cpus: tuple[int, ...] = ()
+    command_pid: int = 0
+    own_pid: int = 0
+    namespace: tuple[int, int] = (0, 0)
+
+    def applied(self, spec: ObjectSpec) -> ObjectSpec:
+        """A spec that asks for this, with room in its maps for `fill`.
+
+        Raises:
+            KeyError: the object includes no header that could ask for all of it.
+        """
+        device, inode = self.namespace
+        settings: dict[str, Any] = {
+            "has_tgids": bool(self.pids),
+            "has_tids": bool(self.tids),
+            "has_cgroup": self.cgroup_fd is not None,
+            "has_cpus": bool(self.cpus),
+            "cpus": bit_words(self.cpus, _CPU_WORDS) if self.cpus else None,
+            "command_tgid": self.command_pid,
+            "own_tgid": self.own_pid,
+            "pid_namespace_dev": device,
+            "pid_namespace_ino": inode,
+        }
+        asked = {name: value for name, value in settings.items() if value}
+        return spec.set(**asked).resize(tgids=len(self.pids) or 1, tids=len(self.tids) or 1)
+
+    def fill(self, maps: Mapping[str, Map]) -> None:
+        """Say who it is, to programs that were loaded from what `applied` returned.
+
+        Raises:
+            KernelError: the kernel refused.
+        """
+        maps["tgids"].update(dict.fromkeys(self.pids, 1))
+        maps["tids"].update(dict.fromkeys(self.tids, 1))
+        if self.cgroup_fd is not None:
+            maps["cgroup"][0] = self.cgroup_fd
+
+
+def bit_words(numbers: Iterable[int], words: int) -> list[int]:
+    """Numbers as bits of 64-bit words; those beyond them, which nothing has, are left out."""
+    found = [0] * words
+    for number in numbers:
+        if number < _WORD * words:
+            found[number // _WORD] |= 1 << number % _WORD
+    return found

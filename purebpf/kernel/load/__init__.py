@@ -1,0 +1,1 @@
+"""Loads a spec into the kernel: from an ObjectSpec to an Object."""

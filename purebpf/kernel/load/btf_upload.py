@@ -1,0 +1,44 @@
+"""What the kernel took of an object's BTF."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
+from typing import NamedTuple, Self
+
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["UNRELATED", "Upload"]
+
+UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""Errors of the machine; any other says something about the BTF, or that there is none for us."""
+
+
+class Upload(NamedTuple):
+    """What became of an object's BTF.
+
+    Attributes:
+        descriptor: the BTF in the kernel, or None when the kernel takes none of it: maps then have
+            no types, and programs no function or line info.
+        functions: whether it still describes functions, so that programs can refer to them.
+        problem: what the kernel refused, or "".
+        copies: by type of program, functions that have a copy to be named instead.
+    """
+
+    descriptor: Descriptor | None
+    functions: bool
+    problem: str
+    copies: Mapping[int, Mapping[int, int]] = MappingProxyType({})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.descriptor is not None:
+            self.descriptor.close()

@@ -1,0 +1,157 @@
+"""The global variables of a loaded object, by name."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
+from purebpf.closable import Closing
+from purebpf.errors import KernelError, NotSupportedError, SchemaError
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.maps.map_codecs import Bytes, Codec
+from purebpf.spec import ObjectSpec, VariableSpec
+from purebpf.syscall import bpf
+from purebpf.syscall.memory import Memory
+
+__all__ = ["Globals"]
+
+_INDEX = bytes(4)
+"""A data section is an array with one element."""
+
+
+class Globals(Closing, MutableMapping[str, Any]):
+    """The variables of .data, .bss, .rodata and the arena: values typed by BTF, bytes without.
+
+    Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5), reading and writing touch just
+    the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the program. Elsewhere a
+    write reads the whole section and writes it back, and undoes what the program wrote meanwhile.
+
+    Constants were frozen at load: change them before, with `ObjectSpec.set`.
+    """
+
+    def __init__(self, spec: ObjectSpec, maps: Mapping[str, Map]) -> None:
+        """Show the variables of `spec`, whose sections are among `maps`, which stay open."""
+        self._variables = {
+            name: variable._replace(
+                offset=variable.offset + spec.maps[variable.map].contents_offset
+            )
+            for name, variable in spec.variables.items()
+            if variable.map in maps
+        }
+        self._maps = maps
+        self._btf = spec.btf
+        self._memory: dict[str, Memory] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """The variable's value.
+
+        Raises:
+            KeyError: there is no such variable.
+            KernelError: the section cannot be mapped or read.
+        """
+        variable = self._variables[name]
+        view = self._view(variable.map)
+        section = view if view is not None else self._read(variable.map)
+        # No further than it goes: an array at the end of a struct has as many elements as follow.
+        # A copy: memory that is looked at when a signal's handler raises cannot be unmapped.
+        own = bytes(section[variable.offset : variable.offset + variable.size])
+        return self._codec(variable).decode(own)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Give the variable a value, which the program sees at once.
+
+        Raises:
+            KeyError: there is no such variable.
+            SchemaError: its type cannot hold the value.
+            NotSupportedError: it is constant, or in a map that is frozen or read-only.
+            KernelError: the section cannot be mapped or written.
+        """
+        variable = self._variables[name]
+        if self._maps[variable.map].frozen:
+            raise NotSupportedError(
+                f"writing {name!r}",
+                f"it is constant once loaded; use spec.set({name}=...) before load()",
+            )
+        data = self._codec(variable).encode(value)
+        if len(data) > variable.size:
+            raise SchemaError(f"variable {name} has {variable.size} bytes, not {len(data)}")
+        end = variable.offset + len(data)
+        if (view := self._view(variable.map)) is not None:
+            if view.readonly:
+                reason = f"map {variable.map}, which was not made here, is frozen or read-only"
+                raise NotSupportedError(f"writing {name!r}", reason)
+            view[variable.offset : end] = data
+            return
+        section = self._read(variable.map)
+        section[variable.offset : end] = data
+        with _about(f"writing {name!r}"):
+            bpf.map_update_elem(self._maps[variable.map].fileno(), _INDEX, section)
+
+    def __delitem__(self, name: str) -> None:
+        """A variable cannot be taken away: TypeError."""
+        raise TypeError("a global variable cannot be deleted")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._variables
+
+    def __repr__(self) -> str:
+        return f"<Globals {', '.join(self._variables)}>"
+
+    def close(self) -> None:
+        """Unmap the sections; again is harmless. The maps are not closed."""
+        while self._memory:
+            self._memory.popitem()[1].close()
+
+    def _codec(self, variable: VariableSpec) -> Codec:
+        from purebpf.btf.codec.codecs import codec  # remembers what it made
+
+        if self._btf is None or not variable.type_id:
+            return Bytes(variable.size)
+        return codec(self._btf, variable.type_id)
+
+    def _view(self, section: str) -> memoryview | None:
+        """The section's memory, mapped when it is first needed; None where it cannot be."""
+        if (memory := self._memory.get(section)) is None:
+            owner = self._maps[section]
+            if owner.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+                return owner.arena.view
+            if not owner.info.flags & BPF_F_MMAPABLE:
+                return None
+            memory = self._memory[section] = _mapped(owner)
+        return memory.view
+
+    def _read(self, section: str) -> bytearray:
+        owner = self._maps[section]
+        data = bytearray(owner.info.value_size)
+        with _about(f"reading {section}"):
+            bpf.map_lookup_elem(owner.fileno(), _INDEX, data)
+        return data
+
+
+def _mapped(owner: Map) -> Memory:
+    """The map's memory, writable if it can be: somebody else may have frozen it."""
+    if not owner.frozen:
+        try:
+            return owner.mmap()
+        except KernelError as error:
+            if error.errno != errno.EPERM:
+                raise
+    return owner.mmap(writable=False)
+
+
+@contextmanager
+def _about(what: str) -> Iterator[None]:
+    """Say in a KernelError what was done."""
+    try:
+        yield
+    except KernelError as error:
+        raise KernelError(error.call, error.errno or 0, what) from None

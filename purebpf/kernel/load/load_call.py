@@ -1,0 +1,110 @@
+"""One BPF_PROG_LOAD: retried while interrupted, and with a log when it is refused.
+
+The verifier's log costs time, so the first attempt asks for none.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from purebpf.errors import KernelError
+from purebpf.kernel.host import memlock
+from purebpf.syscall import bpf
+from purebpf.syscall.command import Field, Log
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["UNRELATED", "LoadCall", "Outcome", "load"]
+
+_FIRST_LOG = 1 << 16
+_LARGEST_LOG = (1 << 24) - 1
+"""What every kernel takes (UINT_MAX >> 8 before Linux 5.2)."""
+
+_ATTEMPTS = 5
+UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
+"""Errors that have nothing to do with the program, and that no log explains."""
+
+
+class LoadCall(NamedTuple):
+    """The arguments of the call; `fields` are those of union bpf_attr, by name."""
+
+    type: int
+    code: bytes
+    license: str
+    fields: Mapping[str, Field]
+    name: bytes
+
+    def issue(self, log: Log | None) -> Descriptor:
+        """The call; EAGAIN, which a pending signal causes, is tried a few more times."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._issue(log)
+            except KernelError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+        return _without_timer_signals(lambda: self._issue(log))
+
+    def _issue(self, log: Log | None) -> Descriptor:
+        return bpf.prog_load(
+            self.type, self.code, self.license, prog_name=self.name, log=log, **self.fields
+        )
+
+
+class Outcome(NamedTuple):
+    """A loaded program or a refusal, and the log."""
+
+    result: Descriptor | KernelError
+    log: str
+
+
+def load(call: LoadCall, log_level: int) -> Outcome:
+    """Load it; without a log at first unless one was asked for."""
+    if not log_level:
+        try:
+            return Outcome(call.issue(None), "")
+        except KernelError as error:
+            first = error
+        if first.errno in UNRELATED:
+            return Outcome(first, "")
+        if first.errno == errno.EPERM and memlock.raise_memlock():
+            try:
+                return Outcome(call.issue(None), "")
+            except KernelError as error:
+                first = error
+        outcome = _load_with_log(call, 1)
+        if isinstance(outcome.result, Descriptor):
+            return outcome
+        # A log that was too small hides the verifier's errno behind ENOSPC.
+        return Outcome(first, outcome.log)
+    return _load_with_log(call, log_level)
+
+
+def _load_with_log(call: LoadCall, level: int) -> Outcome:
+    """Load it with a log, in a buffer that grows until the log fits.
+
+    Since Linux 6.4 the kernel says how much it needs, and keeps the end of a log that does not
+    fit; before, one can only try, and has the beginning. A partial log is better than none.
+    """
+    size = _FIRST_LOG
+    while True:
+        log = Log(size, level)
+        try:
+            return Outcome(call.issue(log), log.text())
+        except KernelError as error:
+            too_small = error.errno == errno.ENOSPC or log.true_size > size
+            if not too_small or size == _LARGEST_LOG:
+                return Outcome(error, log.text())
+        size = min(max(log.true_size, 4 * size), _LARGEST_LOG)
+
+
+def _without_timer_signals(issue: Callable[[], Descriptor]) -> Descriptor:
+    """Any signal interrupts verification, and interval timers send them without end."""
+    import signal
+
+    timers = {signal.SIGALRM, signal.SIGPROF, signal.SIGVTALRM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, timers)
+    try:
+        return issue()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

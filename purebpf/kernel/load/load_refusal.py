@@ -1,0 +1,129 @@
+"""What to make of a refused program: what to leave out and try again, and what to tell the user.
+
+Imported only when a program was refused.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
+from purebpf.abi.sections import find_section
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import ENOTSUPP, KernelError, VerifierError
+from purebpf.kernel.features import features
+from purebpf.kernel.host import privilege
+from purebpf.kernel.load import verifier
+from purebpf.kernel.load.load_call import UNRELATED, LoadCall, Outcome
+from purebpf.relocate.linked_program import LinkedProgram
+from purebpf.spec import ProgramSpec
+
+__all__ = ["explained", "is_about_the_call", "reduced"]
+
+_CALL_REFUSED = frozenset({errno.EINVAL, errno.E2BIG})
+"""A field that this kernel does not know, or one beyond its union bpf_attr."""
+
+_TRACING = frozenset(
+    {
+        bpf_prog_type.BPF_PROG_TYPE_KPROBE,
+        bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT,
+        bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT,
+        bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT,
+        bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE,
+        bpf_prog_type.BPF_PROG_TYPE_TRACING,
+        bpf_prog_type.BPF_PROG_TYPE_LSM,
+        bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS,
+        bpf_prog_type.BPF_PROG_TYPE_EXT,
+    }
+)
+_ANYONE = frozenset(
+    {bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, bpf_prog_type.BPF_PROG_TYPE_SYSCALL}
+)
+
+
+def is_about_the_call(outcome: Outcome) -> bool:
+    """Whether the kernel refused the call itself, before the verifier looked at the program."""
+    result = outcome.result
+    return not outcome.log and isinstance(result, KernelError) and result.errno in _CALL_REFUSED
+
+
+def reduced(call: LoadCall, program: ProgramSpec) -> LoadCall:
+    """The call without what this kernel does not know."""
+    fields = dict(call.fields)
+    name = call.name if features.have_program_names() else b""
+    if "func_info" in fields and not features.have_function_info():
+        fields = {
+            key: value
+            for key, value in fields.items()
+            if not key.startswith(("func_info", "line_info", "prog_btf_fd"))
+        }
+    section = find_section(program.section)
+    if section is not None and section.definition.attach_type_optional:
+        fields["expected_attach_type"] = 0
+    return call._replace(fields=fields, name=name)
+
+
+def explained(
+    program: ProgramSpec, linked: LinkedProgram, outcome: Outcome, btf: Btf | None, btf_problem: str
+) -> KernelError:
+    """The refusal in words; `btf_problem` is what the kernel made of the object's BTF."""
+    error, log = outcome.result, outcome.log
+    assert isinstance(error, KernelError)
+    number = error.errno or 0
+    if number in UNRELATED:
+        return KernelError(error.call, number, f"program {program.name!r}")
+    line, instruction, source = verifier.explain(log)
+    poisoned = ""
+    if instruction is not None:
+        if btf is not None and linked.line_info:
+            known = verifier.source_line(linked.line_info, btf, instruction)
+            source = known or source
+        poisoned = linked.poisoned.get(instruction, "")
+    why, fix = ("", "") if line else _silent_refusal(program, error)
+    if btf_problem:
+        without = f"it was loaded without all of its BTF: {btf_problem}"
+        why = f"{why}. {without}" if why else without
+    return VerifierError(
+        program.name,
+        number,
+        log=log,
+        line=line,
+        source=source,
+        poisoned=poisoned,
+        why=why,
+        fix=fix,
+    )
+
+
+def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]:
+    """Why, when the verifier was not even asked; and what would help."""
+    if error.errno == errno.EPERM:
+        needed = ["CAP_BPF"]
+        if program.type in _TRACING:
+            needed.append("CAP_PERFMON")
+        elif program.type not in _ANYONE:
+            needed.append("CAP_NET_ADMIN")
+        return privilege.advice(_host(), *needed)
+    known = features.have_program_type(program.type)
+    if not known:
+        return f"this kernel has no such programs ({known})", ""
+    if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
+        why = "no struct_ops map of the object refers to it, and so it is for no member of a struct"
+        return (
+            why,
+            f"spec.struct_ops(map, member={program.name!r}), or leave it out: spec.only(...)",
+        )
+    return "the verifier left no log", ""
+
+
+def _host() -> privilege.Host:
+    """What decides about permission; RLIMIT_MEMLOCK only on a kernel that it concerns.
+
+    The helper came with the accounting that replaced the limit (Linux 5.11).
+    """
+    host = privilege.read_host()
+    socket_filter = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
+    if features.have_helper(socket_filter, bpf_func_id.BPF_FUNC_ktime_get_coarse_ns):
+        return host._replace(memlock=None)
+    return host

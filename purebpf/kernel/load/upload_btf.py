@@ -1,0 +1,28 @@
+"""Uploads the BTF of an object (BPF_BTF_LOAD)."""
+
+from __future__ import annotations
+
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import KernelError
+from purebpf.kernel.load.btf_upload import UNRELATED, Upload
+from purebpf.syscall import bpf
+
+__all__ = ["upload"]
+
+
+def upload(btf: Btf) -> Upload:
+    """Give the kernel an object's BTF (BPF_BTF_LOAD, Linux 4.18), simplified when it must be.
+
+    BTF is a description: an object whose BTF is refused still loads, as it does with libbpf.
+
+    Raises:
+        KernelError: the call failed for a reason other than the BTF: ENOMEM, EMFILE.
+    """
+    try:
+        return Upload(bpf.btf_load(btf.data), functions=True, problem="")
+    except KernelError as error:
+        if error.errno in UNRELATED:
+            raise
+        from purebpf.kernel.load.btf_fallback import upload_simplified
+
+        return upload_simplified(btf, error)

@@ -1,0 +1,1 @@
+"""Handles of maps, and their elements."""

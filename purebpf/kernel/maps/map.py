@@ -1,0 +1,349 @@
+"""A BPF map as a Python mapping."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import (
+    AsyncIterator,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+from purebpf.abi.bpf import bpf_map_type
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.maps import map_bulk, map_traits
+from purebpf.kernel.maps.map_base import MapHandle
+from purebpf.kernel.maps.map_codecs import Handle, Readable
+from purebpf.kernel.maps.map_core import Store
+from purebpf.spec import MapSpec
+from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.map_element import Element
+
+if TYPE_CHECKING:
+    from purebpf.kernel.rings.record_types import RecordType
+
+__all__ = ["Map"]
+
+_MISSING: Any = object()
+
+
+class Map(MapHandle, MutableMapping[Any, Any]):
+    """A map in the kernel, alive as long as a descriptor, a pin or a program holds it.
+
+    Keys and values have the Python types of their BTF (`purebpf.btf.codec.codecs`). Without BTF
+    they are
+    bytes, or ints where the kernel says so (indexes, ids); bytes of the right length always go in.
+    Per-CPU values are tuples with a value for each possible CPU, in the order of
+    `purebpf.kernel.host.cpus.possible()`. In a map of maps, a value is a `Map`: put one in, and
+    close what comes out. A stack trace is a tuple of addresses (`purebpf.kernel.maps.map_stacks`).
+    Descriptors may be given as numbers or as anything with `fileno()`.
+
+    Programs may change the map at any time: iterating never ends in an endless loop, see
+    `purebpf.kernel.maps.map_bulk`. `items()` and `values()` read in bulk and `len()` counts, O(n):
+    write `dict(map.items())`, not `dict(map)`.
+
+    Every method raises `KernelError` when the kernel refuses for a reason other than a missing
+    key, which is a `KeyError`; `SchemaError` for a key or value that its type cannot hold, and
+    `ValueError` when the map is closed.
+    """
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        *,
+        name: str = "",
+        btf: Btf | None = None,
+        key_type_id: int = 0,
+        value_type_id: int = 0,
+        inner: MapSpec | None = None,
+    ) -> None:
+        super().__init__(
+            descriptor,
+            name=name,
+            btf=btf,
+            key_type_id=key_type_id,
+            value_type_id=value_type_id,
+            inner=inner,
+        )
+        if self.type in map_traits.MAP_VALUES:
+            self._store.value = _InnerMaps(btf, inner)
+
+    # One element
+
+    def _lookup(self, key: Any, flags: int = 0) -> Any:
+        store = self._store
+        raw = store.key.encode(key)
+        element = store.elements.take()
+        try:
+            element.key[:] = raw
+            if not (result := element.lookup(flags)):
+                return store.value.decode(element.value)
+        finally:
+            store.elements.give(element)
+        if result == -errno.ENOENT:
+            return _MISSING
+        raise store.failed(-result, "reading", "LOOKUP_ELEM", repr(key))
+
+    def __getitem__(self, key: Any) -> Any:
+        if (value := self._lookup(key)) is _MISSING:
+            raise KeyError(key)
+        return value
+
+    def get(self, key: Any, default: Any = None, *, flags: int = 0) -> Any:
+        """The value, or `default`. `flags`: BPF_F_LOCK, to read a value with a spin lock whole."""
+        return default if (value := self._lookup(key, flags)) is _MISSING else value
+
+    def __contains__(self, key: object) -> bool:
+        store = self._store
+        element = store.elements.take()
+        try:
+            if self.type == bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER:
+                element.value[:] = store.value.encode(key)
+            else:
+                element.key[:] = store.key.encode(key)
+            result = element.lookup()
+        finally:
+            store.elements.give(element)
+        if result not in (0, -errno.ENOENT):
+            raise store.failed(-result, "looking into", "LOOKUP_ELEM", repr(key))
+        return result == 0
+
+    def put(self, key: Any, value: Any, flags: int = 0) -> None:
+        """Store one value. `flags`: BPF_NOEXIST (EEXIST), BPF_EXIST (ENOENT), BPF_F_LOCK."""
+        store = self._store
+        raw_key, raw_value = store.key.encode(key), store.value.encode(value)
+        element = store.elements.take()
+        try:
+            element.key[:] = raw_key
+            element.value[:] = raw_value
+            result = element.update(flags)
+        finally:
+            store.elements.give(element)
+        if result:
+            raise store.failed(-result, "updating", "UPDATE_ELEM", repr(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        if not self.delete([key]):
+            raise KeyError(key)
+
+    def pop(self, key: Any = _MISSING, default: Any = _MISSING) -> Any:
+        """Take out the value of `key`, or without a key the next one of a queue or stack.
+
+        In one step on queues (Linux 4.20) and hashes (5.14), else a lookup and a deletion.
+
+        Raises:
+            KeyError: not there, or empty, and no default.
+        """
+        if self.type in map_traits.MAP_VALUES and key is not _MISSING:
+            return self._take_map(key, default)
+        return self._take("taking from", key, default, map_bulk.take)
+
+    def peek(self, default: Any = _MISSING) -> Any:
+        """The value of a queue or stack that `pop` would take.
+
+        Raises:
+            KeyError: it is empty, and there is no default.
+        """
+        return self._take("reading", _MISSING, default, Element.lookup)
+
+    def _take(self, verb: str, key: Any, default: Any, how: map_bulk.Read) -> Any:
+        store = self._store
+        raw = b"" if key is _MISSING else store.key.encode(key)
+        if len(raw) != store.info.key_size:
+            raise NotSupportedError(f"{verb} map {self.name!r} without a key", str(store.info))
+        element = store.elements.take()
+        try:
+            element.key[:] = raw
+            if not (result := how(element)):
+                return store.value.decode(element.value)
+        finally:
+            store.elements.give(element)
+        if result != -errno.ENOENT:
+            raise store.failed(-result, verb, "LOOKUP_AND_DELETE_ELEM")
+        if default is _MISSING:
+            raise KeyError("empty" if key is _MISSING else key)
+        return default
+
+    def _take_map(self, key: Any, default: Any) -> Any:
+        """The inner map, opened before it is deleted: perhaps nobody else holds it."""
+        if (found := self._lookup(key)) is not _MISSING:
+            with ExitStack() as undo:
+                undo.callback(found.close)
+                if self.delete([key]):
+                    undo.pop_all()
+                    return found
+        if default is _MISSING:
+            raise KeyError(key)
+        return default
+
+    def push(self, value: Any, flags: int = 0) -> None:
+        """Add to a queue, stack or bloom filter. `flags`: BPF_EXIST drops the oldest when full.
+
+        Raises:
+            NotSupportedError: the map has keys.
+            KernelError: E2BIG, a queue or stack is full.
+        """
+        if self.type not in map_traits.KEYLESS:
+            reason = f"push() is for queues, stacks and bloom filters, this is a {self._store.info}"
+            raise NotSupportedError(f"pushing to map {self.name!r}", reason)
+        self.put(b"", value, flags)
+
+    # Many elements
+
+    def __iter__(self) -> Iterator[Any]:
+        return map_bulk.keys(self._store)
+
+    def __len__(self) -> int:
+        """How many elements there are, by counting them: O(n)."""
+        return map_bulk.count(self._store)
+
+    def __bool__(self) -> bool:
+        """Whether there is an element, without counting."""
+        return next(map_bulk.raw_keys(self._store), None) is not None
+
+    def items(self) -> ItemsView[Any, Any]:
+        """The pairs, read in bulk. What vanishes meanwhile is left out."""
+        return _Items(self, self._store)
+
+    def values(self) -> ValuesView[Any]:
+        """The values, read in bulk. What vanishes meanwhile is left out."""
+        return _Values(self, self._store)
+
+    def to_numpy(self, *, at_rest: bool = False) -> tuple[Any, Any]:
+        """Every key and every value as two numpy arrays, row by row: no Python object for each.
+
+        Structs become structured arrays: `values["total_ns"].sum()`, see
+        `purebpf.btf.codec.columns`;
+        what has no type, raw bytes (dtype V). The values of a per-CPU map have a column for each
+        possible CPU. Needs numpy: `pip install purebpf[numpy]`.
+
+        Args:
+            at_rest: nobody stores or deletes elements meanwhile. Then a BPF program copies a hash
+                in a third of the time, without locking its buckets (Linux 5.14); where that cannot
+                be done, the map is read as ever. Of a map that does change, elements may be
+                missing or there twice.
+
+        Raises:
+            NotSupportedError: numpy is not installed.
+        """
+        from purebpf.kernel.maps.map_numpy import map_arrays
+
+        types = (self.btf, self.key_type_id, self.value_type_id)
+        return map_arrays(self._store, *types, at_rest=at_rest)
+
+    def update(  # type: ignore[override]
+        self,
+        other: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
+        /,
+        *,
+        flags: int = 0,
+    ) -> None:
+        """Store many values, in bulk; `flags` as in `put`. Stops at the first one refused."""
+        pairs = other.items() if isinstance(other, Mapping) else other
+        map_bulk.update(self._store, pairs, flags)
+
+    def delete(self, keys: Iterable[Any]) -> int:
+        """Delete many keys, in bulk: how many were there."""
+        return map_bulk.delete(self._store, map(self._store.key.encode, keys))
+
+    def drain(self) -> list[tuple[Any, Any]]:
+        """Take out every element, in bulk: each is either here or still in the map."""
+        return map_bulk.drain(self._store)
+
+    def clear(self) -> None:
+        """Delete every element, in bulk; the values of an array become zero."""
+        map_bulk.clear(self._store)
+
+    # Records
+
+    def bind(self, *, key: type | None = None, value: type | None = None) -> Self:
+        """Have keys or values be instances of a NamedTuple or dataclass that mirrors the C struct.
+
+        See `purebpf.btf.codec.record_class`; the map itself, to write `counts =
+        obj.maps[...].bind(...)`.
+
+        Raises:
+            SchemaError: the class differs from the struct; shows both side by side.
+        """
+        from purebpf.kernel.maps.map_codecs import bound
+
+        store = self._store
+        if key is not None:
+            store.key = bound(store.key, key)
+        if value is not None:
+            store.value = bound(store.value, value)
+        return self
+
+    def read(
+        self,
+        timeout: float | None = None,
+        *,
+        type: RecordType = None,  # noqa: A002 - as in RingBuffer
+    ) -> Iterator[Any]:
+        """The records that come within `timeout` seconds, as `Reader.read`.
+
+        Of a ring buffer or perf event array. `type` says what they are, if the object does not
+        (`purebpf.kernel.rings.record_types`), and holds for later calls. The reader is made at the
+        first
+        call, before which a perf event array takes no records, and closed with the map or when
+        another type is asked for; for other options, use `reader()`.
+        """
+        return self._own_reader(type).read(timeout)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """The records as they come, for ever, on the running event loop; typed as in `read`."""
+        return self._own_reader(None).__aiter__()
+
+
+class _Items(ItemsView[Any, Any]):
+    def __init__(self, owner: Map, store: Store) -> None:
+        super().__init__(owner)
+        self._store = store
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return map_bulk.pairs(self._store)
+
+
+class _Values(ValuesView[Any]):
+    def __init__(self, owner: Map, store: Store) -> None:
+        super().__init__(owner)
+        self._store = store
+
+    def __iter__(self) -> Iterator[Any]:
+        return map_bulk.values(self._store)
+
+
+class _InnerMaps(Handle):
+    """The values of a map of maps: a descriptor goes in, an id comes out and is opened."""
+
+    def __init__(self, btf: Btf | None, inner: MapSpec | None) -> None:
+        super().__init__(map_traits.FD_SIZE)
+        self._btf = btf
+        self._inner = inner
+
+    def _open(self, map_id: int) -> Map:
+        found = Map.from_id(map_id)
+        if found.btf is None and self._btf is not None and self._inner is not None:
+            return found.retyped(self._inner, self._btf)
+        return found
+
+    def decode(self, buffer: Readable, offset: int = 0, /) -> Any:
+        """The map; the caller closes it."""
+        return self._open(super().decode(buffer, offset))
+
+    def iter_decode(self, buffer: Readable, /) -> Iterator[Any]:
+        """The maps; the caller closes each."""
+        return map(self._open, super().iter_decode(buffer))

@@ -1,0 +1,297 @@
+"""Many elements at once: in batches where kernel and map offer them, else one by one.
+
+What reads raises `KernelError` for a type whose keys cannot be listed, and
+`map_walk.Interrupted` where keys are followed and vanish faster than that goes. Elements that come
+or go meanwhile may be left out; one that stays is seen once.
+
+Elements are decoded by the chunk and chained: no step of Python's is taken for each.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain, islice
+from typing import Any
+
+from purebpf.kernel.maps import map_traits
+from purebpf.kernel.maps.map_batch import NO_BATCH, Unsupported, chunk_size, chunks
+from purebpf.kernel.maps.map_core import Store
+from purebpf.kernel.maps.map_walk import walk
+from purebpf.syscall import bpf
+from purebpf.syscall.map_element import Element
+
+__all__ = [
+    "Read",
+    "clear",
+    "columns",
+    "count",
+    "delete",
+    "drain",
+    "keys",
+    "pairs",
+    "raw_keys",
+    "take",
+    "update",
+    "values",
+]
+
+
+Read = Callable[[Element], int]
+"""Fills the value of an element whose key is set: 0, or a negated errno."""
+
+
+def keys(store: Store) -> Iterator[Any]:
+    """Every key. An array's take no system call."""
+    return chain.from_iterable(_keys(store))
+
+
+def _keys(store: Store) -> Iterator[Iterable[Any]]:
+    if store.info.type in map_traits.ARRAYS:
+        yield range(store.info.max_entries)
+        return
+    try:
+        for some, _ in _chunks(store):
+            yield store.key.iter_decode(some)
+    except Unsupported:
+        yield map(store.key.decode, _followed(store))
+
+
+def count(store: Store) -> int:
+    """How many keys there are."""
+    if store.info.type in map_traits.ARRAYS:
+        return store.info.max_entries
+    try:
+        return sum(len(some) for some, _ in _chunks(store)) // store.shape.key_size
+    except Unsupported:
+        return sum(1 for _ in _followed(store))
+
+
+def raw_keys(store: Store) -> Iterator[bytes]:
+    """The bytes of every key."""
+    if store.info.type in map_traits.ARRAYS:
+        yield from map(store.key.encode, range(store.info.max_entries))
+        return
+    size = store.shape.key_size
+    try:
+        for some, _ in _chunks(store):
+            data = bytes(some)
+            yield from (data[at : at + size] for at in range(0, len(data), size))
+    except Unsupported:
+        yield from _followed(store)
+
+
+def pairs(store: Store) -> Iterator[tuple[Any, Any]]:
+    """Every (key, value)."""
+    return chain.from_iterable(_pairs(store))
+
+
+def _pairs(store: Store) -> Iterator[Iterable[tuple[Any, Any]]]:
+    key, value = store.key, store.value
+    try:
+        for some, theirs in _chunks(store):
+            yield zip(key.iter_decode(some), value.iter_decode(theirs), strict=True)
+    except Unsupported:
+        found = _one_by_one(store, Element.lookup)
+        yield ((key.decode(raw), value.decode(data)) for raw, data in found)
+
+
+def values(store: Store) -> Iterator[Any]:
+    """Every value."""
+    return chain.from_iterable(_values(store))
+
+
+def _values(store: Store) -> Iterator[Iterable[Any]]:
+    try:
+        for _, theirs in _chunks(store):
+            yield store.value.iter_decode(theirs)
+    except Unsupported:
+        yield (store.value.decode(data) for _, data in _one_by_one(store, Element.lookup))
+
+
+def columns(store: Store) -> tuple[bytearray, bytearray]:
+    """The bytes of every key, and of every value, one after the other."""
+    keys, theirs = bytearray(), bytearray()
+    try:
+        for some, more in _chunks(store):
+            keys += some
+            theirs += more
+    except Unsupported:
+        for raw, data in _one_by_one(store, Element.lookup):
+            keys += raw
+            theirs += data
+    return keys, theirs
+
+
+def drain(store: Store) -> list[tuple[Any, Any]]:
+    """Take every element out of a map, and give them back."""
+    if store.info.type in map_traits.MAP_VALUES:
+        return _drain_maps(store)
+    key, value = store.key, store.value
+    taken: list[tuple[Any, Any]] = []
+    try:
+        for some, theirs in _chunks(store, delete=True):
+            taken += zip(key.iter_decode(some), value.iter_decode(theirs), strict=True)
+    except Unsupported:
+        for raw, data in _one_by_one(store, take):
+            taken.append((key.decode(raw), value.decode(data)))
+    return taken
+
+
+def _drain_maps(store: Store) -> list[tuple[Any, Any]]:
+    """All inner maps are opened before one is deleted: perhaps nobody else holds them."""
+    taken: list[tuple[Any, Any]] = []
+    with ExitStack() as opened:
+        found = [(key, opened.enter_context(inner)) for key, inner in pairs(store)]
+        for key, inner in found:
+            if _delete_singly(store, [store.key.encode(key)]):
+                taken.append((key, inner))
+            else:  # somebody else took it
+                inner.close()
+        opened.pop_all()
+    return taken
+
+
+def take(element: Element) -> int:
+    """Look up and delete; in two steps where there is no command for it (before Linux 5.14)."""
+    result = element.lookup_and_delete()
+    if -result not in NO_BATCH:
+        return result
+    return element.lookup() or element.delete()
+
+
+def _chunks(store: Store, *, delete: bool = False) -> Iterator[tuple[memoryview, memoryview]]:
+    """Batches of every element; Unsupported, before the first one, where there are none."""
+    if not store.batches or store.info.type not in map_traits.BATCHED:
+        raise Unsupported
+    try:
+        yield from chunks(store.elements, store.shape, delete=delete)
+    except OSError as error:
+        raise store.failed(error.errno or 0, "reading", "LOOKUP_BATCH") from None
+
+
+def _followed(store: Store) -> Iterator[bytes]:
+    """The keys, without batches."""
+    if store.info.type in map_traits.SLOTS:
+        yield from (raw for raw, _ in _one_by_one(store, Element.lookup))
+        return
+    try:
+        yield from walk(store.elements, store.shape.max_entries)
+    except OSError as error:
+        raise store.failed(error.errno or 0, "listing", "GET_NEXT_KEY") from None
+
+
+def _one_by_one(store: Store, read: Read) -> Iterator[tuple[bytes, bytes]]:
+    indexed = store.info.type in map_traits.ARRAYS | map_traits.SLOTS
+    indexes = map(store.key.encode, range(store.info.max_entries))
+    for raw in indexes if indexed else _followed(store):
+        element = store.elements.take()
+        try:
+            element.key[:] = raw
+            result = read(element)
+            data = bytes(element.value)
+        finally:
+            store.elements.give(element)
+        if result == 0:
+            yield raw, data
+        elif result != -errno.ENOENT:
+            raise store.failed(-result, "reading", "LOOKUP_ELEM", store.key_text(raw))
+
+
+def clear(store: Store) -> None:
+    """Delete every element; an array's become zero.
+
+    Raises:
+        KernelError: the map refuses to delete.
+    """
+    if store.info.type in map_traits.ARRAYS:
+        zero = bytes(store.shape.value_size)
+        update(store, ((index, zero) for index in range(store.info.max_entries)), 0)
+        return
+    try:
+        for _ in _chunks(store, delete=True):
+            pass
+    except Unsupported:
+        delete(store, raw_keys(store))
+
+
+def update(store: Store, items: Iterable[tuple[Any, Any]], flags: int) -> None:
+    """Store every pair; stops at the first that is refused.
+
+    Raises:
+        KernelError: a refusal; what came before it is stored.
+        SchemaError: a key or value that the map cannot hold.
+    """
+    encode_key, encode_value = store.key.encode, store.value.encode
+    encoded = ((encode_key(key), encode_value(value)) for key, value in items)
+    # A batch that fails half way is repeated singly, which BPF_NOEXIST would not survive.
+    while store.batches and not flags:
+        chunk = list(islice(encoded, chunk_size(store.shape)))
+        if not chunk:
+            return
+        if not _update_batch(store, chunk):
+            _update_singly(store, chunk, flags)
+            store.batches = False
+    _update_singly(store, encoded, flags)
+
+
+def _update_batch(store: Store, chunk: list[tuple[bytes, bytes]]) -> bool:
+    """Store them; False when there are no batches here."""
+    columns = [b"".join(column) for column in zip(*chunk, strict=True)]
+    with store.elements.using() as fd:
+        result = bpf.map_update_batch(fd, columns[0], columns[1], len(chunk))
+    if result.errno in NO_BATCH:
+        return False
+    if result.errno:
+        at = store.key_text(chunk[min(result.done, len(chunk) - 1)][0])
+        raise store.failed(result.errno, "updating", "UPDATE_BATCH", at)
+    return True
+
+
+def _update_singly(store: Store, encoded: Iterable[tuple[bytes, bytes]], flags: int) -> None:
+    element = store.elements.take()
+    try:
+        for key, value in encoded:
+            element.key[:], element.value[:] = key, value
+            if result := element.update(flags):
+                raise store.failed(-result, "updating", "UPDATE_ELEM", store.key_text(key))
+    finally:
+        store.elements.give(element)
+
+
+def delete(store: Store, raw: Iterable[bytes]) -> int:
+    """Delete the keys that are there: how many there were.
+
+    Raises:
+        KernelError: the map refuses to delete.
+    """
+    remaining = iter(raw)
+    deleted = 0
+    while chunk := list(islice(remaining, chunk_size(store.shape))):
+        done = _delete_batch(store, chunk) if store.batches else 0
+        deleted += done + _delete_singly(store, chunk[done:])
+    return deleted
+
+
+def _delete_batch(store: Store, chunk: list[bytes]) -> int:
+    """How many were deleted before the first that was not there, or that was refused."""
+    with store.elements.using() as fd:
+        result = bpf.map_delete_batch(fd, b"".join(chunk), len(chunk))
+    return result.done if result.errno in (0, errno.ENOENT) else 0
+
+
+def _delete_singly(store: Store, chunk: list[bytes]) -> int:
+    deleted = 0
+    element = store.elements.take()
+    try:
+        for key in chunk:
+            element.key[:] = key
+            result = element.delete()
+            if result == 0:
+                deleted += 1
+            elif result != -errno.ENOENT:
+                raise store.failed(-result, "deleting from", "DELETE_ELEM", store.key_text(key))
+    finally:
+        store.elements.give(element)
+    return deleted

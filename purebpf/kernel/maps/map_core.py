@@ -1,0 +1,98 @@
+"""A map in the kernel and how its bytes are read: what `Map` and the bulk operations share."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from purebpf.abi.bpf import bpf_map_type
+from purebpf.kernel.host import cpus
+from purebpf.kernel.maps import map_traits
+from purebpf.kernel.maps.map_batch import Shape
+from purebpf.kernel.maps.map_info import MapInfo
+from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.map_element import Elements
+
+if TYPE_CHECKING:
+    from purebpf.btf.types.parse import Btf
+    from purebpf.errors import KernelError
+    from purebpf.kernel.maps.map_codecs import Codec
+
+__all__ = ["Store"]
+
+_UNLISTED = 1 << 16
+"""Elements to expect where max_entries is 0: cgroup storage has one for each cgroup."""
+
+_LONGEST_KEY_TEXT = 60
+
+
+class Store:
+    """A map's descriptor, its sizes, and the codecs of its keys and values.
+
+    Attributes:
+        descriptor: the map.
+        info: what the kernel says about it.
+        elements: for single elements.
+        shape: for many.
+        batches: whether to try the batch commands: false once the kernel refused one.
+    """
+
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        info: MapInfo,
+        btf: Btf | None = None,
+        key_type_id: int = 0,
+        value_type_id: int = 0,
+    ) -> None:
+        self.descriptor = descriptor
+        self.info = info
+        self._btf = btf
+        self._type_ids = (key_type_id, value_type_id)
+        self._cpus = len(cpus.possible()) if info.type in map_traits.PER_CPU else 1
+        self.elements = Elements(descriptor)
+        _, key_size, room = self.elements.sizes
+        self.shape = Shape(key_size, room, info.max_entries or _UNLISTED)
+        self.batches = True
+
+    @cached_property
+    def key(self) -> Codec:
+        """The keys' codec, made when it is first needed.
+
+        Raises:
+            FormatError: the type is malformed.
+        """
+        from purebpf.kernel.maps import map_codecs
+
+        info = self.info
+        return map_codecs.key_codec(info.type, info.key_size, self._btf, self._type_ids[0])
+
+    @cached_property
+    def value(self) -> Codec:
+        """The values' codec, as `key`; of tuples for a per-CPU map."""
+        info = self.info
+        if info.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not self._type_ids[1]:
+            from purebpf.kernel.maps.map_stacks import stack_codec
+
+            return stack_codec(info.value_size, info.flags)
+        from purebpf.kernel.maps import map_codecs
+
+        return map_codecs.value_codec(
+            info.type, info.value_size, self._btf, self._type_ids[1], self._cpus
+        )
+
+    def close(self) -> None:
+        """Close the map; again is harmless. A call that another thread is in ends first."""
+        self.elements.close()
+
+    def failed(self, error: int, verb: str, command: str, detail: str = "") -> KernelError:
+        """The error of a refused command: `failed(ENOMEM, "updating", "UPDATE_ELEM", "7")`."""
+        from purebpf.kernel.maps import map_errors
+
+        return map_errors.operation(error, verb, f"bpf(BPF_MAP_{command})", self.info, detail)
+
+    def key_text(self, raw: bytes | bytearray) -> str:
+        """A key for an error message."""
+        decoded: Any = self.key.decode(raw)
+        text = repr(decoded)
+        return text if len(text) <= _LONGEST_KEY_TEXT else text[: _LONGEST_KEY_TEXT - 3] + "..."

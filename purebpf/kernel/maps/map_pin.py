@@ -1,0 +1,57 @@
+"""Maps that exist already: opened by id, and compared with the spec that wants to share them."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.errors import KernelError
+from purebpf.kernel.maps import map_traits
+from purebpf.kernel.maps.map_create import fitted
+from purebpf.kernel.maps.map_info import MapInfo
+from purebpf.spec import MapSpec
+from purebpf.syscall import bpf
+from purebpf.syscall.descriptor import Descriptor
+
+__all__ = ["differences", "open_id"]
+
+_ADDED_BY_KERNEL = 0x80
+"""BPF_F_RDONLY_PROG, which the kernel sets for DEVMAPs (dev_map_alloc)."""
+
+
+def open_id(map_id: int, flags: int = 0) -> Descriptor:
+    """Open a map by its id; needs CAP_SYS_ADMIN.
+
+    Raises:
+        KernelError: ENOENT, there is no such map (any more); EPERM, no capability.
+    """
+    try:
+        return bpf.map_get_fd_by_id(map_id, flags)
+    except KernelError as error:
+        what = f"map {map_id}"
+        if error.errno == errno.EPERM:
+            raise _explained(error, what, "CAP_SYS_ADMIN") from None
+        why = "there is no map of this id" if error.errno == errno.ENOENT else ""
+        raise KernelError(error.call, error.errno or 0, what, why=why) from None
+
+
+def _explained(error: KernelError, what: str, needed: str) -> KernelError:
+    from purebpf.kernel.host.privilege import explained
+
+    return explained(error, what, needed)
+
+
+def differences(spec: MapSpec, info: MapInfo) -> list[str]:
+    """How a map in the kernel differs from what `spec` would make; empty: it can be shared."""
+    asked = fitted(spec)
+    flags = info.flags
+    if info.type in map_traits.REDIRECTS and not asked.flags & _ADDED_BY_KERNEL:
+        flags &= ~_ADDED_BY_KERNEL
+    rows = (
+        ("type", map_traits.type_name(asked.type), map_traits.type_name(info.type)),
+        ("key_size", asked.key_size, info.key_size),
+        ("value_size", asked.value_size, info.value_size),
+        ("max_entries", asked.max_entries, info.max_entries),
+        ("map_flags", hex(asked.flags), hex(flags)),
+        ("map_extra", asked.map_extra, info.map_extra),
+    )
+    return [f"{name} {theirs}, not {ours}" for name, ours, theirs in rows if ours != theirs]

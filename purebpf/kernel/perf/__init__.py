@@ -1,0 +1,1 @@
+"""Perf events: named, opened, mapped, and explained when the kernel refuses them."""

@@ -1,0 +1,209 @@
+"""Events as perf(1) users spell them: names with modifiers, and those of sysfs by their terms.
+
+    cycles:u    page-faults    L1-dcache-load-misses:k    r01c2    sched:sched_switch
+    cpu/event=0x3c,umask=0x1/pp    msr/tsc/    software/config=0,period=1000/
+
+A modifier is a letter: `u`, `k`, `h` count in user space, in the kernel, in the hypervisor only;
+each `p` asks for a more precise place; `I` leaves out idle CPUs. What a performance unit calls its
+terms is in sysfs (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from purebpf.abi.perf import perf_type_id
+from purebpf.errors import KernelError, PurebpfError
+from purebpf.kernel.perf.perf_names import Event, event_named, known_names
+from purebpf.syscall import proc, tracefs
+
+__all__ = ["Choice", "EventError", "chosen", "split"]
+
+_SPACES = {"u": "exclude_user", "k": "exclude_kernel", "h": "exclude_hv"}
+_MOST_PRECISE = 3
+_CONFIGS = ("config", "config1", "config2", "config3")
+_BITS = re.compile(r"(config[123]?):([0-9,-]+)")
+_U64 = (1 << 64) - 1
+_NEAREST = 3
+
+
+class EventError(PurebpfError):
+    """An event that this machine does not know, or that is spelt in a way nobody understands."""
+
+    exit_status = 2
+
+
+class Choice(NamedTuple):
+    """An event and the fields of struct perf_event_attr that its spelling asks for.
+
+    `sample_period`, and `sample_freq` with `freq`, are among them when a term says so.
+    """
+
+    event: Event
+    attr: dict[str, int]
+
+    @property
+    def is_tracepoint(self) -> bool:
+        """Whether it is a place in the kernel's code instead of a count."""
+        return self.event.type == perf_type_id.PERF_TYPE_TRACEPOINT
+
+
+def split(text: str) -> list[str]:
+    """The events of a list: commas between slashes are a performance unit's own."""
+    found = [""]
+    inside = False
+    for char in text:
+        inside ^= char == "/"
+        if char == "," and not inside:
+            found.append("")
+        else:
+            found[-1] += char
+    return found
+
+
+def chosen(text: str) -> Choice:
+    """One event.
+
+    Raises:
+        EventError: nothing is called that; the nearest names are said.
+        KernelError, NotSupportedError: tracefs or sysfs may not be read.
+    """
+    if not text:
+        raise EventError("an event without a name: a comma too many?")
+    if "{" in text or "}" in text:
+        raise EventError(f"event {text!r}: groups are not supported, name its events one by one")
+    if "/" in text:
+        return _of_unit(text)
+    head, colon, modifiers = text.partition(":")
+    if head in known_names() or _is_raw(head):
+        found = event_named(head)
+        return Choice(found._replace(name=text), _modified(text, modifiers) if colon else {})
+    if not colon:
+        raise EventError(f"no event is called {text!r}{_nearest(text, known_names())}")
+    name, _, modifiers = modifiers.partition(":")
+    return _tracepoint(text, head, name, modifiers)
+
+
+def _is_raw(name: str) -> bool:
+    return re.fullmatch(r"r[0-9a-fA-F]{1,16}", name) is not None
+
+
+def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
+    try:
+        number = tracefs.tracepoint_id(category, name)
+    except KernelError as error:
+        if error.errno not in (2, 20):  # ENOENT, ENOTDIR
+            raise
+        known = [each.replace("/", ":") for each in tracefs.tracepoints()]
+        raise EventError(
+            f"no tracepoint is called {category}:{name}{_nearest(f'{category}:{name}', known)}"
+        ) from None
+    event = Event(text, perf_type_id.PERF_TYPE_TRACEPOINT, number)
+    return Choice(event, _modified(text, modifiers))
+
+
+def _modified(text: str, modifiers: str) -> dict[str, int]:
+    """The attr fields of modifiers."""
+    wrong = set(modifiers) - {"u", "k", "h", "p", "I"}
+    if wrong:
+        raise EventError(f"event {text!r}: there is no modifier {min(wrong)!r}; u k h p I are")
+    found: dict[str, int] = {}
+    spaces = set(modifiers) & set(_SPACES)
+    if spaces:
+        found |= {field: 1 for space, field in _SPACES.items() if space not in spaces}
+    precise = modifiers.count("p")
+    if precise > _MOST_PRECISE:
+        raise EventError(f"event {text!r}: at most {_MOST_PRECISE} p")
+    if precise:
+        found["precise_ip"] = precise
+    if "I" in modifiers:
+        found["exclude_idle"] = 1
+    return found
+
+
+def _of_unit(text: str) -> Choice:
+    """`unit/term=value,.../modifiers`."""
+    unit, _, rest = text.partition("/")
+    terms, slash, modifiers = rest.rpartition("/")
+    if not slash:
+        raise EventError(f"event {text!r}: a second / ends the terms")
+    number = proc.pmu(unit, "type") if re.fullmatch(r"[\w.-]+", unit) else None
+    if number is None:
+        raise EventError(f"no performance unit is called {unit!r}{_nearest(unit, _units())}")
+    fields: dict[str, int] = {}
+    name = _apply(text, unit, terms, fields, named=True) or text
+    config = fields.pop("config", 0)
+    return Choice(Event(name, int(number), config), fields | _modified(text, modifiers))
+
+
+def _apply(text: str, unit: str, terms: str, fields: dict[str, int], *, named: bool) -> str:
+    """Put the terms into the fields; the name that a term gives the event, or ""."""
+    name = ""
+    for term in filter(None, terms.split(",")):
+        key, equals, value = (part.strip() for part in term.partition("="))
+        if key == "name" and named:
+            name = value
+        elif key in ("period", "freq"):
+            fields["sample_period"] = _number(text, key, value)
+            fields["freq"] = int(key == "freq")
+        elif key in _CONFIGS:
+            fields[key] = _number(text, key, value)
+        elif (form := proc.pmu(unit, f"format/{key}")) is not None:
+            _place(text, key, form, _number(text, key, value) if equals else 1, fields)
+        elif not equals and named and (meaning := proc.pmu(unit, f"events/{key}")) is not None:
+            _apply(text, unit, meaning, fields, named=False)
+        else:
+            known = [*_listed(unit, "format"), *_listed(unit, "events"), *_CONFIGS]
+            raise EventError(f"event {text!r}: {unit} has no term {key!r}{_nearest(key, known)}")
+    return name
+
+
+def _place(text: str, key: str, form: str, value: int, fields: dict[str, int]) -> None:
+    """Spread a value over the bits that sysfs names: `config:0-7,32-35`."""
+    match = _BITS.fullmatch(form)
+    if match is None:
+        raise EventError(f"event {text!r}: sysfs says of {key} {form!r}, which is no place")
+    field, left = match[1], value
+    for part in match[2].split(","):
+        first, dash, last = part.partition("-")
+        width = int(last) - int(first) + 1 if dash else 1
+        fields[field] = fields.get(field, 0) | (left & (1 << width) - 1) << int(first)
+        left >>= width
+    if left:
+        raise EventError(f"event {text!r}: {value:#x} does not fit {key} ({form})")
+
+
+def _number(text: str, key: str, value: str) -> int:
+    try:
+        number = int(value, 0)
+    except ValueError:
+        raise EventError(f"event {text!r}: {key}={value} is no number") from None
+    if not 0 <= number <= _U64:
+        raise EventError(f"event {text!r}: {key}={value} does not fit 64 bits")
+    return number
+
+
+def _units() -> list[str]:
+    return _list(proc.pmu_path(""))
+
+
+def _listed(unit: str, directory: str) -> list[str]:
+    return _list(f"{proc.pmu_path(unit)}/{directory}")
+
+
+def _list(path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """What to say about names that are like it."""
+    import difflib  # 3 ms for those who misspell
+
+    found = difflib.get_close_matches(name, list(known), n=_NEAREST)
+    return f"; did you mean {' or '.join(found)}?" if found else "; `perf list` shows what there is"

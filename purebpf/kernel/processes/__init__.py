@@ -1,0 +1,1 @@
+"""Follows processes as they start, map code, and end during a run."""

@@ -1,0 +1,91 @@
+"""The address spaces of processes while samples are taken, whether or not they live to the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from purebpf.closable import Closing
+from purebpf.errors import KernelError
+from purebpf.kernel.processes.cgroup_labels import CgroupLabels
+from purebpf.kernel.processes.sideband import SideBand
+from purebpf.syscall import proc
+
+if TYPE_CHECKING:
+    from purebpf.symbols.address_spaces import AddressSpaces
+
+__all__ = ["Followed"]
+
+
+class Followed(Closing):
+    """Keeps `spaces` up to date from the kernel's records.
+
+    Attributes:
+        tasks: the threads that `root` and its descendants are made of, so far.
+        cgroups: the container or unit that each process was in.
+    """
+
+    def __init__(self, root: int = 0) -> None:
+        """Follow from now on; `root` is a process whose descendants are to be counted.
+
+        Raises:
+            KernelError: as `SideBand`.
+        """
+        self.tasks = 1
+        self.cgroups = CgroupLabels()
+        self._family = {root}
+        self._band = SideBand()
+
+    @cached_property
+    def spaces(self) -> AddressSpaces:
+        """Who had what mapped."""
+        from purebpf.symbols.address_spaces import (
+            AddressSpaces,  # not before everything is attached
+        )
+
+        return AddressSpaces()
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due."""
+        return self._band.fds
+
+    @property
+    def lost(self) -> int:
+        """Records that were lost, perhaps with what `spaces` lacks."""
+        return self._band.lost
+
+    def snapshot(self, pids: Iterable[int] = ()) -> None:
+        """Read from /proc what was mapped before the records began; of all processes by default."""
+        for pid in pids or _processes():
+            now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            try:
+                maps = proc.maps(pid)
+                comm = proc.comm(pid)
+            except KernelError:  # not ours to read; its frames will say so
+                continue
+            if maps and comm is not None:
+                self.spaces.snapshot(pid, maps, comm, now_ns)
+                self.cgroups.read(pid)
+
+    def drain(self) -> None:
+        """Take in what happened."""
+        from purebpf.wire.perf_records import Fork
+
+        for record in self._band.drain():
+            self.spaces.feed(record)
+            self.cgroups.feed(record)
+            if isinstance(record, Fork) and record.ppid in self._family:
+                self._family.add(record.pid)
+                self.tasks += 1
+
+    def close(self) -> None:
+        """Stop following; again is harmless."""
+        self._band.close()
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]

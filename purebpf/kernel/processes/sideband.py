@@ -1,0 +1,117 @@
+"""`SideBand`: which processes start, exec, map code and end, while something else is measured."""
+
+from __future__ import annotations
+
+import mmap
+import time
+from bisect import bisect_right
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.closable import Closing
+from purebpf.kernel.perf.perf_events import PerfEvents
+
+if TYPE_CHECKING:
+    from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
+
+__all__ = ["Change", "SideBand"]
+
+Change: TypeAlias = "Mmap2 | Comm | Fork | Exit"
+"""What happened to a process; `time` is CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns."""
+
+_BY_TIME = attrgetter("time")
+
+
+class SideBand(Closing):
+    """Follows every process of the machine, through a dummy event on each online CPU.
+
+    It sees from when it is opened: read /proc for what was there before, afterwards, so that
+    nothing falls between. Only mappings of code are reported. Needs CAP_PERFMON, or
+    perf_event_paranoid below 1.
+    """
+
+    def __init__(self, *, pages: int = 16, cpus: Iterable[int] | None = None) -> None:
+        """Open the events and map their rings, of `pages` data pages each (a power of two).
+
+        Raises:
+            KernelError: the kernel refused an event or a ring; nothing stays open.
+            ValueError: `pages` is no power of two.
+        """
+        self._events = PerfEvents.open(
+            "dummy",
+            cpus=cpus,
+            sample_type=bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_CPU,
+            sample_id_all=1,
+            mmap=1,
+            mmap2=1,
+            comm=1,
+            comm_exec=1,
+            task=1,
+            use_clockid=1,
+            clockid=time.CLOCK_MONOTONIC,
+            watermark=1,
+            wakeup_watermark=pages * mmap.PAGESIZE // 2,
+        )
+        self._held: list[Change] = []
+        self._lost_records = 0
+        self._lost_at_close: int | None = None
+        try:
+            self._rings = [event.map_ring(pages) for event in self._events]
+        except BaseException:
+            self._events.close()
+            raise
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Descriptors that poll as readable when a ring is half full, once: then drain.
+
+        Drain after adding them to an epoll set, too: adding may use up the report.
+        """
+        return tuple([event.fileno() for event in self._events])
+
+    @property
+    def lost(self) -> int:
+        """Records that found no room in their ring, exactly from Linux 6.0 on.
+
+        Before, the kernel says so only when a later record finds room.
+        """
+        if self._lost_at_close is not None:
+            return self._lost_at_close
+        counted = self._events.lost
+        return self._lost_records if counted is None else counted
+
+    def drain(self) -> list[Change]:
+        """What happened since the last time and before this call, in the order of time.
+
+        What happens while the rings are read is kept for the next call, so that the order holds
+        across calls too. (A record is dated some ns before it is in its ring: one that a CPU was
+        writing at the time of this call can be older than the last one of the list before it.)
+
+        Raises:
+            FormatError: a ring makes no sense.
+            ValueError: closed.
+        """
+        if self._lost_at_close is not None:
+            raise ValueError("the side band is closed")
+        from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap2
+
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        found = self._held
+        for event, ring in zip(self._events, self._rings, strict=True):
+            for record in event.format.iter_decode(ring.consume()):
+                if isinstance(record, Mmap2 | Comm | Fork | Exit):
+                    found.append(record)
+                elif isinstance(record, Lost):
+                    self._lost_records += record.lost
+        found.sort(key=_BY_TIME)
+        cut = bisect_right(found, now, key=_BY_TIME)
+        self._held = found[cut:]
+        return found[:cut]
+
+    def close(self) -> None:
+        """Unmap and close everything; again is harmless."""
+        if self._lost_at_close is None:
+            self._lost_at_close = self.lost
+        self._events.close()

@@ -1,0 +1,160 @@
+"""What was there before anybody looked, as the perf records that would have told of it.
+
+The kernel reports a mapping, a name or a thread when it begins. A file of samples also needs those
+that had begun earlier; perf(1) makes records of them, and so does this. Their time is 0: they hold
+from the start. Read /proc after the events are open, so that nothing falls between.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from purebpf.abi.perf import perf_event_type as kind
+from purebpf.errors import KernelError
+from purebpf.symbols.proc_maps import mapped_file
+from purebpf.syscall import proc
+from purebpf.wire.perf_data import KERNEL
+from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL
+from purebpf.wire.perf_records import Comm, Fork, Mmap, Mmap2, Other
+
+__all__ = ["cgroups", "kallsyms", "kernel_mappings", "processes", "programs", "running"]
+
+_MAPPING = re.compile(
+    r"^([0-9a-f]+)-([0-9a-f]+) (r|-)(w|-)(x|-)(p|s) "
+    r"([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$",
+    re.MULTILINE,
+)
+_SYMBOL = re.compile(rb"^([0-9a-f]+) . (_text|_stext|_etext)$", re.MULTILINE)
+_PROGRAM = re.compile(rb"^([0-9a-f]+) . (\S+)\t\[bpf\]$", re.MULTILINE)
+_MODULE = re.compile(r"^(\S+) (\d+) .* 0x([0-9a-f]+)", re.MULTILINE)
+_LONGEST_PROGRAM = 1 << 16
+_KSYMBOL_BPF = 1  # PERF_RECORD_KSYMBOL_TYPE_BPF
+_SHARED, _PRIVATE = 1, 2  # mmap(2)
+
+
+def running() -> list[int]:
+    """The processes of this pid namespace."""
+    return [int(name) for name in os.listdir(proc.PROC) if name.isdecimal()]
+
+
+def processes(pids: Iterable[int], *, data: bool = False) -> Iterator[Comm | Fork | Mmap2]:
+    """Names, threads and executable mappings of processes; with `data`, all their mappings.
+
+    One that ends meanwhile, or that may not be read, is left out.
+    """
+    for pid in pids:
+        try:
+            comm, maps = proc.comm(pid), proc.maps(pid)
+        except KernelError:
+            continue
+        if comm is None or maps is None:
+            continue
+        yield Comm(pid, pid, comm, False)
+        yield from _mappings(pid, maps, data=data)
+        for tid in _threads(pid):
+            name = proc.comm(f"{pid}/task/{tid}") if tid != pid else None
+            if name is not None:
+                yield Fork(pid, pid, tid, pid)
+                yield Comm(pid, tid, name, False)
+
+
+def _threads(pid: int) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(f"{proc.PROC}/{pid}/task")]
+    except OSError:
+        return []
+
+
+def _mappings(pid: int, maps: str, *, data: bool) -> Iterator[Mmap2]:
+    for start, end, r, w, x, shared, offset, major, minor, inode, path in _MAPPING.findall(maps):
+        if x == "-" and not (data and r == "r"):
+            continue
+        at = int(start, 16)
+        prot = (r == "r") | (w == "w") << 1 | (x == "x") << 2
+        yield Mmap2(
+            *(pid, pid, at, int(end, 16) - at, int(offset, 16), mapped_file(path).path or "//anon"),
+            *(int(major, 16), int(minor, 16), int(inode), b""),
+            *(prot, _SHARED if shared == "s" else _PRIVATE),
+        )
+
+
+def kallsyms() -> bytes:
+    """/proc/kallsyms; empty where it cannot be read: there are still the processes."""
+    try:
+        return proc.kallsyms()
+    except KernelError:
+        return b""
+
+
+def kernel_mappings(kallsyms: bytes) -> Iterator[Mmap]:
+    """The kernel and its modules, given the text of /proc/kallsyms; nothing if it hides addresses.
+
+    The kernel's mapping begins at `_text` and says so in its name and offset: with that, a reader
+    knows by how much the addresses of this boot differ from those of the kernel's file.
+    """
+    found = {name: int(address, 16) for address, name in _SYMBOL.findall(kallsyms)}
+    start = found.get(b"_text") or found.get(b"_stext")
+    end = found.get(b"_etext")
+    if not start or not end:
+        return
+    name = "_text" if found.get(b"_text") else "_stext"
+    yield Mmap(HOST_KERNEL, 0, start, end - start, start, KERNEL + name, False)
+    try:
+        with open(f"{proc.PROC}/modules", encoding="utf-8") as file:
+            modules = file.read()
+    except OSError:  # a kernel without modules has no such file
+        return
+    paths = _module_paths()
+    for module, size, address in _MODULE.findall(modules):
+        if int(address, 16):
+            path = paths.get(module, f"[{module}]")
+            yield Mmap(HOST_KERNEL, 0, int(address, 16), int(size), 0, path, False)
+
+
+def _module_paths() -> dict[str, str]:
+    """Where the files of the modules are, by the names that the kernel gives them."""
+    directory = f"/lib/modules/{os.uname().release}"
+    try:
+        with open(f"{directory}/modules.dep", encoding="utf-8") as file:
+            files = [line.partition(":")[0] for line in file]
+    except OSError:
+        return {}
+    found = {}
+    for path in files:
+        name = path.rpartition("/")[2].partition(".ko")[0].replace("-", "_")
+        found[name] = f"{directory}/{path}"
+    return found
+
+
+def programs(kallsyms: bytes) -> Iterator[Other]:
+    """The BPF programs that are loaded, as KSYMBOL records.
+
+    /proc/kallsyms knows no sizes: a program is taken to end where the next one begins.
+    """
+    found = sorted((int(address, 16), name) for address, name in _PROGRAM.findall(kallsyms))
+    ends = [*found[1:], (found[-1][0] + 1, b"")] if found else []
+    for (address, name), (following, _) in zip(found, ends, strict=True):
+        if not address:
+            continue  # hidden
+        size = min(following - address, _LONGEST_PROGRAM)
+        body = address.to_bytes(8, "little") + size.to_bytes(4, "little")
+        body += _KSYMBOL_BPF.to_bytes(2, "little") + bytes(2) + _name(name)
+        yield Other(kind.PERF_RECORD_KSYMBOL, MISC_KERNEL, body)
+
+
+def cgroups(root: str) -> Iterator[Other]:
+    """The cgroups that exist, by id, as CGROUP records; `root` is where cgroup2 is mounted."""
+    for directory, _, _ in os.walk(root):
+        try:
+            number = os.stat(directory).st_ino
+        except FileNotFoundError:
+            continue
+        path = directory.removeprefix(root) or "/"
+        body = number.to_bytes(8, "little") + _name(os.fsencode(path))
+        yield Other(kind.PERF_RECORD_CGROUP, 0, body)
+
+
+def _name(text: bytes) -> bytes:
+    return text + bytes(8 - len(text) % 8)

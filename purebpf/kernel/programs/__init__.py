@@ -1,0 +1,1 @@
+"""Handles of programs and links."""

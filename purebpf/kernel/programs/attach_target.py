@@ -1,0 +1,97 @@
+"""What a program is made for: a function or tracepoint, by its id in BTF of vmlinux or a module.
+
+The verifier checks the program's arguments against it, so it is chosen at load. `SEC("fentry/f")`
+means the `f` of vmlinux, else that of a module; `SEC("fentry/module:f")` says which module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.abi.sections import SecDef
+from purebpf.btf.types.kinds import Kind
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.spec import ProgramSpec
+
+if TYPE_CHECKING:
+    from purebpf.kernel.programs.program import Program
+    from purebpf.kernel.types.btf_modules import Modules
+
+__all__ = ["AttachTarget", "attach_target", "function_of", "function_target"]
+
+_TRACEPOINT = "btf_trace_"
+_VMLINUX = "vmlinux"
+
+
+class AttachTarget(NamedTuple):
+    """A type's id, and a descriptor of what it is in: a module's BTF (0 is vmlinux), a program."""
+
+    type_id: int
+    btf_fd: int
+
+
+def attach_target(program: ProgramSpec, section: SecDef, modules: Modules) -> AttachTarget:
+    """The target of a program of `section`, whose descriptor `modules` keeps.
+
+    Raises:
+        NotSupportedError: no target in the section's name; none of that name here, or several.
+        KernelError: EPERM, a module's without CAP_SYS_ADMIN.
+    """
+    what = f"program {program.name!r}"
+    if section.attach == "freplace":
+        reason = f"whose function does it replace? load(..., targets={{{program.name!r}: program}})"
+        raise NotSupportedError(what, reason)
+    if not program.attach_target:
+        reason = f"{program.section!r} says no target, and the verifier needs one to check it"
+        raise NotSupportedError(what, reason)
+    module, _, function = program.attach_target.rpartition(":")
+    name = f"{section.btf_prefix}{function}"
+    kind = Kind.TYPEDEF if section.btf_prefix == _TRACEPOINT else Kind.FUNC
+    if module in ("", _VMLINUX) and (found := kernel_btf().find(name, kind)):
+        return AttachTarget(found[0], 0)
+    others = [each for each in modules.find(name, kind) if module in ("", each.module)]
+    if len(others) == 1:
+        return AttachTarget(others[0].type_id, modules.descriptor(others[0].module))
+    word = "tracepoint" if kind is Kind.TYPEDEF else "function"
+    if others:
+        prefix = f"{section.prefix}/{others[0].module}"
+        names = ", ".join(each.module for each in others)
+        reason = f"modules {names} each have a {word} {function!r}; say which: {prefix}:{function}"
+        raise NotSupportedError(what, reason)
+    place = f"module {module!r}" if module else "this kernel"
+    reason = f"{place} has no {word} {function!r} ({name} is not in its BTF)"
+    raise NotSupportedError(what, reason)
+
+
+def function_target(program: ProgramSpec, target: Program) -> AttachTarget:
+    """The function of a loaded program that `program` replaces or watches (Linux 5.5, 5.6).
+
+    Raises:
+        NotSupportedError: `program` says no function, or `target` has none of that name or no BTF.
+        KernelError: EPERM, its BTF may not be read (CAP_SYS_ADMIN).
+        ValueError: `target` is closed.
+    """
+    what = f"program {program.name!r}"
+    function = program.attach_target
+    if not function:
+        raise NotSupportedError(what, f"{program.section!r} says no function of {target.name!r}")
+    return AttachTarget(function_of(target, function, what), target.fileno())
+
+
+def function_of(target: Program, function: str, what: str) -> int:
+    """The id of a function in the BTF of a loaded program; raises as `function_target`."""
+    from purebpf.kernel.types.map_btf import read_btf
+
+    number = target.info.btf_id
+    if not number:
+        raise NotSupportedError(what, f"program {target.name!r} has no BTF: compile it with -g")
+    btf = read_btf(number)
+    if found := btf.find(function, Kind.FUNC):
+        return found[0]
+    from difflib import get_close_matches
+
+    names = sorted({btf.name(each) for each in range(1, len(btf)) if btf.kind(each) is Kind.FUNC})
+    similar = ", ".join(get_close_matches(function, names) or names)
+    reason = f"program {target.name!r} has no function {function!r}; there is {similar}"
+    raise NotSupportedError(what, reason)

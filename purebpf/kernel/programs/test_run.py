@@ -1,0 +1,154 @@
+"""BPF_PROG_TEST_RUN: run a program now, on data or a context that we make up."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.abi.bpf import bpf_prog_type
+from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
+from purebpf.syscall import bpf
+
+if TYPE_CHECKING:
+    from purebpf.kernel.programs.program import Program
+
+__all__ = ["TestRun", "run"]
+
+_ON_CPU = 1  # BPF_F_TEST_RUN_ON_CPU
+_LIVE_FRAMES = 2  # BPF_F_TEST_XDP_LIVE_FRAMES
+_HEADROOM = 512
+"""A program may grow its packet (bpf_xdp_adjust_head and the like) by less than this."""
+
+_ATTEMPTS = 10
+_LEAST_PACKET = 14
+_ON_PACKETS = frozenset(
+    {
+        bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER,
+        bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS,
+        bpf_prog_type.BPF_PROG_TYPE_SCHED_ACT,
+        bpf_prog_type.BPF_PROG_TYPE_XDP,
+        bpf_prog_type.BPF_PROG_TYPE_CGROUP_SKB,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_IN,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_OUT,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_XMIT,
+        bpf_prog_type.BPF_PROG_TYPE_LWT_SEG6LOCAL,
+        bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR,
+    }
+)
+"""Those that want an Ethernet header at least (net/bpf/test_run.c)."""
+
+_CONTEXT_COMES_BACK = _ON_PACKETS | {bpf_prog_type.BPF_PROG_TYPE_SK_LOOKUP}
+"""The context is copied out; others change it in place, or not at all."""
+
+_WHY = {
+    errno.ENOSPC: f"the packet grew by more than {_HEADROOM} bytes",
+    errno.E2BIG: "the context is longer than this kernel's, or the batch than 256 frames",
+}
+
+
+class TestRun(NamedTuple):
+    """What a run did.
+
+    Attributes:
+        retval: what the program returned, as an unsigned 32-bit number.
+        data: the packet afterwards; b"" for programs without one.
+        ctx: the context afterwards, as long as the kernel's; b"" when none was given.
+        duration_ns: nanoseconds of one run, the mean of `repeat`.
+    """
+
+    retval: int
+    data: bytes
+    ctx: bytes
+    duration_ns: int
+
+
+def run(
+    program: Program,
+    data: bytes = b"",
+    ctx: bytes = b"",
+    *,
+    repeat: int = 0,
+    cpu: int | None = None,
+    flags: int = 0,
+    live_frames: bool = False,
+    batch_size: int = 0,
+) -> TestRun:
+    """Run `program` once, or `repeat` times.
+
+    `data` is the packet of socket and XDP programs (at least 14 bytes), `ctx` the context: a
+    struct __sk_buff or xdp_md for these, the arguments as u64 for raw tracepoints, any struct for
+    syscall programs. `cpu` chooses one for raw tracepoints (Linux 5.10).
+
+    With `live_frames`, what an XDP program returns really happens to each of `repeat` packets,
+    which are made in batches of `batch_size`, 64 by default (Linux 5.18): XDP_TX sends them. There
+    is no packet to show afterwards.
+
+    Raises:
+        NotSupportedError: a type of program that cannot be run this way.
+        KernelError: EINVAL, data or context do not suit the type; ENOSPC, the packet grew by more
+            than 512 bytes; E2BIG, the context is longer than the kernel's.
+        ValueError: a number that does not fit; the program is closed.
+        TypeError: data or a context that is no bytes.
+    """
+    fields = {"flags": flags}
+    if cpu is not None:
+        fields = {"flags": flags | _ON_CPU, "cpu": cpu}
+    if live_frames or batch_size:
+        fields |= {"flags": fields["flags"] | _LIVE_FRAMES, "batch_size": batch_size}
+    data, context = memoryview(data).tobytes(), bytearray(memoryview(ctx))
+    is_live = bool(fields["flags"] & _LIVE_FRAMES)
+    data_out = bytearray(len(data) + _HEADROOM) if data and not is_live else None
+    comes_back = context and not is_live and program.type in _CONTEXT_COMES_BACK
+    # All of the kernel's struct comes back, also when less of it was given.
+    ctx_out = bytearray(len(context) + _HEADROOM) if comes_back else None
+    for attempt in range(_ATTEMPTS):
+        try:
+            result = bpf.prog_test_run(
+                program.fileno(),
+                data_in=data,
+                data_out=data_out,
+                ctx_in=context,
+                ctx_out=ctx_out,
+                repeat=repeat,
+                **fields,
+            )
+        except KernelError as error:
+            if error.errno == errno.EINTR and attempt < _ATTEMPTS - 1:
+                continue
+            if error.errno in (ENOTSUPP, errno.EOPNOTSUPP):
+                raise _unsupported(program) from None
+            if error.errno == errno.EINVAL:
+                raise _unsuitable(program, len(data), error) from None
+            raise _refused(program, error) from None
+        after = ctx_out[: result.ctx_size_out] if ctx_out is not None else context
+        packet = (data_out or b"")[: result.data_size_out]
+        return TestRun(result.retval, bytes(packet), bytes(after), result.duration_ns)
+    raise AssertionError("the last attempt raises")
+
+
+def _unsupported(program: Program) -> NotSupportedError:
+    reason = f"this kernel runs no {_kind(program)} programs on request"
+    return NotSupportedError(f"test run of program {program.name!r}", reason)
+
+
+def _refused(program: Program, error: KernelError) -> KernelError:
+    number = error.errno or 0
+    what = f"test run of program {program.name!r}"
+    return KernelError(error.call, number, what, why=_WHY.get(number, ""))
+
+
+def _unsuitable(program: Program, size: int, error: KernelError) -> KernelError:
+    """EINVAL, for `size` bytes of data."""
+    why = f"the data, context or flags do not suit a {_kind(program)} program"
+    fix = ""
+    if program.type in _ON_PACKETS and size < _LEAST_PACKET:
+        least = f"a packet of at least {_LEAST_PACKET} bytes, not {size}"
+        why = f"a {_kind(program)} program wants {least}"
+        fix = "give it one: test_run(data=bytes(64))"
+    what = f"test run of program {program.name!r}"
+    return KernelError(error.call, errno.EINVAL, what, why=why, fix=fix)
+
+
+def _kind(program: Program) -> str:
+    known = program.type in bpf_prog_type._value2member_map_
+    return bpf_prog_type(program.type).name if known else f"type {program.type}"

@@ -1,0 +1,1 @@
+"""Reads the records that BPF programs send through ring buffers and perf buffers."""

@@ -1,0 +1,230 @@
+"""What the records of a ring or perf buffer are.
+
+BTF gives such a map no value type that the kernel would accept, so purebpf looks, in this order:
+
+1. `type=`, where the records are read: `"struct event"` (or `"event"`) by its name in the
+   object's BTF, a codec, or `bytes` for the bytes as they are; a NamedTuple or dataclass mirrors
+   what 2 and 3 find, or the struct of its own name (`purebpf.btf.codec.record_class`);
+2. the map's declaration, `__type(value, struct event)`: the type stays in `MapSpec.value_type_id`
+   and is not sent to the kernel (libbpf would send it, and the kernel refuse it);
+3. a global variable, `struct event *events_record;`, named after the map `events`: what it is,
+   or what it points to. It also anchors the struct in BTF, and libbpf loads such an object.
+
+Nothing of this is a SchemaError that says so, never a guess. A record may be longer than its type
+(the kernel pads, a program may append); a shorter one is a FormatError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from purebpf.btf.types.kinds import Kind, Ptr, Var
+from purebpf.errors import FormatError, SchemaError
+
+if TYPE_CHECKING:
+    from purebpf.btf.codec.codecs import Codec
+    from purebpf.btf.types.parse import Btf
+    from purebpf.kernel.rings.readers import Reader
+    from purebpf.wire.perf_ring import Buffer
+    from purebpf.wire.uniform_records import Run
+
+__all__ = [
+    "Decoder",
+    "RecordCodec",
+    "RecordMap",
+    "RecordType",
+    "decoder",
+    "record_type_id",
+    "type_named",
+]
+
+
+class RecordCodec(Protocol):
+    """What `purebpf.btf.codec.codecs.codec` makes: values of `size` bytes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of one value."""
+
+    def decode(self, buffer: Buffer, offset: int = 0, /) -> Any:
+        """The value at `offset`."""
+
+
+RecordType = str | RecordCodec | type | None
+"""A type's name in BTF, a codec, `bytes`, a record class, or None for what the object says."""
+
+
+class RecordMap(Protocol):
+    """What a reader asks of a map."""
+
+    @property
+    def name(self) -> str:
+        """The map's name in the object."""
+
+    @property
+    def max_entries(self) -> int:
+        """Bytes of a ring buffer; elements of a perf event array."""
+
+    @property
+    def btf(self) -> Btf | None:
+        """The object's BTF."""
+
+    @property
+    def value_type_id(self) -> int:
+        """The value type of the declaration, in `btf`; 0: none."""
+
+    def fileno(self) -> int:
+        """The map's descriptor."""
+
+    def wakes(self, reader: Reader) -> None:
+        """Wake who waits for this reader's records, when the map is closed."""
+
+
+class Decoder:
+    """Makes values of records.
+
+    Attributes:
+        one: the value of a record's bytes; FormatError when they are too few.
+    """
+
+    def __init__(self, codec: RecordCodec | None) -> None:
+        """By a codec; without one, records are bytes."""
+        self.one: Callable[[bytes], Any] = bytes if codec is None else _decoding(codec)
+        self._codec = codec
+        self._shape = (0, 0)
+        self._many: Callable[[bytes], Iterator[Any]] | None = None
+
+    def run(self, run: Run) -> Iterator[Any] | None:
+        """The values of all records of a run; None where they must be decoded one by one.
+
+        No code of the caller's runs for a value, and none is refused.
+        """
+        if self._codec is None:
+            return run.records()
+        after = run.step - run.before - self._codec.size
+        if run.length < self._codec.size:
+            return None
+        if self._shape != (run.before, after):
+            self._shape = (run.before, after)
+            spaced = getattr(self._codec, "spaced", None)
+            self._many = spaced and spaced(*self._shape)
+        return self._many(run.data) if self._many else None
+
+
+def decoder(source: RecordMap, type_: RecordType) -> Decoder:
+    """What makes values of records, as the rules above say.
+
+    Raises:
+        SchemaError: no rule gives a type, or the one named is not in the object's BTF.
+    """
+    if type_ is bytes:
+        return Decoder(None)
+    if type_ is None:
+        return Decoder(_codec(source, _declared(source)))
+    if isinstance(type_, str):
+        return Decoder(_codec(source, _named(source, type_)))
+    if isinstance(type_, type):
+        from purebpf.btf.codec.record_class import bind
+
+        return Decoder(bind(_codec(source, _mirrored(source, type_)), type_))
+    return Decoder(type_)
+
+
+def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:
+    """The type of the records in BTF.
+
+    Raises:
+        SchemaError: as `decoder`; or they were asked for as bytes, or by a codec.
+    """
+    if isinstance(type_, type) and type_ is not bytes:
+        type_id = _mirrored(source, type_)
+    elif type_ is not None and not isinstance(type_, str):
+        raise SchemaError(f"map {source.name!r}: {type_!r} is no type of its BTF")
+    else:
+        type_id = _declared(source) if type_ is None else _named(source, type_)
+    assert source.btf is not None
+    return source.btf, type_id
+
+
+def _mirrored(source: RecordMap, cls: type) -> int:
+    """The struct that a class mirrors: the map's, or else the one of the class's name."""
+    try:
+        return _declared(source)
+    except SchemaError:
+        names = {cls.__name__, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()}
+        for name in sorted(names):
+            if source.btf is not None and source.btf.find(name, Kind.STRUCT):
+                return _named(source, f"struct {name}")
+        raise
+
+
+def _decoding(codec: RecordCodec) -> Callable[[bytes], Any]:
+    size = codec.size
+    from_start = getattr(codec, "from_start", None) or codec.decode
+
+    def one(record: bytes) -> Any:
+        if len(record) < size:
+            raise FormatError("record", f"{len(record)} bytes", f"its type has {size}")
+        return from_start(record)
+
+    return one
+
+
+def _codec(source: RecordMap, type_id: int) -> Codec:
+    from purebpf.btf.codec.codecs import codec
+
+    assert source.btf is not None
+    return codec(source.btf, type_id)
+
+
+_KEYWORDS = {"struct": Kind.STRUCT, "union": Kind.UNION, "enum": Kind.ENUM}
+
+
+def type_named(btf: Btf | None, text: str, where: str) -> int:
+    """The id of `"struct event"`, or `"event"`; `where` is for the error.
+
+    Raises:
+        SchemaError: there is no such type, or several.
+    """
+    keyword, _, name = text.rpartition(" ")
+    kinds = (_KEYWORDS[keyword],) if keyword in _KEYWORDS else (Kind.TYPEDEF, *_KEYWORDS.values())
+    found = btf.find(name, *kinds) if btf is not None else ()
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SchemaError(f"{where}: the object's BTF has {len(found)} types {text!r}")
+    variable = f"{keyword or 'struct'} {name} *unused;"
+    raise SchemaError(
+        f"{where}: the object's BTF has no type {text!r}; if only functions use it, a global "
+        f"variable `{variable}` puts it there"
+    )
+
+
+def _named(source: RecordMap, text: str) -> int:
+    return type_named(source.btf, text, f"map {source.name!r}")
+
+
+def _declared(source: RecordMap) -> int:
+    btf = source.btf
+    if btf is not None:
+        for type_id in (source.value_type_id, *_anchors(btf, f"{source.name}_record")):
+            # A perf event array may declare its value as int: that is a descriptor, no record.
+            if type_id and btf.kind(btf.resolve(type_id)) in (Kind.STRUCT, Kind.UNION):
+                return type_id
+    raise SchemaError(
+        f"map {source.name!r} does not say what its records are; read it with "
+        f'type="struct NAME" or type=bytes, or declare `struct NAME *{source.name}_record;`'
+    )
+
+
+def _anchors(btf: Btf, name: str) -> list[int]:
+    """The types of the variables called `name`, or what they point to."""
+    found = []
+    for variable_id in btf.find(name, Kind.VAR):
+        variable = btf.type(variable_id)
+        assert isinstance(variable, Var)
+        target = btf.type(btf.resolve(variable.type_id))
+        found.append(target.type_id if isinstance(target, Ptr) else variable.type_id)
+    return found

@@ -1,0 +1,177 @@
+"""`RingBuffer`: the records of a BPF_MAP_TYPE_RINGBUF map (Linux 5.8)."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from purebpf.kernel.rings.pending import Taken
+from purebpf.kernel.rings.readers import Reader
+from purebpf.kernel.rings.record_types import RecordMap, RecordType, record_type_id
+from purebpf.syscall.memory import Memory
+from purebpf.wire.ring_buffer import HEADER_SIZE, alike, committed, stride
+from purebpf.wire.uniform_records import Run
+
+__all__ = ["RingBuffer"]
+
+_BATCH = 1024
+"""Records that leave the ring at a time: few enough to give the program its space back soon."""
+
+
+class RingBuffer(Reader):
+    """Reads the records that programs submit to a ring buffer map.
+
+    One reader for a map: the position up to which it was read is the map's, not the reader's.
+    Positions and record headers are read and stored as single aligned words; their order against
+    the copy of the data is what x86 guarantees (see `wire.ring_buffer`).
+
+    The kernel does not count the records that found no room: a program must do that itself, and
+    `lost` names the counter.
+    """
+
+    def __init__(
+        self,
+        source: RecordMap,
+        type: RecordType = None,  # noqa: A002 - as in `Map.read(type=...)`
+        *,
+        lost: Callable[[], int] | None = None,
+    ) -> None:
+        """Map the ring of `source`.
+
+        Args:
+            source: the map; it must stay open.
+            type: what the records are: see `purebpf.kernel.rings.record_types`.
+            lost: returns what the program counted: `lambda: obj.globals["dropped"]`.
+
+        Raises:
+            KernelError: mmap(2) refused.
+            SchemaError: the type is not known, or is not in the object's BTF.
+        """
+        super().__init__(source, type)
+        self._count_lost = lost
+        self._size = source.max_entries
+        page, fd = mmap.PAGESIZE, source.fileno()
+        self._ours = Memory(fd, page, writable=True)
+        try:
+            self._kernels = Memory(fd, page + 2 * self._size, offset=page)
+        except BaseException:
+            self._ours.close()
+            raise
+        self._consumer = self._ours.view.cast("Q")
+        self._producer = self._kernels.view[:page].cast("Q")
+        self._data = self._kernels.view[page:]
+        self._words = self._data.cast("I")
+
+    @property
+    def lost(self) -> int | None:
+        """Records that found no room, as the program counted them; None: it was not said where."""
+        return None if self._count_lost is None else self._count_lost()
+
+    def fileno(self) -> int:
+        """The map's descriptor, which polls as readable. ValueError: reader or map are closed."""
+        self._check()
+        return self._source.fileno()
+
+    def views(self) -> Iterator[memoryview]:
+        """The records that are there when this starts, as memory of the ring: nothing is copied.
+
+        A view is good until the next one is asked for: then it is released and its space is the
+        program's again. A slice of it is not released, and shows what is written over it. While a
+        view is out, another loop would see its record, too.
+
+        Raises:
+            FormatError: the ring makes no sense.
+            ValueError: the reader is closed.
+        """
+        for record in self._taken.raw():
+            yield memoryview(record)
+        self._check()
+        target = self._producer[0]
+        while (position := self._consumer[0]) < target:
+            spans, following = committed(self._words, position, target, 1)
+            if following == position:
+                return  # the program is still writing it
+            try:
+                for offset, length in spans:
+                    start = (position & (self._size - 1)) + offset
+                    with self._data[start : start + length] as view:
+                        yield view
+            finally:
+                if not self._closed and self._consumer[0] == position:
+                    self._consumer[0] = following
+
+    def drain_numpy(self) -> Any:
+        """The records that are there when this starts, as one structured numpy array.
+
+        For millions of records a second: no Python object is made for any of them. The type must
+        be one of BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`. Where a record is
+        too short the array ends before it, and the next call raises and goes past it.
+
+        Raises:
+            NotSupportedError: numpy is not installed.
+            SchemaError: the records have no type in BTF.
+            FormatError, ValueError: as `drain`.
+        """
+        from purebpf.btf.codec.columns import dtype, numpy
+        from purebpf.kernel.rings.ring_numpy import next_run, rows, too_short
+
+        self._check()
+        btf, type_id = record_type_id(self._source, self._type)
+        row = dtype(btf, type_id, btf.sizeof(type_id))
+        found, left = rows(self._taken.raw(), row)
+        if left:
+            short = None if len(found) else left.pop(0)
+            self._taken = Taken(iter(left), self._decoder)
+            if short is not None:
+                raise too_short(len(short), row)
+            return found
+        runs = [found]
+        target = self._producer[0]
+        while run := next_run(self._data, self._consumer[0], target, row):
+            if run.problem is not None and any(map(len, runs)):
+                break
+            self._consumer[0] = run.position
+            if run.problem is not None:
+                raise run.problem
+            runs.append(run.records)
+        return numpy().concatenate(runs)
+
+    def close(self) -> None:
+        """Unmap, and wake who waits; again is harmless. The map stays open.
+
+        Raises:
+            BufferError: a slice of one of the `views` is still in use, or another thread copies
+                with `drain_numpy`; close it again then.
+        """
+        super().close()
+        for view in (self._consumer, self._producer, self._words, self._data):
+            view.release()
+        self._ours.close()
+        self._kernels.close()
+
+    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
+        self._check()
+        target = self._producer[0]
+        # The position is read anew each time: another loop may have moved it meanwhile.
+        while (position := self._consumer[0]) < target:
+            length, count = alike(self._words, position, target, _BATCH)
+            if count:
+                step = stride(length)
+                yield Run(self._consume(position, count * step), HEADER_SIZE, length, step)
+                continue
+            spans, following = committed(self._words, position, target, _BATCH)
+            if following == position:
+                return  # the program is still writing it
+            yield _slices(self._consume(position, following - position), spans)
+
+    def _consume(self, position: int, size: int) -> bytes:
+        """A copy of that much of the ring, whose space is the program's again."""
+        start = position & (self._size - 1)
+        data = bytes(self._data[start : start + size])
+        self._consumer[0] = position + size
+        return data
+
+
+def _slices(data: bytes, spans: list[tuple[int, int]]) -> Iterator[bytes]:
+    return (data[offset : offset + length] for offset, length in spans)

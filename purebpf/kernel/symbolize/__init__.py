@@ -1,0 +1,1 @@
+"""Turns addresses of this host into names and source lines."""

@@ -1,0 +1,258 @@
+"""The ELF files behind mappings: found, checked to be the right ones, and read once each.
+
+A path in /proc/PID/maps belongs to the mount namespace of its process, and what is there now need
+not be what was mapped then. So each place that may show the file is tried in turn, and what is
+found there must be the recorded inode, or have the recorded build id:
+
+1. /proc/PID/map_files/START-END: the mapped file itself, even when it was deleted. Needs
+   CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (proc_pid_map_files(5)).
+2. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
+3. PATH here, for a process that has exited.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import NamedTuple
+
+from purebpf.errors import FormatError, errno_name
+from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of, open_regular
+from purebpf.kernel.symbolize.symbol_cache import SymbolCache
+from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage, Segment, virtual_offset
+from purebpf.symbols.elf_symbols import read_symbols
+from purebpf.symbols.frame import FileOffset, Reason
+from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.symbols.symbol_table import SymbolTable
+
+__all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of", "open_mapped"]
+
+_KEEP_BYTES = 24 << 20
+_KEEP_PROBLEMS = 4096
+
+
+class _Identity(NamedTuple):
+    """A file that was not written to in between."""
+
+    device: int
+    inode: int
+    mtime_ns: int
+    size: int
+    owner: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> _Identity:
+        """That of an open file."""
+        return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
+
+
+class Problem(NamedTuple):
+    """Why a file's functions are not known; `detail` is an errno's name or what is wrong in it."""
+
+    reason: Reason
+    detail: str = ""
+
+
+class ElfFunctions(NamedTuple):
+    """The functions of one file. `is_stripped`: only those that it exports."""
+
+    build_id: str
+    is_stripped: bool
+    segments: list[Segment]
+    table: SymbolTable
+
+    def find(self, offset: FileOffset) -> tuple[str, int] | None:
+        """The function that a byte of the file belongs to (mangled), and the bytes into it."""
+        place = virtual_offset(self.segments, offset)
+        return None if place is None else self.table.find(place)
+
+
+class _Place(Enum):
+    """How far what is found at a path can be trusted to be the mapped file."""
+
+    EXACT = auto()  # the kernel's own link to it, unless the process executed something else
+    ROOT = auto()  # the path in the right mount namespace
+    SHARED = auto()  # the path in a mount namespace that may be another one
+
+
+class ElfFiles:
+    """Functions of mapped files.
+
+    Tables that were not used lately are dropped above 24 MiB, where the largest does not count:
+    that of a browser is larger than all others, and would take turns with them.
+
+    Args:
+        fetch: gets the debug file of a build id that is not on this machine.
+    """
+
+    def __init__(self, fetch: Fetch | None = None) -> None:
+        self._fetch = fetch
+        self._identities: dict[MappedFile, _Identity] = {}
+        self._tables: dict[_Identity, ElfFunctions] = {}  # the one used last at the end
+        self._bytes = 0
+        self._problems: dict[tuple[int, MappedFile], Problem] = {}
+        self._cache = SymbolCache()
+        self._uncached: set[str] = set()
+
+    def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
+        """The functions of a mapped file, or why they cannot be known.
+
+        Args:
+            mapping: a mapping of the first of `pids`.
+            pids: the process, then those whose mount namespace it may share: its ancestors.
+        """
+        identity = self._identities.get(mapping.file) if mapping.file.inode else None
+        known = self._tables.pop(identity, None) if identity else None
+        if known is not None and identity is not None:
+            self._tables[identity] = known
+            return known
+        problem = self._problems.get((pids[0], mapping.file))
+        return problem or self._find(mapping, pids)
+
+    def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
+        file = mapping.file
+        problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
+        for path, place in _places(mapping, pids):
+            try:
+                with open_regular(path) as fd:
+                    if _is_mapped_one(path, place, os.fstat(fd), file):
+                        found = self._load(fd, file, pids[0])
+                    else:
+                        found = Problem(Reason.REPLACED)
+            except FormatError as error:
+                found = Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
+            except OSError as error:
+                found = Problem(*_explain(error))
+            if isinstance(found, ElfFunctions):
+                return found
+            if problem.reason is Reason.NOT_FOUND and place is not _Place.EXACT:
+                problem = found
+        if len(self._problems) >= _KEEP_PROBLEMS:
+            self._problems.clear()
+        self._problems[pids[0], file] = problem
+        return problem
+
+    def _load(self, fd: int, file: MappedFile, pid: int) -> ElfFunctions | Problem:
+        identity = _Identity.of(os.fstat(fd))
+        found = self._tables.get(identity)
+        if found is None:
+            image = image_of(fd, file.path)
+            if file.build_id and image.build_id != file.build_id:
+                return Problem(Reason.REPLACED)
+            found = self._read(image, file.path, pid, identity.owner)
+            self._keep(identity, found)
+        self._identities[file] = identity
+        return found
+
+    def _read(self, image: ElfImage, path: str, pid: int, owner: int) -> ElfFunctions:
+        """The functions of a file, as they were kept or from the file."""
+        key = _key(image.build_id, owner)
+        may_keep = image.build_id and key not in self._uncached
+        table = self._cache.load(key) if may_keep else None
+        if table is not None:
+            return ElfFunctions(image.build_id, False, image.segments, table)  # noqa: FBT003
+        debug = None
+        if not _has_symbols(image):
+            debug = debug_file(image, path, (pid,), _has_symbols, self._fetch)
+        try:
+            found = functions_of(image, debug.image if debug else None)
+        finally:
+            if debug is not None:
+                os.close(debug.fd)
+        if may_keep and not found.is_stripped:
+            self._cache.keep(key, found.table)
+        return found
+
+    def forget(self, found: ElfFunctions) -> None:
+        """Read a file again, since what was kept of it is gone or damaged."""
+        for identity, known in list(self._tables.items()):
+            if known is found:
+                self._bytes -= self._tables.pop(identity).table.nbytes
+                key = _key(found.build_id, identity.owner)
+                self._cache.drop(key)
+                self._uncached.add(key)
+
+    def _keep(self, identity: _Identity, found: ElfFunctions) -> None:
+        self._tables[identity] = found
+        self._bytes += found.table.nbytes
+        largest = max(self._tables, key=lambda each: self._tables[each].table.nbytes)
+        others = self._bytes - self._tables[largest].table.nbytes
+        while others > _KEEP_BYTES and len(self._tables) > 2:
+            oldest = next(each for each in self._tables if each != largest)
+            dropped = self._tables.pop(oldest).table.nbytes
+            self._bytes -= dropped
+            others -= dropped
+
+
+def _key(build_id: str, owner: int) -> str:
+    return f"{build_id}-{owner}"
+
+
+def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions:
+    """The functions of an image and its debug file.
+
+    Raises:
+        FormatError: a table is not what it claims to be.
+    """
+    is_whole = image.typed(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
+    table = read_symbols(image, debug)
+    return ElfFunctions(image.build_id, not is_whole, image.segments, table)
+
+
+def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
+    """A descriptor of a mapped file, of whatever kind, for reading; the caller closes it.
+
+    Args:
+        mapping: a mapping of the first of `pids`.
+        pids: the process, then those whose mount namespace it may share: its ancestors.
+
+    Raises:
+        OSError: no place that we can see shows the file that was mapped.
+    """
+    for path, place in _places(mapping, pids):
+        try:
+            with open_regular(path) as fd:
+                if _is_mapped_one(path, place, os.fstat(fd), mapping.file):
+                    return os.dup(fd)
+        except OSError:
+            continue
+    raise FileNotFoundError(mapping.file.path)
+
+
+def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Place]]:
+    path = mapping.file.path
+    yield f"/proc/{pids[0]}/map_files/{mapping.start:x}-{mapping.end:x}", _Place.EXACT
+    if not mapping.file.deleted:
+        yield f"/proc/{pids[0]}/root{path}", _Place.ROOT
+        for ancestor in pids[1:]:
+            yield f"/proc/{ancestor}/root{path}", _Place.SHARED
+        yield path, _Place.SHARED
+
+
+def _is_mapped_one(path: str, place: _Place, status: os.stat_result, file: MappedFile) -> bool:
+    """Whether an open file is the one that was mapped, as far as its inode tells.
+
+    The device is compared only where another mount namespace makes a chance match possible, and
+    not for file systems without a device (major 0): btrfs and overlayfs report another one in
+    stat(2) than in /proc/PID/maps.
+    """
+    if place is _Place.EXACT and os.readlink(path).removesuffix(" (deleted)") == file.path:
+        return True
+    if not file.inode:
+        return True
+    if status.st_ino != file.inode:
+        return False
+    device = os.major(status.st_dev), os.minor(status.st_dev)
+    has_device = device[0] and file.major
+    return place is not _Place.SHARED or not has_device or device == (file.major, file.minor)
+
+
+def _explain(error: OSError) -> tuple[Reason, str]:
+    if isinstance(error, FileNotFoundError | ProcessLookupError | NotADirectoryError):
+        return Reason.NOT_FOUND, ""
+    return Reason.UNREADABLE, errno_name(error.errno or 0)
+
+
+def _has_symbols(image: ElfImage) -> bool:
+    return image.typed(SHT_SYMTAB) is not None

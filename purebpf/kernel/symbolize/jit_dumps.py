@@ -1,0 +1,82 @@
+"""jitdump files of processes: found by their mapping, read on as they grow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.kernel.symbolize.jit_maps import owners
+from purebpf.symbols.jitdump import JitDump, is_jitdump_name
+from purebpf.symbols.proc_maps import Mapping
+
+__all__ = ["JitDumps"]
+
+_KEEP = 64
+
+_Identity = tuple[int, int]  # st_dev, st_ino
+
+
+class JitDumps:
+    """The names that just-in-time compilers wrote to jit-PID.dump.
+
+    A compiler maps its file as executable, to tell whoever records mappings where it is: in any
+    directory, under the number that the process has in its own namespace, perhaps deleted.
+    """
+
+    def __init__(self) -> None:
+        self._dumps: dict[_Identity, JitDump] = {}
+        self._of: dict[int, list[_Identity]] = {}
+
+    def find(self, pid: int, address: int) -> tuple[str, int] | None:
+        """The function at an address, and the bytes into it, as far as was read."""
+        for identity in self._of.get(pid, ()):
+            dump = self._dumps.get(identity)
+            found = dump.find(address) if dump else None
+            if found is not None:
+                return found
+        return None
+
+    def has(self, pid: int) -> bool:
+        """Whether the process has a jitdump."""
+        return bool(self._of.get(pid))
+
+    def read(self, mappings: Iterable[Mapping], family: tuple[int, ...], *, lives: bool) -> None:
+        """Read on in the dumps of a process.
+
+        Args:
+            mappings: what the process has or had mapped.
+            family: the process, then those whose mount namespace it may share: its ancestors.
+            lives: it has not exited.
+        """
+        pid = family[0]
+        trusted = owners(pid if lives else 0)
+        for mapping in mappings:
+            if is_jitdump_name(mapping.file.path):
+                identity = self._read(mapping, family, trusted)
+                if identity is not None and identity not in self._of.setdefault(pid, []):
+                    self._of[pid].insert(0, identity)
+
+    def _read(
+        self, mapping: Mapping, family: tuple[int, ...], trusted: frozenset[int]
+    ) -> _Identity | None:
+        try:
+            fd = open_mapped(mapping, family)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(fd)
+            # the process mapped that very file, so it vouches for it; else its owner must
+            if not mapping.file.inode and status.st_uid not in trusted:
+                return None
+            identity = status.st_dev, status.st_ino
+            dump = self._dumps.pop(identity, None) or JitDump()
+            dump.grow(lambda at, size: os.pread(fd, size, at), status.st_size)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+        self._dumps[identity] = dump
+        if len(self._dumps) > _KEEP:
+            del self._dumps[next(iter(self._dumps))]
+        return identity

@@ -1,0 +1,162 @@
+"""Where a uprobe goes: `file:function` to a path and an offset into that file.
+
+A symbol says where code is in memory, and the PT_LOAD segment that holds it says where that is in
+the file: the section's own offset is not the same in files that were linked with a large alignment
+(libbpf-rs issue 1110).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from purebpf.errors import AttachError
+from purebpf.kernel.symbolize.debug_files import image_of
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
+from purebpf.symbols.frame import FileOffset
+
+__all__ = ["Place", "find_file", "find_places", "opened_image", "parse_place"]
+
+_PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_CACHE = "/etc/ld.so.cache"
+_LIBRARY = re.compile(r"\.so(\.|$)")
+
+
+class Place(NamedTuple):
+    """A file, a function of it or a pattern of functions ("" for none), and bytes beyond it."""
+
+    file: str
+    function: str
+    offset: int
+
+
+def parse_place(text: str) -> Place:
+    """`"libc.so.6:malloc+4"`, `"/bin/bash:0x1234"`.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no place in a file: that is 'file:function' or 'file:0x123'")
+    file, function, offset = found.groups()
+    if _NUMBER.fullmatch(function):
+        return Place(file, "", int(function, 0) + int(offset or "0", 0))
+    return Place(file, function, int(offset or "0", 0))
+
+
+def find_places(where: str, what: str) -> tuple[str, list[int]]:
+    """The path of the file, and the offsets in it, in order, that `"file:pattern"` means.
+
+    Raises:
+        ValueError: it is no place.
+        AttachError: ENOENT, no such file, or no such function in it; says `what` for.
+        FormatError: no ELF file, or a damaged one, and a function was named.
+        OSError: it cannot be read.
+    """
+    place = parse_place(where)
+    path = find_file(place.file, what)
+    if not place.function:
+        return path, [place.offset]
+    with opened_image(path) as image:
+        every = _function_offsets(image, place.function, FUNCTIONS)
+        indirect = _function_offsets(image, place.function, INDIRECT)
+    # The function that a name means may be code, though an older version is an indirect one.
+    found = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
+    if not found:
+        why = _why_not(path, place.function, is_there=bool(every))
+        raise AttachError("uprobe", errno.ENOENT, what, why=why)
+    return path, sorted({offset + place.offset for offset in found.values()})
+
+
+def find_file(name: str, what: str) -> str:
+    """The path of a file that may be named without one; `what` is for the error.
+
+    Raises:
+        AttachError: ENOENT, it is nowhere.
+    """
+    if "/" in name:
+        folders = [""]
+    elif _LIBRARY.search(name):
+        cached = os.path.dirname(_cached(name))
+        folders = [*_preferred_folders(), *filter(None, [cached]), *_standard_folders()]
+    else:
+        folders = os.environ.get("PATH", os.defpath).split(":")
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
+    searched = f" in {', '.join(folders)}" if folders != [""] else ""
+    raise AttachError("open", errno.ENOENT, what, why=f"there is no file {name}{searched}")
+
+
+def _cached(name: str) -> str:
+    """Where ldconfig(8) has found a library, in the folders of /etc/ld.so.conf too; or ""."""
+    try:
+        with open(_CACHE, "rb") as file:
+            cache = file.read()
+    except OSError:
+        return ""
+    from purebpf.symbols.ld_cache import cached_libraries
+
+    return next(cached_libraries(cache, name, os.uname().machine), "")
+
+
+def _preferred_folders() -> list[str]:
+    """What ld.so(8) searches before anything else."""
+    return [each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each]
+
+
+def _standard_folders() -> Iterator[str]:
+    """What ld.so(8) searches when nothing else has the library."""
+    for folder in ("/usr/lib64", "/usr/lib", "/lib64", "/lib"):
+        if not folder.endswith("64"):
+            yield f"{folder}/{os.uname().machine}-linux-gnu"
+        yield folder
+
+
+@contextmanager
+def opened_image(path: str) -> Iterator[ElfImage]:
+    """The ELF file at `path`, inside the `with` block.
+
+    Raises:
+        FormatError: no ELF file, or a damaged one.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        yield image_of(file.fileno(), path)
+
+
+def _function_offsets(
+    image: ElfImage, pattern: str, kinds: frozenset[int]
+) -> dict[str, FileOffset]:
+    """The functions of a file whose names match, and where in the file they start.
+
+    A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the
+    one that programs are linked to today, which a name without a version is.
+
+    Raises:
+        FormatError: a damaged file.
+    """
+    name, _, version = pattern.partition("@")
+    if version:
+        offset = function_of_version(image, name, version, kinds)
+        return {} if offset is None else {pattern: offset}
+    if not set(pattern) & set("*?"):
+        return functions_named(image, lambda name: name == pattern, kinds)
+    return functions_named(image, lambda name: fnmatchcase(name, pattern), kinds)
+
+
+def _why_not(path: str, pattern: str, *, is_there: bool) -> str:
+    """Why a file has no function to probe."""
+    if is_there:
+        reason = "its code chooses, once for each program, what is called instead"
+        return f"{pattern!r} of {path} is an indirect function (IFUNC): {reason}; probe that"
+    return f"{path} has no function {pattern!r}"

@@ -1,0 +1,283 @@
+"""`Symbolizer`: addresses of this machine to names, or to the reason why not.
+
+Addresses of a stack other than the first are return addresses: they point behind a call, which may
+be the last instruction of its function. So callers are looked up one byte earlier (DWARF 5, 6.4.4
+explains it; libgcc, elfutils and libunwind do the same), and their offset is still that of the
+address itself. Where nothing is one byte earlier, the address itself counts: the kernel makes a
+signal handler return to the first instruction of __restore_rt.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from purebpf.errors import FormatError, KernelError
+from purebpf.kernel.host.backoff import Retries
+from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.kernel.symbolize.elf_files import ElfFiles, ElfFunctions, Problem
+from purebpf.kernel.symbolize.jit_symbols import GeneratedCode
+from purebpf.kernel.symbolize.kernel_symbols import KernelSymbols
+from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
+from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.demangle import demangled
+from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
+from purebpf.symbols.proc_maps import Mapping
+from purebpf.symbols.runtimes import Runtime, runtime_of
+from purebpf.syscall import proc
+
+__all__ = ["Symbolizer"]
+
+_KEEP_ANSWERS = 1 << 16
+_GENERATIONS = 4
+_FIRST_PAGE = 1 << 12
+_USER_END = 1 << 56  # no machine has user addresses above (5-level paging on x86)
+_MAY_CHANGE = frozenset(
+    {
+        Reason.ANONYMOUS,
+        Reason.NOT_IN_PERF_MAP,
+        Reason.NOT_IN_JITDUMP,
+        Reason.UNTRUSTED_PERF_MAP,
+        Reason.STALE_PERF_MAP,
+    }
+)
+"""Code that is being generated: its name may be written down a moment later."""
+
+Answer = Frame | Unknown
+
+
+class Symbolizer:
+    """Names addresses. Every question gets an answer, and no bad address stops a batch.
+
+    A process is read from /proc when it is first asked about. So ask while it lives, `remember`
+    it, or feed `spaces` with what a `SideBand` reports, which lasts after the process's exit.
+
+    Holds no descriptors. Needs what reading /proc/PID/maps and /proc/PID/root of the process
+    needs: the same user, or CAP_SYS_PTRACE.
+
+    Args:
+        spaces: the mappings of processes; what they lack is read from /proc and added to them.
+        read_processes: False for what was recorded earlier or elsewhere: a process of the same
+            number that runs here now is another one.
+        fetch: gets the debug file of a build id that is not on this machine
+            (`purebpf.kernel.symbolize.debuginfod`).
+    """
+
+    def __init__(
+        self,
+        spaces: AddressSpaces | None = None,
+        *,
+        read_processes: bool = True,
+        fetch: Fetch | None = None,
+    ) -> None:
+        self._read_processes = read_processes
+        self.spaces = AddressSpaces() if spaces is None else spaces
+        self._files = ElfFiles(fetch)
+        self._jit = GeneratedCode(self.spaces.files, self._lives)
+        self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
+        self._retries = Retries()
+        self._unreadable: dict[int, Reason] = {}
+        self._kernel = KernelSymbols()
+        self._kernel_exact = _Answers(self._kernel.resolve, 0)
+        self._kernel_callers = _Answers(self._kernel.resolve, 1)
+        self._user_answers: dict[tuple[int, str | None], _UserAnswers] = {}
+
+    def __repr__(self) -> str:
+        return f"Symbolizer({self.spaces!r})"
+
+    def remember(self, pid: int) -> bool:
+        """Read a process's mappings now, so that it can be named after its exit.
+
+        Returns:
+            Whether there was such a process, and its mappings could be read.
+        """
+        self._read_maps(pid)
+        return pid not in self._unreadable
+
+    def runtime(self, pid: int) -> Runtime | None:
+        """The language runtime of a process that was asked about, None if none is known."""
+        runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
+        if runtime is not None and self._jit.read(self._family(pid)):
+            runtime = runtime._replace(is_named=True)
+        return runtime
+
+    def kernel(self, addresses: Iterable[int]) -> list[Answer]:
+        """Name kernel addresses, in their order, each looked up as it is."""
+        return [self._kernel_exact[address] for address in addresses]
+
+    def kernel_stack(self, addresses: Sequence[int]) -> list[Answer]:
+        """Name a kernel stack, the innermost address first: the others are return addresses."""
+        return _stack(addresses, self._kernel_exact, self._kernel_callers)
+
+    def user(self, pid: int, addresses: Iterable[int], comm: str | None = None) -> list[Answer]:
+        """Name addresses of a process, in their order, each looked up as it is.
+
+        Args:
+            pid: the process (thread group) as we see it.
+            addresses: in its address space.
+            comm: the name of the thread that had them, which tells apart the programs that the
+                process executed one after the other.
+        """
+        exact = self._answers(pid, comm).exact
+        return [exact[address] for address in addresses]
+
+    def user_stack(
+        self, pid: int, addresses: Sequence[int], comm: str | None = None
+    ) -> list[Answer]:
+        """Name a user stack, the innermost address first: the others are return addresses."""
+        answers = self._answers(pid, comm)
+        return _stack(addresses, answers.exact, answers.callers)
+
+    def _answers(self, pid: int, comm: str | None) -> _UserAnswers:
+        """What was answered about a process, as long as its mappings stay what they were."""
+        known = self._user_answers.get((pid, comm))
+        version = self.spaces.version(pid)
+        if known is None or known.version != version:
+            if sum(each.total() for each in self._user_answers.values()) > _KEEP_ANSWERS:
+                self._user_answers.clear()
+            resolve = partial(self._resolve, pid, comm)
+            known = _UserAnswers(version, _Answers(resolve, 0), _Answers(resolve, 1))
+            self._user_answers[pid, comm] = known
+        return known
+
+    def _resolve(self, pid: int, comm: str | None, address: int, back: int) -> Answer:
+        mapping = self._mapping(pid, address - back, comm)
+        if mapping is None:
+            return _unknown(self._why_unmapped(pid, address, back), address)
+        file = mapping.file
+        if file.is_anonymous:
+            return self._generated(pid, address, back, file.path)
+        found: ElfFunctions | Problem
+        if file.path == VDSO:
+            found = self._vdso_of(mapping)
+        elif file.is_special:
+            return _unknown(Reason.NO_FUNCTION, address, file.path)
+        else:
+            found = self._files.functions(mapping, self._family(pid))
+        if isinstance(found, Problem):
+            where = mapping.file_offset(Address(address))
+            return Unknown(
+                found.reason,
+                file.path,
+                Address(address),
+                "user",
+                found.detail,
+                file.build_id,
+                where,
+            )
+        try:
+            return _named(found, mapping, address, back)
+        except (FormatError, OSError):  # the kept table is gone
+            self._files.forget(found)
+            return self._resolve(pid, comm, address, back)
+
+    def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
+        """The mapping of an address; /proc is read for a new process, and now and then later."""
+        found = self.spaces.find(pid, address, comm)
+        if found is None and self._lives(pid) and self._retries.due(pid):
+            version = self.spaces.version(pid)
+            self._read_maps(pid)
+            if self.spaces.version(pid) != version:
+                self._retries.reset(pid)
+                found = self.spaces.find(pid, address, comm)
+        return found
+
+    def _lives(self, pid: int) -> bool:
+        """Whether /proc may be asked about it."""
+        return self._read_processes and not self.spaces.has_exited(pid)
+
+    def _read_maps(self, pid: int) -> None:
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        try:
+            text = proc.maps(pid)
+            comm = proc.comm(pid) or ""
+        except KernelError:
+            self._unreadable[pid] = Reason.FORBIDDEN
+            return
+        if text is None:
+            self._unreadable[pid] = Reason.HIDDEN if proc.hides(pid) else Reason.EXITED
+        else:
+            self._unreadable.pop(pid, None)
+            self.spaces.snapshot(pid, text, comm=comm, time=now)
+
+    def _why_unmapped(self, pid: int, address: int, back: int) -> Reason:
+        if not self.spaces.knows(pid):
+            return self._unreadable.get(pid, Reason.EXITED)
+        if back or not _FIRST_PAGE <= address < _USER_END:
+            return Reason.GARBAGE
+        return Reason.UNMAPPED
+
+    def _generated(self, pid: int, address: int, back: int, path: str) -> Answer:
+        found = self._jit.find(self._family(pid), address - back)
+        if isinstance(found, Reason):
+            return _unknown(found, address, path)
+        name, offset = found
+        return Frame(name, offset + back, "[jit]", Address(address), "user")
+
+    def _vdso_of(self, mapping: Mapping) -> ElfFunctions | Problem:
+        size = mapping.end - mapping.start
+        if size not in self._vdso:
+            self._vdso[size] = vdso_functions(mapping)
+        return self._vdso[size]
+
+    def _family(self, pid: int) -> tuple[int, ...]:
+        """The process and the nearest of those that forked it."""
+        family = [pid]
+        while len(family) < _GENERATIONS and (pid := self.spaces.parent(pid)) not in (0, *family):
+            family.append(pid)
+        return tuple(family)
+
+
+class _Answers(dict[int, Answer]):
+    """Answers by address; a missing one is found when it is asked for."""
+
+    def __init__(self, resolve: Callable[[int, int], Answer], back: int) -> None:
+        super().__init__()
+        self._resolve = resolve
+        self._back = back
+
+    def __missing__(self, address: int) -> Answer:
+        answer = self._resolve(address, self._back)
+        if not isinstance(answer, Unknown) or answer.reason not in _MAY_CHANGE:
+            self[address] = answer
+        return answer
+
+
+class _UserAnswers(NamedTuple):
+    """Answers about a process while `AddressSpaces.version` stays the same."""
+
+    version: int
+    exact: _Answers
+    callers: _Answers
+
+    def total(self) -> int:
+        return len(self.exact) + len(self.callers)
+
+
+def _stack(addresses: Sequence[int], exact: _Answers, callers: _Answers) -> list[Answer]:
+    if not addresses:
+        return []
+    return [exact[addresses[0]], *map(callers.__getitem__, addresses[1:])]
+
+
+def _named(found: ElfFunctions, mapping: Mapping, address: int, back: int) -> Answer:
+    """The function of an address in a file."""
+    path = mapping.file.path
+    where = mapping.file_offset(Address(address))
+    at = found.find(FileOffset(where - back))
+    if at is None and back:
+        at = found.find(where)
+        back = 0
+    if at is None:
+        reason = Reason.STRIPPED if found.is_stripped else Reason.NO_FUNCTION
+        return Unknown(reason, path, Address(address), "user", "", found.build_id, where)
+    name, offset = at
+    return Frame(
+        demangled(name), offset + back, path, Address(address), "user", found.build_id, where
+    )
+
+
+def _unknown(reason: Reason, address: int, module: str = "") -> Unknown:
+    return Unknown(reason, module, Address(address), "user")

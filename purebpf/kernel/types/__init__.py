@@ -1,0 +1,1 @@
+"""The BTF of this kernel and its modules."""

@@ -1,0 +1,34 @@
+"""Kernel types from a file: bare BTF, as BTFHub has it, or an ELF file with a .BTF section."""
+
+from __future__ import annotations
+
+import os
+
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import FormatError
+from purebpf.kernel.symbolize.debug_files import image_of
+
+__all__ = ["read_btf_file"]
+
+_ELF = b"\x7fELF"
+
+
+def read_btf_file(path: str | os.PathLike[str]) -> Btf:
+    """The types of a file: a vmlinux, an object, or BTF alone.
+
+    Raises:
+        OSError: the file cannot be read.
+        FormatError: there is no BTF in it, or it is malformed.
+    """
+    name = os.fspath(path)
+    with open(name, "rb") as file:
+        start = file.read(len(_ELF))
+        if start != _ELF:
+            return Btf(start + file.read(), source=name)
+        image = image_of(file.fileno(), name)
+        section = image.section(".BTF")
+        if section is None:
+            raise FormatError(
+                name, "section .BTF", "there is none; compile with -g, or see pahole -J"
+            )
+        return Btf(image.contents(section), source=name)

@@ -1,0 +1,41 @@
+"""The BTF of the running kernel."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from functools import cache
+
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import NotSupportedError, errno_name
+
+__all__ = ["kernel_btf", "no_types"]
+
+_PATH = "/sys/kernel/btf/vmlinux"
+_HEADER_SIZE = 24
+
+
+@cache
+def kernel_btf() -> Btf:
+    """The types of the running kernel, read once (5 MB, some 15 ms) and kept.
+
+    Raises:
+        NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
+        FormatError: it is malformed.
+    """
+    try:
+        with open(_PATH, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        reason = f"{_PATH} gave {errno_name(error.errno or 0)}"
+        if error.errno == errno.ENOENT:
+            reason += "; the kernel was built without CONFIG_DEBUG_INFO_BTF"
+        raise NotSupportedError("kernel BTF", reason) from None
+    return Btf(data, source=_PATH)
+
+
+def no_types() -> Btf:
+    """Those of a kernel that has none: for objects whose settings leave nothing alive that asks."""
+    names = b"\0"
+    header = struct.pack("=HBBIIIII", 0xEB9F, 1, 0, _HEADER_SIZE, 0, 0, 0, len(names))
+    return Btf(header + names, source="a kernel without BTF")

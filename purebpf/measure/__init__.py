@@ -1,0 +1,1 @@
+"""Runs a measurement without a terminal: targets, waiting, child processes, limits, provenance."""

@@ -1,0 +1,158 @@
+"""Time that was open when a run began, or still is when it ends: no switch tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
+from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
+from purebpf.kernel.symbolize.sleeping_stack import user_stack
+from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
+
+__all__ = ["Sleepers", "open_spans"]
+
+_UNAVAILABLE = 1  # enum stack_id of bpf_src/include/stacks.h
+_OURS = 1 << 64
+"""From here on, the numbers of stacks that were walked by us."""
+
+IsWanted = Callable[[Listed], bool]
+
+
+class Sleepers:
+    """The threads that were off the CPU when a run began, and where.
+
+    They are listed once the programs run: one that these have not seen is where it was before.
+
+    Args:
+        switches: the programs.
+        is_wanted: whose time is.
+        walk: whether to walk user stacks.
+        only_listed: nothing is said of a thread that was not found to be wanted. The programs do
+            not know from which CPU it went, so that this is needed where CPUs were chosen.
+
+    Attributes:
+        addresses: the user stacks that were walked here, by number.
+        undescribed: threads of which a stack could not be walked.
+    """
+
+    def __init__(
+        self, switches: Switches, is_wanted: IsWanted, *, walk: bool, only_listed: bool = False
+    ) -> None:
+        self.addresses: dict[int, Sequence[int]] = {}
+        self.undescribed = 0
+        self._only_listed = only_listed
+        self._places: dict[int, Place] = {}
+        asleep = [
+            task
+            for task in switches.list_tasks()
+            if not task.is_seen and task.is_away and is_wanted(task)
+        ]
+        walked = {task.place.tid: _walk(task) for task in asleep} if walk else {}
+        # a stack that was read while its thread moved is none
+        still = {task.place.tid for task in switches.list_tasks() if not task.is_seen}
+        for task in asleep:
+            self._add(task.place, walked.get(task.place.tid, ()), walk and task.place.tid in still)
+
+    def _add(self, place: Place, walked: Sequence[int] | None, is_valid: object) -> None:
+        if walked and is_valid:
+            number = _OURS + len(self.addresses)
+            self.addresses[number] = walked
+            place = place._replace(user=number)
+        elif walked is None or walked:
+            place = place._replace(user=_UNAVAILABLE)
+        self.undescribed += _UNAVAILABLE in (place.user, place.kernel)
+        self._places[place.tid] = place
+
+    def describe(self, place: Place) -> Place | None:
+        """Where a thread was, with state and stacks if they are known; None: not wanted."""
+        known = self._places.get(place.tid)
+        if known is None:
+            return None if self._only_listed else place
+        return place._replace(state=known.state, user=known.user, kernel=known.kernel)
+
+    def described(self, spans: Iterable[tuple[Place, Span]]) -> Iterator[tuple[Place, Span]]:
+        """The spans; those from before the run with what is known of them."""
+        for place, span in spans:
+            if place.state != BEFORE:
+                yield place, span
+                continue
+            known = self.describe(place)
+            if known is None:
+                continue
+            if known.state == "R":  # it did not wait for anything but a CPU
+                span = span._replace(blocked_ns=0, runnable_ns=span.duration_ns)  # noqa: PLW2901
+            yield known, span
+
+
+def _walk(task: Listed) -> Sequence[int] | None:
+    """Its user stack; () for a kernel thread, None where nothing can be said."""
+    if task.is_kernel_thread:
+        return ()
+    ip, sp, bp = task.registers
+    return user_stack(task.place.pid, ip, sp, bp, MAX_DEPTH) if ip else None
+
+
+class _Run(NamedTuple):
+    started_ns: int
+    ended_ns: int
+    split: bool
+
+    def span(self, since_ns: int, until_ns: int, waking_ns: int, state: str) -> Span:
+        """Of one time; as account() of bpf_src/offcpu.bpf.c splits it."""
+        elapsed_ns = max(0, until_ns - since_ns)
+        blocked_ns = elapsed_ns
+        if self.split and state != ON_CPU:
+            if state == "R":
+                blocked_ns = 0
+            elif waking_ns:
+                blocked_ns = min(max(0, waking_ns - since_ns), elapsed_ns)
+        return Span(1, blocked_ns, elapsed_ns - blocked_ns)
+
+
+def open_spans(
+    listed: Iterable[Listed],
+    sleepers: Sleepers,
+    is_wanted: IsWanted,
+    switches: Switches,
+    *,
+    split: bool,
+    on_cpu: bool,
+) -> Iterator[tuple[Place, Span]]:
+    """What was not over at the end, and what had not been judged.
+
+    Args:
+        listed: every task, at the end.
+        sleepers: those at the start.
+        is_wanted: asked about what the programs did not decide.
+        switches: when the run was.
+        split: whether wake-ups were traced.
+        on_cpu: whether the time that threads run is wanted.
+    """
+    run = _Run(switches.started_ns, switches.ended_ns, split)
+    for task in listed:
+        if task.verdict in (WANTED, ADOPTED) or (task.verdict == UNDECIDED and is_wanted(task)):
+            yield from _of_task(task, sleepers, run, on_cpu=on_cpu)
+
+
+def _of_task(
+    task: Listed, sleepers: Sleepers, run: _Run, *, on_cpu: bool
+) -> Iterator[tuple[Place, Span]]:
+    place = task.place
+    since_ns = task.since_ns if task.is_seen else run.started_ns
+    pending_ns, pending_state, pending_waking_ns = task.pending
+    if pending_ns:
+        then = place._replace(state=pending_state, user=0, kernel=0)
+        before = sleepers.describe(then) if pending_state == BEFORE else then
+        if before is not None:
+            began_ns = since_ns - pending_ns
+            yield before, run.span(began_ns, since_ns, pending_waking_ns, before.state)
+    if task.is_on_cpu:
+        if on_cpu:
+            running = place._replace(state=ON_CPU, user=0, kernel=0, waker=None, is_open=True)
+            yield running, run.span(since_ns, run.ended_ns, 0, ON_CPU)
+    elif task.is_away:
+        away = place if task.is_seen else sleepers.describe(place)
+        if away is not None:
+            span = run.span(since_ns, run.ended_ns, task.waking_ns, away.state)
+            yield away._replace(is_open=True), span

@@ -1,0 +1,241 @@
+"""perf.data, of purebpf or of perf: its stacks, with names from this machine's files and kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
+from purebpf.errors import KernelError, PurebpfError
+from purebpf.kernel.processes.perf_data_headers import kernel_build_id
+from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.results import Cause, Labels, Loss, Profile
+from purebpf.results.build.perf_data_aggregate import SLOT_NS, Counted, Owner, count
+from purebpf.results.shape.hints import hints
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
+from purebpf.symbols.kallsyms import addresses
+from purebpf.symbols.runtimes import Runtime
+from purebpf.syscall import proc
+from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
+from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
+from purebpf.wire.perf_data_reader import PerfData
+
+__all__ = ["Read", "Wanted", "of_bytes", "read"]
+
+Answers = Sequence[Frame | Unknown]
+
+_UNITS = {"offcpu-time": "ns", "wall-time": "ns", "calls": "calls", "bytes": "bytes"}
+"""What the periods of events count that programs wrote (purebpf.results.formats.perf_data)."""
+
+
+class NoSuchEventError(PurebpfError):
+    """The file has no samples of such an event."""
+
+    exit_status = 2
+
+
+class Wanted(NamedTuple):
+    """What to read.
+
+    `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
+    their periods; None does the latter for events that programs wrote, whose period is a weight.
+    `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
+    """
+
+    event: str | None = None
+    weight: str | None = None
+    timed: bool = False
+    fetch: Fetch | None = None
+
+
+_ANYTHING = Wanted()
+
+
+class Read(NamedTuple):
+    """A profile, and the events of the file that it is not of, with how many samples they have."""
+
+    profile: Profile
+    others: tuple[tuple[str, int], ...]
+
+
+def read(path: str, wanted: Wanted = _ANYTHING) -> Read:
+    """Read a file and name its stacks.
+
+    Raises:
+        KernelError: it cannot be opened.
+        FormatError, NotSupportedError: it is no perf.data that purebpf can read.
+        NoSuchEventError: there is no event of that name in it.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or 0, f"input {path}") from None
+    try:
+        size = os.fstat(fd).st_size
+        return _read(PerfData(lambda at, length: os.pread(fd, length, at), size, path), wanted)
+    except OSError as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError("read(2)", error.errno or 0, f"input {path}") from None
+    finally:
+        os.close(fd)
+
+
+def of_bytes(data: bytes, source: str, wanted: Wanted = _ANYTHING) -> Read:
+    """The same of a file that is in memory; `source` is what to call it."""
+    return _read(PerfData(lambda at, length: data[at : at + length], len(data), source), wanted)
+
+
+def _read(file: PerfData, wanted: Wanted) -> Read:
+    build_ids = _build_ids(file)
+    periods = [_is_weight(event, wanted) for event in file.events]
+    counted = count(file, build_ids, periods=periods, slots=wanted.timed)
+    number = _number(file, counted, wanted.event)
+    names = _Names(counted, build_ids.get(KERNEL, b""), wanted.fetch)
+    return _named(file, counted, number, names, periods=periods[number])
+
+
+def _is_weight(event: RecordedEvent, wanted: Wanted) -> bool:
+    if wanted.weight is not None:
+        return wanted.weight == "period"
+    return _is_of_programs(event)
+
+
+def _is_of_programs(event: RecordedEvent) -> bool:
+    attr = PERF_EVENT_ATTR.unpack(event.attr)
+    kind = perf_type_id.PERF_TYPE_SOFTWARE, perf_sw_ids.PERF_COUNT_SW_BPF_OUTPUT
+    return (attr["type"], attr["config"]) == kind
+
+
+def _build_ids(file: PerfData) -> dict[str, bytes]:
+    packed = file.feature(Feature.BUILD_ID)
+    if packed is None:
+        return {}
+    return {each.filename: each.build_id for each in unpack_build_ids(packed)}
+
+
+def _named(file: PerfData, counted: Counted, number: int, names: _Names, *, periods: bool) -> Read:
+    event = file.events[number]
+    others = tuple(
+        (each.name, counted.samples[n])
+        for n, each in enumerate(file.events)
+        if n != number and counted.samples[n]
+    )
+    profile = Profile(
+        f"{counted.samples[number]} samples of {event.name} in {file.source}",
+        unit=_unit(event, periods=periods),
+        about={"event": event.name, **_about(file), "rejected": counted.rejected},
+        loss=_loss(counted, number),
+    )
+    if others:
+        profile.about["other_events"] = [f"{name}: {samples} samples" for name, samples in others]
+    slots = counted.slots[number]
+    if slots:
+        profile.slot_ns = SLOT_NS
+        profile.about["started_ns"] = counted.first_ns
+        profile.about["elapsed_s"] = round((counted.last_ns - counted.first_ns) / 1e9, 3)
+    for (owner, stacks), weight in counted.found[number].items():
+        user = names.user(owner, stacks.user)
+        kernel_side = names.kernel(stacks.kernel)
+        when = tuple(sorted(slots.get((owner, stacks), {}).items()))
+        profile.add(
+            user, kernel_side, weight, Labels(owner.comm, owner.pid, cgroup=owner.cgroup), when
+        )
+    profile.hints = hints(profile, names.runtime)
+    return Read(profile, others)
+
+
+def _unit(event: RecordedEvent, *, periods: bool) -> str:
+    if not periods:
+        return "samples"
+    return _UNITS.get(event.name, "samples") if _is_of_programs(event) else "events"
+
+
+def _number(file: PerfData, counted: Counted, event: str | None) -> int:
+    names = [event.name for event in file.events]
+    if event is None:
+        return next((n for n in range(len(names)) if counted.samples[n]), 0)
+    if event not in names:
+        raise NoSuchEventError(f"{file.source} has no event {event!r}; it has {', '.join(names)}")
+    return names.index(event)
+
+
+def _about(file: PerfData) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, feature in (
+        ("hostname", Feature.HOSTNAME),
+        ("os_release", Feature.OSRELEASE),
+        ("arch", Feature.ARCH),
+        ("recorded_by", Feature.VERSION),
+    ):
+        packed = file.feature(feature)
+        if packed is not None:
+            found[name] = string(packed)
+    packed = file.feature(Feature.CMDLINE)
+    if packed is not None:
+        found["command_line"] = list(unpack_strings(packed))
+    return found
+
+
+def _loss(counted: Counted, number: int) -> Loss:
+    lost = counted.lost
+    what = f"{lost} samples found no room in the rings when the file was recorded"
+    return Loss(None, counted.samples[number], 0, (Cause("ring_lost", lost, what),))
+
+
+class _Names:
+    """Names of the addresses of a file.
+
+    The kernel's are those of the kernel that runs, if it is the one of the file: the same build,
+    and perhaps at another place, since every boot chooses one (KASLR).
+    """
+
+    def __init__(self, counted: Counted, build_id: bytes, fetch: Fetch | None) -> None:
+        self._symbolizer = Symbolizer(counted.spaces, read_processes=False, fetch=fetch)
+        self._mapping = counted.kernel
+        self._why_not = ""
+        self._moved = 0
+        if build_id and build_id != kernel_build_id():
+            self._why_not = f"build id {build_id.hex()}"
+        elif counted.kernel is not None:
+            self._moved = self._distance(counted.kernel.filename.removeprefix(KERNEL))
+        self._known: dict[tuple[int, ...], tuple[Frame | Unknown, ...]] = {}
+
+    def _distance(self, symbol: str) -> int:
+        """By how much the kernel's addresses are greater than those of the file."""
+        if self._mapping is None or not symbol:
+            return 0
+        try:
+            places = addresses(proc.kallsyms(), [symbol])[symbol]
+        except KernelError:
+            return 0
+        here = min(places, default=0)
+        return here - self._mapping.pgoff if here else 0
+
+    def user(self, owner: Owner, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+        """The user stack of a process."""
+        return without_stray_tail(self._symbolizer.user_stack(owner.pid, found, owner.comm))
+
+    def runtime(self, pid: int) -> Runtime | None:
+        """The language runtime of a process."""
+        return self._symbolizer.runtime(pid)
+
+    def kernel(self, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+        """A kernel stack."""
+        known = self._known.get(found)
+        if known is None:
+            known = self._known[found] = tuple(self._kernel(found))
+        return known
+
+    def _kernel(self, found: tuple[int, ...]) -> Answers:
+        if self._why_not:
+            return [
+                Unknown(Reason.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
+                for at in found
+            ]
+        if not self._moved:
+            return self._symbolizer.kernel_stack(found)
+        moved = self._symbolizer.kernel_stack([at + self._moved for at in found])
+        return [each._replace(address=Address(at)) for each, at in zip(moved, found, strict=True)]

@@ -1,0 +1,111 @@
+"""Where to sample: the threads and CPUs that the target means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from purebpf.kernel.host import cpus
+from purebpf.kernel.processes import synthesized_records
+from purebpf.measure import targets
+from purebpf.measure.targets import NoSuchTargetError, Target
+from purebpf.syscall import proc
+
+__all__ = ["Place", "observed", "places", "side_band_places"]
+
+
+class Place(NamedTuple):
+    """Where an event counts: a thread or all (-1), or a cgroup's path, on one CPU."""
+
+    pid: int
+    cpu: int
+    cgroup: str | None = None
+
+
+def places(target: Target, command_pid: int = 0) -> list[Place]:
+    """Each thread, or the cgroup or everybody, on each CPU; `command_pid` is the one if not 0.
+
+    Raises:
+        NoSuchTargetError: a process, thread, user's process or cgroup that does not exist.
+        NotSupportedError: a cgroup that is not of version 2.
+    """
+    where = target.cpus or cpus.online()
+    if target.cgroup is not None:
+        targets.open_cgroup(target.cgroup).close()
+        return [Place(-1, cpu, target.cgroup) for cpu in where]
+    return [Place(pid, cpu) for pid in _tasks(target, command_pid) for cpu in where]
+
+
+def side_band_places(found: list[Place]) -> list[Place]:
+    """The same tasks; where all are sampled on some CPUs or in a cgroup, all CPUs.
+
+    A process maps its files on any CPU, and before it enters a cgroup.
+    """
+    if found[0].pid >= 0:
+        own = dict.fromkeys(place.pid for place in found)
+        return [Place(pid, cpu) for pid in own for cpu in cpus.online()]
+    return [Place(-1, cpu) for cpu in cpus.online()]
+
+
+def observed(target: Target, command_pid: int = 0) -> Iterable[int]:
+    """The processes that are there already and may have samples."""
+    if command_pid:
+        return ()
+    if target.pids:
+        return target.pids
+    uid = _user(target)
+    if target.tids:
+        return dict.fromkeys(filter(None, map(_process_of, target.tids)))
+    if uid is not None:
+        return _of_user(uid)
+    return synthesized_records.running()
+
+
+def _tasks(target: Target, command_pid: int) -> list[int]:
+    if command_pid:
+        return [command_pid]
+    if target.pids:
+        targets.check_processes(target.pids, thread_option="-t")
+        return _threads(target.pids)
+    if target.tids:
+        targets.check_threads(target.tids)
+        return list(target.tids)
+    uid = _user(target)
+    if uid is not None:
+        found = _threads(_of_user(uid))
+        if not found:
+            raise NoSuchTargetError(f"there is no process of user {uid}")
+        return found
+    return [-1]
+
+
+def _user(target: Target) -> int | None:
+    """The user that is the target, where the command has such an option."""
+    uid: int | None = getattr(target, "uid", None)
+    return uid
+
+
+def _of_user(uid: int) -> list[int]:
+    """The processes whose real user that is, without this one."""
+    found = []
+    for pid in synthesized_records.running():
+        status = proc.status(pid)
+        if status and int(status["Uid"].split()[0]) == uid and pid != os.getpid():
+            found.append(pid)
+    return found
+
+
+def _threads(pids: Iterable[int]) -> list[int]:
+    found: list[int] = []
+    for pid in pids:
+        try:
+            found += sorted(int(name) for name in os.listdir(f"{proc.PROC}/{pid}/task"))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def _process_of(tid: int) -> int:
+    status = proc.status(tid)
+    return int(status["Tgid"]) if status else 0

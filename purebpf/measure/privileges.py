@@ -1,0 +1,27 @@
+"""What a command says when it may not do what it does."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from purebpf.errors import KernelError
+
+__all__ = ["needing"]
+
+
+@contextmanager
+def needing(*capabilities: str) -> Iterator[None]:
+    """A context whose EPERM errors say what `capabilities` together would have allowed.
+
+    The call that is refused first often needs less than those behind it.
+    """
+    try:
+        yield
+    except KernelError as error:
+        if error.errno != errno.EPERM:
+            raise
+        from purebpf.kernel.host import privilege  # only when something was refused
+
+        raise privilege.explained(error, error.what, *capabilities) from None

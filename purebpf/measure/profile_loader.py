@@ -1,0 +1,98 @@
+"""Reading a profile that was saved: our JSON, folded stacks or perf.data, any of them gzipped."""
+
+from __future__ import annotations
+
+import errno
+import io
+import sys
+import zlib
+from typing import TextIO
+
+from purebpf.errors import FormatError, KernelError
+from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.results import Profile
+from purebpf.results.formats import folded, json
+from purebpf.wire.perf_data import MAGIC
+
+__all__ = ["read"]
+
+_GZIP = b"\x1f\x8b"
+_PIECE = 1 << 20
+_LIMIT = 1 << 30
+"""Bytes that a profile may have when it is unpacked: a small file can unpack to anything."""
+
+
+def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profile:
+    """The profile in a file, "-": in standard input; `timed`: with when, where perf.data says it.
+
+    `fetch` gets debug files that are not here, to name what is in perf.data.
+
+    Raises:
+        KernelError: the file cannot be opened or read.
+        FormatError: it is none of these formats, or cut short.
+        NotSupportedError: as `purebpf.measure.perf_data_loader.read`.
+    """
+    is_stdin = path == "-"
+    name = "standard input" if is_stdin else path
+    try:
+        with _standard_input() if is_stdin else open(path, "rb") as file:
+            if not is_stdin and file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
+                from purebpf.measure import perf_data_loader
+
+                return perf_data_loader.read(
+                    path, perf_data_loader.Wanted(timed=timed, fetch=fetch)
+                ).profile
+            data = _content(file)
+    except KernelError:  # an OSError that says what it is
+        raise
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}") from None
+    if data.startswith(_GZIP):
+        data = _unpacked(data, name)
+    if data.startswith(MAGIC):
+        from purebpf.measure import perf_data_loader
+
+        return perf_data_loader.of_bytes(
+            data, name, perf_data_loader.Wanted(timed=timed, fetch=fetch)
+        ).profile
+    if len(data) > _LIMIT:
+        raise FormatError(name, "size", f"more than {_LIMIT >> 20} MB of text")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        problem = "no text: saved profiles are JSON, folded stacks or perf.data"
+        raise FormatError(name, f"byte {error.start}", problem) from None
+    if text.lstrip()[:1] == "{":
+        return json.parse(text, name)
+    if not text.strip():
+        raise FormatError(name, "byte 0", "the file is empty")
+    return folded.parse(text.split("\n"), name)
+
+
+def _standard_input() -> io.BufferedReader:
+    """Standard input, which stays open."""
+    stream: TextIO | None = sys.stdin  # None where the descriptor is closed
+    if stream is None:
+        raise OSError(errno.EBADF, "")
+    return open(stream.fileno(), "rb", closefd=False)
+
+
+def _content(file: io.BufferedIOBase) -> bytes:
+    """All of it, or more than the limit. Not in one call, which allocates what it may become."""
+    found = bytearray()
+    while len(found) <= _LIMIT and (more := file.read(_PIECE)):
+        found += more
+    return bytes(found)
+
+
+def _unpacked(data: bytes, path: str) -> bytes:
+    """Its members, one behind the other; zeros may follow (gzip(1), "Advanced usage")."""
+    import gzip
+
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _content(file)
+    except EOFError:
+        raise FormatError(path, "gzip", "the file is cut short") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(path, "gzip", f"the file is damaged: {error}") from None

@@ -1,0 +1,316 @@
+"""`ThreadTime`: where threads spend their time, from switch to switch, whatever is made of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from purebpf.closable import Closing
+from purebpf.kernel.instruments.offcpu_tracer import Listed, Switches
+from purebpf.kernel.instruments.stack_maps import max_depth
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.processes.process_tracker import Followed
+from purebpf.measure import targets, wait
+from purebpf.measure.in_flight import Sleepers, open_spans
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
+from purebpf.results.build.offcpu_rows import STATES, Place, Span, merged, numbers, since
+
+if TYPE_CHECKING:
+    from purebpf.kernel.perf.perf_event import Event
+    from purebpf.symbols.address_spaces import AddressSpaces
+
+__all__ = ["Request", "ThreadTime", "Times"]
+
+_LONG_AGO_S = 2.5
+
+
+class Request(NamedTuple):
+    """Whose time, and which of it. Empty tuples and None mean: no restriction.
+
+    `states` are letters of `purebpf.results.build.offcpu_rows.STATES`. Times from `threshold_ns`
+    on are kept
+    one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the time that
+    threads run, and samples `frequency` times a second where.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    user_threads: bool = True
+    kernel_threads: bool = True
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    states: str = "SDITtPW"
+    threshold_ns: int | None = None
+    min_ns: int = 0
+    max_ns: int | None = None
+    split: bool = False
+    wakers: bool = False
+    on_cpu: bool = False
+    frequency: int = 0
+    duration_s: float | None = None
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+    ring_size: int = 1 << 20
+
+
+class Times(NamedTuple):
+    """What was found.
+
+    Attributes:
+        spans: by place: sums, and what was open at the end.
+        singles: times at or above the threshold, in the order of their ends.
+        samples: how often each place was sampled.
+        addresses: stacks by number.
+        stats: counters of the programs.
+        started_ns: on CLOCK_MONOTONIC, as
+        ended_ns.
+        undescribed: threads that were off when the run began, without one of their stacks.
+        side_band_lost: records of processes and mappings that were lost.
+        max_depth: frames at which the kernel cuts a stack.
+    """
+
+    spans: dict[Place, Span]
+    singles: list[tuple[Place, Span]]
+    samples: dict[Place, int]
+    addresses: dict[int, Sequence[int]]
+    stats: Mapping[str, int]
+    started_ns: int
+    ended_ns: int
+    undescribed: int
+    side_band_lost: int
+    max_depth: int
+
+
+class ThreadTime(Closing):
+    """Traces from when its context is entered until `stop()`.
+
+    Args:
+        request: whose time.
+        command_pid: a child that waits to execute a command (`purebpf.measure.child`). It is traced
+            from its execve on, with everything it forks.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+        NotSupportedError: the kernel does not have what is needed.
+    """
+
+    def __init__(self, request: Request, command_pid: int = 0) -> None:
+        self.request = request
+        self._command_pid = command_pid
+        self._singles: list[tuple[Place, Span]] = []
+        self._addresses: dict[int, Sequence[int]] = {}
+        self._looked_s = 0.0
+        self._looked_at: Times | None = None
+        self._single_sums: dict[Place, Span] = {}
+        self._summed = 0
+        self._events: PerfEvents | None = None
+        self._owned = ExitStack()
+
+    @property
+    def event(self) -> Event | None:
+        """What is sampled."""
+        return None if self._events is None else self._events.event
+
+    @property
+    def spaces(self) -> AddressSpaces:
+        """Who had what mapped."""
+        return self._followed.spaces
+
+    def cgroup(self, pid: int) -> str:
+        """The container or unit that a process was in."""
+        return self._followed.cgroups.of(pid)
+
+    def __enter__(self) -> Self:
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach(stack)
+            self._owned = stack.pop_all()
+        return self
+
+    def _attach(self, stack: ExitStack) -> None:
+        request = self.request
+        with targets.chosen(request, command_pid=self._command_pid) as whose:
+            switches = Switches(
+                self._settings(),
+                self._sizes(),
+                whose._replace(own_pid=os.getpid()),
+                samples=request.on_cpu,
+            )
+        self._switches = stack.enter_context(switches)
+        if request.on_cpu:
+            events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
+            self._events = stack.enter_context(events)
+            switches.sample(events)
+        self._followed = stack.enter_context(Followed(self._command_pid))
+        switches.start()
+        if self._events is not None:
+            self._events.enable()
+        self._sleepers = Sleepers(
+            switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
+        )
+        self._followed.snapshot(request.pids)
+
+    def _settings(self) -> dict[str, Any]:
+        request = self.request
+        states = "".join({*request.states, "?"})  # what that is, is known later
+        settings = {
+            "user_stacks": request.user_stacks,
+            "kernel_stacks": request.kernel_stacks,
+            "split": request.split,
+            "wakers": request.wakers,
+            "on_cpu_wanted": request.on_cpu,
+            "states": sum(1 << STATES.index(letter) for letter in states),
+            "min_ns": request.min_ns,
+            "user_threads": request.user_threads,
+            "kernel_threads": request.kernel_threads,
+        }
+        if request.threshold_ns is not None:
+            settings["threshold_ns"] = request.threshold_ns
+        if request.max_ns is not None:
+            settings["max_ns"] = request.max_ns
+        return settings
+
+    def _sizes(self) -> dict[str, int]:
+        request = self.request
+        return {
+            "sums": request.hash_storage_size,
+            "samples": request.hash_storage_size if request.on_cpu else 1,
+            "stacks": request.stack_storage_size,
+            "direct_samples": 4096 if request.threshold_ns is None else request.ring_size,
+        }
+
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until the duration is over or one of `ends` is readable.
+
+        Returns:
+            Whether it is over; False after `at_most_s` seconds when it is not.
+        """
+        duration_s = self.request.duration_s
+        return wait.until(
+            None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
+            ends,
+            pause=None if at_most_s is None else time.monotonic() + at_most_s,
+            sources={*self._followed.fds, self._switches.fileno()},
+            drain=self._drain,
+        )
+
+    def _drain(self) -> None:
+        self._followed.drain()
+        self._singles += self._switches.drain()
+
+    def stop(self) -> Times:
+        """End, and read what was counted. What it was traced with stays open until `close()`.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._switches.stop()
+        if self._events is not None:
+            self._events.disable()
+        self._addresses = self._switches.addresses()
+        self._drain()
+        return self._times(self._singles)
+
+    def so_far(self) -> Times:
+        """The same of the time until now; the tracing goes on.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._switches.look()
+        self._drain()
+        return self._times(self._singles)
+
+    def since_last(self) -> Times:
+        """What passed since this was last called; nothing if that is long ago, or never was.
+
+        Single times are among the sums.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._switches.look()
+        self._drain()
+        times = self._times(self._singles[self._summed :])
+        self._summed = len(self._singles)
+        self._single_sums = merged([*self._single_sums.items(), *times.singles])
+        spans = merged([*times.spans.items(), *self._single_sums.items()])
+        times = times._replace(spans=spans, singles=[])
+        before, long_ago = self._looked_at, time.monotonic() - self._looked_s > _LONG_AGO_S
+        self._looked_at, self._looked_s = times, time.monotonic()
+        if before is None or long_ago:
+            return times._replace(spans={}, samples={})
+        samples = Counter(times.samples) - Counter(before.samples)
+        return times._replace(spans=since(spans, before.spans), samples=dict(samples))
+
+    def _times(self, found_singles: Sequence[tuple[Place, Span]]) -> Times:
+        switches, request, sleepers = self._switches, self.request, self._sleepers
+        listed = switches.list_tasks()
+        found = open_spans(
+            listed, sleepers, self._is_wanted, switches, split=request.split, on_cpu=request.on_cpu
+        )
+        sums = self._chosen(sleepers.described(switches.sums()))
+        singles = [*self._chosen(sleepers.described(found_singles))]
+        singles.sort(key=_ended_ns)
+        spans = merged([*sums, *self._chosen(found, check=True)])
+        samples = dict(switches.samples()) if request.on_cpu else {}
+        switches.look_up(
+            numbers([*spans, *samples, *(place for place, _ in singles)]), self._addresses
+        )
+        return Times(
+            spans,
+            singles,
+            samples,
+            {**self._addresses, **sleepers.addresses},
+            switches.stats(),
+            switches.started_ns,
+            switches.ended_ns,
+            sleepers.undescribed,
+            self._followed.lost,
+            max_depth(),
+        )
+
+    def _chosen(
+        self, spans: Iterable[tuple[Place, Span]], *, check: bool = False
+    ) -> list[tuple[Place, Span]]:
+        """Those in the states asked for; with `check`, of the durations too."""
+        request = self.request
+        states = {*request.states, "+"}
+        limit_ns = request.max_ns if check and request.max_ns is not None else None
+        return [
+            (place, span)
+            for place, span in spans
+            if place.state in states or place.state == "?"
+            if not check or place.state == "+" or span.duration_ns >= request.min_ns
+            if limit_ns is None or place.state == "+" or span.duration_ns <= limit_ns
+        ]
+
+    def _is_wanted(self, task: Listed) -> bool:
+        """What the programs would have said of a task that they did not see leave a CPU."""
+        request, place = self.request, task.place
+        if self._command_pid or place.pid in (0, os.getpid()):
+            return False
+        if request.pids and place.pid not in request.pids:
+            return False
+        if request.tids and place.tid not in request.tids:
+            return False
+        if not (request.kernel_threads if task.is_kernel_thread else request.user_threads):
+            return False
+        if request.cpus and task.cpu not in request.cpus:
+            return False
+        return request.cgroup is None or targets.is_below(place.tid, request.cgroup)
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        self._owned.close()
+
+
+def _ended_ns(single: tuple[Place, Span]) -> int:
+    return single[1].ended_ns

@@ -1,0 +1,209 @@
+"""What to measure: checks that it exists before anything is loaded, and says so if it does not."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentTypeError
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple, Protocol
+
+from purebpf.errors import NotSupportedError, PurebpfError
+from purebpf.kernel.host import cgroups, cpus
+from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.syscall import proc
+from purebpf.syscall.descriptor import Descriptor, directory
+
+__all__ = [
+    "NoSuchTargetError",
+    "PidNamespace",
+    "Target",
+    "check_cpus",
+    "check_processes",
+    "check_threads",
+    "chosen",
+    "is_below",
+    "open_cgroup",
+    "user_id",
+]
+
+
+class Target(Protocol):
+    """The options that say whom to sample: `purebpf.cli.parser.add_targets`. Empty: everybody."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Processes."""
+
+    @property
+    def tids(self) -> tuple[int, ...]:
+        """Threads."""
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """CPUs."""
+
+    @property
+    def cgroup(self) -> str | None:
+        """The path of a cgroup v2 directory."""
+
+
+class NoSuchTargetError(PurebpfError):
+    """What was to be measured is not there."""
+
+
+class PidNamespace(NamedTuple):
+    """A pid namespace as bpf_get_ns_current_pid_tgid() wants it: (0, 0) is the initial one."""
+
+    dev: int
+    ino: int
+
+    @classmethod
+    def own(cls) -> PidNamespace:
+        """The one whose numbers this process sees.
+
+        Raises:
+            NotSupportedError: there is no /proc that says which that is.
+        """
+        try:
+            if proc.in_first_namespace("pid"):
+                return cls(0, 0)
+            found = os.stat(f"{proc.PROC}/self/ns/pid")
+        except FileNotFoundError:
+            raise NotSupportedError(
+                "pid namespaces", "/proc is not mounted; mount it with: mount -t proc proc /proc"
+            ) from None
+        major, minor = os.major(found.st_dev), os.minor(found.st_dev)
+        return cls(major << 20 | minor, found.st_ino)  # the kernel's own encoding of a dev_t
+
+    def needs_types(self) -> bool:
+        """Whether programs are to read the kernel's structs: namespaces below it have tasks, too.
+
+        False where there is no need, and where the kernel does not show its BTF: such tasks have
+        no number then.
+        """
+        if not self.ino:
+            return False
+        from purebpf.kernel.types.kernel_btf import kernel_btf
+
+        try:
+            kernel_btf()
+        except NotSupportedError:
+            return False
+        return True
+
+
+@contextmanager
+def chosen(
+    target: Target, *, thread_option: str = "-t", command_pid: int = 0
+) -> Iterator[TaskFilter]:
+    """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
+
+    Raises:
+        NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
+        NotSupportedError: a cgroup that is not of version 2; /proc is not mounted.
+    """
+    namespace = PidNamespace.own()
+    check_cpus(target.cpus)
+    check_processes(target.pids, thread_option=thread_option)
+    check_threads(target.tids)
+    cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
+    with cgroup or nullcontext():
+        yield TaskFilter(
+            target.pids,
+            target.tids,
+            None if cgroup is None else cgroup.fileno(),
+            target.cpus,
+            command_pid,
+            namespace=namespace,
+        )
+
+
+def check_cpus(wanted: Collection[int]) -> None:
+    """Whether every one is online.
+
+    Raises:
+        NoSuchTargetError: one is not.
+    """
+    missing = set(wanted).difference(cpus.online()) if wanted else ()
+    if missing:
+        online = proc.cpu_list("online")
+        raise NoSuchTargetError(f"CPU {min(missing)} is not online: CPUs {online} are")
+
+
+def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
+    """Whether every one is a process.
+
+    Raises:
+        NoSuchTargetError: one is not; a thread's number is told as such, with the option for it.
+    """
+    for pid in pids:
+        tgid = _process_of(pid)
+        if tgid != pid:
+            raise NoSuchTargetError(
+                f"{pid} is a thread of process {tgid}: take it alone with {thread_option} {pid}, "
+                f"or all of its process with -p {tgid}"
+            )
+
+
+def check_threads(tids: Iterable[int]) -> None:
+    """Whether every one is a thread.
+
+    Raises:
+        NoSuchTargetError: one is not.
+    """
+    for tid in tids:
+        _process_of(tid)
+
+
+def _process_of(task: int) -> int:
+    status = proc.status(task)
+    if status is None:
+        raise NoSuchTargetError(
+            f"there is no process or thread {task} (no /proc/{task} in this pid namespace)"
+        )
+    return int(status["Tgid"])
+
+
+def open_cgroup(path: str) -> Descriptor:
+    """A descriptor of a cgroup v2 directory; the caller closes it.
+
+    Raises:
+        NoSuchTargetError: there is no such directory.
+        NotSupportedError: it is something else.
+    """
+    try:
+        opened = directory(path)
+    except OSError as error:
+        raise NoSuchTargetError(f"there is no cgroup directory {path} ({error.strerror})") from None
+    if not os.path.exists(os.path.join(path, "cgroup.controllers")):
+        opened.close()
+        raise NotSupportedError(
+            f"measuring {path}",
+            "it is no directory of a cgroup2 file system; `findmnt -t cgroup2` shows where that is",
+        )
+    return opened
+
+
+def is_below(tid: int, cgroup: str) -> bool:
+    """Whether a thread is in a cgroup v2 directory, or below it, at this moment."""
+    root = cgroups.root()
+    for line in (proc.cgroup(tid) or "").splitlines():
+        number, _, path = line.split(":", 2)
+        if number == "0":
+            own = os.path.realpath(f"{root}{path}")
+            wanted = os.path.realpath(cgroup)
+            return own == wanted or own.startswith(f"{wanted}/")
+    return False
+
+
+def user_id(text: str) -> int:
+    """A user's number by name, or the number itself, for argparse."""
+    if text.isascii() and text.isdigit() and int(text) < 1 << 32:
+        return int(text)
+    import pwd
+
+    try:
+        return pwd.getpwnam(text).pw_uid
+    except KeyError:
+        raise ArgumentTypeError(f"there is no user {text!r}") from None

@@ -1,0 +1,87 @@
+"""A profile of how threads spent their time, at the end and meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from purebpf.closable import Closing
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.measure.sched_trace import Request, ThreadTime, Times
+from purebpf.measure.time_loss import about, cost, losses
+from purebpf.results import Profile
+from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.shape.hints import hints
+
+if TYPE_CHECKING:
+    from purebpf.kernel.symbolize.debug_files import Fetch
+    from purebpf.measure.stop import HasFileno
+
+__all__ = ["ThreadProfiler"]
+
+
+class ThreadProfiler(Closing):
+    """Traces from when its context is entered until it is stopped or closed.
+
+    Args:
+        title: heads the output.
+        request: whose time and which.
+        command_pid: a child that waits to execute a command (`purebpf.measure.child`).
+        fetch: gets debug files that are not on this machine
+        (`purebpf.kernel.symbolize.debuginfod`).
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
+    """
+
+    def __init__(
+        self, title: str, request: Request, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
+        self._title = title
+        self._fetch = fetch
+        self._run = ThreadTime(request, command_pid)
+        self._names: Symbolizer | None = None
+
+    def __enter__(self) -> Self:
+        self._run.__enter__()
+        return self
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._run.close()
+
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
+        return self._run.wait(*ends, at_most_s=at_most_s)
+
+    def take(self) -> None:
+        """Nothing: what there is stays where it is until it is asked for."""
+
+    def last(self) -> Profile:
+        """What passed since this was last called; what is not over counts up to now.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._profile(self._run.since_last())
+
+    def so_far(self) -> Profile:
+        """What passed since the beginning.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._profile(self._run.so_far())
+
+    def _profile(self, times: Times) -> Profile:
+        """What passed, in nanoseconds."""
+        self._names = self._names or Symbolizer(self._run.spaces, fetch=self._fetch)
+        profile = Profile(self._title, unit="ns", about=about(times))
+        profile.loss = losses(times, self._run.request)
+        profile.cost = cost(times)
+        self._fill(profile, times, Stacks(times.addresses, self._names))
+        profile.hints = hints(profile, self._names.runtime)
+        return profile
+
+    def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
+        """Add the rows."""
+        raise NotImplementedError

@@ -1,0 +1,47 @@
+"""Sleeping until a run is over, while what arrives meanwhile is taken in."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Collection, Iterable
+
+from purebpf.measure.stop import HasFileno
+
+__all__ = ["until"]
+
+
+def until(
+    over: float | None,
+    ends: Iterable[HasFileno],
+    *,
+    pause: float | None = None,
+    sources: Collection[int] = (),
+    drain: Callable[[], None] = lambda: None,
+) -> bool:
+    """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
+
+    Moments are those of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
+    descriptors, is readable, `drain` is called; one that hangs up, as a ring whose CPU went
+    offline does, is no longer looked at.
+
+    Returns:
+        Whether the run is over; False when there is only to be a pause.
+    """
+    poll = select.poll()
+    for fd in (*(end.fileno() for end in ends), *sources):
+        poll.register(fd, select.POLLIN)
+    deadline = min((each for each in (over, pause) if each is not None), default=None)
+    while True:
+        left_ms = None if deadline is None else max(0.0, 1000 * (deadline - time.monotonic()))
+        ready = poll.poll(left_ms)
+        if any(fd not in sources for fd, _ in ready):
+            return True
+        for fd, happened in ready:
+            if happened & (select.POLLHUP | select.POLLERR):
+                poll.unregister(fd)
+        if ready:
+            drain()
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            return over is not None and now >= over

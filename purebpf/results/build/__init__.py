@@ -1,0 +1,1 @@
+"""Builds profiles from what kernel programs counted and perf.data files hold."""

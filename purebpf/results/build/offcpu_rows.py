@@ -1,0 +1,195 @@
+"""Time that threads spent, each between two switches: from the kernel's sums to a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.build.strip_sched_frames import without_switch
+from purebpf.results.model.profile import Labels, Marks, Profile, Row, Waker
+
+__all__ = [
+    "BEFORE",
+    "ON_CPU",
+    "STATES",
+    "Place",
+    "Span",
+    "SpanWaker",
+    "fill",
+    "merged",
+    "numbers",
+    "row",
+    "since",
+    "summed",
+]
+
+STATES = "RSDITtPW?+"
+"""enum state of bpf_src/offcpu.bpf.c, each as a letter of ps(1)."""
+
+BEFORE = "?"
+"""Off since before the run began, and nothing said why."""
+
+ON_CPU = "+"
+
+
+class SpanWaker(NamedTuple):
+    """Who ended it; its stacks by number."""
+
+    comm: str
+    pid: int
+    tid: int
+    user: int
+    kernel: int
+
+
+class Place(NamedTuple):
+    """Which thread was where, and how: stacks by number, 0 for none."""
+
+    comm: str
+    pid: int
+    tid: int
+    state: str
+    user: int
+    kernel: int
+    waker: SpanWaker | None = None
+    is_open: bool = False
+
+
+class Span(NamedTuple):
+    """How long. `runnable_ns` is the part after the wake-up, where that is known.
+
+    A single one is dated: `ended_ns`, on CLOCK_MONOTONIC, and the CPU it began on.
+    """
+
+    times: int
+    blocked_ns: int
+    runnable_ns: int
+    ended_ns: int = 0
+    cpu: int = 0
+
+    @property
+    def duration_ns(self) -> int:
+        """All of it."""
+        return self.blocked_ns + self.runnable_ns
+
+
+def fill(
+    profile: Profile,
+    spans: Mapping[Place, Span],
+    stacks: Stacks,
+    cgroup: Callable[[int], str],
+    *,
+    is_split: bool,
+) -> None:
+    """Add a row for each place, in nanoseconds; `cgroup` is that of a process."""
+    for place, span in spans.items():
+        profile.add_row(row(place, span, stacks, cgroup, is_split=is_split))
+
+
+def row(
+    place: Place, span: Span, stacks: Stacks, cgroup: Callable[[int], str], *, is_split: bool
+) -> Row:
+    """One place as a row, with names; the kernel stacks without what every switch has."""
+    waker = None
+    if place.waker is not None and place.waker.tid | place.waker.kernel | place.waker.user:
+        comm, pid, tid, user, kernel = place.waker
+        waker = Waker(
+            comm, pid, tid, stacks.user(user, pid, comm), without_switch(stacks.kernel(kernel))
+        )
+    marks = Marks(
+        is_open=place.is_open,
+        waker=waker,
+        times=span.times,
+        runnable=span.runnable_ns if is_split else -1,
+        ended_ns=span.ended_ns,
+    )
+    return Row(
+        stacks.user(place.user, place.pid, place.comm),
+        without_switch(stacks.kernel(place.kernel)),
+        span.duration_ns,
+        Labels(
+            place.comm,
+            place.pid,
+            place.tid,
+            span.cpu if span.ended_ns else -1,
+            cgroup(place.pid),
+            place.state,
+        ),
+        (),
+        marks,
+    )
+
+
+def merged(spans: Iterable[tuple[Place, Span]]) -> dict[Place, Span]:
+    """Spans of the same place, added up."""
+    found: dict[Place, Span] = {}
+    for place, span in spans:
+        before = found.get(place)
+        if before is not None:
+            span = Span(  # noqa: PLW2901
+                before.times + span.times,
+                before.blocked_ns + span.blocked_ns,
+                before.runnable_ns + span.runnable_ns,
+            )
+        found[place] = span
+    return found
+
+
+def numbers(places: Iterable[Place]) -> set[int]:
+    """The stacks that the kernel's programs keep, of all these."""
+    found: set[int] = set()
+    for place in places:
+        found.update((place.user, place.kernel))
+        if place.waker is not None:
+            found.update((place.waker.user, place.waker.kernel))
+    return {number for number in found if number < 1 << 64}
+
+
+def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place, Span]:
+    """What was spent between two looks at the same run.
+
+    A time that was not over at the first look, and is now, counts with the difference.
+    """
+    found = _closed(now)
+    for place, earlier in _closed(before).items():
+        later = found.get(place)
+        if later is not None:
+            found[place] = Span(
+                max(later.times - earlier.times, 0),
+                max(later.blocked_ns - earlier.blocked_ns, 0),
+                max(later.runnable_ns - earlier.runnable_ns, 0),
+            )
+    return {place: span for place, span in found.items() if span.duration_ns}
+
+
+def _closed(spans: Mapping[Place, Span]) -> dict[Place, Span]:
+    return merged((place._replace(is_open=False), span) for place, span in spans.items())
+
+
+def summed(profile: Profile) -> Profile:
+    """The same with single waits added up where all but their time is equal."""
+    dated = [row for row in profile.rows() if row.marks.ended_ns]
+    if not dated:
+        return profile
+    found = Profile(profile.title, unit=profile.unit, about=profile.about, loss=profile.loss)
+    found.cost, found.slot_ns, found.hints = profile.cost, profile.slot_ns, profile.hints
+    known: dict[tuple[object, ...], Row] = {}
+    for each in profile.rows():
+        labels, marks = each.labels, each.marks
+        if marks.ended_ns:
+            labels, marks = labels._replace(cpu=-1), marks._replace(ended_ns=0)
+        # stacks are shared, and hashing one takes long
+        key = (id(each.user), id(each.kernel), labels, marks._replace(times=0, runnable=-1))
+        before = known.get(key)
+        if before is None:
+            known[key] = each._replace(labels=labels, marks=marks)
+            continue
+        runnable = -1
+        if marks.runnable >= 0 and before.marks.runnable >= 0:
+            runnable = marks.runnable + before.marks.runnable
+        marks = marks._replace(times=marks.times + before.marks.times, runnable=runnable)
+        known[key] = before._replace(weight=before.weight + each.weight, marks=marks)
+    for each in known.values():
+        found.add_row(each)
+    return found

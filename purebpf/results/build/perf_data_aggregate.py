@@ -1,0 +1,152 @@
+"""From the records of a file to stacks and how often each was there. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from purebpf.abi.perf import perf_event_type
+from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.cgroup_names import cgroup_name
+from purebpf.wire.callchain import Stacks, stacks
+from purebpf.wire.perf_data import KERNEL
+from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_encode import HOST_KERNEL
+from purebpf.wire.perf_records import (
+    Comm,
+    Exit,
+    Fork,
+    Lost,
+    LostSamples,
+    Mmap,
+    Mmap2,
+    Other,
+    Sample,
+)
+
+__all__ = ["SLOT_NS", "Counted", "Owner", "count"]
+
+SLOT_NS = 20_000_000
+"""How long a slot of a time line is: fifty to the second."""
+
+
+_KEEP_EXITED = 1 << 20
+_CGROUP_ID = 8
+
+
+class Owner(NamedTuple):
+    """Whose stack it is. `cgroup` is the container or unit, "" unless the file tells."""
+
+    comm: str
+    pid: int
+    cgroup: str = ""
+
+
+class Counted:
+    """What a file holds.
+
+    Attributes:
+        samples: by event, how many.
+        found: by event, the weight of each stack of each owner.
+        slots: by event, the same by slots of `SLOT_NS`, where they were asked for.
+        first_ns: when the first sample was taken, and
+        last_ns: the last one; 0: the file does not say.
+        spaces: what was mapped where.
+        kernel: the mapping of the kernel itself, None when the file has none.
+        cgroups: labels of cgroups by id.
+        lost: samples that found no room.
+        rejected: samples that a filter rejected.
+    """
+
+    def __init__(self, events: int) -> None:
+        self.samples: Counter[int] = Counter()
+        self.found: list[Counter[tuple[Owner, Stacks]]] = [Counter() for _ in range(events)]
+        self.slots: list[dict[tuple[Owner, Stacks], Counter[int]]] = [{} for _ in range(events)]
+        self.first_ns = self.last_ns = 0
+        self.spaces = AddressSpaces(keep_exited=_KEEP_EXITED)
+        self.kernel: Mmap | None = None
+        self.cgroups: dict[int, str] = {}
+        self.rejected = 0
+        self._announced = 0
+        self._noted = 0
+
+    @property
+    def lost(self) -> int:
+        """The kernel announces losses when there is room again; perf notes all at the end."""
+        return max(self._announced, self._noted)
+
+
+def count(
+    file: PerfData, build_ids: Mapping[str, bytes], *, periods: Sequence[bool], slots: bool
+) -> Counted:
+    """Read every record once.
+
+    Args:
+        file: what to read.
+        build_ids: of the files that are named in it.
+        periods: of each event, whether a sample weighs its period instead of 1.
+        slots: whether to tell when, too.
+
+    Raises:
+        FormatError, NotSupportedError: as `PerfData.records`.
+    """
+    counted = Counted(len(file.events))
+    comms: dict[int, str] = {0: "swapper"}
+    owners: dict[tuple[int, int], Owner] = {}
+    fixed = [each.period for each in file.events]
+    for event, record in file.records():
+        if isinstance(record, Sample):
+            owner = owners.get(record[2:4])
+            if owner is None:
+                comm = comms.get(record.tid) or comms.get(record.pid) or f":{record.tid}"
+                owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
+            counted.samples[event] += 1
+            weight = (record.period or fixed[event]) if periods[event] else 1
+            if record.cgroup:
+                owner = owner._replace(cgroup=counted.cgroups.get(record.cgroup, ""))
+            key = owner, stacks(record)
+            counted.found[event][key] += weight
+            counted.last_ns = max(counted.last_ns, record.time)
+            if slots and record.time:
+                counted.first_ns = counted.first_ns or record.time
+                slot = max(record.time - counted.first_ns, 0) // SLOT_NS
+                counted.slots[event].setdefault(key, Counter())[slot] += weight
+        elif isinstance(record, Comm):
+            comms[record.tid] = record.comm
+            owners.pop((record.pid, record.tid), None)
+            counted.spaces.feed(record)
+        elif isinstance(record, Fork):
+            comms[record.tid] = comms.get(record.ptid) or comms.get(record.ppid, f":{record.tid}")
+            owners.pop((record.pid, record.tid), None)
+            counted.spaces.feed(record)
+        else:
+            _other(counted, record, build_ids)
+    return counted
+
+
+def _other(counted: Counted, record: object, build_ids: Mapping[str, bytes]) -> None:
+    if isinstance(record, Mmap | Mmap2):
+        if record.pid == HOST_KERNEL:
+            if isinstance(record, Mmap) and record.filename.startswith(KERNEL):
+                counted.kernel = record
+            return
+        build_id = build_ids.get(record.filename)
+        if isinstance(record, Mmap2) and build_id:
+            # The same file on another machine has another inode.
+            record = record._replace(maj=0, min=0, ino=0, build_id=build_id)
+        counted.spaces.feed(record)
+    elif isinstance(record, Exit):
+        counted.spaces.feed(record)
+    elif isinstance(record, Other):
+        if record.type == perf_event_type.PERF_RECORD_CGROUP and len(record.body) > _CGROUP_ID:
+            number = int.from_bytes(record.body[:_CGROUP_ID], "little")
+            path = record.body[_CGROUP_ID:].partition(b"\0")[0].decode(errors="surrogateescape")
+            counted.cgroups[number] = cgroup_name(f"0::{path}").label
+    elif isinstance(record, Lost):
+        counted._announced += record.lost  # noqa: SLF001
+    elif isinstance(record, LostSamples):
+        if record.by_bpf:
+            counted.rejected += record.lost
+        else:
+            counted._noted += record.lost  # noqa: SLF001

@@ -1,0 +1,128 @@
+"""Stacks that a BPF program kept once each (bpf_src/include/stacks.h): from numbers to names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Protocol
+
+from purebpf.results.model.loss import Cause
+from purebpf.results.model.profile import Stack
+from purebpf.symbols.frame import Frame, Unknown, without_stray_tail
+
+__all__ = ["Names", "Stacks", "causes"]
+
+# enum stack_id
+_NONE = 0
+_FIRST = 16
+
+Answers = Sequence[Frame | Unknown]
+
+
+class Names(Protocol):
+    """Who knows names: `purebpf.kernel.symbolize.symbolizer.Symbolizer`."""
+
+    def kernel_stack(self, addresses: Sequence[int]) -> Answers:
+        """Name a kernel stack."""
+        ...
+
+    def user_stack(self, pid: int, addresses: Sequence[int], comm: str | None = None) -> Answers:
+        """Name a user stack."""
+        ...
+
+
+class Stacks:
+    """Named stacks by number.
+
+    Args:
+        addresses: of each number, leaf first.
+        names: looks addresses up.
+    """
+
+    def __init__(self, addresses: Mapping[int, Sequence[int]], names: Names) -> None:
+        # not methods of `self`: a cache of its own methods would keep it, and all names, alive
+        def kernel(number: int) -> Stack | None:
+            return _named(addresses, number, names.kernel_stack)
+
+        def user(number: int, pid: int, comm: str) -> Stack | None:
+            return _named(addresses, number, lambda found: names.user_stack(pid, found, comm))
+
+        self.kernel: Callable[[int], Stack | None] = cache(kernel)
+        """The kernel stack with a number; None for one that was lost."""
+        self.user: Callable[[int, int, str], Stack | None] = cache(user)
+        """The user stack with a number, of a process and a comm; None for one that was lost."""
+
+
+def _named(
+    addresses: Mapping[int, Sequence[int]],
+    number: int,
+    look_up: Callable[[Sequence[int]], Answers],
+) -> Stack | None:
+    if number == _NONE:
+        return ()
+    found = addresses.get(number)
+    if number < _FIRST or found is None:
+        return None
+    return without_stray_tail(look_up(found))
+
+
+def causes(
+    stats: Mapping[str, int],
+    unit: str,
+    *,
+    storage_size: int,
+    max_depth: int,
+    room: int,
+    rarer: str,
+) -> tuple[Cause, ...]:
+    """What happened to stacks: `stacks_lost`, `truncated` and `unavailable`.
+
+    Args:
+        stats: `struct stack_stats` by field, summed over the CPUs.
+        unit: what has a stack: "samples".
+        storage_size: what --stack-storage-size was.
+        max_depth: frames at which a stack is cut.
+        room: frames that there is room for.
+        rarer: what makes two updates meet less often: "Lower -F".
+    """
+    user, kernel = stats["user_truncated"], stats["kernel_truncated"]
+    no_user, no_kernel = stats["user_unavailable"], stats["kernel_unavailable"]
+    return (
+        Cause(
+            "stacks_lost",
+            stats["stacks_full"] + stats["stacks_crowded"] + stats["stacks_busy"],
+            _lost(stats, unit, storage_size, rarer),
+        ),
+        Cause(
+            "truncated",
+            user + kernel,
+            f"{user} user and {kernel} kernel stacks reached {max_depth} frames and lack their "
+            f"roots. {_deeper(max_depth, room)}",
+        ),
+        Cause(
+            "unavailable",
+            no_user + no_kernel,
+            f"{no_user} user and {no_kernel} kernel stacks could not be walked "
+            "(bpf_get_stack failed)",
+        ),
+    )
+
+
+def _lost(stats: Mapping[str, int], unit: str, storage_size: int, rarer: str) -> str:
+    parts = []
+    if stats["stacks_full"]:
+        parts.append(
+            f"{stats['stacks_full']} {unit} have a stack that found no place among "
+            f"{storage_size}. Raise --stack-storage-size"
+        )
+    if stats["stacks_crowded"]:
+        parts.append(f"{stats['stacks_crowded']} share their hash with too many other stacks")
+    if stats["stacks_busy"]:
+        parts.append(f"{stats['stacks_busy']} interrupted an update of the stacks. {rarer}")
+    return "; ".join(parts)
+
+
+def _deeper(max_depth: int, room: int) -> str:
+    if max_depth < room:
+        return f"Raise it: sysctl kernel.perf_event_max_stack={room}"
+    return f"{room} is the most that is kept"

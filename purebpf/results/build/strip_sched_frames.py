@@ -1,0 +1,40 @@
+"""Frames that say no more than that something was traced, or that a switch took place."""
+
+from __future__ import annotations
+
+import re
+
+from purebpf.results.model.profile import Stack
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["without_switch"]
+
+_TRACING = re.compile(
+    r"bpf_prog_|bpf_trampoline|bpf_trace_run|bpf_get_|__bpf_|__traceiter_|__bpf_trace_|perf_trace_"
+    r"|trace_call_bpf|trace_event_raw_event|___bpf_prog_run|bpf_dispatcher_|srso_|__x86_indirect_"
+)
+_SWITCHING = re.compile(
+    r"(__schedule|schedule|schedule_preempt_disabled|preempt_schedule\w*|__cond_resched"
+    r"|finish_task_switch|__switch_to(_asm)?|context_switch|try_to_wake_up|ttwu_\w+"
+    r"|dynamic_preempt_schedule\w*)(\.(isra|constprop|part|cold|llvm)[.\d]*)*$"
+)
+
+
+def without_switch(stack: Stack | None) -> Stack | None:
+    """A kernel stack, leaf first, without its leading frames of tracing, switching and waking.
+
+    By name, since how many they are differs with the kernel and how it was built. A stack of
+    nothing else is left as it is.
+    """
+    if not stack:
+        return stack
+    for depth, entry in enumerate(stack):
+        if not _is_between(entry):
+            return stack[depth:]
+    return stack
+
+
+def _is_between(entry: Frame | Unknown) -> bool:
+    if entry.module == "[bpf]" or isinstance(entry, Unknown):
+        return entry.module == "[bpf]"
+    return bool(_TRACING.match(entry.name) or _SWITCHING.match(entry.name))

@@ -1,0 +1,1 @@
+"""Writes results: one module for each format."""

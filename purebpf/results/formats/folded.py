@@ -1,0 +1,141 @@
+"""Folded stacks, one line each, for flame graphs: `comm;root;...;leaf count`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from purebpf.errors import FormatError
+from purebpf.results.model.profile import Labels, Profile, Row, Stack, Waker
+from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, NO_STACK, UNKNOWN, printable
+from purebpf.results.shape.per_frame_cache import Entries
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+
+__all__ = ["lines", "parse"]
+
+_KERNEL_MARK = "_[k]"
+
+_KINDS = {"": "", "on-CPU": "_[on]", "off-CPU": "_[off]", "run-queue": "_[rq]"}
+
+
+def lines(
+    profile: Profile,
+    *,
+    delimiter: bool = False,
+    annotations: bool = False,
+    scale: int = 1,
+    by_thread: bool = False,
+) -> Iterator[str]:
+    """One line a distinct path, the heaviest last.
+
+    User frames come first, root to leaf, then kernel frames. Rows that fold to the same line
+    (other offsets, other processes of the same name) are added up. A `;` inside a name becomes a
+    `:`, since it separates frames.
+
+    Args:
+        profile: what to fold; weights are added as they are.
+        delimiter: put a `-` between a user and a kernel stack.
+        annotations: mark kernel frames with `_[k]`.
+        scale: divide the weights by this, once they are added up.
+        by_thread: begin with `comm/tid` instead of the comm.
+
+    Where time has a kind, each frame is marked with it: `_[on]`, `_[off]`, `_[rq]`. A waker's
+    stack stands upon the one it woke, behind `--`, from leaf to root, as bcc's offwaketime has it.
+    """
+    names = _Names(annotations=annotations)
+    folded: Counter[str] = Counter()
+    for row in profile.rows():
+        path = _path(row, names, delimiter=delimiter, by_thread=by_thread)
+        folded[path] += row.weight
+    for path, weight in sorted(folded.items(), key=lambda item: (item[1], item[0])):
+        yield f"{path} {weight // scale}\n"
+
+
+def _path(row: Row, names: _Names, *, delimiter: bool, by_thread: bool) -> str:
+    mark = _KINDS.get(row.marks.kind, "")
+    frames = names.of(row.user, MISSED_USER)
+    if delimiter and row.user and row.kernel:
+        frames.append("-")
+    frames += names.of(row.kernel, MISSED_KERNEL)
+    if mark:
+        frames = [frame + mark for frame in frames or [NO_STACK]]
+    owner = _name(row.labels.comm)
+    path = [f"{owner}/{row.labels.tid}" if by_thread else owner, *frames]
+    if row.marks.waker:
+        path += _waker(row.marks.waker, names)
+    return ";".join(path)
+
+
+def _waker(waker: Waker, names: _Names) -> list[str]:
+    stack = names.of(waker.user, MISSED_USER) + names.of(waker.kernel, MISSED_KERNEL)
+    return ["--", *reversed(stack), _name(waker.comm)]
+
+
+def _name(text: str) -> str:
+    return printable(text).replace(";", ":")
+
+
+class _Names:
+    """The names of a stack from root to leaf."""
+
+    def __init__(self, *, annotations: bool) -> None:
+        self._mark = _KERNEL_MARK if annotations else ""
+        self._names = Entries(self._spell)
+
+    def of(self, stack: Stack | None, missed: str) -> list[str]:
+        if stack is None:
+            return [missed]
+        names = self._names.of(stack)
+        names.reverse()
+        return names
+
+    def _spell(self, entry: Frame | Unknown) -> str:
+        name = UNKNOWN if isinstance(entry, Unknown) else _name(entry.name)
+        return name + self._mark if entry.kind == "kernel" else name
+
+
+def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
+    """The profile that such lines describe: `lines`' own, or those of another tool.
+
+    The first name of a line is the process. Frames marked `_[k]` are the kernel's; without marks
+    nothing says whose a frame is, and all are taken for user frames. What the names stood for
+    (modules, addresses, pids) is not in the lines.
+
+    Raises:
+        FormatError: a line has no count; `source` is what to call the lines.
+    """
+    profile = Profile(f"Folded stacks of {source}")
+    known: dict[str, Frame | Unknown] = {}
+    for number, line in enumerate(text, 1):
+        line = line.rstrip("\r\n")
+        if not line or line.startswith("#"):
+            continue
+        path, _, count = line.rpartition(" ")
+        if not path or not (count.isascii() and count.isdigit()):
+            raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end in a count")
+        comm, *names = path.split(";")
+        stacks: dict[str, list[Frame | Unknown] | None] = {"user": [], "kernel": []}
+        for name in names:
+            if name in _MISSED:
+                stacks[_MISSED[name]] = None
+                continue
+            entry = known.get(name) or known.setdefault(name, _parsed(name))
+            stack = stacks[entry.kind]
+            if stack is not None and name != "-":
+                stack.append(entry)
+        user, kernel = (
+            None if stack is None else tuple(reversed(stack)) for stack in stacks.values()
+        )
+        profile.add(user, kernel, int(count), Labels(comm))
+    return profile
+
+
+_MISSED = {MISSED_USER: "user", MISSED_KERNEL: "kernel"}
+
+
+def _parsed(name: str) -> Frame | Unknown:
+    kind = "kernel" if name.endswith(_KERNEL_MARK) else "user"
+    name = name.removesuffix(_KERNEL_MARK)
+    if name == UNKNOWN:
+        return Unknown(Reason.NOT_FOUND, "", Address(0), kind)
+    return Frame(name, 0, "", Address(0), kind)

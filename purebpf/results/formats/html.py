@@ -1,0 +1,77 @@
+"""One HTML file with a flame graph to search, zoom, turn and filter; it needs no network.
+
+The page is made of the files in `page/`, as they are. Its policy (CSP) allows its own script and
+nothing else, and no connection but, on the live page, to where it came from. Names go into it as
+JSON and are only ever shown as text.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from json import JSONEncoder
+from typing import Any
+
+from purebpf.results.model.profile import Profile
+from purebpf.results.shape.page_data import Packed, pack
+
+__all__ = ["comparison", "live_page", "page", "second"]
+
+_SCRIPTS = ("model", "tree", "draw", "table", "timeline", "save", "live", "app")
+
+
+def page(profile: Profile) -> str:
+    """The whole file."""
+    return _filled(profile.title, pack(profile))
+
+
+def comparison(before: Profile, after: Profile, title: str) -> str:
+    """A page that shows `after`, coloured by what changed since `before`."""
+    packed = pack(after, before)
+    packed.head["title"] = title
+    return _filled(title, packed)
+
+
+def live_page(title: str) -> str:
+    """A page that gets its stacks from `/events`, one `second` after the other."""
+    return _filled(title, Packed({"live": True, "title": title}, ""), connect="'self'")
+
+
+def second(profile: Profile, number: int) -> str:
+    """The data of one event of the live page: what was found in second `number`."""
+    packed = pack(profile)
+    packed.head["second"] = number
+    return _json({"head": packed.head, "bytes": packed.data})
+
+
+def _filled(title: str, packed: Packed, connect: str = "'none'") -> str:
+    script = "\n".join(['"use strict";', *(_read(f"{name}.js") for name in _SCRIPTS)])
+    allowed = b64encode(sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "POLICY": policy,
+        "TITLE": escape(title),
+        "STYLE": _read("page.css"),
+        "HEAD": _json(packed.head).replace("<", "\\u003c"),
+        "BYTES": packed.data,
+        "SCRIPT": script,
+    }
+    pieces = _read("page.html").split("@")  # text, name, text, ...
+    pieces[1::2] = [parts[name] for name in pieces[1::2]]
+    return "".join(pieces)
+
+
+def _json(tree: Mapping[str, Any]) -> str:
+    return JSONEncoder(separators=(",", ":")).encode(tree)
+
+
+@cache
+def _read(name: str) -> str:
+    return files("purebpf.results.formats.page").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,118 @@
+"""The formats by name: which file name means which, and who writes it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import NamedTuple
+
+from purebpf.results.model.profile import Profile
+from purebpf.results.model.spelling import printable
+
+__all__ = ["FORMATS", "TIMED", "Format", "Style", "compress", "heading", "of_path", "write"]
+
+_GZIP = 31
+"""What zlib calls the window of a gzip member; its time is 0."""
+
+
+class Format(NamedTuple):
+    """A `writer` is `room.module:function` of `purebpf.results`; `suffixes` mean the format."""
+
+    writer: str
+    suffixes: tuple[str, ...]
+    what: str
+
+
+FORMATS = {
+    "text": Format("formats.text:blocks", (".txt",), "a block for each stack"),
+    "folded": Format("formats.folded:lines", (".folded", ".collapsed"), "a line for each stack"),
+    "json": Format(
+        "formats.json:document", (".json",), "everything; the form to save and convert later"
+    ),
+    "html": Format("formats.html:page", (".html", ".htm"), "a flame graph to look at, offline"),
+    "pprof": Format(
+        "formats.pprof:document", (".pb.gz", ".pprof"), "go tool pprof, Pyroscope, Parca"
+    ),
+    "speedscope": Format("formats.speedscope:document", (".speedscope.json",), "speedscope.app"),
+    "firefox": Format("formats.firefox:document", (".firefox.json",), "profiler.firefox.com"),
+    "chrome": Format(
+        "formats.chrome:document", (".trace.json",), "Perfetto: a time line for each thread"
+    ),
+    "perf.data": Format("formats.perf_data:document", (".data",), "perf report, hotspot, samply"),
+    "csv": Format("shape.table:csv", (".csv",), "functions with their own and total weight"),
+}
+
+
+TIMED = frozenset({"json", "html", "firefox", "chrome", "perf.data"})
+"""Formats that say when."""
+
+
+class Style(NamedTuple):
+    """How the formats for people are laid out; see `text.blocks` and `folded.lines`."""
+
+    delimiter: bool = False
+    annotations: bool = False
+    addresses: bool = False
+    offsets: bool = True
+    by_thread: bool = False
+
+
+_STYLES = {
+    "text": ("delimiter", "addresses", "offsets"),
+    "folded": ("delimiter", "annotations", "by_thread"),
+}
+_PLAIN = Style()
+_SHOWN = {"ns": ("us", 1000)}
+"""What the formats for people count instead of a unit, as bcc's do, and how many of it that has."""
+
+
+def of_path(path: str) -> str | None:
+    """The format that a file's name asks for, or None; `.gz` behind it does not matter."""
+    name = path.lower()
+    found = [
+        (len(suffix), format_name)
+        for format_name, known in FORMATS.items()
+        for suffix in known.suffixes
+        if name.endswith((suffix, f"{suffix}.gz"))
+    ]
+    return max(found)[1] if found else None
+
+
+def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable[str | bytes]:
+    """The pieces of the file, in order.
+
+    Args:
+        profile: what to write.
+        format_name: a key of `FORMATS`.
+        style: how text and folded lines look. Both count microseconds where the unit is ns.
+    """
+    module, _, function = FORMATS[format_name].writer.partition(":")
+    writer = getattr(import_module(f"purebpf.results.{module}"), function)
+    wanted = {name: getattr(style, name) for name in _STYLES.get(format_name, ())}
+    if wanted:
+        _, wanted["scale"] = _shown(profile.unit)
+    written: str | bytes | Iterable[str] = writer(profile, **wanted)
+    return (written,) if isinstance(written, str | bytes) else written
+
+
+def heading(profile: Profile) -> str:
+    """The line that heads a text: the title, and what is counted unless that is samples."""
+    unit, _ = _shown(profile.unit)
+    title = printable(profile.title)
+    says_it = unit == "samples" or f"({unit})" in title
+    return f"{title}\n" if says_it else f"{title} ({printable(unit)})\n"
+
+
+def _shown(unit: str) -> tuple[str, int]:
+    return _SHOWN.get(unit, (unit, 1))
+
+
+def compress(pieces: Iterable[str | bytes]) -> Iterator[bytes]:
+    """The pieces as one gzip member, the same for the same pieces; a piece at a time."""
+    packer = zlib.compressobj(6, wbits=_GZIP)
+    for piece in pieces:
+        whole = piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+        if packed := packer.compress(whole):
+            yield packed
+    yield packer.flush()

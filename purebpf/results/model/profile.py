@@ -1,0 +1,180 @@
+"""What a sampling command found: weighted stacks with labels, and what it lost.
+
+Every command that counts stacks fills one `Profile`, and every writer of this room prints one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from copy import copy
+from operator import itemgetter
+from typing import NamedTuple
+
+from purebpf.results.model.interned_stack import Numbered
+from purebpf.results.model.loss import Loss
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
+
+Stack = tuple[Frame | Unknown, ...] | Numbered
+"""Leaf first. Empty where there was no such stack; None in a row: there was one, and it is lost."""
+
+Slots = tuple[tuple[int, int], ...]
+
+
+class Labels(NamedTuple):
+    """Whose stack it is.
+
+    `tid` is 0 where threads are counted together, `cpu` -1 where CPUs are. `cgroup` is a path or a
+    container's name, `state` what the thread was doing ("running", "D"); both may be "".
+    """
+
+    comm: str
+    pid: int = 0
+    tid: int = 0
+    cpu: int = -1
+    cgroup: str = ""
+    state: str = ""
+
+
+class Waker(NamedTuple):
+    """Who ended a wait, and where it was."""
+
+    comm: str
+    pid: int
+    tid: int
+    user: Stack | None
+    kernel: Stack | None
+
+
+class Marks(NamedTuple):
+    """What else is known of time that a thread spent.
+
+    `kind` is "on-CPU", "off-CPU" or "run-queue" where one profile has them all. `is_open`: it had
+    not ended when the run did. `times` is how many waits were added up, `runnable` which part of
+    the weight passed after the wake-up, -1 where that is not known. `ended_ns` dates a single wait,
+    on CLOCK_MONOTONIC; 0 for a sum.
+    """
+
+    kind: str = ""
+    is_open: bool = False
+    waker: Waker | None = None
+    times: int = 0
+    runnable: int = -1
+    ended_ns: int = 0
+
+
+NO_MARKS = Marks()
+
+
+class Row(NamedTuple):
+    """One stack and its weight, in the profile's unit.
+
+    `slots` says when: (slot, weight), as many as there are, adding up to `weight`. Slot n begins n
+    times `Profile.slot_ns` after the start. Empty where only the sum is known.
+    """
+
+    user: Stack | None
+    kernel: Stack | None
+    weight: int
+    labels: Labels
+    slots: Slots = ()
+    marks: Marks = NO_MARKS
+
+
+_WEIGHT_AND_LABELS = itemgetter(Row._fields.index("weight"), Row._fields.index("labels"))
+
+
+class Unnamed(NamedTuple):
+    """How many of the frames have no name, each frame weighted as its row.
+
+    `reasons` has the weight of each (reason, module), heaviest first.
+    """
+
+    frames: int
+    unknown: int
+    reasons: tuple[tuple[str, str, int], ...]
+
+    @property
+    def percent(self) -> float:
+        """Of the frames, 0 to 100."""
+        return 100 * self.unknown / self.frames if self.frames else 0.0
+
+
+class Profile:
+    """Weighted stacks.
+
+    Attributes:
+        title: one sentence: what was measured, where and how long.
+        unit: what a weight counts: "samples", "ns", "calls", "bytes".
+        slot_ns: how long a slot of `Row.slots` is; 0 for a profile without a time line.
+        about: facts about the run by name, for the reader of a file.
+        loss: what the numbers do not include, one entry a cause, zero included.
+        hints: what would give names to what has none, a sentence each.
+        cost: what it took to measure, by name: `run_time_ns` and `run_cnt` of the BPF programs.
+    """
+
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        unit: str = "samples",
+        about: Mapping[str, object] | None = None,
+        loss: Loss | None = None,
+    ) -> None:
+        self.title = title
+        self.unit = unit
+        self.about = dict(about or {})
+        self.loss = loss or Loss()
+        self.hints: list[str] = []
+        self.cost: dict[str, int] = {}
+        self.slot_ns = 0
+        self._rows: list[Row] = []
+
+    def add(
+        self,
+        user: Stack | None,
+        kernel: Stack | None,
+        weight: int,
+        labels: Labels,
+        slots: Slots = (),
+        *,
+        marks: Marks = NO_MARKS,
+    ) -> None:
+        """Add a stack. Equal stacks may be added again; writers that merge lines add them up."""
+        self._rows.append(Row(user, kernel, weight, labels, slots, marks))
+
+    def add_row(self, row: Row) -> None:
+        """Add one that is made already."""
+        self._rows.append(row)
+
+    def without_rows(self) -> Profile:
+        """The same, and empty."""
+        found = copy(self)
+        found._rows = []  # noqa: SLF001
+        return found
+
+    def rows(self) -> list[Row]:
+        """Every stack, the heaviest last; equal weights in the order of their labels."""
+        return sorted(self._rows, key=_WEIGHT_AND_LABELS)
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights."""
+        return sum(row.weight for row in self._rows)
+
+    def unnamed(self) -> Unnamed:
+        """Count the frames without a name, by reason and module."""
+        frames = 0
+        reasons: Counter[tuple[str, str]] = Counter()
+        for user, kernel, weight, *_ in self._rows:
+            for stack in (user, kernel):
+                if not stack:
+                    continue
+                frames += weight * len(stack)
+                for entry in stack:
+                    if isinstance(entry, Unknown):
+                        reasons[entry.reason, entry.module] += weight
+        ranked = tuple((why, where, weight) for (why, where), weight in reasons.most_common())
+        return Unnamed(frames, reasons.total(), ranked)

@@ -1,0 +1,1 @@
+"""Shapes a profile for readers: functions, tables, differences, histograms, source lines."""

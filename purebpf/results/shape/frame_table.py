@@ -1,0 +1,56 @@
+"""Numbers instead of frames: what every format with a table of frames begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeVar
+
+from purebpf.results.model.profile import Stack
+from purebpf.results.shape.per_frame_cache import Entries
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Numbering"]
+
+Key = TypeVar("Key", bound=Hashable)
+Number = TypeVar("Number")
+
+
+class Numbering(Generic[Key, Number]):
+    """A number for each different `key(entry)`, in the order in which they come, from 0.
+
+    What `of` was given must live as long as this (`Entries`).
+
+    Args:
+        key: what is to have a number.
+        spell: what a number is to look like.
+
+    Attributes:
+        table: each key and its number, spelled.
+        number: the number of a key, which need not be in a stack.
+    """
+
+    def __init__(
+        self, key: Callable[[Frame | Unknown], Key], spell: Callable[[int], Number]
+    ) -> None:
+        self.table: dict[Key, Number] = {}
+        self.number = number = _numbering(self.table, spell)
+        # not of `self`, which would keep itself and every entry alive until garbage is collected
+        self._entries = Entries(lambda entry: number(key(entry)))
+
+    def of(self, stack: Stack) -> list[Number]:
+        """The numbers of a stack's entries, in its order."""
+        return self._entries.of(stack)
+
+    def __iter__(self) -> Iterator[Key]:
+        """Every key, in the order of the numbers."""
+        return iter(self.table)
+
+
+def _numbering(table: dict[Key, Number], spell: Callable[[int], Number]) -> Callable[[Key], Number]:
+    def number(key: Key) -> Number:
+        found = table.get(key)
+        if found is None:
+            found = table[key] = spell(len(table))
+        return found
+
+    return number

@@ -1,0 +1,94 @@
+"""A stack as viewers want it: functions instead of addresses, one path from root to leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from purebpf.results.model.profile import Row
+from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, UNKNOWN
+from purebpf.results.shape.frame_table import Numbering
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Function", "Functions", "at_line", "function", "in_file"]
+
+
+class Function(NamedTuple):
+    """What addresses are merged by.
+
+    `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` says why), or
+    "process" for the comm that heads a path. `file` and `line` are "" and 0 where the lines of a
+    function are not told apart.
+    """
+
+    name: str
+    module: str
+    kind: str
+    why: str = ""
+    file: str = ""
+    line: int = 0
+
+
+_MISSED_USER = Function(MISSED_USER, "", "unknown", "the user stack was lost")
+_MISSED_KERNEL = Function(MISSED_KERNEL, "kernel", "unknown", "the kernel stack was lost")
+
+
+def function(entry: Frame | Unknown) -> Function:
+    """The function an address belongs to."""
+    if isinstance(entry, Unknown):
+        why = f"{entry.reason} ({entry.detail})" if entry.detail else str(entry.reason)
+        return Function(UNKNOWN, entry.module, "unknown", why)
+    if entry.kind == "user":
+        if entry.name.startswith("py::"):  # what CPython writes into its perf map
+            return Function(entry.name, entry.module, "python")
+        if entry.module == "[jit]":
+            return Function(entry.name, entry.module, "jit")
+    return Function(entry.name, entry.module, entry.kind)
+
+
+def in_file(entry: Frame | Unknown) -> Function:
+    """The same, with its source file."""
+    found = function(entry)
+    return found if isinstance(entry, Unknown) else found._replace(file=entry.file)
+
+
+def at_line(entry: Frame | Unknown) -> Function:
+    """The same, each line for itself."""
+    found = function(entry)
+    if isinstance(entry, Unknown):
+        return found
+    return found._replace(file=entry.file, line=entry.line)
+
+
+class Functions:
+    """Paths as numbers of functions, one table for all of them.
+
+    The profile whose rows are asked for must live as long as this. `key` is
+    `function`, `in_file` or `at_line`.
+    """
+
+    def __init__(self, key: Callable[[Frame | Unknown], Function] = function) -> None:
+        self._numbers = Numbering(key, int)
+
+    def path(self, row: Row) -> list[int]:
+        """User frames, root to leaf, then kernel frames; a stack that was lost is one frame."""
+        number = self._numbers.number
+        user = [number(_MISSED_USER)] if row.user is None else self._numbers.of(row.user)
+        kernel = [number(_MISSED_KERNEL)] if row.kernel is None else self._numbers.of(row.kernel)
+        user.reverse()
+        kernel.reverse()
+        user += kernel
+        return user
+
+    def process(self, comm: str) -> int:
+        """The number of the frame that stands for a process."""
+        return self._numbers.number(Function(comm, "", "process"))
+
+    def __len__(self) -> int:
+        """How many functions there are so far."""
+        return len(self._numbers.table)
+
+    @property
+    def table(self) -> list[Function]:
+        """Every function so far, by number."""
+        return list(self._numbers)

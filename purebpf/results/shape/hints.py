@@ -1,0 +1,142 @@
+"""What would give names to what has none: a sentence for each runtime, and for stripped files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from purebpf.results.model.profile import Profile, Row
+from purebpf.results.model.spelling import printable
+from purebpf.symbols.frame import Reason, Unknown
+from purebpf.symbols.runtimes import Runtime, is_interpreter
+
+__all__ = ["hints"]
+
+_WORTH_PERCENT = 1
+_NO_MAP = (Reason.ANONYMOUS, Reason.STALE_PERF_MAP)
+_SHOWN = 3
+_FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
+_PERF_MAP_AGENT = "with the agent perf-map-agent"
+_PERF_MAP_COMMAND = (
+    "`jcmd PID Compiler.perfmap` while it runs, or -XX:+DumpPerfMapAtExit from the start"
+)
+
+
+def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[str]:
+    """What to do for the names that a profile lacks, the heaviest first, stripped files last.
+
+    Args:
+        profile: what was measured.
+        runtime: of a process.
+    """
+    known: dict[int, Runtime | None] = {}
+    weights: dict[int, int] = {}
+    named: set[int] = set()
+    for row in profile.rows():
+        pid = row.labels.pid
+        if pid not in known:
+            known[pid] = runtime(pid)
+        found = known[pid]
+        if found is None or pid in named or not row.user:
+            continue
+        if found.name == "python" and _has_python_names(row):
+            named.add(pid)
+        elif _lacks_names(row, found):
+            weights[pid] = weights.get(pid, 0) + row.weight
+    pids: dict[Runtime, list[int]] = {}
+    for pid in sorted(weights, key=weights.__getitem__, reverse=True):
+        found = known[pid]
+        if found and pid not in named and 100 * weights[pid] >= _WORTH_PERCENT * profile.total:
+            pids.setdefault(found, []).append(pid)
+    return [_sentence(found, where) for found, where in pids.items()] + _stripped(profile)
+
+
+def _stripped(profile: Profile) -> list[str]:
+    """Where the names of stripped files are."""
+    weights: dict[str, int] = {}
+    for row in profile.rows():
+        names = {
+            printable(each.module.rpartition("/")[2])
+            for each in row.user or ()
+            if isinstance(each, Unknown) and each.reason is Reason.STRIPPED
+        }
+        for name in names:
+            weights[name] = weights.get(name, 0) + row.weight
+    least = _WORTH_PERCENT * profile.total / 100
+    files = sorted((name for name in weights if weights[name] >= least), key=lambda n: -weights[n])
+    if not files:
+        return []
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    which = f"{', '.join(files[:_SHOWN])}{more} {'is' if len(files) == 1 else 'are'}"
+    advice = (
+        "stripped: debug packages have the names (Debian: -dbgsym, Fedora: -debuginfo), and so "
+        "may the servers that --debuginfod asks"
+    )
+    return [f"{which} {advice}"]
+
+
+def _has_python_names(row: Row) -> bool:
+    return any(not isinstance(each, Unknown) and each.name[:4] == "py::" for each in row.user or ())
+
+
+def _lacks_names(row: Row, runtime: Runtime) -> bool:
+    if runtime.name == "python":
+        return any(is_interpreter(each.module) for each in row.user or ())
+    return any(isinstance(each, Unknown) and each.reason in _NO_MAP for each in row.user or ())
+
+
+def _sentence(runtime: Runtime, pids: list[int]) -> str:
+    whose = ", ".join(map(str, pids[:_SHOWN])) + (", ..." if len(pids) > _SHOWN else "")
+    return _ADVICE[runtime.name](runtime, f"{'PID' if len(pids) == 1 else 'PIDs'} {whose}")
+
+
+def _python(runtime: Runtime, whose: str) -> str:
+    which = f"Python {runtime.version}".strip()
+    if runtime.is_named:
+        return (
+            f"{which} ({whose}) wrote down its functions, but no stack reached them: that needs "
+            f"{_FRAME_POINTERS}"
+        )
+    if runtime.version and int(runtime.version.partition(".")[2]) < 12:
+        return (
+            f"{which} ({whose}) cannot tell profilers its functions. 3.12 and later can: "
+            "`python -X perf`; py-spy finds those of this one from outside"
+        )
+    since = "" if runtime.version else ", from 3.12 on,"
+    return (
+        f"{which} ({whose}) tells profilers its functions{since} when it is started as "
+        f"`python -X perf` or with PYTHONPERFSUPPORT=1; stacks reach them in {_FRAME_POINTERS}"
+    )
+
+
+def _node(_runtime: Runtime, whose: str) -> str:
+    return (
+        f"node ({whose}) names what it compiles when it is started with --perf-basic-prof, and "
+        "what it interprets with --interpreted-frames-native-stack besides"
+    )
+
+
+def _chromium(_runtime: Runtime, whose: str) -> str:
+    return (
+        f"Chromium ({whose}) names the JavaScript that it compiles when it is started with "
+        "--js-flags=--perf-basic-prof and --no-sandbox, which lets it write /tmp/perf-PID.map: "
+        "for pages that can be trusted"
+    )
+
+
+def _java(runtime: Runtime, whose: str) -> str:
+    which = f"Java {runtime.version}".strip()
+    if not runtime.version:
+        how = f"{_PERF_MAP_COMMAND} (17 and later), {_PERF_MAP_AGENT} before"
+    elif int(runtime.version) < 17:
+        how = _PERF_MAP_AGENT
+    else:
+        how = _PERF_MAP_COMMAND
+    return f"{which} ({whose}) names what it compiles: {how}; -XX:+PreserveFramePointer for stacks"
+
+
+_ADVICE: dict[str, Callable[[Runtime, str], str]] = {
+    "python": _python,
+    "node": _node,
+    "java": _java,
+    "chromium": _chromium,
+}

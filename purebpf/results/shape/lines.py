@@ -1,0 +1,123 @@
+"""Lines of the source, and inlined functions, put into a profile that has only names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from purebpf.results.model.profile import Profile, Row, Stack
+from purebpf.symbols.demangle import demangled
+from purebpf.symbols.frame import FileOffset, Frame, Unknown
+from purebpf.symbols.source_lines import SourceLine
+
+__all__ = ["Answers", "Module", "Wanted", "wanted", "with_lines"]
+
+_KEEP_PIDS = 4
+
+
+class Module(NamedTuple):
+    """A file that code is from; `build_id` is "" where it has none."""
+
+    path: str
+    build_id: str
+
+
+class Wanted(NamedTuple):
+    """What is asked about a file: its places, and some processes that map it."""
+
+    places: set[FileOffset]
+    pids: dict[int, None]
+
+
+Answers = Mapping[Module, Mapping[FileOffset, tuple[SourceLine, ...]]]
+"""For each file and place: the functions there, innermost first, and where in the source."""
+
+
+def wanted(profile: Profile) -> dict[Module, Wanted]:
+    """The places to ask about by file, the file that has most weight first."""
+    found: dict[Module, Wanted] = {}
+    weights: dict[Module, int] = {}
+
+    def note(stack: Stack | None, pid: int, weight: int) -> None:
+        for depth, entry in enumerate(stack or ()):
+            place = _place(entry, depth)
+            if place is None:
+                continue
+            module = Module(entry.module, entry.build_id)
+            known = found.get(module)
+            if known is None:
+                known = found[module] = Wanted(set(), {})
+            known.places.add(place)
+            weights[module] = weights.get(module, 0) + weight
+            if pid and len(known.pids) < _KEEP_PIDS:
+                known.pids[pid] = None
+
+    for row in profile.rows():
+        note(row.user, row.labels.pid, row.weight)
+        if row.marks.waker:
+            note(row.marks.waker.user, row.marks.waker.pid, row.weight)
+    heaviest = sorted(found, key=lambda module: (-weights[module], module))
+    return {module: found[module] for module in heaviest}
+
+
+def with_lines(profile: Profile, answers: Answers) -> Profile:
+    """The same profile, with the lines and inlined functions that are known."""
+    made = profile.without_rows()
+    expand = _expander(answers)
+    for row in profile.rows():
+        marks = row.marks
+        if marks.waker:
+            marks = marks._replace(waker=marks.waker._replace(user=expand(marks.waker.user)))
+        made.add_row(Row(expand(row.user), row.kernel, row.weight, row.labels, row.slots, marks))
+    return made
+
+
+def _place(entry: Frame | Unknown, depth: int) -> FileOffset | None:
+    """The byte of the file that counts: a caller is behind its call, which is what has a line."""
+    if not isinstance(entry, Frame) or entry.kind != "user" or entry.file_offset < 0:
+        return None
+    if not entry.module.startswith("/"):  # "[vdso]"
+        return None
+    return FileOffset(entry.file_offset - (depth > 0 and entry.offset > 0))
+
+
+def _expander(answers: Answers) -> Callable[[Stack | None], Stack | None]:
+    """What puts answers into a stack; equal frames become the same objects, as writers like it."""
+    known: dict[tuple[Frame | Unknown, FileOffset], Stack] = {}
+    nothing: Mapping[FileOffset, tuple[SourceLine, ...]] = {}
+
+    def expand(stack: Stack | None) -> Stack | None:
+        if not stack:
+            return stack
+        found: list[Frame | Unknown] = []
+        for depth, entry in enumerate(stack):
+            place = _place(entry, depth)
+            if place is None or not isinstance(entry, Frame):
+                found.append(entry)
+                continue
+            frames = known.get((entry, place))
+            if frames is None:
+                lines = answers.get(Module(entry.module, entry.build_id), nothing).get(place, ())
+                frames = known[entry, place] = tuple(_frames(entry, lines))
+            found += frames
+        return tuple(found)
+
+    return expand
+
+
+def _frames(entry: Frame, lines: tuple[SourceLine, ...]) -> list[Frame]:
+    """The inlined functions at an address, then the function itself, which keeps its name."""
+    if not lines:
+        return [entry]
+    *inlined, own = lines
+    found = [
+        entry._replace(
+            name=demangled(each.function) if each.function else "??",
+            offset=0,
+            kind="inlined",
+            file=each.file,
+            line=each.line,
+        )
+        for each in inlined
+    ]
+    return [*found, entry._replace(file=own.file, line=own.line)]

@@ -1,0 +1,208 @@
+"""A profile as the page wants it: tables as JSON, and the stacks as arrays, deflated.
+
+The paths of all rows, from process to leaf, are sorted; each row says how many frames it shares
+with the one before it and which follow. That is the tree of all stacks in depth-first order, and
+the page needs no look-ups to build it. page/model.js reads it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from sys import byteorder
+from typing import Any, NamedTuple
+
+from purebpf.results.model.profile import Labels, Profile, Row
+from purebpf.results.model.spelling import printable
+from purebpf.results.shape import sorted_paths
+from purebpf.results.shape.functions import Function, Functions
+
+__all__ = ["Packed", "head", "pack"]
+
+_KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process")
+_REASONS = 5
+_NARROW = 0xFFFF  # functions whose numbers fit in 16 bits
+_LEVEL = 6
+
+
+class Packed(NamedTuple):
+    """`head` is JSON for the page, `data` base64 of what `head["counts"]` counts."""
+
+    head: dict[str, Any]
+    data: str
+
+
+class _Entry:
+    """What one path weighs for one set of labels."""
+
+    __slots__ = ("before", "slots", "weight")
+
+    def __init__(self) -> None:
+        self.weight = 0
+        self.before = 0
+        self.slots: dict[int, int] = {}
+
+
+def pack(profile: Profile, before: Profile | None = None) -> Packed:
+    """Pack a profile, and with `before` the one to compare it with."""
+    functions = Functions()
+    labels: dict[_Whose, int] = {}
+    rows = _rows(profile, functions, labels)
+    earlier = _rows(before, functions, labels) if before is not None else []
+    table, numbers = _sorted(functions.table)
+    entries: dict[tuple[bytes, int], _Entry] = {}
+    for path, label, weight, slots in _merging(rows, numbers):
+        entry = entries.setdefault((path, label), _Entry())
+        entry.weight += weight
+        for slot, part in slots:
+            entry.slots[slot] = entry.slots.get(slot, 0) + part
+    for path, label, weight, _ in _merging(earlier, numbers):
+        entries.setdefault((path, label), _Entry()).before += weight
+    ordered = sorted(entries.items(), key=_key)
+    found = head(profile)
+    found["compare"] = before is not None
+    found["labels"] = [_shown(label) for label in labels]
+    found |= _tables(table)
+    data, found["counts"] = _arrays(ordered, len(table), compare=before is not None)
+    return Packed(found, b64encode(zlib.compress(data, _LEVEL)).decode())
+
+
+def head(profile: Profile) -> dict[str, Any]:
+    """What the page says about the profile as a whole."""
+    loss, unnamed = profile.loss, profile.unnamed()
+    whole = unnamed.frames or 1
+    return {
+        "title": printable(profile.title),
+        "unit": profile.unit,
+        "total": profile.total,
+        "slot_ns": profile.slot_ns,
+        "about": {name: _brief(value) for name, value in profile.about.items()},
+        "hints": profile.hints,
+        "loss": {
+            "expected": loss.expected,
+            "seen": loss.seen,
+            "missed": loss.missed,
+            "tolerance": loss.tolerance,
+            "causes": [cause._asdict() for cause in loss.causes],
+            "unknown": {
+                "percent": unnamed.percent,
+                "reasons": [
+                    {"reason": why, "module": where, "percent": 100 * weight / whole}
+                    for why, where, weight in unnamed.reasons[:_REASONS]
+                ],
+            },
+        },
+    }
+
+
+class _Whose(NamedTuple):
+    """What the page filters by: labels, and the kind of time where a profile has several."""
+
+    labels: Labels
+    time: str
+
+
+def _whose(row: Row) -> _Whose:
+    return _Whose(row.labels, row.marks.kind)
+
+
+def _shown(whose: _Whose) -> dict[str, Any]:
+    found = {**whose.labels._asdict(), "time": whose.time}
+    return {
+        name: printable(value) if isinstance(value, str) else value for name, value in found.items()
+    }
+
+
+def _brief(value: object) -> object:
+    return value if isinstance(value, int | float | str | list) else str(value)
+
+
+_Row = tuple["array[int]", int, int, Sequence[tuple[int, int]]]
+
+
+def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> list[_Row]:
+    """Path, label, weight and slots of each row; functions are still numbered as they came."""
+    found: list[_Row] = []
+    for row in profile.rows():
+        path = array("I", [functions.process(row.labels.comm)])
+        path.extend(functions.path(row))
+        whose = _whose(row)
+        found.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
+    return found
+
+
+def _sorted(table: Sequence[Function]) -> tuple[list[Function], list[int]]:
+    """The functions by name, so that the page draws them so, and the new number of each."""
+    order = sorted(range(len(table)), key=table.__getitem__)
+    numbers = [0] * len(table)
+    for number, old in enumerate(order):
+        numbers[old] = number
+    return [table[old] for old in order], numbers
+
+
+def _merging(
+    rows: Iterable[_Row], numbers: Sequence[int]
+) -> Iterable[tuple[bytes, int, int, Sequence[tuple[int, int]]]]:
+    """The rows with paths that sort."""
+    for path, label, weight, slots in rows:
+        yield sorted_paths.sortable(map(numbers.__getitem__, path)), label, weight, slots
+
+
+def _key(item: tuple[tuple[bytes, int], _Entry]) -> tuple[bytes, int]:
+    return item[0]
+
+
+def _tables(table: Sequence[Function]) -> dict[str, Any]:
+    """The functions by column; modules and reasons are repeated, so they have a table too."""
+    texts = {"": 0}
+    table = [
+        each._replace(name=printable(each.name), module=printable(each.module)) for each in table
+    ]
+    return {
+        "kinds": _KINDS,
+        "functions": {
+            "name": [each.name for each in table],
+            "module": [texts.setdefault(each.module, len(texts)) for each in table],
+            "kind": [_KINDS.index(each.kind) for each in table],
+            "why": [texts.setdefault(each.why, len(texts)) for each in table],
+        },
+        "texts": list(texts),
+    }
+
+
+def _arrays(
+    entries: Sequence[tuple[tuple[bytes, int], _Entry]], functions: int, *, compare: bool
+) -> tuple[bytes, dict[str, int]]:
+    """The arrays one after the other, widest items first, and how many items there are."""
+    weight, before, slot_weight = array("d"), array("d"), array("d")
+    label, slot_row, slot = array("I"), array("I"), array("I")
+    keep, more = array("H"), array("H")
+    added: list[bytes] = []
+    last = b""
+    for row, ((path, whose), entry) in enumerate(entries):
+        shared = sorted_paths.shared(last, path)
+        keep.append(shared)
+        more.append(len(path) // sorted_paths.WORD - shared)
+        added.append(path[shared * sorted_paths.WORD :])
+        label.append(whose)
+        weight.append(entry.weight)
+        if compare:
+            before.append(entry.before)
+        for number, part in sorted(entry.slots.items()):
+            slot_row.append(row)
+            slot.append(number)
+            slot_weight.append(part)
+        last = path
+    wide = sorted_paths.numbers(b"".join(added))
+    frames = wide if functions > _NARROW else array("H", wide)
+    parts: tuple[array[Any], ...] = (
+        *(weight, before, slot_weight, label, slot_row, slot),
+        *(frames, keep, more),
+    )
+    if byteorder == "big":
+        for column in parts:
+            column.byteswap()
+    counts = {"rows": len(entries), "frames": len(frames), "slots": len(slot)}
+    return b"".join(part.tobytes() for part in parts), counts

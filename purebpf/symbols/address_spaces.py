@@ -1,0 +1,314 @@
+"""Address spaces over time: which file was mapped where, in which process, when.
+
+Fed by /proc/PID/maps texts and by the MMAP2, COMM, FORK and EXIT records of perf events, it keeps
+answering after a process has executed another program or has exited, when /proc no longer does.
+
+A process is a row of generations, one a program it executed. A child starts with its parent's
+mappings, by reference: neither side copies until it maps something new. A mapping is 32 bytes and
+each file is stored once, so that a machine full of short-lived shells stays small.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, NamedTuple
+
+from purebpf.symbols.frame import Address, FileOffset
+from purebpf.symbols.intervals import Segments, flatten
+from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_maps
+
+__all__ = ["AddressSpaces"]
+
+_PROT_EXEC = 4
+_KERNEL = 0xFFFFFFFF  # the pid of the kernel's own mappings
+_KEEP_EXITED = 8192
+_KEEP_GENERATIONS = 16
+_KEEP_NAMES = 64
+_KEEP_MAPPINGS = 1 << 16
+
+
+class AddressSpaces:
+    """The executable mappings of processes, now and earlier.
+
+    Args:
+        keep_exited: processes to remember after their exit; more than that, and the one that
+            exited first is forgotten.
+
+    Attributes:
+        forgotten: how many processes were.
+    """
+
+    def __init__(self, *, keep_exited: int = _KEEP_EXITED) -> None:
+        self.forgotten = 0
+        self._keep_exited = keep_exited
+        self._processes: dict[int, _Process] = {}
+        self._versions = count(1)  # no two processes have one, not even of the same number
+        self._exited: dict[int, None] = {}  # in the order of their exit
+        self._files: list[MappedFile] = []
+        self._numbers: dict[MappedFile, int] = {}
+        self._handlers = {
+            "Mmap": self._on_mmap,
+            "Mmap2": self._on_mmap2,
+            "Comm": self._on_comm,
+            "Fork": self._on_fork,
+            "Exit": self._on_exit,
+        }
+
+    def __repr__(self) -> str:
+        return f"AddressSpaces({len(self._processes)} processes)"
+
+    def snapshot(self, pid: int, maps_text: str, comm: str = "", time: int = 0) -> None:
+        """Take in a /proc/PID/maps text.
+
+        Args:
+            pid: the process (thread group).
+            maps_text: all of the file.
+            comm: its name, from /proc/PID/comm.
+            time: when it was read, on the clock of the records, in ns: what a record says that
+                is older is known already. 0: unknown, every record counts.
+        """
+        process = self._process(pid)
+        process.since = max(process.since, time)
+        rows = [self._row(mapping) for mapping in parse_maps(maps_text)]
+        known = process.generations[-1]
+        if known.mappings and rows and not any(known.find(row.start) == row for row in rows):
+            process.begin(_Generation(()))  # not one mapping in common: it executed something
+        current = process.generations[-1]
+        fresh = [row for row in rows if current.find(row.start) != row]
+        for row in fresh:
+            current.add(row)
+        current.name(comm)
+        if fresh:
+            process.change()
+
+    def feed(self, record: object) -> None:
+        """Take in a record of `purebpf.wire.perf_records`; those about other things are ignored.
+
+        Records of one process must come in the order of their times. They are told apart by the
+        names of their classes, since this room does not know that one.
+        """
+        handler = self._handlers.get(type(record).__name__)
+        if handler is not None:
+            handler(record)
+
+    def find(self, pid: int, address: int, comm: str | None = None) -> Mapping | None:
+        """What is or was mapped at an address of a process.
+
+        Args:
+            pid: the process (thread group).
+            address: in its address space.
+            comm: the name of the thread that used the address; the generations that had it are
+                asked first. Then all, the newest first.
+        """
+        process = self._processes.get(pid)
+        if process is None:
+            return None
+        for generation in process.by_likelihood(comm):
+            found = generation.find(address)
+            if found is not None:
+                return self._mapping(found)
+        return None
+
+    def files(self, pid: int) -> list[Mapping]:
+        """A mapping of each file that a process has or had mapped, the newest program's first."""
+        process = self._processes.get(pid)
+        rows: dict[int, _Row] = {}
+        for generation in process.generations[::-1] if process else ():
+            for row in generation.rows():
+                rows.setdefault(row.file, row)
+        return [self._mapping(row) for row in rows.values()]
+
+    def knows(self, pid: int) -> bool:
+        """Whether any mapping of the process was seen."""
+        process = self._processes.get(pid)
+        return process is not None and any(each.mappings for each in process.generations)
+
+    def has_exited(self, pid: int) -> bool:
+        """Whether an EXIT record said so."""
+        return pid in self._exited
+
+    def parent(self, pid: int) -> int:
+        """The process that forked it, or 0 when no FORK record said so."""
+        process = self._processes.get(pid)
+        return process.parent if process else 0
+
+    def version(self, pid: int) -> int:
+        """A number that changes whenever an answer about the process may change."""
+        process = self._processes.get(pid)
+        return process.version if process else 0
+
+    def _process(self, pid: int) -> _Process:
+        process = self._processes.get(pid)
+        if process is None:
+            process = self._processes[pid] = _Process(self._versions)
+        return process
+
+    def _mapping(self, row: _Row) -> Mapping:
+        file = self._files[row.file]
+        return Mapping(Address(row.start), Address(row.end), FileOffset(row.offset), file)
+
+    def _row(self, mapping: Mapping) -> _Row:
+        number = self._numbers.setdefault(mapping.file, len(self._files))
+        if number == len(self._files):
+            self._files.append(mapping.file)
+        return _Row(mapping.start, mapping.end, mapping.offset, number)
+
+    def _current(self, pid: int, time: int) -> _Process | None:
+        """The process a record is about; None when a later snapshot has told all it says."""
+        process = self._process(pid)
+        return None if 0 < time < process.since else process
+
+    def _on_mmap(self, record: Any) -> None:
+        if not record.is_data:
+            self._map(record, mapped_file(record.filename))
+
+    def _on_mmap2(self, record: Any) -> None:
+        if record.prot & _PROT_EXEC:
+            where = (record.maj, record.min, record.ino, record.build_id.hex())
+            self._map(record, mapped_file(record.filename, *where))
+
+    def _map(self, record: Any, file: MappedFile) -> None:
+        process = self._current(record.pid, record.time) if record.pid != _KERNEL else None
+        if process is not None:
+            start, offset = Address(record.addr), FileOffset(record.pgoff)
+            end = Address(min(start + record.length, _LAST))
+            mapping = Mapping(start, end, offset, file)
+            process.generations[-1].add(self._row(mapping))
+            process.change()
+
+    def _on_comm(self, record: Any) -> None:
+        process = self._current(record.pid, record.time)
+        if process is None:
+            return
+        if record.exec:
+            process.begin(_Generation((record.comm,)))
+        else:
+            process.generations[-1].name(record.comm)
+        process.change()
+
+    def _on_fork(self, record: Any) -> None:
+        if record.pid == record.ppid:
+            return
+        process = self._current(record.pid, record.time)
+        if process is not None:
+            self._exited.pop(record.pid, None)
+            process.parent = record.ppid
+            parent = self._processes.get(record.ppid)
+            process.begin(parent.generations[-1].child() if parent else _Generation(()))
+
+    def _on_exit(self, record: Any) -> None:
+        if record.pid != record.tid or record.pid not in self._processes:
+            return
+        if self._current(record.pid, record.time) is None:
+            return
+        self._exited[record.pid] = None
+        if len(self._exited) > self._keep_exited:
+            oldest = next(iter(self._exited))
+            del self._exited[oldest], self._processes[oldest]
+            self.forgotten += 1
+
+
+class _Row(NamedTuple):
+    """A mapping with its file's number: what a generation's array holds, one after the other."""
+
+    start: int
+    end: int
+    offset: int
+    file: int
+
+
+_FIELDS = len(_Row._fields)
+_LAST = (1 << 64) - 1
+
+
+class _Process:
+    """A process id and what ran under it; `since` is the time of the last snapshot."""
+
+    __slots__ = ("_versions", "generations", "parent", "since", "version")
+
+    def __init__(self, versions: count[int]) -> None:
+        self._versions = versions
+        self.generations = [_Generation(())]
+        self.parent = 0
+        self.since = 0
+        self.change()
+
+    def change(self) -> None:
+        """Answers about it may be others from now on."""
+        self.version = next(self._versions)
+
+    def begin(self, generation: _Generation) -> None:
+        if not self.generations[-1].mappings:
+            self.generations.pop()
+        self.generations.append(generation)
+        del self.generations[:-_KEEP_GENERATIONS]
+        self.change()
+
+    def by_likelihood(self, comm: str | None) -> list[_Generation]:
+        newest_first = self.generations[::-1]
+        if comm is None or len(newest_first) == 1:
+            return newest_first
+        return sorted(newest_first, key=lambda each: comm not in each.names)
+
+
+class _Generation:
+    """One program image of a process: from an execve or fork to the next."""
+
+    __slots__ = ("_index", "_shared", "mappings", "names")
+
+    def __init__(self, names: tuple[str, ...], mappings: array[int] | None = None) -> None:
+        self.names = names
+        self.mappings = array("Q") if mappings is None else mappings
+        self._shared = mappings is not None
+        self._index: tuple[int, Segments, array[int]] | None = None
+
+    def child(self) -> _Generation:
+        """The same for a forked process: who of the two adds a mapping next, copies first."""
+        self._shared = True
+        child = _Generation(self.names, self.mappings)
+        child._index = self._index  # noqa: SLF001
+        return child
+
+    def name(self, comm: str) -> None:
+        """A thread of it is called that."""
+        if comm and comm not in self.names:
+            self.names = (*self.names[-_KEEP_NAMES:], comm)
+
+    def add(self, row: _Row) -> None:
+        if self._shared:
+            self.mappings = self.mappings[:]
+            self._shared = False
+        self.mappings.extend(row)
+        if len(self.mappings) > _FIELDS * _KEEP_MAPPINGS:
+            self._forget_hidden()
+
+    def find(self, address: int) -> _Row | None:
+        """The newest mapping of an address."""
+        if self._index is None or self._index[0] != len(self.mappings):
+            self._index = self._build()
+        _, segments, order = self._index
+        owner = segments.owner(address)
+        return self._row(order[owner]) if owner >= 0 else None
+
+    def rows(self) -> Iterator[_Row]:
+        """Every mapping, the newest first."""
+        return map(self._row, range(len(self.mappings) // _FIELDS - 1, -1, -1))
+
+    def _row(self, at: int) -> _Row:
+        return _Row(*self.mappings[_FIELDS * at : _FIELDS * (at + 1)])
+
+    def _build(self) -> tuple[int, Segments, array[int]]:
+        starts, ends = self.mappings[::_FIELDS], self.mappings[1::_FIELDS]
+        order = array("I", sorted(range(len(starts)), key=starts.__getitem__))
+        segments = flatten([starts[at] for at in order], [ends[at] for at in order], order)
+        return len(self.mappings), segments, order
+
+    def _forget_hidden(self) -> None:
+        """Drop mappings that newer ones hide; if that is not enough, the older half."""
+        _, segments, order = self._build()
+        seen = sorted({order[owner] for owner in segments.owners})
+        rows = [self._row(at) for at in seen[-_KEEP_MAPPINGS // 2 :]]
+        self.mappings = array("Q", (field for row in rows for field in row))
+        self._index = None

@@ -1,0 +1,185 @@
+"""Single map elements, fast: the buffers and the attr of a call are made once and used again.
+
+A lookup through `purebpf.syscall.bpf` builds an attr each time; here it only copies the key
+(`bench/map_element.py` measures the difference). Results are 0 or a negated errno, as a missing
+key is an everyday answer.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakSet
+
+from purebpf.abi.bpf import bpf_cmd
+from purebpf.abi.layouts import ATTR
+from purebpf.syscall import backend
+from purebpf.syscall.buffer import Buffer
+from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.map_sizes import read_sizes
+
+__all__ = ["Element", "Elements"]
+
+_LOOKUP = int(bpf_cmd.BPF_MAP_LOOKUP_ELEM)
+_UPDATE = int(bpf_cmd.BPF_MAP_UPDATE_ELEM)
+_DELETE = int(bpf_cmd.BPF_MAP_DELETE_ELEM)
+_NEXT = int(bpf_cmd.BPF_MAP_GET_NEXT_KEY)
+_LOOKUP_AND_DELETE = int(bpf_cmd.BPF_MAP_LOOKUP_AND_DELETE_ELEM)
+
+_SIZE = ATTR["map_elem"].size
+_FLAGS_OFFSET = ATTR["map_elem"].fields["flags"][0]
+_FLAGS = struct.Struct("=Q")
+_CLOSED = "the map is closed"
+
+
+class Element:
+    """Room for one key and one value, and the calls that use them.
+
+    Attributes:
+        key: the key's bytes; assign with `element.key[:] = ...`, of exactly this length.
+        value: the value's bytes.
+        next_key: where `next()` puts the key after `key`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_attr",
+        "_delete",
+        "_first",
+        "_flags",
+        "_next",
+        "_whole",
+        "key",
+        "next_key",
+        "value",
+    )
+
+    def __init__(self, fd: int, key_size: int, value_size: int) -> None:
+        key, value, next_key = Buffer(key_size), Buffer(value_size), Buffer(key_size)
+        layout = ATTR["map_elem"]
+        key_address = key.address if key_size else 0  # queues and stacks: it must be NULL
+        self._attr = Buffer(layout.pack(map_fd=fd, key=key_address, value=value.address))
+        self._next = Buffer(layout.pack(map_fd=fd, key=key_address, next_key=next_key.address))
+        self._first = Buffer(layout.pack(map_fd=fd, key=0, next_key=next_key.address))
+        # A deletion with a value, even its address, is EINVAL.
+        self._delete = Buffer(layout.pack(map_fd=fd, key=key_address))
+        self._flags = 0
+        self._whole = (key, value, next_key)
+        self.key, self.value, self.next_key = key.data, value.data, next_key.data
+
+    def _set(self, flags: int) -> None:
+        try:
+            _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
+        except struct.error:
+            raise ValueError(f"flags are a number of 64 bits, not {flags!r}") from None
+        self._flags = flags
+
+    def lookup(self, flags: int = 0) -> int:
+        """BPF_MAP_LOOKUP_ELEM of `key` into `value`."""
+        if flags != self._flags:
+            self._set(flags)
+        return backend.bpf(_LOOKUP, self._attr.array, _SIZE)
+
+    def update(self, flags: int = 0) -> int:
+        """BPF_MAP_UPDATE_ELEM of `key` with `value`."""
+        if flags != self._flags:
+            self._set(flags)
+        return backend.bpf(_UPDATE, self._attr.array, _SIZE)
+
+    def delete(self) -> int:
+        """BPF_MAP_DELETE_ELEM of `key`."""
+        return backend.bpf(_DELETE, self._delete.array, _SIZE)
+
+    def lookup_and_delete(self, flags: int = 0) -> int:
+        """BPF_MAP_LOOKUP_AND_DELETE_ELEM of `key` into `value`."""
+        if flags != self._flags:
+            self._set(flags)
+        return backend.bpf(_LOOKUP_AND_DELETE, self._attr.array, _SIZE)
+
+    def first(self) -> int:
+        """BPF_MAP_GET_NEXT_KEY without a key: the first one into `next_key`."""
+        return backend.bpf(_NEXT, self._first.array, _SIZE)
+
+    def next(self) -> int:
+        """BPF_MAP_GET_NEXT_KEY after `key` into `next_key`."""
+        return backend.bpf(_NEXT, self._next.array, _SIZE)
+
+
+class Elements:
+    """The idle `Element`s of one map: take one, use it, give it back.
+
+    Each thread, and each signal handler that interrupts one, gets an element of its own; no lock
+    is held during a call. There are as many as were ever in use at once. The descriptor is closed
+    when none is in use: its number may mean another map the moment after, whose values have
+    another size.
+
+    Attributes:
+        closed: nothing is given out any more.
+        sizes: bytes of a key and of a value, from the kernel: so long are an element's buffers.
+    """
+
+    __slots__ = ("_descriptor", "_idle", "_known", "closed", "sizes")
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        """Serve the map `descriptor`, which says itself how long its keys and values are.
+
+        Raises:
+            KernelError, NotSupportedError: as `purebpf.syscall.map_sizes.read_sizes`.
+        """
+        self._descriptor = descriptor
+        self.sizes = read_sizes(descriptor.fileno())
+        self._idle: list[Element] = []
+        self._known: WeakSet[Element] = WeakSet()  # one that an exception dropped is not waited for
+        self.closed = False
+
+    def take(self) -> Element:
+        """An element that nobody else uses.
+
+        Raises:
+            ValueError: the map is closed.
+        """
+        try:
+            element = self._idle.pop()
+        except IndexError:
+            element = Element(self.fileno(), self.sizes.key, self.sizes.value)
+            self._known.add(element)
+        if self.closed:  # asked when the element is out, and `close` can see that
+            self.give(element)
+            raise ValueError(_CLOSED)
+        return element
+
+    def give(self, element: Element) -> None:
+        """Hand an element back."""
+        self._idle.append(element)
+        if self.closed:
+            self.close()
+
+    def fileno(self) -> int:
+        """The map's descriptor, for a call that hands the kernel no memory.
+
+        Raises:
+            ValueError: the map is closed.
+        """
+        if self.closed:
+            raise ValueError(_CLOSED)
+        return self._descriptor.fileno()
+
+    @contextmanager
+    def using(self) -> Iterator[int]:
+        """The map's descriptor, which stays open until the block ends.
+
+        Raises:
+            ValueError: the map is closed.
+        """
+        element = self.take()
+        try:
+            yield self._descriptor.fileno()
+        finally:
+            self.give(element)
+
+    def close(self) -> None:
+        """Close the map, or have the last one who uses it do so; again is harmless."""
+        self.closed = True
+        if len(self._idle) == len(self._known):
+            self._descriptor.close()
