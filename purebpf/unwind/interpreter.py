@@ -35,6 +35,8 @@ class _State(NamedTuple):
     cfa_register: int
     cfa: int | bytes
     registers: dict[int, RegisterRule]
+    offset: int = 0
+    """The offset before the CFA became an expression: it holds again when a register follows."""
 
 
 _EMPTY = _State(CFA_UNSUPPORTED, 0, _NOTHING)
@@ -73,7 +75,7 @@ def row_at(fde: Fde, address: int) -> Row | None:
     state, _ = _run(fde, initial, [], 0, address - fde.start)
     if state.cfa_register == CFA_UNSUPPORTED:
         return None
-    return Row(*state, fde.cie.ra, fde.cie.is_signal)
+    return Row(*state[:3], fde.cie.ra, fde.cie.is_signal)
 
 
 def _initial(cie: Cie) -> _State | None:
@@ -97,7 +99,7 @@ def _run(
     _, _, cie, code, _ = fde
     ra, is_signal = cie.ra, cie.is_signal
     code_factor, data_factor = cie.code_factor, cie.data_factor
-    register, cfa, first = initial
+    register, cfa, first, before = initial
     registers = first.copy()
     get = registers.get
     stack: list[_State] = []
@@ -129,16 +131,16 @@ def _run(
             elif operation == 0x0A:  # remember_state
                 if len(stack) >= _DEEPEST:
                     raise _Unreadable  # noqa: TRY301
-                stack.append(_State(register, cfa, registers.copy()))
+                stack.append(_State(register, cfa, registers.copy(), before))
             elif operation == 0x0B:  # restore_state
-                register, cfa, registers = stack.pop()
+                register, cfa, registers, before = stack.pop()
                 get = registers.get
             elif operation >= 0xC0:  # restore
                 _restore(registers, first, operation & 63)
             elif operation == 0x0D:  # def_cfa_register
                 register, at = _register(code, at)
                 if not isinstance(cfa, int):
-                    raise _Unreadable  # noqa: TRY301
+                    cfa = before  # as libgcc and readelf do; OpenSSL-like assembly relies on it
             elif operation == 0x0C:  # def_cfa
                 register, at = _register(code, at)
                 cfa, at = uleb(code, at)
@@ -156,6 +158,8 @@ def _run(
                 if location > stop:
                     break
             elif operation == 0x0F:  # def_cfa_expression
+                if isinstance(cfa, int):
+                    before = cfa
                 cfa, at = _block(code, at)
                 register = CFA_EXPRESSION
             elif operation == 0x2E:  # GNU_args_size
@@ -168,9 +172,9 @@ def _run(
             elif operation == 0x01:  # set_loc
                 rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
                 where, at = pointer(code, at, cie.encoding, fde.code_address + at, NO_BASES)
-                location, before = where - fde.start, location
+                location, previous = where - fde.start, location
                 movable = False
-                if location < before:
+                if location < previous:
                     raise _Unreadable  # noqa: TRY301
                 if location > stop:
                     break
@@ -182,7 +186,7 @@ def _run(
         rows.append((location, _UNSUPPORTED))
         return _EMPTY, movable
     rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
-    return _State(register, cfa, registers), movable
+    return _State(register, cfa, registers, before), movable
 
 
 _ADVANCES = {0x03: _HALF, 0x04: _WORD, 0x1D: _LONG}  # advance_loc2, advance_loc4, MIPS_advance_loc8

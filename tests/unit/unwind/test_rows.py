@@ -114,6 +114,7 @@ def test_set_loc_is_relative_to_where_it_stands():
         (expression(0x10, b"\x76\0", 6), {"fp": (How.EXPRESSION, b"\x76\0")}),
         (expression(0x16, b"\x30", 6), {"fp": (How.VALUE_EXPRESSION, b"\x30")}),
         (b"\x0a\x0e\x40\x86\x02\x0b", {}),
+        (b"\x0e\x40" + expression(0x0F, b"\x76\0") + b"\x0d\x06", {"cfa_register": 6, "cfa": 64}),
     ],
 )
 def test_every_instruction(code, changes):
@@ -130,7 +131,6 @@ def test_every_instruction(code, changes):
         b"\x03\x01",
         b"\x0f\x20\x30",  # the expression passes the end
         b"\x0c\xff\x7f\x08",  # register 16383
-        expression(0x0F, b"\x76\0") + b"\x0d\x06",
     ],
 )
 def test_what_cannot_be_read_is_unsupported_from_there_on(code):
