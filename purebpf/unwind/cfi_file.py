@@ -11,7 +11,7 @@ its size; long work comes as an iterator that yields every few milliseconds.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
@@ -60,6 +60,7 @@ class CfiFile:
 
     Args:
         image: the file's headers; an `ElfImage` is one.
+        stack_depth: what a file without rules may know instead, see `CfiFile.stack_depth`.
 
     Attributes:
         machine: None if it is one that we do not unwind; then there are no rules.
@@ -69,8 +70,11 @@ class CfiFile:
         exhausted: whether the file takes more work than any real file of its size.
     """
 
-    def __init__(self, image: ElfFile) -> None:
+    def __init__(
+        self, image: ElfFile, stack_depth: Callable[[int], int | None] | None = None
+    ) -> None:
         self._image = image
+        self._stack_depth = stack_depth
         is_plain = image.is64 and image.order == "<"
         self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
         self.text = text_of(image)
@@ -142,6 +146,10 @@ class CfiFile:
             return read_address(self._image, address, size)
         except FormatError:
             return b""
+
+    def stack_depth(self, address: int) -> int | None:
+        """Bytes that the function at an address has taken from the stack; None: not known."""
+        return self._stack_depth(address) if self._stack_depth else None
 
     # One address
 

@@ -140,7 +140,7 @@ def _run(
             elif operation == 0x0D:  # def_cfa_register
                 register, at = _register(code, at)
                 if not isinstance(cfa, int):
-                    cfa = before  # as libgcc and readelf do; OpenSSL-like assembly relies on it
+                    cfa = before  # as libgcc and readelf do; assembly in libgcrypt relies on it
             elif operation == 0x0C:  # def_cfa
                 register, at = _register(code, at)
                 cfa, at = uleb(code, at)

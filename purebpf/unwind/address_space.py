@@ -1,0 +1,39 @@
+"""What is mapped where in a process, as far as unwinding needs it. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+__all__ = ["AddressSpace", "CodeMapping"]
+
+
+class CodeMapping(NamedTuple):
+    """Executable addresses `start` up to `end`.
+
+    Attributes:
+        bias: what to subtract from an address to get the file's own.
+        file: what stands for the file; None for memory that is none: generated code.
+    """
+
+    start: int
+    end: int
+    bias: int
+    file: Hashable
+
+
+class AddressSpace:
+    """The executable mappings of a process, which do not overlap."""
+
+    def __init__(self, mappings: Iterable[CodeMapping]) -> None:
+        self.mappings = sorted(mappings, key=lambda mapping: mapping.start)
+        self._starts = [mapping.start for mapping in self.mappings]
+
+    def find(self, address: int) -> CodeMapping | None:
+        """The mapping of an address."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        mapping = self.mappings[at]
+        return mapping if address < mapping.end else None

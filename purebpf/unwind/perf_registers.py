@@ -1,0 +1,64 @@
+"""User registers of perf samples (PERF_SAMPLE_REGS_USER) by DWARF's numbers.
+
+Order: enum perf_event_x86_regs, enum perf_event_arm_regs in arch/*/include/uapi/asm/perf_regs.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from purebpf.unwind.machine import AARCH64, X86_64, Machine
+
+__all__ = ["MASKS", "SampledRegisters", "sampled_registers"]
+
+SampledRegisters = tuple[int, list[int | None]]
+"""The address that runs next, and the other registers by DWARF's numbers."""
+
+_X86_64 = {
+    0: 0,
+    1: 3,
+    2: 2,
+    3: 1,
+    4: 4,
+    5: 5,
+    6: 6,
+    7: 7,  # ax bx cx dx si di bp sp
+    **{16 + number: 8 + number for number in range(8)},
+}
+_X86_64_IP = 8
+_AARCH64 = {number: number for number in range(32)}
+_AARCH64_PC = 32
+_PLACES = {X86_64.name: (_X86_64, _X86_64_IP), AARCH64.name: (_AARCH64, _AARCH64_PC)}
+"""Bit in the mask -> DWARF's number; the bit of the program counter."""
+
+MASKS = {name: sum(1 << bit for bit in (*places, pc)) for name, (places, pc) in _PLACES.items()}
+"""What to ask for, by the name of the machine: attr.sample_regs_user."""
+
+
+def sampled_registers(
+    machine: Machine, mask: int, values: Sequence[int]
+) -> SampledRegisters | None:
+    """Registers of a sample.
+
+    Args:
+        machine: what it was taken on.
+        mask: attr.sample_regs_user.
+        values: one for each bit of the mask; none for a task of the kernel.
+
+    Returns:
+        the registers; None where the sample has no program counter.
+    """
+    places, pc_bit = _PLACES[machine.name]
+    if not mask >> pc_bit & 1 or len(values) != mask.bit_count():
+        return None
+    registers: list[int | None] = [None] * machine.registers
+    pc = 0
+    at = 0
+    for bit in range(mask.bit_length()):
+        if mask >> bit & 1:
+            if bit == pc_bit:
+                pc = values[at]
+            elif bit in places:
+                registers[places[bit]] = values[at]
+            at += 1
+    return pc, registers

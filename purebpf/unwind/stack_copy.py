@@ -1,0 +1,45 @@
+"""A copy of the top of a stack, as the kernel appends it to a sample (PERF_SAMPLE_STACK_USER)."""
+
+from __future__ import annotations
+
+import struct
+
+__all__ = ["OutsideError", "StackCopy"]
+
+_WORD = struct.Struct("<Q")
+
+
+class OutsideError(Exception):
+    """An address that the copy does not have."""
+
+
+class StackCopy:
+    """`data` is what stood at `address`, the stack pointer, and above."""
+
+    __slots__ = ("address", "data")
+
+    def __init__(self, address: int, data: bytes) -> None:
+        self.address = address
+        self.data = data
+
+    def word(self, address: int) -> int:
+        """The 8 bytes at an address.
+
+        Raises:
+            OutsideError: the copy does not have them all.
+        """
+        at = address - self.address
+        if at < 0 or at + 8 > len(self.data):
+            raise OutsideError
+        return int(_WORD.unpack_from(self.data, at)[0])
+
+    def read(self, address: int, size: int) -> int:
+        """The unsigned number in `size` bytes at an address.
+
+        Raises:
+            OutsideError: the copy does not have them all.
+        """
+        at = address - self.address
+        if at < 0 or at + size > len(self.data):
+            raise OutsideError
+        return int.from_bytes(self.data[at : at + size], "little")

@@ -1,0 +1,417 @@
+"""From registers and a copied stack to a whole stack trace, by complete call frame information.
+
+Rules that real code needs beyond the DWARF standard:
+
+- The caller is looked up at its return address - 1, as a call may be a function's last
+  instruction; the leaf, and what a signal interrupted, at the address itself.
+- A register saved below the stack pointer has been popped: GCC describes epilogues so.
+- A frame is above the one it called, but for those of signals, which may have a stack of their
+  own. A rule that says otherwise is not followed.
+- A trace ends at a return address that is undefined or 0. Code without a rule never ends it.
+- Where code has no rule, the frame pointer is followed if it looks like one, and that is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.expression import ExpressionError, evaluate
+from purebpf.unwind.machine import Machine
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.rule import CFA_EXPRESSION, How, Row
+from purebpf.unwind.stack_copy import OutsideError, StackCopy
+
+__all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Unwinder", "Unwound"]
+
+MAX_FRAMES = 127
+_WORD = (1 << 64) - 1
+_MOST_REMEMBERED = 1 << 15
+"""Addresses whose rules are kept by one `Unwinder`."""
+
+
+class Unwound(NamedTuple):
+    """A stack trace.
+
+    Attributes:
+        frames: the address of the leaf, then return addresses, as the kernel's own traces have
+            them: what called is at the address - 1. An address that a signal interrupted has 1
+            added, so that this holds for it, too.
+        reason: how it ended.
+        guessed: how many steps followed the frame pointer for lack of a rule.
+    """
+
+    frames: list[int]
+    reason: Reason
+    guessed: int
+
+
+class CodeFile(Protocol):
+    """The rules of a file, by its own addresses; a `CfiFile` is one."""
+
+    def row(self, address: int) -> Row | None:
+        """The rules at an address; None where there are none that can be followed."""
+
+    def fde(self, address: int) -> object | None:
+        """What has the rules of an address: None where there are none at all."""
+
+    def code(self, address: int, size: int) -> bytes:
+        """The instructions at an address."""
+
+    def stack_depth(self, address: int) -> int | None:
+        """Bytes that the function has taken from the stack at an address without a rule.
+
+        None if that is not known either.
+        """
+
+
+FileLookup = Callable[[Hashable], "CodeFile | None"]
+"""The rules of what `CodeMapping.file` stands for; None if the file cannot be read."""
+
+
+class _Stop(Exception):  # noqa: N818
+    """The trace ends here."""
+
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+
+
+class _Plan(NamedTuple):
+    """A row, sorted by what is to be done.
+
+    Attributes:
+        ends: there is no caller.
+        base, cfa: as in the row; `base` is negative where `cfa` has to be evaluated.
+        ra: offset from the CFA of the saved return address; None where it is elsewhere.
+        saved: (register, offset from the CFA).
+        others: (register, rule) that are neither saved nor kept.
+        row: the row itself.
+    """
+
+    ends: bool
+    base: int
+    cfa: int
+    ra: int | None
+    saved: tuple[tuple[int, int], ...]
+    others: tuple[tuple[int, tuple[How, int] | tuple[How, bytes]], ...]
+    row: Row
+
+
+class _Special(Enum):
+    """In place of a plan."""
+
+    SIGRETURN = 1
+    """Code that a signal handler returns to."""
+    NO_RULE = 2
+    UNSUPPORTED = 3
+    """A rule that cannot be read."""
+
+
+_Known = _Plan | _Special
+
+
+def _plan(row: Row, machine: Machine) -> _Plan:
+    ra = row.registers.get(row.ra)
+    followed = range(machine.registers) if row.is_signal else (*machine.kept, machine.sp)
+    saved, others = [], []
+    for number in followed:
+        rule = row.registers.get(number)
+        if isinstance(rule, int):
+            saved.append((number, rule))
+        elif rule is not None:
+            others.append((number, rule))
+    is_plain = isinstance(row.cfa, int) and 0 <= row.cfa_register < machine.registers
+    return _Plan(
+        ends=isinstance(ra, tuple) and ra[0] is How.UNDEFINED,
+        base=row.cfa_register if is_plain else -1,
+        cfa=row.cfa if isinstance(row.cfa, int) else 0,
+        ra=ra if isinstance(ra, int) else None,
+        saved=tuple(saved),
+        others=tuple(others),
+        row=row,
+    )
+
+
+class Unwinder:
+    """Unwinds the stacks of one process.
+
+    Args:
+        machine: its registers.
+        space: its mappings.
+        files: where the rules of a mapped file are found.
+        max_frames: how long a trace can be.
+
+    Attributes:
+        lost: the registers that a call does not keep.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        space: AddressSpace,
+        files: FileLookup,
+        *,
+        max_frames: int = MAX_FRAMES,
+    ) -> None:
+        self._machine = machine
+        self._space = space
+        self._files = files
+        self._max_frames = max_frames
+        self._known: dict[int, _Known] = {}
+        self.lost = sorted(set(range(machine.registers)) - {*machine.kept, machine.sp})
+
+    def unwind(self, pc: int, registers: Sequence[int | None], stack: bytes) -> Unwound:
+        """One stack trace.
+
+        Args:
+            pc: the address of the instruction that runs next.
+            registers: by DWARF's numbers; None: not known. The stack pointer is among them.
+            stack: what stands at the stack pointer and above.
+        """
+        machine = self._machine
+        values = list(registers[: machine.registers])
+        values += [None] * (machine.registers - len(values))
+        pc &= machine.address_mask
+        sp = values[machine.sp]
+        if sp is None:
+            return Unwound([pc], Reason.NO_REGISTERS, 0)
+        walk = _Walk(self, pc, values, StackCopy(sp, stack))
+        return Unwound(walk.frames, walk.run(self._max_frames), walk.guessed)
+
+    def rule(self, pc: int, *, exact: bool) -> _Known:
+        """The rules at a return address, or at an address itself (`exact`). Remembered.
+
+        Raises:
+            _Stop: nothing is mapped there.
+        """
+        key = pc << 1 | exact
+        known = self._known.get(key)
+        if known is None:
+            known = self._look_up(pc, exact=exact)
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            self._known[key] = known
+        return known
+
+    def has_code(self, address: int) -> bool:
+        """Whether an address is in an executable mapping."""
+        return self._space.find(address) is not None
+
+    def stack_depth(self, pc: int) -> int | None:
+        """Bytes that the function at an address has taken from the stack; None if not known."""
+        mapping = self._space.find(pc)
+        file = None if mapping is None or mapping.file is None else self._files(mapping.file)
+        return file.stack_depth(pc - mapping.bias & _WORD) if mapping and file else None
+
+    def _look_up(self, pc: int, *, exact: bool) -> _Known:
+        at = pc if exact else pc - 1
+        mapping = self._space.find(at)
+        if mapping is None:
+            raise _Stop(Reason.UNKNOWN_MAPPING)
+        file = None if mapping.file is None else self._files(mapping.file)
+        if file is None:
+            return _Special.NO_RULE
+        address = at - mapping.bias & _WORD
+        if self._is_sigreturn(file, pc - mapping.bias & _WORD):
+            return _Special.SIGRETURN
+        row = file.row(address)
+        if row is not None:
+            return _plan(row, self._machine)
+        return _Special.NO_RULE if file.fde(address) is None else _Special.UNSUPPORTED
+
+    def _is_sigreturn(self, file: CodeFile, address: int) -> bool:
+        """Whether code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in musl
+        and in the vdso of arm64 before Linux 5.8 (commit 87676cfca141).
+        """
+        code = self._machine.sigreturn
+        return any(
+            address >= before and file.code(address - before, len(code)) == code
+            for before in self._machine.sigreturn_pcs
+        )
+
+
+class _Walk:
+    """One stack trace in the making.
+
+    Attributes:
+        frames, guessed: as in `Unwound`.
+    """
+
+    def __init__(
+        self, unwinder: Unwinder, pc: int, registers: list[int | None], stack: StackCopy
+    ) -> None:
+        self.frames = [pc]
+        self.guessed = 0
+        self._unwinder = unwinder
+        self._machine = unwinder._machine  # noqa: SLF001
+        self._pc = pc
+        self._exact = True
+        self._registers = registers
+        self._stack = stack
+
+    def run(self, max_frames: int) -> Reason:
+        """Step until the trace ends; why it does."""
+        find = self._unwinder.rule
+        frames = self.frames
+        try:
+            rule = find(self._pc, exact=True)
+            while True:
+                caller = self._step(rule)
+                if not caller:
+                    return Reason.FP_GUESS if self.guessed else Reason.COMPLETE
+                if len(frames) >= max_frames:
+                    return Reason.TOO_DEEP
+                rule = find(caller, exact=self._exact)
+                self._pc = caller
+                frames.append(caller + self._exact)
+        except _Stop as stop:
+            return stop.reason
+        except OutsideError:
+            return Reason.COPY_SHORT
+        except ExpressionError:
+            return Reason.RULE_UNSUPPORTED
+
+    def _step(self, rule: _Known) -> int:
+        """Go to the caller; its address, 0 if there is none."""
+        if isinstance(rule, _Plan):
+            return self._by_plan(rule)
+        if rule is _Special.SIGRETURN:
+            return self._by_signal()
+        if rule is _Special.UNSUPPORTED:
+            raise _Stop(Reason.RULE_UNSUPPORTED)
+        return self._by_guess()
+
+    def _by_plan(self, plan: _Plan) -> int:
+        if plan.ends:
+            return 0
+        machine, old, word = self._machine, self._registers, self._stack.word
+        sp = old[machine.sp]
+        base = old[plan.base] if plan.base >= 0 else 0
+        if sp is None or base is None:
+            raise _Stop(Reason.RULE_UNSUPPORTED)
+        cfa = base + plan.cfa & _WORD if plan.base >= 0 else self._cfa(plan.row)
+        is_signal = plan.row.is_signal
+        if cfa <= sp and not is_signal and not self._is_empty_leaf(plan, cfa, sp):
+            raise _Stop(Reason.RULE_UNSUPPORTED)
+        caller = self._return_address(plan.row, cfa) if plan.ra is None else word(cfa + plan.ra)
+        registers = old.copy()
+        if is_signal:
+            sp = 0
+        elif self._exact:
+            for number in self._unwinder.lost:
+                registers[number] = None
+        registers[machine.sp] = cfa
+        for number, offset in plan.saved:
+            if cfa + offset >= sp:  # or else it is popped already
+                registers[number] = word(cfa + offset)
+        for number, rule in plan.others:
+            registers[number] = self._value(rule, number, cfa)
+        self._registers = registers
+        self._exact = is_signal
+        return caller & machine.address_mask
+
+    def _is_empty_leaf(self, plan: _Plan, cfa: int, sp: int) -> bool:
+        """Whether this is a leaf of arm64 without a frame."""
+        return self._machine.leaf_in_register and plan.ra is None and self._exact and cfa == sp
+
+    def _cfa(self, row: Row) -> int:
+        if row.cfa_register != CFA_EXPRESSION or not isinstance(row.cfa, bytes):
+            raise _Stop(Reason.RULE_UNSUPPORTED)
+        return evaluate(row.cfa, self._register, self._stack.read)
+
+    def _return_address(self, row: Row, cfa: int) -> int:
+        ra = row.registers.get(row.ra)
+        if ra is None or (isinstance(ra, tuple) and ra[0] is How.SAME):
+            # Only a leaf, which has called nothing, still has it in the register.
+            if not self._machine.leaf_in_register or not self._exact:
+                raise _Stop(Reason.RULE_UNSUPPORTED)
+            value = self._registers[row.ra]
+        else:
+            assert isinstance(ra, tuple)
+            value = self._value(ra, row.ra, cfa)
+        if value is None:
+            raise _Stop(Reason.RULE_UNSUPPORTED)
+        return value
+
+    def _value(
+        self, rule: tuple[How, int] | tuple[How, bytes], number: int, cfa: int
+    ) -> int | None:
+        """The value that a register has in the caller; None if it is lost."""
+        how, argument = rule
+        if how is How.SAME:
+            return self._registers[number]
+        if how is How.UNDEFINED:
+            return None
+        if isinstance(argument, int):
+            return cfa + argument & _WORD if how is How.VALUE else self._register(argument)
+        value = evaluate(argument, self._register, self._stack.read, cfa)
+        return value if how is How.VALUE_EXPRESSION else self._stack.word(value)
+
+    def _register(self, number: int) -> int | None:
+        """A register of the current frame. On x86-64 the column of the return address is rip."""
+        if number == self._machine.ra and not self._machine.leaf_in_register:
+            return self._pc
+        return self._registers[number] if 0 <= number < len(self._registers) else None
+
+    def _by_signal(self) -> int:
+        """Leave a frame that the kernel built for a signal handler."""
+        machine = self._machine
+        sp = self._registers[machine.sp]
+        assert sp is not None
+        values = [
+            self._stack.word(sp + machine.signal_at + 8 * at)
+            for at in range(len(machine.signal_registers))
+        ]
+        registers: list[int | None] = [None] * machine.registers
+        for number, value in zip(machine.signal_registers, values, strict=True):
+            if number < machine.registers:
+                registers[number] = value
+        self._registers = registers
+        self._exact = True
+        return values[machine.signal_pc] & machine.address_mask
+
+    def _by_guess(self) -> int:
+        """Follow the frame pointer, if it looks like one."""
+        machine = self._machine
+        sp, fp = self._registers[machine.sp], self._registers[machine.fp]
+        assert sp is not None
+        if self._exact:
+            depth = self._unwinder.stack_depth(self._pc)
+            if depth is not None:
+                return self._by_depth(sp, depth, fp)
+        self.guessed += 1
+        if fp == 0:
+            return 0
+        if fp is None or fp < sp or fp & 7:
+            raise _Stop(Reason.NO_UNWIND_INFO)
+        return self._leave(fp + 16, self._stack.word(fp), self._stack.word(fp + 8))
+
+    def _by_depth(self, sp: int, depth: int, fp: int | None) -> int:
+        """Leave a leaf of which only the depth of the stack is known: Go's functions."""
+        machine = self._machine
+        if machine.leaf_in_register:
+            caller = self._registers[machine.ra] if not depth else self._stack.word(sp)
+            if caller is None:
+                raise _Stop(Reason.RULE_UNSUPPORTED)
+            has_frame = depth and fp == sp - 8
+            cfa = sp + depth
+        else:
+            caller = self._stack.word(sp + depth)
+            has_frame = fp == sp + depth - 8
+            cfa = sp + depth + 8
+        if has_frame and fp is not None:
+            fp = self._stack.word(fp)
+        return self._leave(cfa, fp, caller)
+
+    def _leave(self, cfa: int, fp: int | None, caller: int) -> int:
+        machine = self._machine
+        caller &= machine.address_mask
+        if caller and not self._unwinder.has_code(caller - 1):
+            raise _Stop(Reason.NO_UNWIND_INFO)
+        self._registers = [None] * machine.registers
+        self._registers[machine.sp] = cfa
+        self._registers[machine.fp] = fp
+        self._exact = False
+        return caller

@@ -1,0 +1,348 @@
+"""From registers and a copied stack to a stack trace, each rule by a frame made for it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from purebpf.unwind.address_space import AddressSpace, CodeMapping
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.machine import AARCH64, X86_64
+from purebpf.unwind.perf_registers import MASKS, sampled_registers
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.unwinder import Unwinder
+from tests.unit.unwind.cfi_builder import (
+    FRAME,
+    TEXT,
+    X86_CIE,
+    Image,
+    Section,
+    advance,
+    cfa_offset,
+    cie,
+    expression,
+)
+
+BIAS = 0x7F00_0000_0000
+SP = 0x7FFF_0000_1000
+BASE = BIAS + TEXT
+OUTERMOST = BASE + 0xF00
+"""A function in which every trace may end."""
+ARM_CIE = {"code": b"\x0c\x1f\x00", "ra": 30, "code_factor": 1}
+
+
+class Stack:
+    """A stack as a process has it, from the stack pointer up."""
+
+    def __init__(self, size=0x400, at=SP):
+        self.at = at
+        self.data = bytearray(size)
+
+    def put(self, address, *values):
+        struct.pack_into(f"<{len(values)}Q", self.data, address - self.at, *values)
+        return self
+
+
+def trace(section, pc, stack, *, machine=X86_64, code=b"", max_frames=127, depth=None, **registers):
+    """Unwind with the functions of a section, and `OUTERMOST`, mapped at `BIAS`."""
+    if section is not None:
+        undefined = bytes([0x07, machine.ra])
+        section.fde(OUTERMOST - BIAS, 0x20, undefined)
+    sections = {".eh_frame": (FRAME, section.data)} if section else {}
+    image = Image(sections, machine=machine.elf, code=code)
+    cfi = CfiFile(image, depth)
+    space = AddressSpace([CodeMapping(BASE, BASE + 0x10000, BIAS, "file")])
+    values = [None] * machine.registers
+    values[machine.sp] = registers.pop("sp", SP)
+    for name, value in registers.items():
+        values[{"fp": machine.fp, "ra": machine.ra}.get(name) or int(name[1:])] = value
+    unwinder = Unwinder(machine, space, lambda _: cfi, max_frames=max_frames)
+    return unwinder.unwind(pc, values, bytes(stack.data))
+
+
+def test_a_chain_without_frame_pointers():
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x40, advance(8) + cfa_offset(48))
+    stack = Stack().put(SP, BASE + 0x50).put(SP + 8 + 40, OUTERMOST + 5)
+    assert trace(section, BASE + 4, stack) == (
+        [BASE + 4, BASE + 0x50, OUTERMOST + 5],
+        Reason.COMPLETE,
+        0,
+    )
+
+
+def test_a_return_address_of_0_ends_it():
+    assert trace(Section().fde(TEXT, 0x20), BASE, Stack()) == ([BASE], Reason.COMPLETE, 0)
+
+
+def test_the_caller_is_looked_up_at_its_call():
+    """The call is the last instruction: at the return address, the next function's rule holds."""
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x40, cfa_offset(32))
+    section.fde(TEXT + 0x80, 0x40, cfa_offset(16))
+    stack = Stack().put(SP, BASE + 0x80).put(SP + 8 + 24, OUTERMOST + 5)
+    assert trace(section, BASE, stack).frames[-1] == OUTERMOST + 5
+
+
+def test_saved_registers_are_restored():
+    """The frame pointer of the leaf's caller is in the leaf's frame."""
+    section = Section().fde(TEXT, 0x20, cfa_offset(16) + b"\x86\x02")
+    section.fde(TEXT + 0x40, 0x40, b"\x0c\x06\x10")
+    stack = Stack().put(SP, SP + 0x100, BASE + 0x50).put(SP + 0x108, OUTERMOST + 5)
+    assert trace(section, BASE, stack, fp=1).frames == [BASE, BASE + 0x50, OUTERMOST + 5]
+
+
+def test_a_slot_below_the_stack_pointer_was_popped():
+    """At the `ret` of an epilogue GCC still says that rbp is saved at CFA-16."""
+    section = Section().fde(TEXT, 0x20, b"\x86\x02").fde(TEXT + 0x40, 0x40, b"\x0c\x06\x10")
+    stack = Stack().put(SP, BASE + 0x50).put(SP + 0x108, OUTERMOST + 5)
+    found = trace(section, BASE, stack, fp=SP + 0x100)
+    assert found.frames == [BASE, BASE + 0x50, OUTERMOST + 5]
+
+
+def test_a_realigned_stack():
+    code = expression(0x0F, b"\x76\x78\x06") + expression(0x10, b"\x76\0", 6)
+    section = Section().fde(TEXT, 0x20, code).fde(TEXT + 0x40, 0x40, b"\x0c\x06\x10")
+    stack = Stack().put(SP + 0x78, SP + 0x100, SP + 0x200)  # the CFA, the caller's rbp
+    stack.put(SP + 0xF8, BASE + 0x50).put(SP + 0x208, OUTERMOST + 5)
+    found = trace(section, BASE, stack, fp=SP + 0x80)
+    assert found == ([BASE, BASE + 0x50, OUTERMOST + 5], Reason.COMPLETE, 0)
+
+
+@pytest.mark.parametrize(("offset", "pushed"), [(0, 0), (10, 0), (11, 1), (15, 1)])
+def test_a_stub_of_the_plt(offset, pushed):
+    code = expression(0x0F, bytes.fromhex("77088000 3f1a3b2a 332422"))
+    section = Section().fde(TEXT, 0x40, code)
+    stack = Stack().put(SP, 1, 2).put(SP + 8 * pushed, OUTERMOST + 5)
+    assert trace(section, BASE + 0x10 + offset, stack).frames[1:] == [OUTERMOST + 5]
+
+
+def test_a_rule_by_another_register():
+    """ld.so's resolver: the CFA is relative to rbx."""
+    section = Section().fde(TEXT, 0x20, b"\x0c\x03\x20")
+    stack = Stack().put(SP + 0x118, OUTERMOST + 5)
+    assert trace(section, BASE, stack, r3=SP + 0x100).reason == Reason.COMPLETE
+    assert trace(section, BASE, stack).reason == Reason.RULE_UNSUPPORTED
+
+
+def test_registers_that_calls_do_not_keep_are_lost():
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x20, b"\x0c\x0a\x20")
+    stack = Stack().put(SP, BASE + 0x50).put(SP + 0x118, OUTERMOST + 5)
+    found = trace(section, BASE, stack, r10=SP + 0x100)
+    assert found == ([BASE, BASE + 0x50], Reason.RULE_UNSUPPORTED, 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        (b"\x14\x06\x04", None),  # CFA - 32
+        (b"\x09\x06\x0b", "r11"),
+        (expression(0x16, b"\x23\x08\x38\x1c", 6), None),
+        (expression(0x10, b"\x23\x10", 6), None),
+    ],
+)
+def test_every_way_to_give_a_register_back(rule, value):
+    frame = SP + 0x48 - (0x20 if rule[0] == 0x14 else 0)
+    code = cfa_offset(0x48) + rule
+    section = Section().fde(TEXT, 0x20, code).fde(TEXT + 0x40, 0x40, b"\x0c\x06\x80\x02")
+    stack = Stack().put(SP + 0x40, BASE + 0x50).put(SP + 0x58, frame)
+    stack.put(frame + 0xF8, OUTERMOST + 5)
+    registers = {value: frame} if value else {}
+    assert trace(section, BASE, stack, **registers).frames[2:] == [OUTERMOST + 5]
+
+
+def _mcontext(pc, sp, fp):
+    values = [0] * 17
+    values[10], values[15], values[16] = fp, sp, pc
+    return values
+
+
+@pytest.mark.parametrize("kind", ["bytes", "rows"])
+@pytest.mark.parametrize("at", [0, 7])
+def test_a_signal_handler(kind, at):
+    """Of a function at its first instruction. glibc's rules start a byte early; musl has none."""
+    code = b"\x90" * 0x80 + X86_64.sigreturn if kind == "bytes" else b""
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x3F)
+    if kind == "rows":
+        saved = {16: 168, 7: 160, 6: 120}
+        code_ = expression(0x0F, b"\x77\xa0\x01\x06") + b"".join(
+            expression(0x10, b"\x77" + _sleb(offset), number) for number, offset in saved.items()
+        )
+        section.add_cie(cie(augmentation=b"zRS")).fde(TEXT + 0x7F, 0x11, code_).add_cie(cie())
+    else:
+        section.fde(TEXT + 0x60, 0x20, cfa_offset(80))  # just before: not its rule
+    stack = Stack().put(SP, BASE + 0x80 + at)
+    stack.put(SP + 8 + 40, *_mcontext(BASE + 0x40, SP + 0x300, 0)).put(SP + 0x300, OUTERMOST + 5)
+    found = trace(section, BASE + 4, stack, code=code)
+    frames = [BASE + 4, BASE + 0x80 + at, BASE + 0x41, OUTERMOST + 5]
+    assert found == (frames, Reason.COMPLETE, 0)
+
+
+def _sleb(number):
+    return bytes([number & 0x7F | 0x80, number >> 7])
+
+
+def test_a_signal_on_another_stack_is_beyond_the_copy():
+    section = Section().fde(TEXT, 0x20)
+    code = b"\x90" * 0x80 + X86_64.sigreturn
+    stack = Stack().put(SP, BASE + 0x80).put(SP + 48, *_mcontext(BASE + 4, SP - 0x9000, 0))
+    found = trace(section, BASE + 4, stack, code=code)
+    assert found == ([BASE + 4, BASE + 0x80, BASE + 5], Reason.COPY_SHORT, 0)
+
+
+def test_the_end_of_the_copy():
+    section = Section().fde(TEXT, 0x20, cfa_offset(0x400 + 9))
+    assert trace(section, BASE, Stack()) == ([BASE], Reason.COPY_SHORT, 0)
+
+
+def test_an_address_in_no_mapping_is_not_a_frame():
+    section = Section().fde(TEXT, 0x20)
+    found = trace(section, BASE, Stack().put(SP, 0x1234))
+    assert found == ([BASE], Reason.UNKNOWN_MAPPING, 0)
+    assert trace(section, 0x1234, Stack()) == ([0x1234], Reason.UNKNOWN_MAPPING, 0)
+
+
+def test_a_cfa_that_is_not_above_the_stack_pointer():
+    section = Section().fde(TEXT, 0x20, b"\x0c\x06\x10")
+    found = trace(section, BASE, Stack(), fp=SP - 16)
+    assert found == ([BASE], Reason.RULE_UNSUPPORTED, 0)
+
+
+def test_a_rule_that_cannot_be_read():
+    assert trace(Section().fde(TEXT, 0x20, b"\x3f"), BASE, Stack()).reason == (
+        Reason.RULE_UNSUPPORTED
+    )
+
+
+def test_too_deep():
+    section = Section().fde(TEXT, 0x20)
+    stack = Stack().put(SP, *[BASE + 8] * 100)
+    assert trace(section, BASE, stack, max_frames=50) == (
+        [BASE] + [BASE + 8] * 49,
+        Reason.TOO_DEEP,
+        0,
+    )
+
+
+def test_frame_pointers_where_there_are_no_rules():
+    stack = Stack().put(SP + 0x20, SP + 0x60, BASE + 0x50).put(SP + 0x60, 0, BASE + 0x90)
+    found = trace(None, BASE, stack, fp=SP + 0x20)
+    assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.FP_GUESS, 3)
+
+
+def test_a_gap_in_the_rules_is_guessed_and_never_the_end():
+    section = Section().fde(TEXT, 0x20)
+    stack = Stack().put(SP, BASE + 0x500).put(SP + 0x20, SP + 0x60, OUTERMOST + 5)
+    found = trace(section, BASE, stack, fp=SP + 0x20)
+    assert found == ([BASE, BASE + 0x500, OUTERMOST + 5], Reason.FP_GUESS, 1)
+
+
+@pytest.mark.parametrize("fp", [SP - 8, SP + 0x21, SP + 0x40, None])
+def test_a_frame_pointer_that_does_not_look_like_one(fp):
+    stack = Stack().put(SP + 0x40, SP + 0x80, 0x1234)
+    assert trace(None, BASE, stack, fp=fp) == ([BASE], Reason.NO_UNWIND_INFO, 1)
+
+
+@pytest.mark.parametrize("has_frame", [False, True])
+def test_a_leaf_of_go_by_the_depth_of_its_stack(has_frame):
+    """rbp is the caller's own until the leaf has a frame."""
+    caller = SP + 0x60
+    stack = Stack().put(SP + 0x28, caller, BASE + 0x50).put(caller, 0, BASE + 0x90)
+    fp = SP + 0x28 if has_frame else caller
+    found = trace(None, BASE, stack, fp=fp, depth=lambda _: 0x30)
+    assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.FP_GUESS, 2)
+
+
+def test_without_a_stack_pointer_there_is_only_the_leaf():
+    assert trace(None, BASE, Stack(), sp=None) == ([BASE], Reason.NO_REGISTERS, 0)
+
+
+# arm64
+
+
+def test_leaf_and_pair_of_arm64():
+    """A leaf without a frame, called by a function that saves x29 and x30 at its bottom."""
+    section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20)
+    section.fde(TEXT + 0x40, 0x40, cfa_offset(32) + b"\x9d\x04\x9e\x03")
+    stack = Stack().put(SP, SP + 0x100, OUTERMOST + 8)
+    found = trace(section, BASE, stack, machine=AARCH64, ra=BASE + 0x50)
+    assert found == ([BASE, BASE + 0x50, OUTERMOST + 8], Reason.COMPLETE, 0)
+
+
+def test_a_signed_return_address():
+    section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20, b"\x2d" + cfa_offset(16) + b"\x9e\x02")
+    stack = Stack().put(SP, OUTERMOST + 8 | 0x123 << 55)
+    found = trace(section, BASE, stack, machine=AARCH64)
+    assert found == ([BASE, OUTERMOST + 8], Reason.COMPLETE, 0)
+
+
+def test_only_a_leaf_of_arm64_has_its_return_address_in_a_register():
+    section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20)
+    found = trace(section, BASE, Stack(), machine=AARCH64, ra=BASE + 0x10)
+    assert found == ([BASE, BASE + 0x10], Reason.RULE_UNSUPPORTED, 0)
+
+
+@pytest.mark.parametrize("at", [0, 4])
+def test_a_signal_handler_of_arm64(at):
+    code = b"\x90" * 0x80 + AARCH64.sigreturn
+    section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20).fde(TEXT + 0x40, 0x20)
+    values = [0] * 33
+    values[30], values[31], values[32] = OUTERMOST + 8, SP + 0x380, BASE + 0x40
+    stack = Stack().put(SP + 312, *values)
+    found = trace(section, BASE, stack, machine=AARCH64, code=code, ra=BASE + 0x80 + at)
+    frames = [BASE, BASE + 0x80 + at, BASE + 0x41, OUTERMOST + 8]
+    assert found == (frames, Reason.COMPLETE, 0)
+
+
+@pytest.mark.parametrize("taken", [0, 0x20])
+def test_a_leaf_of_go_on_arm64(taken):
+    stack = Stack().put(SP + 0x40, 0, BASE + 0x90)
+    if taken:
+        stack.put(SP, BASE + 0x50)
+    found = trace(
+        None,
+        BASE,
+        stack,
+        machine=AARCH64,
+        depth=lambda _: taken,
+        fp=SP + 0x40,
+        ra=None if taken else BASE + 0x50,
+    )
+    assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.FP_GUESS, 2)
+
+
+# Registers of perf, and hostile input
+
+
+def test_registers_of_perf_samples():
+    mask = MASKS["x86_64"]
+    assert mask == 0xFF01FF
+    pc, registers = sampled_registers(X86_64, mask, range(100, 117))
+    assert pc == 108
+    order = (100, 103, 102, 101, 104, 105, 106, 107, *range(109, 117))
+    assert registers == [*order, None]
+    assert sampled_registers(X86_64, mask, ()) is None
+    assert sampled_registers(X86_64, mask & ~0x100, range(16)) is None
+    mask = MASKS["aarch64"]
+    assert sampled_registers(AARCH64, mask, range(33)) == (32, list(range(32)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=40),
+    st.binary(min_size=256, max_size=256),
+    st.lists(st.integers(0, 2**64 - 1), min_size=17, max_size=17),
+    st.sampled_from([X86_64, AARCH64]),
+)
+def test_any_rule_on_any_stack_is_an_answer(code, stack, values, machine):
+    section = Section(cie(X86_CIE, ra=machine.ra)).fde(TEXT, 0x200, code)
+    values[machine.sp % 17] = SP
+    registers = {f"r{number}": value for number, value in enumerate(values)}
+    registers["sp"] = SP
+    copy = Stack()
+    copy.data[:256] = stack
+    copy.put(SP + 64, BASE + 4, SP + 128, BASE + 0x80)
+    found = trace(section, BASE + 8, copy, machine=machine, **registers)
+    assert len(found.frames) <= 127
+    assert isinstance(found.reason, Reason)
