@@ -32,7 +32,7 @@ from purebpf.kernel.programs.program import Program  # noqa: E402
 from purebpf.relocate import Linker  # noqa: E402
 from purebpf.spec import ObjectSpec  # noqa: E402
 from purebpf.syscall.descriptor import Descriptor  # noqa: E402
-from tests.kernel.test_relocation_oracle import comparable  # noqa: E402
+from tests.kernel.load.test_relocation_oracle import comparable  # noqa: E402
 from tests.support import libbpf, libbpf_tools  # noqa: E402
 
 PAGE = ROOT / "docs/compatibility.md"

@@ -50,14 +50,14 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 
 BY_THEMSELVES = {
     "completion": "tests/unit/completion/test_completion.py",
-    "diff": "tests/commands/test_diff.py",
-    "doctor": "tests/commands/test_doctor_command.py",
-    "record": "tests/commands/test_record_surroundings.py",
-    "report": "tests/commands/test_report.py",
-    "reporter": "tests/commands/test_report.py",
-    "sampleip": "tests/commands/test_sampleip.py",
-    "setup": "tests/commands/test_setup_command.py",
-    "top": "tests/commands/test_top.py",
+    "diff": "tests/commands/diff/test_diff.py",
+    "doctor": "tests/commands/doctor/test_doctor_command.py",
+    "record": "tests/commands/record/test_record_surroundings.py",
+    "report": "tests/commands/report/test_report.py",
+    "reporter": "tests/commands/report/test_report.py",
+    "sampleip": "tests/commands/sampleip/test_sampleip.py",
+    "setup": "tests/commands/setup/test_setup_command.py",
+    "top": "tests/commands/top/test_top.py",
 }
 """Commands that load no BPF or print no result, and the tests that they have of their own."""
 

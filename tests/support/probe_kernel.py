@@ -225,7 +225,7 @@ def map_type(kind: bpf_map_type) -> Callable[[], str]:
 
 
 def asked(have: Callable[[], features.Feature]) -> Callable[[], str]:
-    """By the package's own probe; tests/kernel/test_expected_features.py checks what that says."""
+    """By the package's own probe, which features/test_expected_features.py checks."""
 
     def probe() -> str:
         found = have()

@@ -37,12 +37,12 @@ DEFAULT_TESTS = ("tests/kernel", "tests/commands")
 
 SMOKE_TESTS = {
     "arm64": (
-        "tests/kernel/test_load_object.py",
-        "tests/kernel/test_relocation_oracle.py",
-        "tests/kernel/test_globals_live.py",
-        "tests/kernel/test_attach_live.py",
-        "tests/kernel/test_map_handle.py",
-        "tests/kernel/test_ring_buffer.py",
+        "tests/kernel/load/test_load_object.py",
+        "tests/kernel/load/test_relocation_oracle.py",
+        "tests/kernel/load/test_globals_live.py",
+        "tests/kernel/attach/test_attach_live.py",
+        "tests/kernel/maps/test_map_handle.py",
+        "tests/kernel/rings/test_ring_buffer.py",
     ),
 }
 """What a guest of another architecture runs: load, relocate, attach, read maps and ring buffers."""

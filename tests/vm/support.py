@@ -37,8 +37,8 @@ Passed and failed tests of each file; in brackets what the skipped ones lacked; 
 did not run. A need that a kernel is known to meet cannot be missed there: the run would fail
 (`tests/support/expected.py`).
 
-Debian builds no kernel with programs for infrared receivers. `kernel/test_attach_lirc` passed, 10
-of 10, on a Linux 6.12.117 that was built for it ([testing.md](testing.md)).
+Debian builds no kernel with programs for infrared receivers.
+`kernel/attach/test_attach_lirc` passed, 10 of 10, on a Linux 6.12.117 that was built for it ([testing.md](testing.md)).
 
 """
 

@@ -1,0 +1,389 @@
+"""The page in a real browser: what it shows is what the profile holds, and it reacts."""
+
+from __future__ import annotations
+
+import json as reader
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from purebpf.results import Profile
+from purebpf.results.formats import folded, html
+from purebpf.results.shape import table
+from tests.support import profiles
+from tests.support.browser import Page, chromium, until
+
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.any_kernel]
+
+SCREENSHOTS = Path(__file__).resolve().parents[3] / "build/screenshots"
+TOTAL = profiles.example().total
+
+
+@pytest.fixture(scope="session")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def driver(downloads: Path) -> Iterator[Any]:
+    with chromium(downloads) as found:
+        yield found
+
+
+Open = Callable[[str], Page]
+
+
+@pytest.fixture
+def open_page(driver: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Open a page from a file; a screenshot is kept in build/screenshots."""
+    opened: list[Page] = []
+
+    def show(text: str) -> Page:
+        path = tmp_path / "page.html"
+        path.write_text(text)
+        opened.append(Page(driver, f"file://{path}"))
+        return opened[-1]
+
+    yield show
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    driver.save_screenshot(str(SCREENSHOTS / f"{request.node.name}.png".replace("/", "_")))
+    for page in opened:
+        assert page.complaints() == []
+
+
+@pytest.fixture
+def page(open_page: Open) -> Page:
+    """The example's page."""
+    return open_page(html.page(profiles.example()))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_both_themes(page: Page, theme: str) -> None:
+    if page.run("return app.dark") is (theme == "light"):
+        page.press("d")
+    wanted = [255, 255, 255] if theme == "light" else [22, 24, 29]
+    found = page.run(
+        "const canvas = document.getElementById('flame');"
+        "const pixels = canvas.getContext('2d').getImageData(canvas.width - 2, 40, 1, 1).data;"
+        "return [document.documentElement.classList.contains('dark'), ...pixels]"
+    )
+    assert found[0] is (theme == "dark")
+    assert page.run("return getComputedStyle(document.body).backgroundColor") == (
+        f"rgb({', '.join(map(str, wanted))})"
+    )
+
+
+def wide(row: list[list[Any]]) -> dict[str, float]:
+    return {name: weight for name, weight, _ in row}
+
+
+def test_boxes_are_as_wide_as_their_weight(page: Page) -> None:
+    rows = page.boxes()
+    assert rows[0] == [["all", TOTAL, pytest.approx(1400, abs=20)]]
+    assert wide(rows[1]) == {"app": 80, "tool": 18, "kworker/0:1": 2}
+    full = rows[0][0][2]
+    for row in rows:
+        for _, weight, width in row:
+            assert width == pytest.approx(full * weight / TOTAL)
+    app = [row for row in rows if any(name == "vfs_read" for name, *_ in row)]
+    assert app
+
+
+def test_the_quality_is_said(page: Page) -> None:
+    told = page.text("quality")
+    assert "Incomplete" in told
+    assert "map_full: 2. 2 found no place. Raise it" in told
+    assert "missed: 3 of 103" in told
+    assert "file is stripped" in told
+    assert "truncated" not in told
+    assert "hint" not in told
+
+
+def test_hints_come_with_the_quality(open_page: Open) -> None:
+    profile = profiles.example()
+    profile.hints = ["node (PID 7) names <b>more</b>"]
+    assert "hint: node (PID 7) names <b>more</b>" in open_page(html.page(profile)).text("quality")
+
+
+def test_a_complete_profile_says_so(open_page: Open) -> None:
+    page = open_page(html.page(profiles.timed()))
+    assert "Nothing was lost; 0.0% of frames have no name" in page.text("quality")
+
+
+def test_search_says_how_much_matched(page: Page) -> None:
+    assert page.search("^vfs_") == "35.00% matched"
+    assert page.search("^work|help") == "80.00% matched"
+    assert page.search("libc") == "89.00% matched", "modules are searched too"
+    assert page.search("(") == "no regular expression"
+    assert page.search("") == ""
+
+
+def test_zoom_and_reset(page: Page) -> None:
+    page.click_box("tool")
+    rows = page.boxes()
+    assert [name for name, *_ in rows[1]] == ["tool"]
+    assert rows[1][0][2] == rows[0][0][2]
+    assert {name for name, *_ in rows[2]} == {
+        *("[Missed User Stack]", "__libc_start_call_main", "main"),
+    }
+    page.click("reset")
+    assert wide(page.boxes()[1]) == {"app": 80, "tool": 18, "kworker/0:1": 2}
+
+
+def test_bottom_up_begins_with_what_used_the_time(page: Page) -> None:
+    page.click("invert")
+    rows = page.boxes()
+    own = {line.function.name: line.own for line in table.lines(profiles.example()) if line.own}
+    assert wide(rows[1]) == own | {"kworker/0:1": 2}
+    page.click_box("vfs_read")
+    assert wide(page.boxes()[2]) == {"entry_SYSCALL_64": 35}
+
+
+def test_sandwich_shows_callers_and_callees(page: Page) -> None:
+    page.click_box("work")
+    page.click("look")
+    callers, callees = page.boxes("callers"), page.boxes("callees")
+    assert wide(callers[0]) == wide(callees[0]) == {"work": 70}
+    assert wide(callers[1]) == {"main": 70}
+    assert wide(callees[1]) == {"work": 30}, "recursion is a callee"
+    assert wide(callees[2]) == {"help": 30}
+
+
+def test_the_table_has_the_numbers_of_the_report(page: Page) -> None:
+    page.click("tab-table")
+    wanted = {
+        line.function.name: (str(line.own), str(line.total))
+        for line in table.lines(profiles.example())
+    }
+    assert page.table() == wanted
+    page.choose("by", "module")
+    assert page.table()["kernel"] == ("39", "39")
+    page.choose("by", "cgroup")
+    assert page.table() == {
+        "/system.slice/app.service": ("80", "80"),
+        "[no cgroup]": ("20", "20"),
+    }
+    page.choose("by", "comm")
+    assert page.table()["tool"] == ("18", "18")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "total"),
+    [
+        ("process", "tool (7)", 14),
+        ("comm", "tool", 18),
+        ("cpu", "CPU 1", 39),
+        ("cgroup", "/system.slice/app.service", 80),
+    ],
+)
+def test_filters(page: Page, kind: str, value: str, total: int) -> None:
+    page.choose(f"filter-{kind}", value)
+    assert page.boxes()[0][0][:2] == ["all", total]
+    page.choose(f"filter-{kind}", "")
+    assert page.boxes()[0][0][:2] == ["all", TOTAL]
+
+
+def test_a_profile_without_a_time_line_shows_none(page: Page) -> None:
+    assert page.run("return document.getElementById('time').hidden")
+
+
+def test_a_span_of_time(open_page: Open) -> None:
+    page = open_page(html.page(profiles.timed()))
+    assert not page.run("return document.getElementById('time').hidden")
+    assert page.run("return [...app.timeline.totals]") == [1, 0, 0, 5, 0, 0, 0, 0, 0, 4]
+    heat = page.driver.find_element("id", "heat")
+    from selenium.webdriver import ActionChains
+
+    # one column of fifty cells, the first at the bottom: drag over slots 0 to 5
+    bottom = heat.size["height"] / 2
+    cell = heat.size["height"] / 50
+    ActionChains(page.driver).move_to_element_with_offset(
+        heat, 0, round(bottom - cell / 2)
+    ).click_and_hold().move_to_element_with_offset(
+        heat, 0, round(bottom - 5.5 * cell)
+    ).release().perform()
+    assert page.boxes()[0][0][:2] == ["all", 6]
+    assert page.text("span").startswith("0.00 s to 0.1")
+    page.click("whole")
+    assert page.boxes()[0][0][:2] == ["all", 10]
+
+
+def test_keys(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.press("i")
+    assert page.run("return app.inverted")
+    page.press("i")
+    page.press(Keys.ARROW_DOWN)
+    assert page.text("selected").startswith("app  80 samples, 80.00%")
+    page.press(Keys.ARROW_RIGHT)
+    assert page.text("selected").startswith("kworker/0:1  2 samples")
+    page.press(Keys.ARROW_LEFT + Keys.ARROW_DOWN)
+    assert page.text("selected").startswith("__libc_start_call_main")
+    page.press(Keys.ENTER)
+    assert page.boxes()[2][0][2] == page.boxes()[0][0][2]
+    page.press(Keys.ESCAPE)
+    assert wide(page.boxes()[1]) == {"app": 80, "tool": 18, "kworker/0:1": 2}
+    page.press("/")
+    assert page.run("return document.activeElement.id") == "search"
+    page.press(Keys.ESCAPE)
+    dark = page.run("return app.dark")
+    page.press("d")
+    assert page.run("return document.documentElement.classList.contains('dark')") is not dark
+    page.press("t")
+    assert page.table()
+
+
+def test_a_stack_is_copied_leaf_first(page: Page) -> None:
+    page.click_box("work")
+    page.click("copy")
+    stack = "work\nmain\n__libc_start_call_main\napp\n"
+    assert until(lambda: page.run("return app.copied")) == stack
+
+
+def saved(page: Page, downloads: Path, kind: str, name: str) -> bytes:
+    path = downloads / name
+    path.unlink(missing_ok=True)
+    page.choose("save", kind)
+    until(path.exists)
+    return path.read_bytes()
+
+
+def test_folded_is_saved_from_the_page(page: Page, downloads: Path) -> None:
+    found = saved(page, downloads, "folded", "profile.folded").decode().splitlines(keepends=True)
+    assert Counter(found) == Counter(folded.lines(profiles.example()))
+
+
+def test_speedscope_is_saved_from_the_page(page: Page, downloads: Path) -> None:
+    page.choose("filter-comm", "tool")
+    tree = reader.loads(saved(page, downloads, "speedscope", "profile.speedscope.json"))
+    frames = tree["shared"]["frames"]
+    (sampled,) = tree["profiles"]
+    stacks = {
+        tuple(frames[number]["name"] for number in stack): weight
+        for stack, weight in zip(sampled["samples"], sampled["weights"], strict=True)
+    }
+    assert stacks == {
+        ("tool", "__libc_start_call_main", "[unknown]"): 9,
+        ("tool", "[Missed User Stack]", "entry_SYSCALL_64", "vfs_read"): 5,
+        ("tool", "main", "[Missed Kernel Stack]"): 4,
+    }
+
+
+@pytest.mark.needs("go")
+def test_pprof_is_saved_from_the_page(page: Page, downloads: Path) -> None:
+    saved(page, downloads, "pprof", "profile.pb.gz")
+    command = ["go", "tool", "pprof", "-traces", str(downloads / "profile.pb.gz")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "40   work\n             main\n             __libc_start_call_main" in told
+    command[3] = "-top"
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"Total samples = {TOTAL} " in told or f"of {TOTAL} total" in told
+
+
+def test_hostile_names_are_only_text(open_page: Open) -> None:
+    page = open_page(html.page(profiles.hostile()))
+    assert page.driver.title == profiles.HOSTILE[0]
+    page.click("tab-table")
+    names = page.table()
+    assert "</script><script>document.title='hostile'</script>" in names
+    assert "line?break??and tab" in names
+    assert "x" * 65536 in names
+    assert page.run("return document.title") == profiles.HOSTILE[0]
+    assert page.run("return document.scripts.length") == 3
+    assert page.run("return document.images.length") == 0
+
+
+def test_an_empty_profile_is_a_page_too(open_page: Open) -> None:
+    page = open_page(html.page(Profile("nothing ran")))
+    assert page.boxes() == []
+    assert "0 samples" in page.text("quality")
+    page.click("invert")
+    page.click("tab-table")
+    assert page.table() == {}
+
+
+def test_the_page_connects_to_nothing(page: Page) -> None:
+    told = page.driver.execute_async_script(
+        "fetch('http://127.0.0.1:9/').then(() => arguments[0]('yes'), () => arguments[0]('no'))"
+    )
+    assert told == "no"
+    (complaint, *_) = page.complaints()
+    assert "Content Security Policy" in complaint
+    page.complaints()
+
+
+def difference(open_page: Open) -> Page:
+    from purebpf.results import Labels
+
+    before, after = Profile("before"), Profile("after")
+    for profile, rows in (
+        (before, ((profiles.WORK, 60), (profiles.HELP, 40))),
+        (after, ((profiles.WORK, 150), (profiles.START, 50))),
+    ):
+        for leaf, weight in rows:
+            profile.add((leaf, profiles.MAIN), (), weight, Labels("app", 1))
+    return open_page(html.comparison(before, after, "before -> after"))
+
+
+def test_a_difference_is_red_and_blue(open_page: Open) -> None:
+    page = difference(open_page)
+    hues = page.run(
+        "return Object.fromEntries(app.flame.rows.at(-1).map(({ branch }) => "
+        "[app.nameOf(branch.frame), app.flame.colour(branch).split(' ')[0]]))"
+    )
+    assert hues == {
+        "work": "hsl(4",
+        "help": "hsl(214",
+        "__libc_start_call_main": "hsl(4",
+    }
+    page.click_box("work")
+    assert "before 60.00%, after 75.00%: +15.00%" in page.text("selected")
+
+
+def test_a_difference_shows_what_vanished(open_page: Open) -> None:
+    page = difference(open_page)
+    page.click("tab-vanished")
+    assert page.text("vanished-body") == "4040.00%help/srv/app"
+    page.click("tab-graph")
+    page.choose("widths", "weight")
+    assert "help" not in [name for name, *_ in page.boxes()[-1]]
+    page.choose("widths", "before")
+    assert [(name, round(width / 14)) for name, _, width in page.boxes()[-1]] == [
+        *(("help", 40), ("work", 60)),
+    ]
+
+
+def test_the_live_page_follows(driver: Any) -> None:
+    from purebpf.cli.live import LivePage
+
+    with LivePage(("127.0.0.1", 0), "live") as live:
+        page = Page(driver, live.url)
+
+        def seconds() -> int:
+            return int(page.run("return document.documentElement.dataset.seconds") or 0)
+
+        def sent(until_second: int) -> bool:
+            live.send(profiles.example)
+            return seconds() >= until_second
+
+        until(lambda: sent(1))
+        first = page.boxes()[0][0][1]
+        assert first % TOTAL == 0
+        until(lambda: sent(3))
+        assert page.boxes()[0][0][1] > first
+        assert page.search("^vfs_") == "35.00% matched"
+        assert len(page.run("return [...app.timeline.totals]")) == 60
+        page.click("pause")
+        shown = page.boxes()[0][0][1]
+        live.send(profiles.example)
+        page.choose("by", "function")
+        assert page.boxes()[0][0][1] == shown
+        page.click("pause")
+        until(lambda: page.boxes()[0][0][1] > shown)
+        assert page.complaints() == []
+    until(lambda: page.text("live-status") == "the command has ended")
