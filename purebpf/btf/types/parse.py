@@ -12,14 +12,13 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from purebpf.btf.types import decode
 from purebpf.btf.types import kinds as types
 from purebpf.btf.types.kinds import MODIFIERS, Kind, Type
-from purebpf.btf.types.strings import Strings, essential_name
+from purebpf.btf.types.strings import Strings, essential_name, occurrences
 from purebpf.errors import FormatError
 
 __all__ = ["MAX_DEPTH", "Btf", "essential_name", "starts"]
@@ -33,6 +32,9 @@ _HEADER = "HBBIIIII"
 _HEADER_SIZE = 24
 _HEADER_SIZE_WITH_LAYOUT = 32
 _MAX_SIZE = 1 << 32
+_WORD = 4
+_ANSWERS = 4096
+"""Names whose ids a Btf remembers: objects that are loaded ask for the same few."""
 _VOID = types.Void()
 _LONG_NAMES = ("long int", "long unsigned int", "long", "unsigned long")
 
@@ -60,9 +62,10 @@ class Btf:
 
     __slots__ = (
         "__weakref__",
-        "_by_name",
+        "_answers",
         "_first",
         "_layout",
+        "_names",
         "_offsets",
         "_pointer_size",
         "_shared_tails",
@@ -88,7 +91,8 @@ class Btf:
         self.memo: dict[object, Any] = {}
         self.byteorder: Literal["little", "big"]
         self._types: dict[int, Type] = {}
-        self._by_name = array("Q")
+        self._names: bytes | None = None
+        self._answers: dict[tuple[str, bool], tuple[int, ...]] = {}
         self._shared_tails = False
         self._pointer_size = 0
         self._first = len(base) if base is not None else 1
@@ -159,7 +163,7 @@ class Btf:
 
     def _index(self) -> array[int]:
         """The first word of each type of this blob."""
-        words = self._words
+        words = array("I", bytes(self._words))  # indexed faster than a memoryview
         strides = decode.Strides(self._layout)
         offsets = array("I")
         append = offsets.append
@@ -304,7 +308,8 @@ class Btf:
     def find(self, name: str, *kinds: Kind) -> tuple[int, ...]:
         """The ids of types called `name`, of these kinds or of any, ascending.
 
-        In a vmlinux the first call sorts name offsets (25 ms, 1 MB); each takes 0.4 to 1.4 ms.
+        In a vmlinux the first call lists the names' offsets (8 ms, 0.5 MB); each takes 0.4 to
+        1.4 ms.
         """
         return tuple(self._find(name, kinds, essential=False))
 
@@ -315,14 +320,18 @@ class Btf:
     def _find(self, name: str, kinds: tuple[Kind, ...], *, essential: bool) -> Iterator[int]:
         if self.base is not None:
             yield from self.base._find(name, kinds, essential=essential)
-        for type_id in sorted(self._own(name, essential=essential)):
+        question = (name, essential)
+        if (own := self._answers.get(question)) is None:
+            own = tuple(sorted(self._own(name, essential=essential)))
+            if len(self._answers) < _ANSWERS:
+                self._answers[question] = own
+        for type_id in own:
             if not kinds or self.kind(type_id) in kinds:
                 yield type_id
 
     def _own(self, name: str, *, essential: bool) -> Iterator[int]:
         """Ids of this blob's own types by name."""
-        if len(self._by_name) != len(self._offsets):
-            self._sort_names()
+        names = self._list_names() if self._names is None else self._names
         if self._shared_tails:
             plain = essential_name if essential else str
             yield from (i for i in range(self._first, len(self)) if plain(self.name(i)) == name)
@@ -331,23 +340,25 @@ class Btf:
         if essential:
             offsets += self._strings.flavoured(name)
         for offset in offsets:
-            begin = bisect_left(self._by_name, offset << 32)
-            for at in range(begin, bisect_left(self._by_name, offset + 1 << 32)):
-                yield self._by_name[at] & 0xFFFFFFFF
+            for at in occurrences(names, offset.to_bytes(_WORD, sys.byteorder), 0, len(names)):
+                if not at % _WORD:
+                    yield self._first + at // _WORD
 
-    def _sort_names(self) -> None:
-        """Sort (name offset, id) of each own type, in one integer each.
+    def _list_names(self) -> bytes:
+        """The offset of each own type's name, a word each: searched, which is faster than sorting.
 
         That finds all types of a name if a string has one place only. Writers of BTF do not let
         strings share their tails; if one does, names are compared one by one.
         """
-        names = array("I", map(self._words.__getitem__, self._offsets))
-        if names and max(names) >= len(self._strings):
+        words = array("I", bytes(self._words))
+        names = array("I", map(words.__getitem__, self._offsets))
+        try:
+            self._shared_tails = self._strings.share_tails(names)
+        except IndexError:
             problem = f"a type's name is at {max(names)}, outside of {len(self._strings)} bytes"
-            raise FormatError(self.source, "strings", problem)
-        self._shared_tails = self._strings.share_tails(names)
-        pairs = sorted([name << 32 | at for at, name in enumerate(names, self._first)])
-        self._by_name = array("Q", pairs)
+            raise FormatError(self.source, "strings", problem) from None
+        self._names = names.tobytes()
+        return self._names
 
 
 def starts(btf: Btf) -> Sequence[int]:

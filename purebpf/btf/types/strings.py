@@ -106,14 +106,18 @@ class Strings:
         return found
 
     def share_tails(self, offsets: Iterable[int]) -> bool:
-        """Whether one of `offsets` is inside a longer string; 0 never is."""
+        """Whether one of `offsets` is inside a longer string; 0 never is.
+
+        Raises:
+            IndexError: one of them, before any that is, is beyond the strings.
+        """
         base = self._base
+        before = memoryview(self._data)[self._start - 1 : max(self._end - 1, self._start - 1)]
         if base is None:
-            before = memoryview(self._data)[self._start - 1 : self._end]
             return any(map(before.__getitem__, filter(None, offsets)))
         return any(
             base.share_tails((offset,))
             if offset < self._first
-            else offset > self._first and self._data[self._start + offset - self._first - 1] != 0
+            else before[offset - self._first] != 0 and offset > self._first
             for offset in offsets
         )
