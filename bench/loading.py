@@ -1,10 +1,12 @@
-"""Loading the objects of Debian's libbpf-tools, against libbpf: the first time, and later ones.
+"""Loading objects, against libbpf: the first of a process, a second, and the same ones again.
 
     python bench/loading.py [--rounds 3]
 
-One process for each side and object measures its first load and, with everything cached, later
-ones; sides take turns. libbpf runs through ctypes in a Python process of its own, timed around its
-calls alone. CPU seconds, the kernel's share included. What either side refuses is left out.
+The objects are those of Debian's libbpf-tools, or without that package of tests/data and of
+purebpf. One process for each side and object measures its first load, then another object's, and,
+with everything cached, later loads of the first; sides take turns. libbpf runs through ctypes in a
+Python process of its own, timed around its calls alone. CPU seconds, the kernel's share included.
+What either side refuses is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import results
@@ -24,6 +27,12 @@ from results import Figure
 
 ROOT = Path(__file__).parents[1]
 _LATER = 3
+_PICKS: tuple[Callable[[list[float]], float], ...] = (
+    itemgetter(0),
+    itemgetter(1),
+    lambda run: min(run[2:]),
+)
+"""The first load, that of another object, and the fastest of later ones."""
 
 OURS = """
 import json, sys, time, warnings
@@ -31,9 +40,9 @@ warnings.simplefilter("ignore")
 import purebpf
 purebpf.load, purebpf.read_object
 taken = []
-for _ in range(1 + %d):
+for path in [*sys.argv[1:3], *[sys.argv[1]] * %d]:
     start = time.process_time()
-    with purebpf.load(sys.argv[1]):
+    with purebpf.load(path):
         taken.append(time.process_time() - start)
 print(json.dumps(taken))
 """
@@ -42,20 +51,33 @@ import json, pathlib, sys, time
 from tests.support import libbpf
 libbpf._library()
 taken = []
-for _ in range(1 + %d):
+for path in [*sys.argv[1:3], *[sys.argv[1]] * %d]:
     start = time.process_time()
-    with libbpf.loaded(pathlib.Path(sys.argv[1])):
+    with libbpf.loaded(pathlib.Path(path)):
         taken.append(time.process_time() - start)
 print(json.dumps(taken))
 """
 
 
-def times(script: str, path: str) -> list[float] | None:
-    """CPU seconds of the first load and of later ones; None when it is refused."""
+def objects() -> dict[str, bytes]:
+    """The objects by name."""
+    from tests.support import libbpf_tools
+
+    folders = ROOT / "tests/data", ROOT / "purebpf/objects"
+    return dict(libbpf_tools.objects()) or {
+        path.name.removesuffix(".bpf.o"): path.read_bytes()
+        for folder in folders
+        for path in sorted(folder.glob("*.bpf.o"))
+        if not path.name.startswith(("elf_bad", "core_"))
+    }
+
+
+def times(script: str, path: str, other: str) -> list[float] | None:
+    """CPU seconds of the first load, of `other` and of later loads; None when one is refused."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
-        [sys.executable, "-c", script % _LATER, path],
+        [sys.executable, "-c", script % _LATER, path, other],
         capture_output=True,
         text=True,
         check=False,
@@ -64,32 +86,38 @@ def times(script: str, path: str) -> list[float] | None:
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
 
-def measure(options: argparse.Namespace) -> Iterator[Figure]:
-    """The means over all objects."""
-    sys.path.insert(0, str(ROOT))
-    from tests.support.libbpf_tools import objects
+def loadable(paths: list[str]) -> list[str]:
+    """Those that both sides load."""
+    return [path for path in paths if times(OURS, path, path) and times(THEIRS, path, path)]
 
-    rows: dict[str, tuple[float, float, float, float]] = {}
+
+def measure(options: argparse.Namespace) -> Iterator[Figure]:
+    """The medians over all objects."""
+    sys.path.insert(0, str(ROOT))
+    rows: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
+        paths = []
         for name, image in objects().items():
-            path = f"{folder}/{name.replace('-', '_')}.bpf.o"
-            Path(path).write_bytes(image)
-            rounds = [(times(OURS, path), times(THEIRS, path)) for _ in range(options.rounds)]
-            if any(ours is None or theirs is None for ours, theirs in rounds):
-                continue
-            middle = [
-                statistics.median(each)
-                for side in zip(*rounds, strict=True)
-                for each in ([run[0] for run in side], [min(run[1:]) for run in side])
+            paths.append(f"{folder}/{name.replace('-', '_')}.bpf.o")
+            Path(paths[-1]).write_bytes(image)
+        paths = loadable(paths)
+        for path, other in zip(paths, [*paths[1:], paths[0]], strict=True):
+            runs = [
+                (times(OURS, path, other), times(THEIRS, path, other))
+                for _ in range(options.rounds)
             ]
-            rows[name] = (middle[0], middle[1], middle[2], middle[3])
-            print(f"{name:20} {' '.join(f'{each * 1000:8.2f}' for each in middle)}", flush=True)
-    ours, later, theirs, theirs_later = (
-        statistics.mean(column) * 1000 for column in zip(*rows.values(), strict=True)
+            sides = [[run for run in side if run] for side in zip(*runs, strict=True)]
+            row = rows[Path(path).name.removesuffix(".bpf.o")] = [
+                statistics.median(pick(run) for run in side) for side in sides for pick in _PICKS
+            ]
+            print(f"{Path(path).name:30} {' '.join(f'{each * 1000:8.2f}' for each in row)}")
+    ours, ours_second, later, theirs, theirs_second, theirs_later = (
+        statistics.median(column) * 1000 for column in zip(*rows.values(), strict=True)
     )
-    what = f"mean of {len(rows)} objects"
-    yield Figure(f"first load in a process, {what}", ours, "ms", "libbpf", theirs, 10)
-    yield Figure(f"later loads, {what}", later, "ms", "libbpf", theirs_later, 4)
+    what = f"median of {len(rows)} objects"
+    yield Figure(f"first load in a process, {what}", ours, "ms", "libbpf", theirs)
+    yield Figure(f"a second object, {what}", ours_second, "ms", "libbpf", theirs_second)
+    yield Figure(f"the same object again, {what}", later, "ms", "libbpf", theirs_later, 4)
 
 
 if __name__ == "__main__":
