@@ -4,7 +4,7 @@
     python scripts/generate_specs.py --check    compare with what is there
 
 A command starts from these modules: reading its object anew costs 14 ms at every start, most of
-them for importing pyelftools (docs/design/0002-start.md). `make bpf` runs this after the build.
+them for reading them (docs/design/0002-start.md). `make bpf` runs this after the build.
 """
 
 from __future__ import annotations

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from purebpf.elf import read_object
+from purebpf.elf.container import ElfObject
 from purebpf.spec import ObjectSpec, Relocation, RelocationKind
 
 Place = tuple[str, int, int]
@@ -108,3 +111,16 @@ def test_readelf_sees_the_same_data(path: Path) -> None:
     ours = {m.section: m.value_size for m in read_object(path).maps.values() if m.section}
     ours.pop(".kconfig", None)  # described by BTF alone
     assert ours == {name: size for name, size in theirs.items() if size}
+
+
+@pytest.mark.parametrize("path", OBJECTS, ids=lambda p: p.name)
+def test_pyelftools_sees_the_same_headers(path: Path) -> None:
+    data = path.read_bytes()
+    ours = ElfObject(data, path.name)
+    theirs = list(ELFFile(BytesIO(data)).iter_sections())
+    assert len(ours.sections) == len(theirs)
+    for mine, other in zip(ours.sections, theirs, strict=True):
+        header = other.header
+        assert isinstance(mine.type, int) or mine.type == header.sh_type
+        assert mine.name == other.name
+        assert mine[3:] == tuple(header[f"sh_{name}"] for name in mine._fields[3:])
