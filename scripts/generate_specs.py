@@ -3,8 +3,8 @@
     python scripts/generate_specs.py            write purebpf/objects/NAME_spec.py
     python scripts/generate_specs.py --check    compare with what is there
 
-A command starts from these modules: reading its object anew costs 14 ms at every start, most of
-them for reading them (docs/design/0002-start.md). `make bpf` runs this after the build.
+A command starts from these modules: reading its object anew costs a few milliseconds at every start
+(docs/design/0002-start.md). `make bpf` runs this after the build.
 """
 
 from __future__ import annotations
