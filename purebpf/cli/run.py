@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.symbolize.debuginfod import Debuginfod
     from purebpf.measure.child import Child
     from purebpf.results import Profile
+    from purebpf.symbols.budget import Budget
 
 __all__ = ["Run", "Session", "Wanted", "measured"]
 
@@ -60,6 +61,10 @@ class Session(Protocol):
         traceback: TracebackType | None,
     ) -> None: ...
 
+    @property
+    def budget(self) -> Budget:
+        """What pays for the names."""
+
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
 
@@ -88,15 +93,17 @@ class Run(NamedTuple, Generic[SomeSession]):
     fetch: Debuginfod | None
 
     def named(self, stop: Callable[[], Found]) -> Found:
-        """What `stop` returns; on a terminal, what takes so long is told."""
+        """What `stop` returns; says on a terminal what takes so long. Ctrl-C ends the naming."""
         from purebpf.cli.progress import doing
+        from purebpf.measure.naming import interruptible
 
-        with doing("looking up names"):
+        with doing("looking up names"), interruptible(self.session.budget):
             return stop()
 
     def lined(self, profile: Profile) -> Profile:
         """The profile with lines, if they are wanted."""
-        return lined(profile, lines=self.options.lines, fetch=self.fetch)
+        budget = self.session.budget
+        return lined(profile, lines=self.options.lines, fetch=self.fetch, budget=budget)
 
     def end(self) -> int:
         """Wait for the command, if there is one; its status, or 0."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from purebpf.kernel.symbolize.debuginfod import Debuginfod
     from purebpf.results import Profile
+    from purebpf.symbols.budget import Budget
 
 __all__ = ["debuginfod", "lined"]
 
@@ -49,19 +50,31 @@ def debuginfod(*, wanted: bool) -> Debuginfod | None:
     return Debuginfod(urls)
 
 
-def lined(profile: Profile, *, lines: bool, fetch: Debuginfod | None = None) -> Profile:
+def lined(
+    profile: Profile,
+    *,
+    lines: bool,
+    fetch: Debuginfod | None = None,
+    budget: Budget | None = None,
+) -> Profile:
     """The profile with lines if they are wanted, as far as they can be known.
 
-    Says what is missing, and what went wrong with the servers.
+    Says what is missing, and what went wrong with the servers. Ctrl-C ends it, as it stops the
+    `budget` of the names, with which it may have ended before.
     """
     if lines:
-        profile = _lined(profile, fetch)
+        from purebpf.measure.naming import interruptible
+        from purebpf.symbols.budget import Budget
+
+        budget = Budget() if budget is None else budget
+        with interruptible(budget):
+            profile = _lined(profile, fetch, budget)
     for problem in fetch.problems if fetch else ():
         command.note(f"debuginfod: {problem}")
     return profile
 
 
-def _lined(profile: Profile, fetch: Debuginfod | None) -> Profile:
+def _lined(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profile:
     from purebpf.cli.progress import doing
     from purebpf.kernel.symbolize.source_lines import SourceLines, find_tool
     from purebpf.results.shape.lines import wanted, with_lines
@@ -70,7 +83,7 @@ def _lined(profile: Profile, fetch: Debuginfod | None) -> Profile:
     if tool is None:
         command.note(_NO_TOOL)
         return profile
-    source = SourceLines(tool, _TIMEOUT_S, fetch)
+    source = SourceLines(tool, _TIMEOUT_S, fetch, lambda: budget.is_stopped)
     with doing("looking up lines"):
         answers = {
             module: source.of(*module, asked.places, tuple(asked.pids))
@@ -79,7 +92,8 @@ def _lined(profile: Profile, fetch: Debuginfod | None) -> Profile:
         found = with_lines(profile, answers)
     _tell(source.without, "no line information of")
     _tell(source.gone, "deleted, or another file by now:")
-    _tell(source.unfinished, f"{_TIMEOUT_S:g} s were too short for all of")
+    too_short = "interrupted before all of" if budget.is_stopped else "not enough time for all of"
+    _tell(source.unfinished, too_short)
     return found
 
 

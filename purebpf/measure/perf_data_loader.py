@@ -11,9 +11,12 @@ from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel.processes.perf_data_headers import kernel_build_id
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.measure.naming import interruptible
 from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.results.build.perf_data_aggregate import SLOT_NS, Counted, Owner, count
 from purebpf.results.shape.hints import hints
+from purebpf.results.shape.naming_loss import with_naming
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
 from purebpf.symbols.kallsyms import addresses
 from purebpf.symbols.runtimes import Runtime
@@ -42,12 +45,14 @@ class Wanted(NamedTuple):
     `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
     their periods; None does the latter for events that programs wrote, whose period is a weight.
     `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
+    `budget` pays for the names.
     """
 
     event: str | None = None
     weight: str | None = None
     timed: bool = False
     fetch: Fetch | None = None
+    budget: Budget | None = None
 
 
 _ANYTHING = Wanted()
@@ -93,7 +98,7 @@ def _read(file: PerfData, wanted: Wanted) -> Read:
     periods = [_is_weight(event, wanted) for event in file.events]
     counted = count(file, build_ids, periods=periods, slots=wanted.timed)
     number = _number(file, counted, wanted.event)
-    names = _Names(counted, build_ids.get(KERNEL, b""), wanted.fetch)
+    names = _Names(counted, build_ids.get(KERNEL, b""), wanted)
     return _named(file, counted, number, names, periods=periods[number])
 
 
@@ -136,13 +141,14 @@ def _named(file: PerfData, counted: Counted, number: int, names: _Names, *, peri
         profile.slot_ns = SLOT_NS
         profile.about["started_ns"] = counted.first_ns
         profile.about["elapsed_s"] = round((counted.last_ns - counted.first_ns) / 1e9, 3)
-    for (owner, stacks), weight in counted.found[number].items():
-        user = names.user(owner, stacks.user)
-        kernel_side = names.kernel(stacks.kernel)
-        when = tuple(sorted(slots.get((owner, stacks), {}).items()))
-        profile.add(
-            user, kernel_side, weight, Labels(owner.comm, owner.pid, cgroup=owner.cgroup), when
-        )
+    with interruptible(names.budget):
+        for (owner, stacks), weight in counted.found[number].items():
+            user = names.user(owner, stacks.user)
+            kernel_side = names.kernel(stacks.kernel)
+            when = tuple(sorted(slots.get((owner, stacks), {}).items()))
+            labels = Labels(owner.comm, owner.pid, cgroup=owner.cgroup)
+            profile.add(user, kernel_side, weight, labels, when)
+    profile.loss = with_naming(profile.loss, names.budget)
     profile.hints = hints(profile, names.runtime)
     return Read(profile, others)
 
@@ -192,8 +198,10 @@ class _Names:
     and perhaps at another place, since every boot chooses one (KASLR).
     """
 
-    def __init__(self, counted: Counted, build_id: bytes, fetch: Fetch | None) -> None:
-        self._symbolizer = Symbolizer(counted.spaces, read_processes=False, fetch=fetch)
+    def __init__(self, counted: Counted, build_id: bytes, wanted: Wanted) -> None:
+        self._symbolizer = Symbolizer(
+            counted.spaces, read_processes=False, fetch=wanted.fetch, budget=wanted.budget
+        )
         self._mapping = counted.kernel
         self._why_not = ""
         self._moved = 0
@@ -213,6 +221,11 @@ class _Names:
             return 0
         here = min(places, default=0)
         return here - self._mapping.pgoff if here else 0
+
+    @property
+    def budget(self) -> Budget:
+        """What the names cost."""
+        return self._symbolizer.budget
 
     def user(self, owner: Owner, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """The user stack of a process."""

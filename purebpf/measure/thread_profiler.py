@@ -11,6 +11,8 @@ from purebpf.measure.time_loss import about, cost, losses
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.shape.hints import hints
+from purebpf.results.shape.naming_loss import with_naming
+from purebpf.symbols.budget import Budget
 
 if TYPE_CHECKING:
     from purebpf.kernel.symbolize.debug_files import Fetch
@@ -29,6 +31,9 @@ class ThreadProfiler(Closing):
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).
 
+    Attributes:
+        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
     """
@@ -38,6 +43,7 @@ class ThreadProfiler(Closing):
     ) -> None:
         self._title = title
         self._fetch = fetch
+        self.budget = Budget()
         self._run = ThreadTime(request, command_pid)
         self._names: Symbolizer | None = None
 
@@ -74,11 +80,14 @@ class ThreadProfiler(Closing):
 
     def _profile(self, times: Times) -> Profile:
         """What passed, in nanoseconds."""
-        self._names = self._names or Symbolizer(self._run.spaces, fetch=self._fetch)
+        self._names = self._names or Symbolizer(
+            self._run.spaces, fetch=self._fetch, budget=self.budget
+        )
         profile = Profile(self._title, unit="ns", about=about(times))
         profile.loss = losses(times, self._run.request)
         profile.cost = cost(times)
         self._fill(profile, times, Stacks(times.addresses, self._names))
+        profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._names.runtime)
         return profile
 

@@ -23,6 +23,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.profile.options import Options, title
+from purebpf.symbols.budget import Budget
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event
@@ -48,6 +49,9 @@ class Profiler(Closing):
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).
 
+    Attributes:
+        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
         KernelError: the kernel refused something; says what, and what would help.
@@ -57,6 +61,7 @@ class Profiler(Closing):
     def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
         self._options = options
         self._fetch = fetch
+        self.budget = Budget()
         self._command_pid = command_pid
         self._max_depth = stack_maps.max_depth()
         self._owned = ExitStack()
@@ -196,6 +201,7 @@ class Profiler(Closing):
         from purebpf.profile.stacks import fill
         from purebpf.results import Profile
         from purebpf.results.shape.hints import hints
+        from purebpf.results.shape.naming_loss import with_naming
 
         options, maps = self._options, self._object.maps
         stats = stack_maps.summed(maps["stats"]) | stack_maps.summed(maps["stack_stats"])
@@ -214,6 +220,7 @@ class Profiler(Closing):
             side_band_lost=self._followed.lost,
         )
         fill(profile, counts, self._stacks(), self._followed.cgroups.of)
+        profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._symbolizer.runtime)
         return profile
 
@@ -221,7 +228,7 @@ class Profiler(Closing):
     def _symbolizer(self) -> Symbolizer:
         from purebpf.kernel.symbolize.symbolizer import Symbolizer
 
-        return Symbolizer(self._followed.spaces, fetch=self._fetch)
+        return Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
 
     def _stacks(self) -> Stacks:
         """Stacks by number, named when they are asked for: later, some may have names at last."""

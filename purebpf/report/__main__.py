@@ -25,12 +25,14 @@ def _run(options: Options) -> int:
     from purebpf.cli.source_info import debuginfod, lined
     from purebpf.measure.perf_data_loader import Wanted, read
     from purebpf.results.formats import registry
+    from purebpf.symbols.budget import Budget
 
     timed = any(destination.format in registry.TIMED for destination in options.to)
     fetch = debuginfod(wanted=options.debuginfod)
+    budget = Budget()
     with doing(f"reading {options.path}"):
-        found = read(options.path, Wanted(options.event, options.weight, timed, fetch))
-    profile = lined(found.profile, lines=options.lines, fetch=fetch)
+        found = read(options.path, Wanted(options.event, options.weight, timed, fetch, budget))
+    profile = lined(found.profile, lines=options.lines, fetch=fetch, budget=budget)
     write(profile, options.to)
     command.say(found.profile.title)
     for name, samples in found.others:

@@ -28,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.measure.child import Child
+    from purebpf.measure.naming import interruptible
     from purebpf.measure.stop import Stop
     from purebpf.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
     from purebpf.sampleip.session import Sampler
@@ -45,7 +46,8 @@ def _run(options: Options) -> int:
             output.write([SAMPLE_HEADER])
         for came in sampler.samples(*([stop] if child is None else [stop, child])):
             _show(output, options, came)
-        rest, found = sampler.stop()
+        with interruptible(sampler.budget):
+            rest, found = sampler.stop()
         status = child.end() if child else 0
         _show(output, options, rest)
         if options.counting:

@@ -24,10 +24,12 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import PidNamespace
 from purebpf.results import Cause, Loss
+from purebpf.results.shape.naming_loss import with_naming
 from purebpf.sampleip.loss import losses
 from purebpf.sampleip.options import Options
 from purebpf.sampleip.ranges import resolve
 from purebpf.spec import ObjectSpec
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["Found", "Sample", "Sampler"]
@@ -54,6 +56,9 @@ class Found(NamedTuple):
 class Sampler(Closing):
     """Samples from when its context is entered until `stop()`.
 
+    Attributes:
+        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+
     Raises, when it is entered; nothing stays open then:
         NoSuchRangeError: a function or module that is not there.
         NoSuchTargetError: a process, thread or cgroup that does not exist.
@@ -64,6 +69,7 @@ class Sampler(Closing):
         self._options = options
         self._command_pid = command_pid
         self._owned = ExitStack()
+        self.budget = Budget()
 
     @property
     def event(self) -> Event:
@@ -92,7 +98,7 @@ class Sampler(Closing):
             )
             self._decode = decoder(maps["events"], "ip_event").one
         self._followed = stack.enter_context(Followed(self._command_pid))
-        self._names = Symbolizer(self._followed.spaces)
+        self._names = Symbolizer(self._followed.spaces, budget=self.budget)
         self._events = self._opened(where, stack)
         (program,) = self._object.programs.values()
         for event in self._events:
@@ -202,7 +208,8 @@ class Sampler(Closing):
                 f"{self._followed.lost} records of new processes and mappings were lost",
             ),
         )
-        return Loss(due, stats["seen"], begun + (due or 0) // 100, causes)
+        loss = Loss(due, stats["seen"], begun + (due or 0) // 100, causes)
+        return with_naming(loss, self.budget)
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

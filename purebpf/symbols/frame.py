@@ -49,6 +49,8 @@ class Reason(StrEnum):
     UNREADABLE = "file cannot be read"
     REPLACED = "file was deleted or replaced after it was mapped"
     NOT_ELF = "file is no readable ELF file"
+    OVER_BUDGET = "not looked up: its file, process or user has used its share of naming"
+    INTERRUPTED = "not looked up: naming was interrupted"
     KERNEL_HIDDEN = "kernel addresses are hidden: no CAP_SYSLOG, or kernel.kptr_restrict is 2"
     KERNEL_UNREADABLE = "/proc/kallsyms cannot be read"
     OTHER_KERNEL = "recorded under another kernel than the one that runs here"

@@ -30,8 +30,9 @@ _VERSION = 1
 _HEADER_SIZE = 40
 _PREFIX_SIZE = 16
 _LOAD_SIZE = 40
-_MOST_RECORDS = 1 << 21
-_MOST_TEXT = 1 << 27
+_MOST_RECORDS = 1 << 20
+_MOST_TEXT = 1 << 26
+_ROW = 200  # bytes of memory: columns, index, and the entry by code_index
 _CHUNK = 1 << 18
 _TOP = (1 << 64) - 1
 _NAME = re.compile(r"jit-\d+\.dump")
@@ -41,8 +42,8 @@ class JitDump:
     """The functions of a jitdump; the one that was generated last at an address names it.
 
     Records have times, of CLOCK_MONOTONIC or of the processor's counter. Only their order counts
-    here, and that is the same on either clock. So that nobody's file takes all memory, two million
-    records are read, and names of 128 MiB.
+    here, and that is the same on either clock. So that nobody's file takes all memory, a million
+    records are read, and names of 64 MiB.
 
     Attributes:
         problem: what is wrong with the file, from which on nothing was read; "" if all is well.
@@ -63,13 +64,18 @@ class JitDump:
         """How many ranges of code have a name."""
         return len(self._starts)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory used, in bytes."""
+        return len(self._text) + _ROW * len(self._starts)
+
     def grow(self, read: Read, size: int) -> None:
         """Take in the records that were added since the last time.
 
         One that is still being written waits for the next time.
 
         Args:
-            read: reads the file.
+            read: reads the file. It may raise: what was taken in until then counts.
             size: how long it is now.
         """
         if self.problem:

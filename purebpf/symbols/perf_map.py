@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Callable
 from itertools import islice
 
 from purebpf.symbols.intervals import flatten
@@ -18,17 +19,22 @@ __all__ = ["PerfMap", "perf_map_name"]
 
 _LINE = re.compile(rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)$", re.MULTILINE)
 _TOP = (1 << 64) - 1
-_MOST_LINES = 1 << 21
+_MOST_LINES = 1 << 20
+_CHECKED = 1 << 12
 
 
 class PerfMap:
     """The functions of a perf map's text; the latest line that covers an address names it.
 
     Lines of another form are skipped, and so is a last line that is still being written. So that
-    nobody's file takes all memory, two million lines are read, and no more.
+    nobody's file takes all memory, a million lines are read, and no more.
+
+    Args:
+        text: the file's.
+        check: called now and then, and may raise.
     """
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, check: Callable[[], object] | None = None) -> None:
         self._text = text[: text.rfind(b"\n") + 1]
         starts, ends, names = array("Q"), array("Q"), array("Q")
         for line in islice(_LINE.finditer(self._text), _MOST_LINES):
@@ -36,6 +42,8 @@ class PerfMap:
             starts.append(start)
             ends.append(min(start + int(line[2], 16), _TOP))
             names.append(line.start(3))
+            if check is not None and not len(starts) % _CHECKED:
+                check()
         ranks = array("I", sorted(range(len(starts)), key=starts.__getitem__))
         self._starts = array("Q", map(starts.__getitem__, ranks))
         self._names = array("Q", map(names.__getitem__, ranks))
@@ -44,6 +52,11 @@ class PerfMap:
     def __len__(self) -> int:
         """How many lines name a function."""
         return len(self._starts)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used, in bytes."""
+        return len(self._text) + 16 * len(self._starts) + self._segments.nbytes
 
     def find(self, address: int) -> tuple[str, int] | None:
         """The function at an address, and the bytes into it."""

@@ -32,6 +32,7 @@ def _run(options: Options) -> int:
     from purebpf.cli.loss import paragraphs, tell
     from purebpf.measure.child import Child
     from purebpf.measure.limits import raise_open_files
+    from purebpf.measure.naming import interruptible
     from purebpf.measure.stop import Stop
     from purebpf.profile.session import Profiler
 
@@ -46,7 +47,8 @@ def _run(options: Options) -> int:
             child.start()
             ends.append(child)
         _show(profiler, options, output, ends)
-        profile = profiler.stop()
+        with interruptible(profiler.budget):
+            profile = profiler.stop()
         status = child.end() if child else 0
         output.write(_table(profile, options, "in all"))
         tell(paragraphs(profile))

@@ -17,13 +17,18 @@ from typing import NamedTuple
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
 
-__all__ = ["DebugFile", "debug_file", "image_of", "open_regular"]
+__all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of", "open_regular"]
 
 _DEBUG = "/usr/lib/debug"
 _CRC_CHUNK = 1 << 20
+_MAX_CRC = 1 << 32
+"""Bytes that a file found by its name alone may have: all of it is read to know it again."""
 
 Fetch = Callable[[str], str | None]
 """Build id (hex) -> the path of its debug file, got from elsewhere."""
+
+Spend = Callable[[int], object]
+"""Is told how many bytes are about to be read, and may raise (`purebpf.symbols.budget`)."""
 
 
 class DebugFile(NamedTuple):
@@ -40,6 +45,8 @@ def debug_file(
     pids: Sequence[int],
     has: Callable[[ElfImage], bool],
     fetch: Fetch | None = None,
+    *,
+    spend: Spend | None = None,
 ) -> DebugFile | None:
     """The debug file of an image, if there is one that has what is wanted.
 
@@ -49,26 +56,32 @@ def debug_file(
         pids: processes whose mount namespaces to look in, before our own.
         has: whether a file is of use.
         fetch: asked where nothing was found.
+        spend: is told what is read.
+
+    Raises:
+        Exception: what `spend` raises.
     """
     for place in _places(image, path):
         for root in (*(f"/proc/{pid}/root" for pid in pids), ""):
-            found = _opened(root + place, image, has)
+            found = _opened(root + place, image, has, spend)
             if found is not None:
                 return found
     if fetch is None or not image.build_id:
         return None
     fetched = fetch(image.build_id)
-    return None if fetched is None else _opened(fetched, image, has)
+    return None if fetched is None else _opened(fetched, image, has, spend)
 
 
-def _opened(path: str, image: ElfImage, has: Callable[[ElfImage], bool]) -> DebugFile | None:
+def _opened(
+    path: str, image: ElfImage, has: Callable[[ElfImage], bool], spend: Spend | None
+) -> DebugFile | None:
     try:
         fd = _open(path)
     except OSError:
         return None
     try:
-        debug = image_of(fd, path)
-        if has(debug) and _belongs(debug, image, fd):
+        debug = image_of(fd, path, spend)
+        if has(debug) and _belongs(debug, image, fd, spend):
             found = DebugFile(path, fd, debug)
             fd = -1
             return found
@@ -91,23 +104,39 @@ def _places(image: ElfImage, path: str) -> Iterator[str]:
         yield f"{_DEBUG}{directory}/{name}"
 
 
-def _belongs(debug: ElfImage, image: ElfImage, fd: int) -> bool:
+def _belongs(debug: ElfImage, image: ElfImage, fd: int, spend: Spend | None) -> bool:
     if image.build_id:
         return debug.build_id == image.build_id
-    return image.debug_link is not None and _crc(fd) == image.debug_link[1]
+    return image.debug_link is not None and _crc(fd, spend) == image.debug_link[1]
 
 
-def _crc(fd: int) -> int:
+def _crc(fd: int, spend: Spend | None) -> int | None:
+    """The CRC-32 of a file; None for one that is larger than debug files are."""
+    if os.fstat(fd).st_size > _MAX_CRC:
+        return None
     crc = offset = 0
     while chunk := os.pread(fd, _CRC_CHUNK, offset):
+        if spend is not None:
+            spend(len(chunk))
         crc = crc32(chunk, crc)
         offset += len(chunk)
+        if offset > _MAX_CRC:
+            return None
     return crc
 
 
-def image_of(fd: int, source: str) -> ElfImage:
-    """The ELF file in an open file, which must stay open while it is read."""
-    return ElfImage(lambda offset, size: os.pread(fd, size, offset), os.fstat(fd).st_size, source)
+def image_of(fd: int, source: str, spend: Spend | None = None) -> ElfImage:
+    """The ELF file in an open file, which must stay open while it is read.
+
+    `spend` is told how much is read.
+    """
+
+    def read(offset: int, size: int) -> bytes:
+        if spend is not None:
+            spend(size)
+        return os.pread(fd, size, offset)
+
+    return ElfImage(read, os.fstat(fd).st_size, source)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ found there must be the recorded inode, or have the recorded build id:
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
@@ -20,7 +21,8 @@ from typing import NamedTuple
 from purebpf.errors import FormatError, errno_name
 from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of, open_regular
 from purebpf.kernel.symbolize.symbol_cache import SymbolCache
-from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage, Segment, virtual_offset
+from purebpf.symbols.budget import FILE, Budget, OverBudgetError
+from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.proc_maps import MappedFile, Mapping
@@ -76,6 +78,16 @@ class _Place(Enum):
     SHARED = auto()  # the path in a mount namespace that may be another one
 
 
+class _Named(NamedTuple):
+    """An account of the budget: the file, and what to call it."""
+
+    identity: _Identity
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
 class ElfFiles:
     """Functions of mapped files.
 
@@ -84,10 +96,12 @@ class ElfFiles:
 
     Args:
         fetch: gets the debug file of a build id that is not on this machine.
+        budget: pays for what is read.
     """
 
-    def __init__(self, fetch: Fetch | None = None) -> None:
+    def __init__(self, fetch: Fetch | None = None, budget: Budget | None = None) -> None:
         self._fetch = fetch
+        self._budget = Budget() if budget is None else budget
         self._identities: dict[MappedFile, _Identity] = {}
         self._tables: dict[_Identity, ElfFunctions] = {}  # the one used last at the end
         self._bytes = 0
@@ -101,6 +115,9 @@ class ElfFiles:
         Args:
             mapping: a mapping of the first of `pids`.
             pids: the process, then those whose mount namespace it may share: its ancestors.
+
+        Raises:
+            OverBudgetError: it would cost more than the process, its user or the run has left.
         """
         identity = self._identities.get(mapping.file) if mapping.file.inode else None
         known = self._tables.pop(identity, None) if identity else None
@@ -120,6 +137,11 @@ class ElfFiles:
                         found = self._load(fd, file, pids[0])
                     else:
                         found = Problem(Reason.REPLACED)
+            except OverBudgetError as error:
+                if error.kind != FILE:
+                    raise
+                problem = Problem(Reason.OVER_BUDGET, error.detail)
+                break
             except FormatError as error:
                 found = Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
             except OSError as error:
@@ -137,10 +159,11 @@ class ElfFiles:
         identity = _Identity.of(os.fstat(fd))
         found = self._tables.get(identity)
         if found is None:
-            image = image_of(fd, file.path)
-            if file.build_id and image.build_id != file.build_id:
-                return Problem(Reason.REPLACED)
-            found = self._read(image, file.path, pid, identity.owner)
+            with self._budget.on_behalf(file=_Named(identity, file.path)):
+                image = image_of(fd, file.path, self._budget.spend)
+                if file.build_id and image.build_id != file.build_id:
+                    return Problem(Reason.REPLACED)
+                found = self._read(image, file.path, pid, identity.owner)
             self._keep(identity, found)
         self._identities[file] = identity
         return found
@@ -151,10 +174,11 @@ class ElfFiles:
         may_keep = image.build_id and key not in self._uncached
         table = self._cache.load(key) if may_keep else None
         if table is not None:
-            return ElfFunctions(image.build_id, False, image.segments, table)  # noqa: FBT003
+            return ElfFunctions(image.build_id, False, _loaded(image), table)  # noqa: FBT003
         debug = None
         if not _has_symbols(image):
-            debug = debug_file(image, path, (pid,), _has_symbols, self._fetch)
+            spend = self._budget.spend
+            debug = debug_file(image, path, (pid,), _has_symbols, self._fetched, spend=spend)
         try:
             found = functions_of(image, debug.image if debug else None)
         finally:
@@ -163,6 +187,16 @@ class ElfFiles:
         if may_keep and not found.is_stripped:
             self._cache.keep(key, found.table)
         return found
+
+    def _fetched(self, build_id: str) -> str | None:
+        """What `fetch` gets: its time is the servers', which have a limit of their own."""
+        if self._fetch is None:
+            return None
+        begun = time.monotonic()
+        try:
+            return self._fetch(build_id)
+        finally:
+            self._budget.forgive(time.monotonic() - begun)
 
     def forget(self, found: ElfFunctions) -> None:
         """Read a file again, since what was kept of it is gone or damaged."""
@@ -197,7 +231,12 @@ def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions
     """
     is_whole = image.typed(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
     table = read_symbols(image, debug)
-    return ElfFunctions(image.build_id, not is_whole, image.segments, table)
+    return ElfFunctions(image.build_id, not is_whole, _loaded(image), table)
+
+
+def _loaded(image: ElfImage) -> list[Segment]:
+    """The segments that hold code or data."""
+    return [segment for segment in image.segments if segment.type == PT_LOAD]
 
 
 def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:

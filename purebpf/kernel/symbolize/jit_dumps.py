@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
+from itertools import islice
 
 from purebpf.kernel.symbolize.elf_files import open_mapped
 from purebpf.kernel.symbolize.jit_maps import owners
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.jitdump import JitDump, is_jitdump_name
 from purebpf.symbols.proc_maps import Mapping
 
 __all__ = ["JitDumps"]
 
 _KEEP = 64
+_KEEP_BYTES = 1 << 28
+_OF_A_PROCESS = 8
+"""Dumps that a process may have: one for each program that it executed."""
 
 _Identity = tuple[int, int]  # st_dev, st_ino
 
@@ -22,9 +28,13 @@ class JitDumps:
 
     A compiler maps its file as executable, to tell whoever records mappings where it is: in any
     directory, under the number that the process has in its own namespace, perhaps deleted.
+
+    Args:
+        budget: pays for what is read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = Budget() if budget is None else budget
         self._dumps: dict[_Identity, JitDump] = {}
         self._of: dict[int, list[_Identity]] = {}
 
@@ -48,14 +58,18 @@ class JitDumps:
             mappings: what the process has or had mapped.
             family: the process, then those whose mount namespace it may share: its ancestors.
             lives: it has not exited.
+
+        Raises:
+            OverBudgetError: it would cost more than the process, its user or the run has left.
         """
         pid = family[0]
         trusted = owners(pid if lives else 0)
-        for mapping in mappings:
-            if is_jitdump_name(mapping.file.path):
-                identity = self._read(mapping, family, trusted)
-                if identity is not None and identity not in self._of.setdefault(pid, []):
-                    self._of[pid].insert(0, identity)
+        dumps = (each for each in mappings if is_jitdump_name(each.file.path))
+        for mapping in islice(dumps, _OF_A_PROCESS):
+            identity = self._read(mapping, family, trusted)
+            if identity is not None and identity not in self._of.setdefault(pid, []):
+                self._of[pid].insert(0, identity)
+                del self._of[pid][_OF_A_PROCESS:]
 
     def _read(
         self, mapping: Mapping, family: tuple[int, ...], trusted: frozenset[int]
@@ -70,13 +84,23 @@ class JitDumps:
             if not mapping.file.inode and status.st_uid not in trusted:
                 return None
             identity = status.st_dev, status.st_ino
-            dump = self._dumps.pop(identity, None) or JitDump()
-            dump.grow(lambda at, size: os.pread(fd, size, at), status.st_size)
+            dump = self._dumps.pop(identity, None)
+            dump = JitDump() if dump is None else dump
+            self._dumps[identity] = dump
+            dump.grow(partial(self._pread, fd), status.st_size)
         except OSError:
             return None
         finally:
             os.close(fd)
-        self._dumps[identity] = dump
-        if len(self._dumps) > _KEEP:
-            del self._dumps[next(iter(self._dumps))]
+            self._forget_oldest()
         return identity
+
+    def _pread(self, fd: int, at: int, size: int) -> bytes:
+        self._budget.spend(size)
+        return os.pread(fd, size, at)
+
+    def _forget_oldest(self) -> None:
+        """Drop what was read first, until the rest is small; never what was read last."""
+        total = sum(each.nbytes for each in self._dumps.values())
+        while len(self._dumps) > 1 and (len(self._dumps) > _KEEP or total > _KEEP_BYTES):
+            total -= self._dumps.pop(next(iter(self._dumps))).nbytes

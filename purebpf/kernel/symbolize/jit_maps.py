@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 
 from purebpf.errors import KernelError
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Reason
 from purebpf.symbols.perf_map import PerfMap, perf_map_name
 from purebpf.syscall import proc
@@ -16,6 +17,7 @@ __all__ = ["JitMaps", "owners"]
 _TMP = "/tmp"  # noqa: S108  the place is the convention
 _MAX_SIZE = 1 << 26
 _KEEP = 64
+_KEEP_BYTES = 1 << 28
 _ROOT = 0
 _CLOCK_S = 2.0
 """How much a file's time may be before the process's start: they are rounded differently."""
@@ -28,11 +30,15 @@ class JitMaps:
     counts only if the process's user owns it, or root. Numbers are used again, and nobody removes
     the maps: one that was last written before its process was there is that of an earlier one.
 
+    Args:
+        budget: pays for what is read.
+
     Attributes:
         refused: processes that have a map which does not count, and why.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = Budget() if budget is None else budget
         self.refused: dict[int, Reason] = {}
         self._maps: dict[int, tuple[int, PerfMap]] = {}  # pid -> (size of the file, what it says)
 
@@ -45,6 +51,9 @@ class JitMaps:
 
         When the process has exited, or has none in its own file system, a map in our /tmp that
         bears its number is taken.
+
+        Raises:
+            OverBudgetError: it would cost more than the process, its user or the run has left.
         """
         trusted = owners(pid if lives else 0)
         born = (proc.start_time(pid) if lives else None) or 0.0
@@ -81,13 +90,20 @@ class JitMaps:
             known = self._maps.get(pid)
             if known is not None and known[0] == status.st_size:
                 return known[1]
-            found = PerfMap(_end(fd, status.st_size))
+            self._budget.spend(min(status.st_size, _MAX_SIZE))
+            found = PerfMap(_end(fd, status.st_size), self._budget.spend)
         finally:
             os.close(fd)
-        if pid not in self._maps and len(self._maps) >= _KEEP:
-            del self._maps[next(iter(self._maps))]
+        self._maps.pop(pid, None)
         self._maps[pid] = status.st_size, found
+        self._forget_oldest()
         return found
+
+    def _forget_oldest(self) -> None:
+        """Drop what was read first, until the rest is small; never what was read last."""
+        total = sum(each.nbytes for _, each in self._maps.values())
+        while len(self._maps) > 1 and (len(self._maps) > _KEEP or total > _KEEP_BYTES):
+            total -= self._maps.pop(next(iter(self._maps)))[1].nbytes
 
 
 class _StaleError(OSError):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from purebpf.kernel.host.backoff import Retries
 from purebpf.kernel.symbolize.jit_dumps import JitDumps
 from purebpf.kernel.symbolize.jit_maps import JitMaps
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Reason
 from purebpf.symbols.proc_maps import Mapping
 
@@ -21,15 +22,19 @@ class GeneratedCode:
     Args:
         mappings: of a process.
         lives: whether /proc is to be asked about a process.
+        budget: pays for what is read.
     """
 
     def __init__(
-        self, mappings: Callable[[int], Iterable[Mapping]], lives: Callable[[int], bool]
+        self,
+        mappings: Callable[[int], Iterable[Mapping]],
+        lives: Callable[[int], bool],
+        budget: Budget | None = None,
     ) -> None:
         self._mappings = mappings
         self._lives = lives
-        self._maps = JitMaps()
-        self._dumps = JitDumps()
+        self._maps = JitMaps(budget)
+        self._dumps = JitDumps(budget)
         self._retries = Retries()
 
     def find(self, family: tuple[int, ...], address: int) -> tuple[str, int] | Reason:

@@ -11,7 +11,7 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
@@ -56,6 +56,7 @@ class SourceLines:
         tool: which one.
         timeout_s: for all files together.
         fetch: gets the debug file of a build id that is not on this machine.
+        is_stopped: whether to end early.
 
     Attributes:
         without: paths of files that have no line information here.
@@ -63,7 +64,14 @@ class SourceLines:
         unfinished: paths of files that there was no time for, or only for a part of.
     """
 
-    def __init__(self, tool: LineTool, timeout_s: float, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self,
+        tool: LineTool,
+        timeout_s: float,
+        fetch: Fetch | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._is_stopped = is_stopped
         self._tool = tool
         self._end = time.monotonic() + timeout_s
         self._fetch = fetch
@@ -82,7 +90,7 @@ class SourceLines:
             places: offsets in the file.
             pids: processes that map it, to find it in their mount namespace.
         """
-        if time.monotonic() >= self._end:
+        if time.monotonic() >= self._end or self._is_stopped():
             self.unfinished.append(path)
             return {}
         with ExitStack() as stack:

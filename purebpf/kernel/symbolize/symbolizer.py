@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -22,8 +23,10 @@ from purebpf.kernel.symbolize.jit_symbols import GeneratedCode
 from purebpf.kernel.symbolize.kernel_symbols import KernelSymbols
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError
 from purebpf.symbols.demangle import demangled
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
+from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import proc
@@ -31,8 +34,12 @@ from purebpf.syscall import proc
 __all__ = ["Symbolizer"]
 
 _KEEP_ANSWERS = 1 << 16
+_KEEP_PAYERS = 1 << 16
+_ANSWERS_COST = 8
+"""What an empty `_UserAnswers` takes, in answers."""
 _GENERATIONS = 4
 _FIRST_PAGE = 1 << 12
+_UNKNOWN_USER = -1
 _USER_END = 1 << 56  # no machine has user addresses above (5-level paging on x86)
 _MAY_CHANGE = frozenset(
     {
@@ -41,9 +48,12 @@ _MAY_CHANGE = frozenset(
         Reason.NOT_IN_JITDUMP,
         Reason.UNTRUSTED_PERF_MAP,
         Reason.STALE_PERF_MAP,
+        Reason.OVER_BUDGET,
+        Reason.INTERRUPTED,
     }
 )
-"""Code that is being generated: its name may be written down a moment later."""
+"""Code that is being generated: its name may be written down a moment later. And what naming
+stopped at: its account will be full again."""
 
 Answer = Frame | Unknown
 
@@ -63,6 +73,7 @@ class Symbolizer:
             number that runs here now is another one.
         fetch: gets the debug file of a build id that is not on this machine
             (`purebpf.kernel.symbolize.debuginfod`).
+        budget: pays for what is read; what it has not enough for is `Unknown`, and counted there.
     """
 
     def __init__(
@@ -71,11 +82,14 @@ class Symbolizer:
         *,
         read_processes: bool = True,
         fetch: Fetch | None = None,
+        budget: Budget | None = None,
     ) -> None:
+        self.budget = Budget() if budget is None else budget
+        self._payers: dict[int, dict[str, int]] = {}
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
-        self._files = ElfFiles(fetch)
-        self._jit = GeneratedCode(self.spaces.files, self._lives)
+        self._files = ElfFiles(fetch, self.budget)
+        self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
         self._retries = Retries()
         self._unreadable: dict[int, Reason] = {}
@@ -83,6 +97,7 @@ class Symbolizer:
         self._kernel_exact = _Answers(self._kernel.resolve, 0)
         self._kernel_callers = _Answers(self._kernel.resolve, 1)
         self._user_answers: dict[tuple[int, str | None], _UserAnswers] = {}
+        self._given = 0  # answers in there, about
 
     def __repr__(self) -> str:
         return f"Symbolizer({self.spaces!r})"
@@ -99,8 +114,9 @@ class Symbolizer:
     def runtime(self, pid: int) -> Runtime | None:
         """The language runtime of a process that was asked about, None if none is known."""
         runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
-        if runtime is not None and self._jit.read(self._family(pid)):
-            runtime = runtime._replace(is_named=True)
+        with suppress(OverBudgetError), self.budget.on_behalf(**self._payer(pid)):
+            if runtime is not None and self._jit.read(self._family(pid)):
+                runtime = runtime._replace(is_named=True)
         return runtime
 
     def kernel(self, addresses: Iterable[int]) -> list[Answer]:
@@ -135,14 +151,52 @@ class Symbolizer:
         known = self._user_answers.get((pid, comm))
         version = self.spaces.version(pid)
         if known is None or known.version != version:
-            if sum(each.total() for each in self._user_answers.values()) > _KEEP_ANSWERS:
+            if self._given > _KEEP_ANSWERS:
                 self._user_answers.clear()
+                self._given = 0
+            self._given += _ANSWERS_COST
             resolve = partial(self._resolve, pid, comm)
             known = _UserAnswers(version, _Answers(resolve, 0), _Answers(resolve, 1))
             self._user_answers[pid, comm] = known
         return known
 
     def _resolve(self, pid: int, comm: str | None, address: int, back: int) -> Answer:
+        """The answer, as far as the accounts of the process have enough for it."""
+        self._given += 1
+        try:
+            with self.budget.on_behalf(**self._payer(pid)):
+                answer = self._look_up(pid, comm, address, back)
+        except OverBudgetError as error:
+            self.budget.skipped += 1
+            reason = Reason.OVER_BUDGET if error.kind else Reason.INTERRUPTED
+            return Unknown(reason, "", Address(address), "user", error.detail)
+        if isinstance(answer, Unknown):
+            self.budget.skipped += answer.reason is Reason.OVER_BUDGET
+        elif len(answer.name) > LONGEST_NAME:
+            self.budget.shortened += 1
+            answer = answer._replace(name=shorten(answer.name))
+        return answer
+
+    def _payer(self, pid: int) -> dict[str, int]:
+        """The accounts that pay for a process; nobody knows the user of one that has exited."""
+        known = self._payers.get(pid)
+        if known is None:
+            if len(self._payers) >= _KEEP_PAYERS:
+                self._payers.clear()
+            known = self._payers[pid] = {RUN: 0, USER: self._user_of(pid), PROCESS: pid}
+            if not self._read_processes:  # numbers of another time or machine
+                del known[USER]
+        return known
+
+    def _user_of(self, pid: int) -> int:
+        for each in self._family(pid):
+            with suppress(KernelError):
+                uid = (proc.status(each) or {}).get("Uid", "") if self._lives(each) else ""
+                if uid:
+                    return int(uid.split()[0])
+        return _UNKNOWN_USER
+
+    def _look_up(self, pid: int, comm: str | None, address: int, back: int) -> Answer:
         mapping = self._mapping(pid, address - back, comm)
         if mapping is None:
             return _unknown(self._why_unmapped(pid, address, back), address)
@@ -171,7 +225,7 @@ class Symbolizer:
             return _named(found, mapping, address, back)
         except (FormatError, OSError):  # the kept table is gone
             self._files.forget(found)
-            return self._resolve(pid, comm, address, back)
+            return self._look_up(pid, comm, address, back)
 
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""
@@ -251,9 +305,6 @@ class _UserAnswers(NamedTuple):
     version: int
     exact: _Answers
     callers: _Answers
-
-    def total(self) -> int:
-        return len(self.exact) + len(self.callers)
 
 
 def _stack(addresses: Sequence[int], exact: _Answers, callers: _Answers) -> list[Answer]:

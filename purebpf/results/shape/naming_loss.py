@@ -1,0 +1,26 @@
+"""What naming left out, as losses."""
+
+from __future__ import annotations
+
+from purebpf.results.model.loss import Cause, Loss
+from purebpf.symbols.budget import Budget
+from purebpf.symbols.longest_name import LONGEST_NAME
+
+__all__ = ["with_naming"]
+
+
+def with_naming(loss: Loss, budget: Budget) -> Loss:
+    """The losses of a measurement, and those of naming it since this was last called."""
+    skipped, budget.skipped = budget.skipped, 0
+    why = "; ".join(budget.exceeded)
+    if budget.is_stopped:
+        why = "naming was interrupted" + (f"; {why}" if why else "")
+    causes = (
+        Cause("names_skipped", skipped, f"{skipped} addresses were not looked up: {why}"),
+        Cause(
+            "names_cut",
+            budget.shortened,
+            f"{budget.shortened} names have more than {LONGEST_NAME} characters, and were cut",
+        ),
+    )
+    return loss._replace(causes=(*loss.causes, *causes))

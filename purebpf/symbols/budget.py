@@ -1,0 +1,195 @@
+"""What naming may cost: bytes read and seconds, for each file, process, user and run.
+
+Whoever runs a process on this machine decides what its files, perf maps and jitdumps hold, and so
+what it costs to name its addresses. No limit on a single format helps against a hundred files, or
+against a format's next surprise. So all work is done on account: `Budget.on_behalf` opens the
+accounts, `Budget.spend` is called wherever bytes are read and in every long loop.
+
+An account is full again after ten minutes: a live page runs for weeks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from types import TracebackType
+from typing import NamedTuple
+
+from purebpf.errors import PurebpfError
+
+__all__ = ["FILE", "PROCESS", "RUN", "USER", "Allowance", "Budget", "OverBudgetError"]
+
+FILE, PROCESS, USER, RUN = "file", "process", "user", "run"
+
+_PERIOD_S = 600.0
+_SAID = 3
+
+
+class Allowance(NamedTuple):
+    """What an account holds: bytes that may be read, and seconds of work."""
+
+    nbytes: int
+    seconds: float
+
+
+ALLOWANCES = {
+    FILE: Allowance(768 << 20, 20.0),  # a browser with its symbols: 200 MB, 3 s
+    PROCESS: Allowance(1 << 30, 30.0),
+    USER: Allowance(4 << 30, 60.0),
+    RUN: Allowance(16 << 30, 180.0),
+}
+
+
+class OverBudgetError(PurebpfError):
+    """Naming must stop here.
+
+    Attributes:
+        kind: of the account that is empty, or "" when `Budget.stop` was called.
+        detail: which account, and what it held.
+    """
+
+    def __init__(self, kind: str, detail: str) -> None:
+        self.kind = kind
+        self.detail = detail
+        super().__init__(detail)
+
+
+class _Account:
+    __slots__ = ("allowance", "kind", "name", "nbytes", "seconds")
+
+    def __init__(self, kind: str, name: Hashable, allowance: Allowance) -> None:
+        self.kind = kind
+        self.name = name
+        self.allowance = allowance
+        self.nbytes = 0
+        self.seconds = 0.0
+
+    def problem(self, seconds: float) -> str:
+        """What was used up when work goes on since `seconds`, or ""."""
+        if self.nbytes > self.allowance.nbytes:
+            held = f"{self.allowance.nbytes >> 20} MiB"
+        elif self.seconds + seconds > self.allowance.seconds:
+            held = f"{self.allowance.seconds:g} s"
+        else:
+            return ""
+        name = "" if self.kind == RUN else f" {self.name}"
+        return f"{self.kind}{name} used its {held} of naming"
+
+
+class Budget:
+    """The accounts of a run.
+
+    Args:
+        allowances: other ones, by kind of account.
+        clock: seconds, ascending.
+
+    Attributes:
+        exceeded: sentences about the accounts that were used up, the first few.
+        skipped: addresses that were not looked up for that.
+        shortened: names that were cut.
+        is_stopped: `stop` was called.
+    """
+
+    def __init__(
+        self,
+        allowances: dict[str, Allowance] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.exceeded: list[str] = []
+        self.skipped = 0
+        self.shortened = 0
+        self.is_stopped = False
+        self._allowances = ALLOWANCES | (allowances or {})
+        self._clock = clock
+        self._accounts: dict[tuple[str, Hashable], _Account] = {}
+        self._period_end = 0.0
+        self._open: list[tuple[_Account, float]] = []
+
+    def stop(self) -> None:
+        """Name nothing more: from now on all work raises. May be called from a signal handler."""
+        self.is_stopped = True
+
+    def on_behalf(self, **accounts: Hashable) -> _Work:
+        """A context for work that these accounts pay for: `on_behalf(process=4711, user=1000)`.
+
+        Contexts nest: what is spent inside is paid for by the outer accounts too.
+
+        Raises:
+            OverBudgetError: one of them is empty; nothing was done then.
+        """
+        return _Work(self, accounts)
+
+    def spend(self, nbytes: int = 0) -> None:
+        """Account for bytes that are about to be read; in loops without any, for the time.
+
+        Raises:
+            OverBudgetError: an account is empty.
+        """
+        if self.is_stopped:
+            raise OverBudgetError("", "naming was interrupted")
+        now = self._clock()
+        for account, _ in self._open:
+            account.nbytes += nbytes
+        for account, begun in reversed(self._open):  # the file before its process
+            problem = account.problem(now - begun)
+            if problem:
+                raise self._over(account, problem)
+
+    def forgive(self, seconds: float) -> None:
+        """Somebody else used that time, who has a limit of his own: a debuginfod server."""
+        self._open = [(account, begun + seconds) for account, begun in self._open]
+
+    def enter(self, accounts: dict[str, Hashable]) -> None:
+        """Open accounts; `on_behalf` is the way to do it."""
+        now = self._clock()
+        if not self._open and now >= self._period_end:
+            self._accounts.clear()
+            self._period_end = now + _PERIOD_S
+        opened = [self._account(kind, name) for kind, name in accounts.items()]
+        if self.is_stopped:
+            raise OverBudgetError("", "naming was interrupted")
+        for account in opened:
+            problem = account.problem(0.0)
+            if problem:
+                raise self._over(account, problem)
+        self._open += [(account, now) for account in opened]
+
+    def leave(self, count: int) -> None:
+        """Close the accounts that were opened last."""
+        now = self._clock()
+        for account, begun in self._open[-count:]:
+            account.seconds += now - begun
+        del self._open[-count:]
+
+    def _account(self, kind: str, name: Hashable) -> _Account:
+        key = kind, name
+        account = self._accounts.get(key)
+        if account is None:
+            account = self._accounts[key] = _Account(kind, name, self._allowances[kind])
+        return account
+
+    def _over(self, account: _Account, problem: str) -> OverBudgetError:
+        if problem not in self.exceeded and len(self.exceeded) < _SAID:
+            self.exceeded.append(problem)
+        return OverBudgetError(account.kind, problem)
+
+
+class _Work:
+    """The context that `Budget.on_behalf` gives."""
+
+    __slots__ = ("_accounts", "_budget")
+
+    def __init__(self, budget: Budget, accounts: dict[str, Hashable]) -> None:
+        self._budget = budget
+        self._accounts = accounts
+
+    def __enter__(self) -> None:
+        self._budget.enter(self._accounts)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._budget.leave(len(self._accounts))
