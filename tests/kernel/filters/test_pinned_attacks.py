@@ -10,63 +10,36 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import select
-import signal
 import stat
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.errors import KernelError
+from purebpf.filter import parse
 from purebpf.kernel.filters import pinned_setup, pinned_slots
+from purebpf.kernel.filters.sample_filter import SampleFilter
 from purebpf.kernel.host import pins
 from purebpf.syscall import bpf
+from tests.support.attackers import begun, doing, refused, swap, whole_slots
 from tests.support.users import as_user, public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")
 
 ANN, BOB = 4711, 4712
+WHERE = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR
 LIBC = ctypes.CDLL(None, use_errno=True)
-HERE = -100
-EXCHANGE = 2
 IN_OPEN = 0x20
 FILES = ("program", "table", "counts", "lease")
 TABLE_SIZE = 128 * 24
 DIRECTORIES = 1000
-
-
-@contextmanager
-def doing(uid: int, work: Callable[[], Any]) -> Iterator[None]:
-    """Let a user do something, for as long as the block lasts; it has begun when the block does."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.setgroups([])
-        os.setgid(uid)
-        os.setuid(uid)
-        os.dup2(writer, 0)
-        with contextlib.suppress(OSError):
-            work()
-        os.write(writer, b"x")
-        os._exit(0)
-    try:
-        assert select.select([reader], [], [], 20)[0]
-        yield
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(reader)
-        os.close(writer)
-
-
-def begun() -> None:
-    """Let the block of `doing` begin."""
-    os.write(0, b"x")
 
 
 @pytest.fixture
@@ -80,7 +53,7 @@ def bpffs() -> Iterator[str]:
 
 @pytest.fixture
 def of_root() -> Iterator[Path]:
-    """A folder of root's with files that nobody else may touch."""
+    """A folder of root's, with names as in Ann's slot, that no user may touch."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         place.chmod(0o755)
@@ -105,28 +78,6 @@ def own(bpffs: str) -> str:
     return folder
 
 
-def swap(first: str, second: str) -> bool:
-    done = LIBC.renameat2(HERE, first.encode(), HERE, second.encode(), EXCHANGE)
-    return bool(done == 0)
-
-
-def of_ann_and_bob(bpffs: str) -> list[list[bool]]:
-    """Root looks at everybody's slots: which are whole."""
-
-    def work() -> list[list[bool]]:
-        shown = []
-        for uid in (ANN, BOB):
-            try:
-                shown.append([not each.faults for each in pinned_slots.slots(uid, bpffs)])
-            except OSError:
-                shown.append([])
-        return shown
-
-    found = as_user(0, work)
-    assert isinstance(found, list)
-    return found
-
-
 def test_a_table_that_pretends_to_be_the_lease(bpffs: str) -> None:
     """Root looked up 16 bytes in a map with values of 3,072, and they went all over its heap."""
     folder = own(bpffs)
@@ -139,9 +90,9 @@ def test_a_table_that_pretends_to_be_the_lease(bpffs: str) -> None:
         os.rename(f"{slot}/table", f"{slot}/lease")
 
     as_user(ANN, attack)
-    assert of_ann_and_bob(bpffs)[1] == [True]
+    assert whole_slots(bpffs, ANN, BOB)[1] == [True]
     pinned_setup.pin(ANN, 1, bpffs)
-    assert of_ann_and_bob(bpffs) == [[True], [True]]
+    assert whole_slots(bpffs, ANN, BOB) == [[True], [True]]
     assert pinned_setup.unpin(ANN, bpffs)
     assert pinned_setup.unpin(BOB, bpffs)
     assert not os.path.exists(f"{bpffs}/purebpf")
@@ -167,7 +118,7 @@ def test_links_that_are_swapped_in_while_root_pins(bpffs: str, of_root: Path, at
         pinned_setup.pin(ANN, 2, bpffs)
     assert untouched(of_root)
     pinned_setup.pin(ANN, 2, bpffs)
-    assert of_ann_and_bob(bpffs) == [[True, True], [True]]
+    assert whole_slots(bpffs, ANN, BOB) == [[True, True], [True]]
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -194,3 +145,87 @@ def test_a_folder_that_is_swapped_for_a_link_while_root_unpins(
     assert untouched(of_root)
     pinned_setup.unpin(ANN, bpffs)
     assert pinned_slots.users(bpffs) == (BOB,)
+
+
+def test_a_user_changes_nothing_of_his_folders(bpffs: str) -> None:
+    folder = f"{bpffs}/purebpf/filter/{ANN}"
+    attempts = [
+        lambda: os.chmod(folder, 0o777),
+        lambda: os.chmod(f"{folder}/0", 0o777),
+        lambda: os.mkdir(f"{folder}/1"),
+        lambda: os.mkdir(f"{folder}/0/opt"),
+        lambda: os.symlink("/etc", f"{folder}/0/link"),
+        lambda: os.rename(f"{folder}/0/table", f"{folder}/0/lease"),
+        lambda: os.rename(f"{folder}/0", f"{folder}/1"),
+        lambda: os.unlink(f"{folder}/0/lease"),
+        lambda: os.rmdir(f"{folder}/0"),
+        lambda: os.listdir(folder),
+        lambda: os.listdir(f"{folder}/0"),
+        lambda: os.listdir(f"{bpffs}/purebpf/filter"),
+    ]
+    assert set(as_user(ANN, lambda: refused(attempts))) <= {"EACCES", "EPERM"}
+
+
+@pytest.mark.needs("pinned_by_users")
+def test_nobody_takes_the_lock_of_another_user_s_slot(bpffs: str) -> None:
+    """Whoever can open a file or folder can flock(2) it, and so keep it from its user."""
+    folder = f"{bpffs}/purebpf/filter/{ANN}"
+    files = [folder, f"{folder}/0", *(f"{folder}/0/{name}" for name in FILES)]
+
+    def work() -> list[str]:
+        os.setgroups([])
+        os.setgid(ANN)  # as if both were in one group
+        os.setuid(BOB)
+        return refused([lambda file=file: os.open(file, os.O_RDONLY) for file in files])
+
+    assert set(as_user(0, work)) == {"EACCES"}
+
+
+@pytest.mark.needs("pinned_by_users")
+@pytest.mark.parametrize("part", ["purebpf", "purebpf/filter"])
+def test_a_folder_that_another_user_made_first(part: str) -> None:
+    """A bpf file system that was mounted without a mode lets everybody make folders in it."""
+    with public_bpffs() as folder:
+        os.chmod(folder, 0o1777)
+        if part == "purebpf":
+            as_user(BOB, lambda: os.mkdir(f"{folder}/purebpf"))
+        else:
+            os.mkdir(f"{folder}/purebpf")
+            os.mkdir(f"{folder}/{part}")
+            os.chown(f"{folder}/{part}", BOB, BOB)
+        with pytest.raises(KernelError, match=rf"belongs to user {BOB}.*rm -r {folder}/{part}"):
+            pinned_setup.pin(ANN, 1, folder)
+        with pytest.raises(KernelError, match=f"belongs to user {BOB}"):
+            pinned_slots.users(folder)
+        with pytest.raises(KernelError, match=f"belongs to user {BOB}"):
+            pinned_setup.unpin(ANN, folder)
+        assert os.stat(f"{folder}/{part}").st_uid == BOB
+
+
+@pytest.mark.needs("pinned_by_users")
+def test_a_user_trusts_no_folder_of_another_user_s(bpffs: str) -> None:
+    """The one who owned a folder above read and emptied the filter of a running recording."""
+
+    def work() -> str:
+        with SampleFilter(parse("pid > 1"), WHERE, bpffs=bpffs) as chosen:
+            return chosen.why_user_space
+
+    assert as_user(ANN, work) == ""
+    for part in ("purebpf", "purebpf/filter", f"purebpf/filter/{ANN}", f"purebpf/filter/{ANN}/0"):
+        before = os.stat(f"{bpffs}/{part}")
+        os.chown(f"{bpffs}/{part}", BOB, BOB)
+        assert f"it belongs to user {BOB}, not to root" in as_user(ANN, work)
+        os.chown(f"{bpffs}/{part}", before.st_uid, before.st_gid)
+        os.chmod(f"{bpffs}/{part}", 0o777)
+        assert re.search("others may write to it|it has mode 0777", as_user(ANN, work))
+        os.chmod(f"{bpffs}/{part}", before.st_mode)
+    assert as_user(ANN, work) == ""
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o722])
+def test_a_file_system_where_others_can_rename_is_not_used(mode: int) -> None:
+    with public_bpffs() as folder:
+        os.chmod(folder, mode)
+        with pytest.raises(KernelError, match=rf"others may write to it \(mode {mode:04o}\)"):
+            pinned_setup.pin(ANN, 1, folder)
+        assert "purebpf" not in os.listdir(folder)
