@@ -1,4 +1,7 @@
-"""A binary result: written beside its name, which it gets when it is complete."""
+"""A binary result: written beside its name, which it gets when it is complete.
+
+It has a name beside it all the time (`NAME.PID.part`), so that what a kill leaves can be read.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,7 @@ class DataFile(Closing):
             if is_special(path):
                 raise NotSupportedError(
                     f"output {path}",
-                    "its header is written last, so it must be a regular file and no pipe or "
-                    "device",
+                    "its header grows with it, so it must be a regular file and no pipe or device",
                 )
             self._part = PartFile(path, private=True)
         except OSError as error:

@@ -141,7 +141,7 @@ def parse(argv: Sequence[str]) -> Options:
     if found.explain and not any(event.filters for event in found.events):
         made.error("--explain explains filters, and there is none: add --filter EXPR")
     if found.output == "-":
-        made.error("-o -: the file's header is written last, so it cannot be a pipe")
+        made.error("-o -: the file's header grows with it, so it cannot be a pipe")
     found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
     return Options(**vars(found))
 

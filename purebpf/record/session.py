@@ -92,8 +92,9 @@ class Recorder(Closing):
         recorded = [each.recorded() for each in self._sampled]
         recorded[0] = first.recorded(ids)
         self._encoder = RecordEncoder(recorded[0].sample_type)
-        self._writer = PerfDataWriter(self._file, recorded)
+        self._writer = PerfDataWriter(self._file, recorded, self._features())
         self._write_existing()
+        self._writer.end_round()  # from here on, the file can be read
         if not options.follows_command:  # else execve enables
             for event in opened:
                 event.enable()
@@ -181,7 +182,7 @@ class Recorder(Closing):
             self._drain()
             found = self._found()
             self._write_losses()
-            self._writer.finish(self._features())
+            self._writer.finish({Feature.BUILD_ID: self._build_ids.pack()})
             size = os.stat(self._file.fileno()).st_size
             self._file.commit()
         return found._replace(size=size)
@@ -234,8 +235,8 @@ class Recorder(Closing):
             self._writer.write(self._encoder.encode(dropped))
 
     def _features(self) -> dict[Feature, bytes]:
+        """What is known at the start."""
         found = perf_data_headers.features([sys.executable, *sys.argv])
-        found[Feature.BUILD_ID] = self._build_ids.pack()
         found[Feature.CLOCKID] = pack_numbers(1)
         tracepoints = [
             ":".join(each.choice.event.name.split(":")[:2])

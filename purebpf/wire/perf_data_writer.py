@@ -1,7 +1,9 @@
-"""Writing perf.data as the records come: nothing is kept, and the header is completed at the end.
+"""Writing perf.data as the records come: nothing is kept, and the file can be read all the time.
 
-A writer is made with the events, gets the bytes of the rings (`write`) and the ends of the rounds
-in which all of them were read (`end_round`), and at last the features (`finish`).
+A writer is made with the events and what is known of the machine, gets the bytes of the rings
+(`write`) and the ends of the rounds in which all of them were read (`end_round`), and at last the
+other features (`finish`). A process that is killed leaves a file with everything up to the last
+end of a round.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _FINISHED_ROUND = RECORD_HEADER.pack(UserRecord.FINISHED_ROUND, 0, RECORD_HEADER
 
 
 class Target(Protocol):
-    """A binary file that `write` takes everything of; seekable, since the header comes last."""
+    """A binary file that `write` takes everything of; seekable, since the header grows."""
 
     def write(self, data: Buffer, /) -> object:
         """Write all of it."""
@@ -50,12 +52,18 @@ class PerfDataWriter:
     Args:
         file: at its start, and empty.
         events: what was recorded; the first one's layout is also that of records without an id.
+        features: those that are known now. EVENT_DESC is added.
 
     Attributes:
         data_size: bytes of records so far.
     """
 
-    def __init__(self, file: Target, events: Sequence[RecordedEvent]) -> None:
+    def __init__(
+        self,
+        file: Target,
+        events: Sequence[RecordedEvent],
+        features: Mapping[Feature, bytes] | None = None,
+    ) -> None:
         self._file = file
         self._attr_size = shortest_attr([event.attr for event in events])
         size_field = self._attr_size.to_bytes(4, "little")
@@ -68,11 +76,18 @@ class PerfDataWriter:
             for event in events
         )
         self.data_size = 0
-        self._ended_at = 0
-        self._begin()
+        self._ended_at = self._readable_size = 0
+        self._is_complete = False
+        self._begin({**(features or {}), Feature.EVENT_DESC: self._descriptions()})
 
-    def _begin(self) -> None:
-        """The header without sizes, the ids, and the table of attributes."""
+    def _descriptions(self) -> bytes:
+        return pack_events(self.events, self._attr_size)
+
+    def _begin(self, features: Mapping[Feature, bytes]) -> None:
+        """The header, the ids, the table of attributes, and the features known so far.
+
+        Only their table must be behind the data (perf.data-file-format.txt, "Feature sections").
+        """
         ids_at = HEADER.size
         table, numbers = [], []
         for event in self.events:
@@ -81,11 +96,22 @@ class PerfDataWriter:
             numbers.append(packed)
             ids_at += len(packed)
         self._attrs = Section(ids_at, sum(map(len, table)))
-        self._data_at = self._attrs.offset + self._attrs.size
-        self._file.write(bytes(HEADER.size) + b"".join(numbers) + b"".join(table))
+        place = self._attrs.offset + self._attrs.size
+        self._features: dict[Feature, Section] = {}
+        for feature, content in features.items():
+            self._features[feature] = Section(place, len(content))
+            place += len(content)
+        padding = bytes(-place % 8)
+        self._data_at = place + len(padding)
+        self._file.write(b"".join((self._header(), *numbers, *table, *features.values(), padding)))
+        self._complete()
 
     def write(self, records: Buffer) -> None:
         """Append records; one may continue in the next call."""
+        if self._is_complete:  # what is written now replaces the table of features
+            self._is_complete = False
+            self._write_at(0, self._header())
+            self._file.seek(self._data_at + self.data_size)
         self._file.write(records)
         self.data_size += len(records)
 
@@ -94,27 +120,40 @@ class PerfDataWriter:
         if self.data_size != self._ended_at:
             self.write(_FINISHED_ROUND)
             self._ended_at = self.data_size
+            self._complete()
 
     def finish(self, features: Mapping[Feature, bytes]) -> None:
-        """Write the features behind the data, and then the header.
+        """Write the other features behind the data, and complete the file, which is not closed."""
+        numbers = self._features.keys() | features.keys()
+        place = self._data_at + self.data_size + SECTION.size * len(numbers)
+        self._file.seek(place)
+        self._is_complete = False
+        self._write_at(0, self._header())
+        for feature, content in sorted(features.items()):
+            self._write_at(place, content)
+            self._features[feature] = Section(place, len(content))
+            place += len(content)
+        self._complete()
 
-        EVENT_DESC is added. The file is not closed.
+    def _complete(self) -> None:
+        """Let the header say how far the data goes: a reader finds all that was written so far.
+
+        The header is always written in one piece, so a kill leaves this one or the one before.
         """
-        found = {**features, Feature.EVENT_DESC: pack_events(self.events, self._attr_size)}
-        offset = self._data_at + self.data_size + SECTION.size * len(found)
-        table, bitmap = [], 0
-        for feature in sorted(found):
-            table.append(SECTION.pack(offset, len(found[feature])))
-            offset += len(found[feature])
-            bitmap |= 1 << feature
-        self._file.write(b"".join(table))
-        for feature in sorted(found):
-            self._file.write(found[feature])
-        self._file.seek(0)
-        self._file.write(self._header(bitmap))
+        table = [SECTION.pack(*section) for _, section in sorted(self._features.items())]
+        self._write_at(self._data_at + self.data_size, b"".join(table))
+        self._readable_size = self.data_size
+        self._is_complete = True
+        self._write_at(0, self._header())
 
-    def _header(self, bitmap: int) -> bytes:
+    def _write_at(self, offset: int, data: bytes) -> None:
+        self._file.seek(offset)
+        self._file.write(data)
+
+    def _header(self) -> bytes:
+        """As far as the file is complete; the features count only while their table is there."""
+        bitmap = sum(1 << feature for feature in self._features) if self._is_complete else 0
         words = [bitmap >> 64 * word & (1 << 64) - 1 for word in range(4)]
         entry = self._attr_size + SECTION.size
-        data = Section(self._data_at, self.data_size)
+        data = Section(self._data_at, self._readable_size)
         return HEADER.pack(MAGIC, HEADER.size, entry, *self._attrs, *data, 0, 0, *words)

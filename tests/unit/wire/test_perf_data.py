@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -162,8 +163,14 @@ WHOLE = written([sample(10), sample(30), sample(20, 21)], [sample(40)])
 
 @pytest.mark.parametrize("length", range(0, len(WHOLE), 7))
 def test_a_file_that_was_cut_off_says_so(length: int) -> None:
+    def read() -> None:
+        file = opened(WHOLE[:length])
+        list(file.records())
+        for feature in Feature:
+            file.feature(feature)
+
     with pytest.raises(FormatError, match=r"x\.data"):
-        list(opened(WHOLE[:length]).records())
+        read()
 
 
 @settings(max_examples=400)
@@ -217,7 +224,61 @@ def test_compressed_records_are_refused_with_the_way_out() -> None:
         list(opened(file.getvalue()).records())
 
 
-def test_the_header_comes_last() -> None:
-    file = io.BytesIO()
-    PerfDataWriter(file, [FIRST]).write(ENCODERS[11].encode(sample(1)))
-    assert file.getvalue()[: HEADER.size] == bytes(HEADER.size)
+class Killed(io.BytesIO):
+    """A file that keeps what a kill would have left: its bytes after each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: list[bytes] = []
+
+    def write(self, data: Any, /) -> int:
+        done = super().write(data)
+        self.left.append(self.getvalue())
+        return done
+
+
+def test_what_a_kill_leaves_has_every_round_that_ended() -> None:
+    file = Killed()
+    writer = PerfDataWriter(file, [FIRST, SECOND], {Feature.HOSTNAME: packed_string("host")})
+    ended: list[tuple[int, list[int]]] = []
+    expected: list[int] = []
+    for number in range(1, 6):
+        for time in (2 * number, 2 * number + 1):
+            writer.write(ENCODERS[11].encode(sample(time)))
+            expected.append(time)
+        writer.end_round()
+        ended.append((len(file.left), list(expected)))
+    writer.finish({Feature.NRCPUS: pack_cpus(4, 2)})
+    assert len(file.left) > 20
+    previous: list[int] = []
+    for number, data in enumerate(file.left):
+        complete = [times for calls, times in ended if calls <= number + 1]
+        if not complete and opened_size(data) == 0:
+            continue  # nothing was recorded
+        found = opened(data)
+        seen = [placed.record.time for placed in found.records()]
+        assert seen[: len(previous)] == previous
+        if complete:
+            assert seen == complete[-1] or set(seen) > set(complete[-1])
+        if found.feature(Feature.HOSTNAME) is not None:
+            assert string(found.feature(Feature.HOSTNAME) or b"") == "host"
+            assert [event.name for event in found.events] == ["cpu-clock", "page-faults"]
+        previous = seen
+    assert opened(file.left[-1]).feature(Feature.NRCPUS) == pack_cpus(4, 2)
+    assert opened(file.left[-1]).feature(Feature.HOSTNAME) is not None
+
+
+def test_between_the_rounds_the_features_are_there() -> None:
+    file = Killed()
+    writer = PerfDataWriter(file, [FIRST], {Feature.HOSTNAME: packed_string("host")})
+    for time in range(1, 4):
+        writer.write(ENCODERS[11].encode(sample(time)))
+        writer.end_round()
+        found = opened(file.getvalue())
+        assert string(found.feature(Feature.HOSTNAME) or b"") == "host"
+        assert len(list(found.records())) == time
+
+
+def opened_size(data: bytes) -> int:
+    """Bytes of records that the header tells of."""
+    return int(HEADER.unpack_from(data)[6])

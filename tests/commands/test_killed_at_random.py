@@ -1,0 +1,150 @@
+"""Commands killed with SIGKILL at random moments: what they leave can be read or used again."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from purebpf.wire.perf_data import HEADER
+from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_records import Sample
+from tests.commands.test_killed_commands import held, stopped
+from tests.support.environment import ROOT
+from tests.support.faults import alive, slow_host
+
+pytestmark = pytest.mark.needs("bpf", "perf_event")
+
+POINTS = 5 if slow_host() else 50
+SEED = 20261122
+LONGEST_S = 60.0 if slow_host() else 3.5
+"""From the start of a command until it has recorded for about two seconds."""
+
+
+def moments() -> Iterator[float]:
+    """Seconds after the start, from nothing to well into the measurement."""
+    chance = random.Random(SEED)
+    for _ in range(POINTS):
+        yield chance.uniform(0, LONGEST_S)
+
+
+def command(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", f"purebpf.{name}", *arguments]
+
+
+@contextmanager
+def killed_after(seconds: float, words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that was stopped at that moment, and is killed at the end."""
+    null = subprocess.DEVNULL
+    with subprocess.Popen(words, stdout=null, stderr=null, cwd=ROOT) as process:
+        try:
+            time.sleep(seconds)
+            assert process.poll() is None, "it ended by itself"
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def busy() -> Iterator[int]:
+    """A process that is always on a CPU."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def recorded_size(path: Path) -> int:
+    """Bytes of records that the file tells of; 0: it was killed before it recorded."""
+    head = path.read_bytes()[: HEADER.size]
+    return int(HEADER.unpack(head)[6]) if len(head) == HEADER.size else 0
+
+
+def samples(path: Path) -> int:
+    data = path.read_bytes()
+    file = PerfData(lambda at, size: data[at : at + size], len(data), str(path))
+    return sum(isinstance(placed.record, Sample) for placed in file.records())
+
+
+def perf(path: Path, *arguments: str) -> str:
+    """What perf says about the file; a warning fails the test."""
+    run = subprocess.run(
+        ["perf", *arguments, "-i", str(path)], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, ""), run.stderr
+    return run.stdout
+
+
+@pytest.mark.needs("perf")
+def test_what_record_leaves_can_be_read(tmp_path: Path) -> None:
+    target = tmp_path / "perf.data"
+    sizes = []
+    with busy() as pid:
+        for moment in moments():
+            target.write_text("old")
+            words = command("record", "-g", "-F", "999", "-p", str(pid), "-o", str(target))
+            with killed_after(moment, words):
+                pass
+            assert target.read_text() == "old"
+            left = [path for path in tmp_path.iterdir() if path != target]
+            assert len(left) <= 1
+            for path in left:
+                if recorded_size(path):
+                    sizes.append(readable_samples(path))
+                path.unlink()
+    assert len(sizes) >= POINTS // 4, "most were killed too early to prove anything"
+    assert max(sizes) > 100
+
+
+def readable_samples(path: Path) -> int:
+    """How many samples are in it, as we and perf count them."""
+    found = samples(path)
+    report = subprocess.run(
+        command("report", "-i", str(path), "--format", "folded"),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert report.returncode == 0, report.stderr
+    assert sum(int(line.rpartition(" ")[2]) for line in report.stdout.splitlines()) == found
+    script = perf(path, "script", "-F", "comm,pid,time,ip")
+    assert len(re.findall(r"^\S+ +\d+ +[\d.]+: *$", script, re.MULTILINE)) == found
+    if found:
+        assert re.search(rf"SAMPLE events: +{found}\b", perf(path, "report", "--stats"))
+    return found
+
+
+def test_nothing_of_a_live_page_stays() -> None:
+    """Neither objects of BPF nor the port; and the next one starts."""
+    had_maps = 0
+    for moment in moments():
+        with killed_after(moment, command("profile", "--serve", "-F", "99")) as process:
+            made = stopped(process)
+            had_maps += bool(made)
+        assert not alive(made)
+    assert had_maps >= POINTS // 4, "most were killed too early to prove anything"
+    assert not held(os.getpid())
+    with subprocess.Popen(
+        command("profile", "--serve", "-F", "99", "--format", "json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        assert process.stderr is not None
+        assert "live flame graph: " in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert output.startswith("{")
