@@ -20,7 +20,6 @@ from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
 from purebpf.summary.in_flight_filter import Wanted
 from purebpf.summary.inflight import Open, open_calls
-from purebpf.summary.labels import labels
 from purebpf.summary.loading import load_best
 from purebpf.summary.loss import losses
 from purebpf.summary.options import MODES, Options
@@ -225,7 +224,7 @@ class Summary(Closing):
         )
 
     def _groups(self, counted: tables.Counted) -> tuple[Group, ...]:
-        label = labels(self._options.mode, self._maps)
+        label = tables.labels(self._options.mode, self._maps)
         found = []
         while counted:  # a hundred thousand rows need not be held twice
             group, rows = counted.popitem()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from purebpf.kernel.host.cgroups import paths_by_id
 from purebpf.kernel.host.cpus import possible
 from purebpf.kernel.maps.map import Map
 from purebpf.summary.calls import Call, call
 from purebpf.summary.statistics import Statistics
+from purebpf.summary.table import Label
 
-__all__ = ["EPOCHS", "SLOTS", "Counted", "clear", "collect"]
+__all__ = ["EPOCHS", "SLOTS", "Counted", "clear", "collect", "labels"]
 
 SLOTS = 512
 EPOCHS = 2
 _ABIS = 2
 """As in bpf_src/summary.bpf.c."""
+_NUMBER = 0xFFFFFFFF
 
 Counted = dict[int, dict[Call, Statistics]]
 """By group, then by call."""
@@ -107,3 +110,18 @@ def clear(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) ->
 def _zero(array: Map, slots: Iterable[int]) -> None:
     zero = bytes(array.info.value_size) * len(possible())  # sizes are multiples of 8
     array.update((slot, zero) for slot in slots)
+
+
+def labels(mode: str, maps: Mapping[str, Map]) -> Callable[[int], Label]:
+    """What makes a label of a group's key, as bpf_src/summary.bpf.c has them.
+
+    Raises:
+        KernelError: the names could not be read.
+    """
+    if mode == "cgroup":
+        paths = paths_by_id()
+        return lambda group: Label(group, paths.get(group, ""))
+    if mode == "total":
+        return lambda _: Label()
+    comms = {group: name.comm for group, name in maps["names"].items()}
+    return lambda group: Label(group & _NUMBER, comms.get(group, ""))

@@ -11,13 +11,14 @@ each file is stored once, so that a machine full of short-lived shells stays sma
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_maps
+from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap, Mmap2
 
 __all__ = ["AddressSpaces"]
 
@@ -48,12 +49,12 @@ class AddressSpaces:
         self._exited: dict[int, None] = {}  # in the order of their exit
         self._files: list[MappedFile] = []
         self._numbers: dict[MappedFile, int] = {}
-        self._handlers = {
-            "Mmap": self._on_mmap,
-            "Mmap2": self._on_mmap2,
-            "Comm": self._on_comm,
-            "Fork": self._on_fork,
-            "Exit": self._on_exit,
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Mmap: self._on_mmap,
+            Mmap2: self._on_mmap2,
+            Comm: self._on_comm,
+            Fork: self._on_fork,
+            Exit: self._on_exit,
         }
 
     def __repr__(self) -> str:
@@ -86,10 +87,9 @@ class AddressSpaces:
     def feed(self, record: object) -> None:
         """Take in a record of `purebpf.wire.perf_records`; those about other things are ignored.
 
-        Records of one process must come in the order of their times. They are told apart by the
-        names of their classes, since this room does not know that one.
+        Records of one process must come in the order of their times.
         """
-        handler = self._handlers.get(type(record).__name__)
+        handler = self._handlers.get(type(record))
         if handler is not None:
             handler(record)
 
@@ -160,16 +160,16 @@ class AddressSpaces:
         process = self._process(pid)
         return None if 0 < time < process.since else process
 
-    def _on_mmap(self, record: Any) -> None:
+    def _on_mmap(self, record: Mmap) -> None:
         if not record.is_data:
             self._map(record, mapped_file(record.filename))
 
-    def _on_mmap2(self, record: Any) -> None:
+    def _on_mmap2(self, record: Mmap2) -> None:
         if record.prot & _PROT_EXEC:
             where = (record.maj, record.min, record.ino, record.build_id.hex())
             self._map(record, mapped_file(record.filename, *where))
 
-    def _map(self, record: Any, file: MappedFile) -> None:
+    def _map(self, record: Mmap | Mmap2, file: MappedFile) -> None:
         process = self._current(record.pid, record.time) if record.pid != _KERNEL else None
         if process is not None:
             start, offset = Address(record.addr), FileOffset(record.pgoff)
@@ -178,7 +178,7 @@ class AddressSpaces:
             process.generations[-1].add(self._row(mapping))
             process.change()
 
-    def _on_comm(self, record: Any) -> None:
+    def _on_comm(self, record: Comm) -> None:
         process = self._current(record.pid, record.time)
         if process is None:
             return
@@ -188,7 +188,7 @@ class AddressSpaces:
             process.generations[-1].name(record.comm)
         process.change()
 
-    def _on_fork(self, record: Any) -> None:
+    def _on_fork(self, record: Fork) -> None:
         if record.pid == record.ppid:
             return
         process = self._current(record.pid, record.time)
@@ -198,7 +198,7 @@ class AddressSpaces:
             parent = self._processes.get(record.ppid)
             process.begin(parent.generations[-1].child() if parent else _Generation(()))
 
-    def _on_exit(self, record: Any) -> None:
+    def _on_exit(self, record: Exit) -> None:
         if record.pid != record.tid or record.pid not in self._processes:
             return
         if self._current(record.pid, record.time) is None:

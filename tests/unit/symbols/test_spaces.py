@@ -208,3 +208,12 @@ def test_a_mapping_ends_where_addresses_do():
     spaces = AddressSpaces()
     spaces.feed(_mmap(1, (1 << 64) - 4096, (1 << 64) + 4096, "/lib/far"))
     assert _path(spaces, 1, (1 << 64) - 2) == "/lib/far"
+
+
+def test_records_are_told_apart_by_type_not_by_the_name_of_their_class():
+    spaces = AddressSpaces()
+    namesake = type("Mmap2", (), _mmap(7, 0x1000, 0x3000, "/lib/a")._asdict())
+    spaces.feed(namesake())
+    assert not spaces.knows(7)
+    spaces.feed(_mmap(7, 0x1000, 0x3000, "/lib/a"))
+    assert spaces.knows(7)

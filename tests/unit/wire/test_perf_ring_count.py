@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.errors import FormatError
-from purebpf.wire.perf_count import types
-from purebpf.wire.perf_ring import HEADER
+from purebpf.wire.perf_ring import HEADER, count_types
 
 
 def record(type_: int, size: int) -> bytes:
@@ -15,10 +14,10 @@ def record(type_: int, size: int) -> bytes:
 
 def test_every_record_counts_once() -> None:
     data = record(9, 48) + record(2, 24) + record(9, 16) + record(9, 8)
-    assert types(data) == {9: 3, 2: 1}
-    assert not types(b"")
+    assert count_types(data) == {9: 3, 2: 1}
+    assert not count_types(b"")
 
 
 def test_a_record_without_a_header_is_no_record() -> None:
     with pytest.raises(FormatError, match="a record of 0 bytes"):
-        types(record(9, 16) + bytes(8))
+        count_types(record(9, 16) + bytes(8))
