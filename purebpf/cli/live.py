@@ -25,7 +25,7 @@ from purebpf.results.formats import html, json
 if TYPE_CHECKING:
     import socket
 
-    from purebpf.cli.run import Session
+    from purebpf.measure.session import Session
 
 __all__ = ["LivePage", "show"]
 

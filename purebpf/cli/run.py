@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from purebpf.cli import command
 from purebpf.cli.destination import Destination, encoded, writing
 from purebpf.cli.output import Output
 from purebpf.cli.source_info import debuginfod, lined
 from purebpf.measure.limits import raise_open_files
-from purebpf.measure.stop import HasFileno, Stop
+from purebpf.measure.session import Session
+from purebpf.measure.stop import Stop
 
 if TYPE_CHECKING:
     from purebpf.kernel.symbolize.debuginfod import Debuginfod
     from purebpf.measure.child import Child
     from purebpf.results import Profile
-    from purebpf.symbols.budget import Budget
 
-__all__ = ["Run", "Session", "Wanted", "measured"]
+__all__ = ["Run", "Wanted", "measured"]
 
 Found = TypeVar("Found")
 
@@ -47,35 +46,6 @@ class Wanted(Protocol):
     @property
     def debuginfod(self) -> bool:
         """Whether debug files may be fetched."""
-
-
-class Session(Protocol):
-    """A measurement: it goes on within its context, and can be looked at meanwhile."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-
-    @property
-    def budget(self) -> Budget:
-        """What pays for the names."""
-
-    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
-        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
-
-    def take(self) -> None:
-        """Take in what was measured since the last time."""
-
-    def last(self) -> Profile:
-        """What was measured since this was last called."""
-
-    def so_far(self) -> Profile:
-        """What was measured since the beginning."""
 
 
 SomeOptions = TypeVar("SomeOptions", bound=Wanted)

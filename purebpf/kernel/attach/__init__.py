@@ -1,7 +1,8 @@
 """Attaching, one module for each way to do it, chosen by the type of the program.
 
-Every module has `attach(program, target, **options) -> Link`, and its docstring says what the
-target is. A kind of program that is not here is a `NotSupportedError` that names the kind.
+Every module but `query` has `attach(program, target, **options) -> Link`, and its docstring says
+what the target is; `struct_ops.attach` takes a map. A kind of program that is not here is a
+`NotSupportedError` that names the kind.
 """
 
 from __future__ import annotations

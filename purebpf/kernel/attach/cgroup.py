@@ -20,17 +20,15 @@ from purebpf.kernel.attach._common.mprog import (
     order,
     refused,
 )
+from purebpf.kernel.attach._common.places import Cgroup, open_cgroup
 from purebpf.kernel.attach._common.prog_attach import attach_plainly
 from purebpf.kernel.host import cgroups
-from purebpf.kernel.programs.link import Link, Usable
+from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["attach", "open_cgroup"]
-
-Cgroup = str | os.PathLike[str] | Usable
-"""A directory of the cgroup2 file system: its path, or something with `fileno()`."""
+__all__ = ["attach"]
 
 
 def attach(
@@ -99,17 +97,6 @@ def attach(
                 raise _refused(error, what, place) from None
     # Before Linux 5.7 there was no such link; if that was not the reason, this fails as well.
     return _plainly(program, target, attach_type, what, {"attach_flags": ALLOW_MULTI})
-
-
-def open_cgroup(target: Cgroup) -> Descriptor:
-    """A descriptor of the directory, the caller's to close.
-
-    Raises:
-        KernelError: ENOENT, ENOTDIR: there is none.
-    """
-    if not isinstance(target, str | os.PathLike):
-        return Descriptor(os.dup(target.fileno()))
-    return cgroups.opened(os.fspath(target))
 
 
 def _attach_type(program: Program, kind: str | int | None) -> int:

@@ -11,15 +11,13 @@ import os
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError
 from purebpf.kernel.attach._common.errors import attach_error
+from purebpf.kernel.attach._common.places import Device, open_receiver
 from purebpf.kernel.attach._common.prog_attach import attach_plainly
-from purebpf.kernel.programs.link import Link, Usable
+from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
-from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["attach", "open_receiver"]
+__all__ = ["attach"]
 
-Device = str | os.PathLike[str] | Usable
-"""The device's file, as a path or something with `fileno()`, open for writing (Linux 6.10)."""
 
 _WHY = {
     errno.EINVAL: "that is no receiver of pulses and spaces (a lirc device of a raw driver), or "
@@ -64,18 +62,3 @@ def _refused(error: KernelError, what: str) -> AttachError:
 
     why, fix = denied("CAP_NET_ADMIN", otherwise="the device was opened for reading only")
     return AttachError(error.call, errno.EPERM, what, why=why, fix=fix)
-
-
-def open_receiver(target: Device, what: str) -> Descriptor:
-    """A descriptor of its own for a receiver.
-
-    Raises:
-        KernelError: `what` failed as the device cannot be opened: ENOENT, EACCES, ENXIO.
-    """
-    if not isinstance(target, str | os.PathLike):
-        return Descriptor(os.dup(target.fileno()))
-    path = os.fspath(target)
-    try:
-        return Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC))
-    except OSError as error:
-        raise KernelError(f"open({path})", error.errno or 0, what) from None

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import errno
-import os
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.errors import KernelError
 from purebpf.kernel.attach._common.errors import attach_error
-from purebpf.kernel.programs.link import Link, Usable
+from purebpf.kernel.attach._common.places import OUR_NAMESPACE, Namespace, open_namespace
+from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
-from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["attach", "open_namespace"]
+__all__ = ["attach"]
 
-Namespace = str | os.PathLike[str] | Usable | None
-"""A file that stands for a namespace (`/proc/PID/ns/net`, `/run/netns/NAME`); None: our own."""
 
-_OURS = "/proc/thread-self/ns/net"
 _ATTACH_TYPES: dict[int, int] = {
     bpf_prog_type.BPF_PROG_TYPE_SK_LOOKUP: bpf_attach_type.BPF_SK_LOOKUP,
     bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR: bpf_attach_type.BPF_FLOW_DISSECTOR,
@@ -48,7 +44,7 @@ def attach(program: Program, target: Namespace = None) -> Link:
             namespace; EPERM, no CAP_NET_ADMIN.
     """
     attach_type = _ATTACH_TYPES[program.type]
-    place = _OURS if target is None else target
+    place = OUR_NAMESPACE if target is None else target
     what = f"program {program.name!r} on network namespace {place}"
     with open_namespace(target) as namespace:
         try:
@@ -58,22 +54,3 @@ def attach(program: Program, target: Namespace = None) -> Link:
         except KernelError as error:
             raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
     return Link(what, link=link)
-
-
-def open_namespace(target: Namespace) -> Descriptor:
-    """A descriptor of the namespace, the caller's to close.
-
-    Raises:
-        TypeError: no file.
-        KernelError: ENOENT, EACCES: it cannot be opened.
-    """
-    if target is not None and not isinstance(target, str | os.PathLike):
-        if not hasattr(target, "fileno"):
-            raise TypeError(f"the file of a network namespace is needed, not {target!r}")
-        return Descriptor(os.dup(target.fileno()))
-    path = _OURS if target is None else os.fspath(target)
-    try:
-        return Descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    except OSError as error:
-        call = f"open({path})"
-        raise KernelError(call, error.errno or 0, "the network namespace") from None

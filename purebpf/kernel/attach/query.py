@@ -13,6 +13,7 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.attach._common.hooks import attach_type_of
+from purebpf.kernel.attach._common.places import open_cgroup, open_namespace, open_receiver
 from purebpf.kernel.programs.link import Usable
 from purebpf.syscall import bpf
 
@@ -115,8 +116,6 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
     if isinstance(target, int):
         raise TypeError(f"a number is no such place: {target!r}; give what it is a number of")
     if attach_type in _NAMESPACES:
-        from purebpf.kernel.attach.netns import open_namespace
-
         return stack.enter_context(open_namespace(target)).fileno()
     if target is None:
         raise TypeError("which cgroup, map of sockets, or receiver?")
@@ -125,11 +124,7 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
             raise TypeError(f"a map of sockets is needed, not {target!r}")
         return target.fileno()
     if attach_type == bpf_attach_type.BPF_LIRC_MODE2:
-        from purebpf.kernel.attach.lirc import open_receiver
-
         return stack.enter_context(open_receiver(target, "what is attached to it")).fileno()
-    from purebpf.kernel.attach.cgroup import open_cgroup
-
     return stack.enter_context(open_cgroup(target)).fileno()
 
 

@@ -18,7 +18,8 @@ from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.options import checked_cookie, target_of
 from purebpf.kernel.attach._common.usdt_specs import UsdtSpecs
 from purebpf.kernel.attach.perf_event import owning_link
-from purebpf.kernel.perf.probe_event import Probe, open_probe
+from purebpf.kernel.perf.probe import Probe
+from purebpf.kernel.perf.probe_event import open_probe
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.kernel.symbolize.probe_place import find_file, opened_image

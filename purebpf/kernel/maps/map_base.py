@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.rings.readers import Reader
-    from purebpf.kernel.rings.record_types import RecordType
+    from purebpf.kernel.rings.record_types import RecordType, Wakeable
     from purebpf.kernel.rings.user_ring_buffer import UserRingBuffer
 
 __all__ = ["MapHandle"]
@@ -81,7 +81,7 @@ class MapHandle(Closing):
         self.value_type_id = value_type_id
         self.inner = inner
         self._reader: Reader | None = None
-        self._readers: WeakSet[Reader] = WeakSet()
+        self._readers: WeakSet[Wakeable] = WeakSet()
         self.frozen = False
         self.struct_ops = b""
         self._arena: Memory | None = None
@@ -383,8 +383,8 @@ class MapHandle(Closing):
             reason = "a USER_RINGBUF is written to, see `Map.writer()`"
         raise NotSupportedError(f"records of map {self.name!r}", reason)
 
-    def wakes(self, reader: Reader) -> None:
-        """Wake who waits for this reader's records, when the map is closed."""
+    def wakes(self, reader: Wakeable) -> None:
+        """Wake this reader when the map is closed."""
         self._readers.add(reader)
 
     def writer(self, *args: Any) -> UserRingBuffer:

@@ -8,20 +8,21 @@ the name of a kernel function, or to the path of a file; config2 is the offset),
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_names import Event
+from purebpf.kernel.perf.probe import EVERY_PROCESS, Probe
 from purebpf.syscall import proc
 from purebpf.syscall.buffer import Buffer
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.probe_tracefs import TracedProbe
 
-__all__ = ["Probe", "has_syscall_wrapper", "open_probe", "syscall_function"]
+__all__ = ["has_syscall_wrapper", "open_probe", "syscall_function"]
 
-_ANYWHERE = -1
+_ANY_CPU = -1
 _SEMAPHORE_SHIFT = 32
 """Where the uprobe PMU has ref_ctr_offset (format/ref_ctr_offset; Linux 4.20)."""
 _WRAPPERS = {
@@ -32,26 +33,6 @@ _WRAPPERS = {
     "riscv64": "riscv",
 }
 """What system call functions are called after, by machine: `__x64_sys_openat`."""
-
-
-class Probe(NamedTuple):
-    """A place to probe.
-
-    Attributes:
-        pmu: "kprobe" or "uprobe".
-        name: the function of the kernel, or the path of the file, as the kernel has it.
-        offset: bytes from the function's start, or into the file.
-        returns: at the function's return instead.
-        pid: the process whose memory it is in, 0 for our own; -1 for every one (uprobe).
-        semaphore: the file offset of a counter that is raised while the probe is there (uprobe).
-    """
-
-    pmu: str
-    name: bytes
-    offset: int = 0
-    returns: bool = False
-    pid: int = _ANYWHERE
-    semaphore: int = 0
 
 
 def open_probe(probe: Probe) -> PerfEvent | TracedProbe:
@@ -72,7 +53,7 @@ def open_probe(probe: Probe) -> PerfEvent | TracedProbe:
     return PerfEvent.open(
         Event(f"{probe.pmu} {os.fsdecode(probe.name)}+{probe.offset:#x}", int(kind), config),
         pid=probe.pid,
-        cpu=0 if probe.pid == _ANYWHERE else _ANYWHERE,
+        cpu=0 if probe.pid == EVERY_PROCESS else _ANY_CPU,
         config1=name.address,
         config2=probe.offset,
     )

@@ -19,7 +19,7 @@ from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.syscall import tracefs
 
 if TYPE_CHECKING:
-    from purebpf.kernel.perf.probe_event import Probe
+    from purebpf.kernel.perf.probe import Probe
 
 __all__ = ["TracedProbe", "open_traced"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
 from purebpf.syscall import bpf
-
-if TYPE_CHECKING:
-    from purebpf.kernel.programs.program import Program
 
 __all__ = ["TestRun", "run"]
 
@@ -46,6 +43,16 @@ _WHY = {
 }
 
 
+class Runnable(Protocol):
+    """What a test run needs of a program."""
+
+    name: str
+    type: int
+
+    def fileno(self) -> int:
+        """The number of its descriptor."""
+
+
 class TestRun(NamedTuple):
     """What a run did.
 
@@ -63,7 +70,7 @@ class TestRun(NamedTuple):
 
 
 def run(
-    program: Program,
+    program: Runnable,
     data: bytes = b"",
     ctx: bytes = b"",
     *,
@@ -126,18 +133,18 @@ def run(
     raise AssertionError("the last attempt raises")
 
 
-def _unsupported(program: Program) -> NotSupportedError:
+def _unsupported(program: Runnable) -> NotSupportedError:
     reason = f"this kernel runs no {_kind(program)} programs on request"
     return NotSupportedError(f"test run of program {program.name!r}", reason)
 
 
-def _refused(program: Program, error: KernelError) -> KernelError:
+def _refused(program: Runnable, error: KernelError) -> KernelError:
     number = error.errno or 0
     what = f"test run of program {program.name!r}"
     return KernelError(error.call, number, what, why=_WHY.get(number, ""))
 
 
-def _unsuitable(program: Program, size: int, error: KernelError) -> KernelError:
+def _unsuitable(program: Runnable, size: int, error: KernelError) -> KernelError:
     """EINVAL, for `size` bytes of data."""
     why = f"the data, context or flags do not suit a {_kind(program)} program"
     fix = ""
@@ -149,6 +156,6 @@ def _unsuitable(program: Program, size: int, error: KernelError) -> KernelError:
     return KernelError(error.call, errno.EINVAL, what, why=why, fix=fix)
 
 
-def _kind(program: Program) -> str:
+def _kind(program: Runnable) -> str:
     known = program.type in bpf_prog_type._value2member_map_
     return bpf_prog_type(program.type).name if known else f"type {program.type}"

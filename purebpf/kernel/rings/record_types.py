@@ -26,7 +26,6 @@ from purebpf.errors import FormatError, SchemaError
 if TYPE_CHECKING:
     from purebpf.btf.codec.codecs import Codec
     from purebpf.btf.types.parse import Btf
-    from purebpf.kernel.rings.readers import Reader
     from purebpf.wire.perf_ring import Buffer
     from purebpf.wire.uniform_records import Run
 
@@ -35,6 +34,7 @@ __all__ = [
     "RecordCodec",
     "RecordMap",
     "RecordType",
+    "Wakeable",
     "decoder",
     "record_type_id",
     "type_named",
@@ -54,6 +54,13 @@ class RecordCodec(Protocol):
 
 RecordType = str | RecordCodec | type | None
 """A type's name in BTF, a codec, `bytes`, a record class, or None for what the object says."""
+
+
+class Wakeable(Protocol):
+    """A reader that may be waiting."""
+
+    def wake(self) -> None:
+        """Make everything that waits for its records look again."""
 
 
 class RecordMap(Protocol):
@@ -78,8 +85,8 @@ class RecordMap(Protocol):
     def fileno(self) -> int:
         """The map's descriptor."""
 
-    def wakes(self, reader: Reader) -> None:
-        """Wake who waits for this reader's records, when the map is closed."""
+    def wakes(self, reader: Wakeable) -> None:
+        """Wake this reader when the map is closed."""
 
 
 class Decoder:

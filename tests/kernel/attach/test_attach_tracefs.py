@@ -12,7 +12,8 @@ import pytest
 import purebpf
 from purebpf.errors import KernelError
 from purebpf.kernel.attach.perf_event import owning_link
-from purebpf.kernel.perf.probe_event import Probe, open_probe
+from purebpf.kernel.perf.probe import Probe
+from purebpf.kernel.perf.probe_event import open_probe
 from purebpf.syscall import proc, tracefs
 
 SPEC = purebpf.read_object(Path(__file__).parents[2] / "data/attach_probes.bpf.o").set(
