@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from purebpf.symbols.elf_image import SHF_EXECINSTR, SHT_RELA, ElfImage, Section
 from purebpf.symbols.longest_name import ends_at
 
-__all__ = ["go_functions"]
+__all__ = ["GoTable", "go_functions", "go_table"]
 
 _MAGICS = (0xFFFFFFF0, 0xFFFFFFF1)  # Go 1.18, Go 1.20
 _SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
-_TEXT_START, _NAMES, _FUNCTIONS = 2, 3, 7
+_TEXT_START, _NAMES, _NUMBERS, _FUNCTIONS = 2, 3, 6, 7
 _WORDS = 8
 _TEXT_OF_MODULE = 22
 """moduledata.text, in words: after pcHeader, six slices, findfunctab, minpc and maxpc."""
@@ -34,32 +35,68 @@ _MOST_RELOCATIONS = 1 << 21
 """In all sections together, which a hostile file may have many of."""
 
 
+class GoTable(NamedTuple):
+    """The header of a table.
+
+    Attributes:
+        section: where the table is.
+        text: where Go's code starts, as a virtual offset.
+        functions: how many it has.
+        functions_at, names_at, numbers_at: offsets of the functions, of their names, and of the
+            numbers that depend on the address, in the section.
+        quantum: bytes of the shortest instruction.
+    """
+
+    section: Section
+    text: int
+    functions: int
+    functions_at: int
+    names_at: int
+    numbers_at: int
+    quantum: int
+
+
+def go_table(image: ElfImage) -> GoTable | None:
+    """The table of a file; None where there is none that we can read.
+
+    Raises:
+        FormatError: a section is larger than is plausible.
+    """
+    table = next(filter(None, map(image.section, _SECTIONS)), None)
+    word = "Q" if image.is64 else "I"
+    header = struct.Struct(f"{image.order}IHBB{_WORDS}{word}")
+    size = image.size_of(table)
+    data = image.read(table.offset, header.size) if table is not None else b""
+    if table is None or size < header.size or len(data) < header.size:
+        return None
+    magic, _, quantum, width, *words = header.unpack(data)
+    text = _text_start(image, table, words[_TEXT_START])
+    if magic not in _MAGICS or width != struct.calcsize(word) or text is None:
+        return None
+    begin = words[_FUNCTIONS]
+    count = min(words[0], _MOST, max(0, size - begin - 4) // 8)
+    return GoTable(table, text, count, begin, words[_NAMES], words[_NUMBERS], quantum)
+
+
 def go_functions(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
     """(virtual offset, bytes, name) of each function; none where there is no such table.
 
     Raises:
         FormatError: a section is larger than is plausible.
     """
-    table = next(filter(None, map(image.section, _SECTIONS)), None)
-    data = image.contents(table)
-    word = "Q" if image.is64 else "I"
-    header = struct.Struct(f"{image.order}IHBB{_WORDS}{word}")
-    if table is None or len(data) < header.size:
+    table = go_table(image)
+    if table is None or not table.functions:
         return
-    magic, _, _, width, *words = header.unpack_from(data)
-    text = _text_start(image, table, words[_TEXT_START])
-    if magic not in _MAGICS or width != struct.calcsize(word) or text is None:
-        return
-    begin = words[_FUNCTIONS]
-    count = min(words[0], _MOST, max(0, len(data) - begin - 4) // 8)
-    if not count:
+    data = image.contents(table.section)
+    begin, count, text = table.functions_at, table.functions, table.text
+    if len(data) < begin + 8 * count + 4:
         return
     numbers = struct.unpack_from(f"{image.order}{2 * count + 1}I", data, begin)
     name_at = struct.Struct(f"{image.order}i")
     for start, end, at in zip(numbers[::2], numbers[2::2], numbers[1::2], strict=False):
         place = begin + at + 4
         if start < end and place + 4 <= len(data):
-            name = _name(data, words[_NAMES] + name_at.unpack_from(data, place)[0])
+            name = _name(data, table.names_at + name_at.unpack_from(data, place)[0])
             if name:
                 yield text + start, end - start, name
 

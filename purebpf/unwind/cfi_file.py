@@ -156,7 +156,7 @@ class CfiFile:
     def fde(self, address: int) -> Fde | None:
         """The entry with the rules of an address."""
         found = self._last(address)
-        return found if found is not None and address < found.end else None
+        return found if found is not None and found.start <= address < found.end else None
 
     def function(self, address: int) -> Function | None:
         """Where the code around an address starts and ends, by its entry, without symbols.

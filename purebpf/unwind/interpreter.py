@@ -172,10 +172,10 @@ def _run(
             elif operation == 0x01:  # set_loc
                 rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
                 where, at = pointer(code, at, cie.encoding, fde.code_address + at, NO_BASES)
-                location, previous = where - fde.start, location
                 movable = False
-                if location < previous:
+                if where - fde.start < location:
                     raise _Unreadable  # noqa: TRY301
+                location = where - fde.start
                 if location > stop:
                     break
             elif operation in (0x2C, 0x2D):  # AARCH64_negate_ra_state_with_pc, _ra_state

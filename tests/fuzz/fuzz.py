@@ -4,7 +4,8 @@
     python tests/fuzz/fuzz.py btf --seconds 60 --corpus DIRECTORY
 
 The targets: `object` (`read_object`), `btf` (`Btf`), `perf_data` (`PerfData` and the stacks in it),
-`filter` (the language of sample filters, and all that a filter becomes).
+`filter` (the language of sample filters, and all that a filter becomes), `cfi` (call frame
+information: rows, windows, rules, and stacks unwound with them).
 
 Whatever the bytes are, the answer is a value or one of our errors, within ten seconds of CPU and a
 gibibyte. Anything else ends the run with a file that holds the bytes: `object-crash-*`,
@@ -56,6 +57,12 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.relocate import Linker
     from purebpf.results.build.perf_data_aggregate import count
     from purebpf.spec import ObjectSpec
+    from purebpf.unwind.address_space import AddressSpace, CodeMapping
+    from purebpf.unwind.cfi_file import CfiFile
+    from purebpf.unwind.machine import AARCH64, X86_64
+    from purebpf.unwind.packed_rule import pack_rule
+    from purebpf.unwind.reason import Reason
+    from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder
     from purebpf.wire import perf_data_features as features
     from purebpf.wire import perf_records as records
     from purebpf.wire.perf_data import Feature, RecordedEvent
@@ -63,7 +70,11 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.wire.perf_data_writer import PerfDataWriter
     from purebpf.wire.perf_encode import HOST_KERNEL, RecordEncoder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.unit.unwind import cfi_builder  # noqa: E402 - the tree is on the path now
+
 ANSWERS = (FormatError, LinkError, CoreRelocationError, NotSupportedError, SchemaError)
 """What hostile bytes may raise."""
 
@@ -225,6 +236,60 @@ _FEATURES: dict[Feature, Callable[[bytes], object]] = {
 }
 
 
+def fuzz_cfi(data: bytes) -> None:
+    """Everything asked of a file with this .eh_frame (or .debug_frame) and .eh_frame_hdr."""
+    kind, size = data[:1].ljust(1), int.from_bytes(data[1:3], "little")
+    header, frames, stack = data[3 : 3 + size], data[3 + size :], data[-512:]
+    machine = (X86_64, AARCH64)[kind[0] & 1]
+    sections = {".debug_frame" if kind[0] & 4 else ".eh_frame": (cfi_builder.FRAME, frames)}
+    if kind[0] & 2:
+        sections[".eh_frame_hdr"] = (cfi_builder.HEADER, header)
+    cfi = CfiFile(cfi_builder.Image(sections, machine=machine.elf, code=header))
+    start = cfi_builder.TEXT
+    for number in range(4):
+        block = cfi.window(cfi.first_window + number)
+        assert block[0] == len(block) - 1 <= 1 << 10
+    rows = cfi.rows
+    assert list(rows.starts) == sorted(set(rows.starts))
+    assert len(cfi.whole().places) <= cfi.window_count
+    for rule in cfi.table.rules:
+        assert len(pack_rule(rule, machine)) == 8  # noqa: PLR2004
+    space = AddressSpace([CodeMapping(start, start + 0x10000, 0, "file")])
+    unwinder = Unwinder(machine, space, lambda _: cfi)
+    registers = [_STACK + number for number in range(machine.registers)]
+    registers[machine.sp] = _STACK
+    for at in (*rows.starts[:8], start, start + 0x44):
+        found = unwinder.unwind(at, registers, stack)
+        assert len(found.frames) <= MAX_FRAMES
+        assert isinstance(found.reason, Reason)
+        function = cfi.function(at)
+        assert function is None or function.start <= at < function.end
+
+
+_STACK = 0x1000
+"""Below the text, so that what a fuzzer puts on the stack can be both."""
+
+
+def _frames() -> Iterator[bytes]:
+    """Sections with every kind of entry and most instructions."""
+    text, made = cfi_builder.TEXT, cfi_builder
+    section = made.Section()
+    section.fde(text, 64, b"\x41" + made.cfa_offset(16) + b"\x86\x02\x43\x0d\x06\x0a\x44\xc6\x0b")
+    section.fde(text + 64, 64, made.expression(0x0F, b"\x77\x08\x06\x23\x08"))
+    section.add_cie(made.cie(augmentation=b"zPLRS", data=b"\x9b\1\2\3\4\x1b\x1b"))
+    section.fde(text + 128, 640, made.expression(0x10, b"\x76\0", 6) + b"\x07\x10")
+    section.add_cie(made.cie(data=b"\x03", version=3))
+    section.raw(bytes([0, 0x14, 0, 0, 64, 0, 0, 0, 0]) + made.advance(9) + made.cfa_offset(300))
+    header = section.header([text, text + 64, text + 128])
+    for kind in range(4):
+        yield bytes([kind]) + len(header).to_bytes(2, "little") + header + section.data
+    debug = bytearray(made.cie(augmentation=b"", version=4))
+    debug[4:8] = b"\xff" * 4
+    entry = bytes(4) + text.to_bytes(8, "little") + bytes([64]) + bytes(7) + made.cfa_offset(48)
+    entry += bytes(-len(entry) % 4)
+    yield b"\4\0\0" + bytes(debug) + len(entry).to_bytes(4, "little") + entry
+
+
 def _in_time(run: Callable[[bytes], None]) -> Callable[[bytes], None]:
     """`run`, which fails after `_LONGEST_S`. libFuzzer's own limit counts the time in which a busy
     machine did something else, too; it is for loops that Python cannot interrupt.
@@ -254,6 +319,7 @@ TARGETS = {
     "btf": fuzz_btf,
     "perf_data": fuzz_perf_data,
     "filter": fuzz_filter,
+    "cfi": fuzz_cfi,
 }
 
 
@@ -261,6 +327,8 @@ def seeds(target: str) -> Iterator[bytes]:
     """What a target reads and the project has at hand."""
     if target == "filter":
         return _filters()
+    if target == "cfi":
+        return _frames()
     return _files() if target == "perf_data" else _objects(target)
 
 

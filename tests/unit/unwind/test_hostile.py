@@ -134,6 +134,14 @@ def test_a_search_table_that_lies(count):
     bounded(CfiFile(Image(sections)))
 
 
+def test_a_search_table_that_leads_to_another_function():
+    section = Section().fde(TEXT + 64, 64)
+    section.offsets[TEXT] = section.offsets[TEXT + 64]
+    cfi = section.cfi(header=True)
+    assert cfi.fde(TEXT + 8) is None
+    assert cfi.function(TEXT + 8) is None
+
+
 @pytest.mark.parametrize("text", [1 << 62, (1 << 64) - TEXT])
 def test_a_text_of_any_size(text):
     cfi = Section().fde(TEXT, 64).fde(TEXT + (1 << 30), 64).cfi(text=text)

@@ -85,6 +85,13 @@ def test_set_loc_is_relative_to_where_it_stands():
     assert section.cfi().row(TEXT + 0x3F).cfa == 8
 
 
+def test_set_loc_cannot_go_back():
+    section = Section()
+    at = len(section.data) + 17 + 1
+    section.fde(TEXT, 0x100, b"\x01" + struct.pack("<i", TEXT - 8 - (FRAME + at)) + cfa_offset(24))
+    assert rules(section.cfi(), TEXT, TEXT + 0x100) == [(TEXT, UNSUPPORTED)]
+
+
 @pytest.mark.parametrize(
     ("code", "changes"),
     [
