@@ -21,6 +21,7 @@ from typing import Self
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
+from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["Folder", "Node", "untrusted"]
@@ -119,7 +120,9 @@ class Folder(Node):
         Raises:
             KernelError: EPERM; says who owns it, or its mode.
         """
-        if why := untrusted(self.status):
+        # Root of a container is not the owner of its /sys, which has no number there; but all that
+        # is in a bpf file system was made by somebody.
+        if why := untrusted(self.status, outside=not self.is_bpf):
             raise KernelError("open", errno.EPERM, self.path, why=why)
 
     def enter(self, name: str) -> Self:
@@ -237,17 +240,25 @@ class Folder(Node):
         return os.path.normpath(os.path.join(self.path, name))
 
 
-def untrusted(status: os.stat_result) -> str:
-    """Why a directory may hold what another user wants it to; "" if it may not.
+def untrusted(status: os.stat_result, *, outside: bool = False) -> str:
+    """Why a file or directory may be what another user wants it to be; "" if it may not.
 
-    The sticky bit (mode 1777) lets others add, but neither rename nor remove what is not theirs.
+    The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove what is
+    not theirs. `outside`: trust owners that have no number in this user namespace, too.
     """
-    if status.st_uid not in (0, os.geteuid()):
+    if not _is_trusted(status.st_uid, outside=outside):
         return f"it belongs to user {status.st_uid}, not to root"
     mode = stat.S_IMODE(status.st_mode)
-    if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+    if stat.S_ISDIR(status.st_mode) and mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
         return f"others may write to it (mode {mode:04o})"
     return ""
+
+
+def _is_trusted(uid: int, *, outside: bool) -> bool:
+    if uid in (0, os.geteuid()):
+        return True
+    unmapped = proc.sysctl("fs.overflowuid")
+    return outside and str(uid) == unmapped and not proc.in_first_user_namespace()
 
 
 def _failed(call: str, path: str, error: OSError) -> KernelError:

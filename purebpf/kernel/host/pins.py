@@ -4,49 +4,111 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import ExitStack
+from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.folder import Node, untrusted
 
 __all__ = [
     "BPFFS",
+    "Pinned",
     "make_directory",
     "open_link",
     "open_map",
+    "open_own_map",
     "open_pinned",
     "open_program",
     "pin",
     "require_map",
+    "unpin",
 ]
 
 BPFFS = "/sys/fs/bpf"
 """The usual mount point of the bpf file system."""
 
 
-def pin(fd: int, path: str) -> None:
+class Pinned(NamedTuple):
+    """A pin that was made here.
+
+    Attributes:
+        path: where.
+        device: st_dev of its file.
+        inode: st_ino of its file, by which `unpin` knows it again.
+    """
+
+    path: str
+    device: int
+    inode: int
+
+
+def pin(fd: int, path: str) -> Pinned:
     """Pin an object at `path` in a bpf file system.
 
     Raises:
         KernelError: EEXIST, there is something; EPERM, no bpf file system, or no permission;
             ENOENT, no such directory.
     """
+    folder, name = os.path.split(path)
     try:
-        bpf.obj_pin(fd, path)
+        with _opened_directory(folder) as directory:
+            bpf.obj_pin(fd, f"{directory.place}/{name}")
+            status = os.stat(name, dir_fd=directory.fileno(), follow_symlinks=False)
+            return Pinned(path, status.st_dev, status.st_ino)
     except KernelError as error:
-        why = fix = ""
-        directory = os.path.dirname(path) or "."
-        if error.errno == errno.ENOENT and not os.path.isdir(directory):
-            why = f"there is no directory {directory}"
-        elif error.errno == errno.EPERM and "." in os.path.basename(path):
-            why = "names in a bpf file system have no dots"
-        elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
-            why = f"{path} is not in a bpf file system"
-            why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
-            fix = f"pin below {BPFFS}; if need be: mount -t bpf -o mode=0700 bpf {BPFFS}"
-        elif error.errno == errno.EEXIST:
-            why, fix = f"{path} is there already", f"rm {path}"
-        raise KernelError(error.call, error.errno or 0, path, why=why, fix=fix) from None
+        raise _unpinned(error, path) from None
+
+
+def unpin(pinned: Pinned) -> bool:
+    """Remove a pin; False: it is not there any more, or something else is.
+
+    The directory is opened once. Whoever has put another one in its place since can make this
+    remove nothing but the pin itself.
+
+    Raises:
+        OSError: EACCES, EPERM, EROFS.
+    """
+    folder, name = os.path.split(pinned.path)
+    try:
+        with _opened_directory(folder) as directory:
+            status = os.stat(name, dir_fd=directory.fileno(), follow_symlinks=False)
+            if (status.st_dev, status.st_ino) != (pinned.device, pinned.inode):
+                return False
+            os.unlink(name, dir_fd=directory.fileno())
+    except FileNotFoundError:
+        return False
+    except KernelError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return False
+        raise
+    return True
+
+
+def _opened_directory(path: str) -> Node:
+    """The directory at a path that the caller chose; symbolic links are followed."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        return Node(Descriptor(os.open(path or ".", flags)), path)
+    except OSError as error:
+        raise KernelError("bpf(BPF_OBJ_PIN)", error.errno or 0, path) from None
+
+
+def _unpinned(error: KernelError, path: str) -> KernelError:
+    why = fix = ""
+    directory = os.path.dirname(path) or "."
+    if error.errno == errno.ENOENT and not os.path.isdir(directory):
+        why = f"there is no directory {directory}"
+    elif error.errno == errno.EPERM and "." in os.path.basename(path):
+        why = "names in a bpf file system have no dots"
+    elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
+        why = f"{path} is not in a bpf file system"
+        why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
+        fix = f"pin below {BPFFS}; if need be: mount -t bpf -o mode=0700 bpf {BPFFS}"
+    elif error.errno == errno.EEXIST:
+        why, fix = f"{path} is there already", f"rm {path}"
+    return KernelError(error.call, error.errno or 0, path, why=why, fix=fix)
 
 
 def make_directory(path: str) -> None:
@@ -91,6 +153,37 @@ def open_map(path: str, flags: int = 0) -> Descriptor:
         descriptor.close()
         raise
     return descriptor
+
+
+def open_own_map(path: str) -> Descriptor:
+    """Open the map pinned at `path`, if neither it nor its directory is another user's.
+
+    Raises:
+        KernelError: as `open_map`; EPERM, another user could have put it there, or write to it.
+    """
+    with ExitStack() as held:
+        try:
+            directory = held.enter_context(_opened_directory(os.path.dirname(path)))
+            name = os.path.basename(path)
+            entry = os.stat(name, dir_fd=directory.fileno(), follow_symlinks=False)
+            opened = Descriptor(os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=directory.fileno()))
+            found = held.enter_context(Node(opened, path))
+        except OSError as error:
+            why = "nothing is pinned there" if error.errno == errno.ENOENT else ""
+            raise KernelError("bpf(BPF_OBJ_GET)", error.errno or 0, path, why=why) from None
+        for status, what in (
+            (directory.status, "its directory: "),
+            (entry, ""),
+            (found.status, ""),
+        ):
+            if why := untrusted(status, outside=True):
+                fix = "if it is to be shared: load(..., maps={name: Map.open(path)})"
+                raise KernelError("open", errno.EPERM, path, why=what + why, fix=fix)
+        try:
+            return open_map(found.place)
+        except KernelError as error:
+            number = error.errno or 0
+            raise KernelError(error.call, number, path, why=error.why, fix=error.fix) from None
 
 
 def open_program(path: str) -> Descriptor:

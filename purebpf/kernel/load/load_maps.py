@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.errors import LinkError, NotSupportedError, PurebpfError
-from purebpf.kernel.host.pins import make_directory
+from purebpf.errors import LinkError, NotSupportedError
+from purebpf.kernel.host.pins import make_directory, unpin
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.maps.map_create import fitted
 from purebpf.kernel.maps.map_traits import MAP_VALUES
@@ -149,7 +149,7 @@ def _create(
             each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
         )
         if shared in created:
-            undo.callback(_unpin, path, shared.info.id)
+            undo.callback(_unpin, shared)
         return shared
     return Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete)
 
@@ -163,13 +163,11 @@ def _pin_directory(root: str, below: str) -> str:
     return path
 
 
-def _unpin(path: str, map_id: int) -> None:
+def _unpin(made: Map) -> None:
     """Remove the pin of a map, as libbpf does (bpf_object_unpin); not what came in its place."""
-    with suppress(PurebpfError, OSError):
-        with Map.open(path) as found:
-            ours = found.info.id == map_id
-        if ours:
-            os.unlink(path)
+    if made.pinned is not None:
+        with suppress(OSError):
+            unpin(made.pinned)
 
 
 def fill_program_arrays(

@@ -48,6 +48,7 @@ class MapHandle(Closing):
         value_type_id: in `btf`, or 0; of a ring, the type of its records.
         inner: what the maps in a map of maps are like, if that is known.
         frozen: whether `freeze` was called through this object, or that which it stands for.
+        pinned: where it was pinned last through this object, or None.
         struct_ops: what a struct_ops map of an object registers; b"" of another map.
     """
 
@@ -83,6 +84,7 @@ class MapHandle(Closing):
         self._reader: Reader | None = None
         self._readers: WeakSet[Wakeable] = WeakSet()
         self.frozen = False
+        self.pinned: pins.Pinned | None = None
         self.struct_ops = b""
         self._arena: Memory | None = None
 
@@ -187,13 +189,14 @@ class MapHandle(Closing):
 
         Raises:
             NotSupportedError: what is pinned differs; says how.
-            KernelError: as `open`, `create` and `pin`; EEXIST, what is there cannot be opened: a
-                symbolic link that leads nowhere.
+            KernelError: as `open`, `create` and `pin`; EPERM, the pin or its directory is another
+                user's, who could write to it or replace it (`Map.open` opens it all the same);
+                EEXIST, what is there cannot be opened: a symbolic link that leads nowhere.
         """
         path = os.fsdecode(path)
         for last in (*[False] * _TAKEN_FIRST, True):
             try:
-                return cls._like(spec, pins.open_map(path), path, btf)
+                return cls._like(spec, pins.open_own_map(path), path, btf)
             except KernelError as error:
                 if error.errno != errno.ENOENT:
                     raise
@@ -278,7 +281,7 @@ class MapHandle(Closing):
         Raises:
             KernelError: EEXIST; EPERM, no bpf file system or no capability; ENOENT, no directory.
         """
-        pins.pin(self.fileno(), os.fsdecode(path))
+        self.pinned = pins.pin(self.fileno(), os.fsdecode(path))
 
     def freeze(self) -> None:
         """Let nobody write from user space any more (Linux 5.2); again is harmless.

@@ -92,7 +92,7 @@ class Link(Closing):
         self._held = held
         self._maker = Maker()
         self._found = False
-        self._pins: list[str] = []
+        self._pins: list[pins.Pinned] = []
         self._open = True
 
     @classmethod
@@ -215,9 +215,7 @@ class Link(Closing):
             KernelError: EEXIST, the name is taken; EPERM, not a bpf file system; ENOENT.
             ValueError: it is closed.
         """
-        name = os.fsdecode(path)
-        pins.pin(self._bpf_link("pinning a link"), name)
-        self._pins.append(name)
+        self._pins.append(pins.pin(self._bpf_link("pinning a link"), os.fsdecode(path)))
 
     def _bpf_link(self, feature: str) -> int:
         if self._open and self._link is None:
@@ -245,10 +243,7 @@ class Link(Closing):
                     reason = f"{self.what}: it ends when all its holders close or unpin it"
                     raise NotSupportedError("detaching a link made elsewhere", reason) from None
         while self._pins:
-            try:
-                os.unlink(self._pins.pop())
-            except FileNotFoundError:
-                continue
+            pins.unpin(self._pins.pop())
         self._maker = Maker()
         self.close()
 
