@@ -6,6 +6,7 @@ file=$(realpath -m "${1:-build/purebpf.pyz}")
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
 work=$(mktemp -d)
+rm -rf build/lib # setuptools' scratch, where modules of another version may be left
 trap 'rm -rf "$work"' EXIT
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$work/app" .
 rm -rf "$work/app/bin"
