@@ -16,6 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from purebpf.abi.sections import DEFINITIONS, SecDef
 from purebpf.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ class ProgramSpec(NamedTuple):
     """An entry point: a function in a program section.
 
     `type` is enum bpf_prog_type, `attach_type` enum bpf_attach_type; both are 0 when the section
-    name is not in the table (`sec_prefix` is then ""). `attach_target` is what follows the prefix:
-    "sched/sched_switch" of "tracepoint/sched/sched_switch".
+    name is not in the table (`sec_prefix` is then ""). `read_object` finds the section's line of
+    the table once: `definition`. `attach_target` is what follows the prefix: "sched/sched_switch"
+    of "tracepoint/sched/sched_switch".
     """
 
     name: str
@@ -112,6 +114,11 @@ class ProgramSpec(NamedTuple):
     attach_target: str = ""
     flags: int = 0
     autoload: bool = True
+
+    @property
+    def definition(self) -> SecDef | None:
+        """The line of libbpf's table that its section's name fits, None when none does."""
+        return DEFINITIONS.get(self.sec_prefix)
 
 
 class MapSpec(NamedTuple):

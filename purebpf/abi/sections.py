@@ -70,7 +70,7 @@ def find_section(name: str) -> Section | None:
     autoload = plain == name
     candidate, target = plain, ""
     while candidate:
-        definition = _BY_PREFIX.get(candidate)
+        definition = DEFINITIONS.get(candidate)
         if definition is not None and (definition.extras or not target):
             return Section(definition, target, autoload)
         candidate = candidate.rpartition("/")[0]
@@ -210,4 +210,5 @@ SECTIONS: tuple[SecDef, ...] = (
 )
 # fmt: on
 
-_BY_PREFIX = {definition.prefix: definition for definition in SECTIONS}
+DEFINITIONS = {definition.prefix: definition for definition in SECTIONS}
+"""The same by prefix."""

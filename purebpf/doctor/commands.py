@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from purebpf import objects
-from purebpf.abi.sections import find_section
 from purebpf.commands import COMMANDS
 from purebpf.kernel.features import features
 from purebpf.kernel.features.attach_features import KINDS
@@ -61,9 +60,8 @@ def _of(spec: ObjectSpec) -> Iterator[str]:
 
 def _answer(program: ProgramSpec) -> features.Feature | None:
     """Whether a program could be loaded and attached; None for one that is never attached."""
-    section = find_section(program.section)
-    if section is None:
+    if program.definition is None:
         return None
     loads = features.have_program_type(program.type)
-    kind = section.definition.prefix.removesuffix(".s")
+    kind = program.definition.prefix.removesuffix(".s")
     return features.have_attach(kind) if loads and kind in KINDS else loads

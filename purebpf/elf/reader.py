@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
 
-from purebpf.abi.sections import find_section
+from purebpf.abi.sections import Section, find_section
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.elf.arena import read_arena
@@ -262,25 +262,26 @@ def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[s
         for relocation in spec.relocations
         if relocation.kind in _REFERENCES
     }
+    sections = {function.section.name for function in functions.by_key.values()} - {_TEXT}
+    found = {section: find_section(section) for section in sections}
     return {
-        key: _program(function)
+        key: _program(function, found[function.section.name])
         for key, function in functions.by_key.items()
-        if function.section.name != _TEXT
-        if key not in called or (not function.local and _is_known(function.section.name))
+        if function.section.name in found
+        if key not in called
+        or (not function.local and _is_exact(function.section.name, found[function.section.name]))
     }
 
 
-def _is_known(section: str) -> bool:
+def _is_exact(name: str, found: Section | None) -> bool:
     """Whether libbpf, which takes no tail where no target belongs, would know the section."""
-    found = find_section(section)
     if found is None:
         return False
-    return found.definition.extras or section.removeprefix("?") == found.definition.prefix
+    return found.definition.extras or name.removeprefix("?") == found.definition.prefix
 
 
-def _program(function: Function) -> ProgramSpec:
+def _program(function: Function, found: Section | None) -> ProgramSpec:
     section = function.section.name
-    found = find_section(section)
     if found is None:
         return ProgramSpec(
             function.key, function.key, section, "", 0, 0, autoload=not section.startswith("?")

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
-from purebpf.abi.sections import find_section
 from purebpf.errors import FormatError, NotSupportedError, PurebpfError
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
@@ -100,13 +99,11 @@ def attaches_itself(program: Program) -> bool:
     `perf_event` and `xdp` do not (which event, which interface?), nor does a bare `tp`. As in
     libbpf, programs of a kind that purebpf cannot attach yet do: attaching them is an error.
     """
-    section = find_section(program.section)
-    return section is not None and section.definition.auto and bool(section.target)
+    return program.definition is not None and program.definition.auto and bool(program.target)
 
 
 def _module(program: Program) -> str | None:
-    section = find_section(program.section)
-    way = section.definition.attach if section is not None else ""
+    way = program.definition.attach if program.definition is not None else ""
     return (
         _BY_SECTION.get(way)
         or _BY_ATTACH_TYPE.get(program.attach_type)
@@ -115,13 +112,12 @@ def _module(program: Program) -> str | None:
 
 
 def _why_not(program: Program) -> str:
-    section = find_section(program.section)
     if program.type == _TEST_RUN_ONLY:
         return "syscall programs are not attached: run it with .test_run()"
     if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS:
         return "a struct_ops program is registered with its map: obj.maps[name].attach()"
-    if section is not None:
-        kind = section.definition.prefix
+    if program.definition is not None:
+        kind = program.definition.prefix
         return f"purebpf does not attach {kind} programs yet; its descriptor is .fileno()"
     known = program.type in bpf_prog_type._value2member_map_
     kind = bpf_prog_type(program.type).name if known else f"type {program.type}"

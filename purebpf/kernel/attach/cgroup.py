@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 
-from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.hooks import attach_type_of
 from purebpf.kernel.attach._common.mprog import (
@@ -102,7 +101,7 @@ def attach(
 def _attach_type(program: Program, kind: str | int | None) -> int:
     if kind is not None:
         return attach_type_of(kind)
-    if find_section(program.section) is None:
+    if program.definition is None:
         raise TypeError(
             f"program {program.name!r} does not say what it attends to; give "
             'kind="cgroup/connect4" or the like'

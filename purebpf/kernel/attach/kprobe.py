@@ -6,7 +6,6 @@ import errno
 import os
 import re
 
-from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.options import at_return, target_of
@@ -54,9 +53,8 @@ def attach(
         several = '; patterns are for SEC("kprobe.multi")' if set(where) & set("*?") else ""
         place = "'function' or 'function+8'"
         raise ValueError(f"{where!r} is no place in the kernel: that is {place}{several}")
-    section = find_section(program.section)
     name, offset = found[1], int(found[2] or "0", 0)
-    if section is not None and section.definition.prefix.endswith("syscall"):
+    if program.definition is not None and program.definition.prefix.endswith("syscall"):
         name = syscall_function(name)
     end = at_return(program, returns)
     moment = "return of" if end else "entry to"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.mprog import Neighbour, order
@@ -72,7 +71,7 @@ def _attach_type(program: Program, end: str) -> bpf_attach_type:
         if end not in _ENDS:
             raise ValueError(f'end is "primary" or "peer", not {end!r}')
         return _ENDS[end]
-    section = find_section(program.section)
-    if section is not None and section.definition.attach_type in _ENDS.values():
-        return bpf_attach_type(section.definition.attach_type)
+    definition = program.definition
+    if definition is not None and definition.attach_type in _ENDS.values():
+        return bpf_attach_type(definition.attach_type)
     raise TypeError(f'program {program.name!r}: end="primary" or "peer"?')

@@ -11,7 +11,6 @@ import errno
 import os
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
-from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.hooks import attach_type_of
@@ -67,12 +66,11 @@ def attach(program: Program, target: Map | None, *, kind: str | int | None = Non
 def _attach_type(program: Program, kind: str | int | None) -> int:
     if kind is not None:
         return attach_type_of(kind)
-    section = find_section(program.section)
     if program.type == bpf_prog_type.BPF_PROG_TYPE_SK_MSG:
         return attach_type_of("sk_msg")
-    if section is None or not section.definition.attach_type:
+    if program.definition is None or not program.definition.attach_type:
         raise TypeError(
             f"program {program.name!r} does not say what it does with packets; give "
             'kind="sk_skb/stream_verdict" or another'
         )
-    return section.definition.attach_type
+    return program.definition.attach_type

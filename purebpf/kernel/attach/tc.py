@@ -12,7 +12,6 @@ import os
 from contextlib import ExitStack
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
-from purebpf.abi.sections import find_section
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.mprog import Neighbour, order
@@ -119,9 +118,9 @@ def _attach_type(program: Program, direction: str) -> bpf_attach_type:
         if direction not in _SIDES:
             raise ValueError(f'direction is "ingress" or "egress", not {direction!r}')
         return _SIDES[direction]
-    section = find_section(program.section)
-    if section is not None and section.definition.attach_type in _PARENTS:
-        return bpf_attach_type(section.definition.attach_type)
+    definition = program.definition
+    if definition is not None and definition.attach_type in _PARENTS:
+        return bpf_attach_type(definition.attach_type)
     raise TypeError(f'program {program.name!r}: direction="ingress" or "egress"?')
 
 

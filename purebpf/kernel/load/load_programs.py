@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.abi.sections import find_section
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.host.fd_limits import NONE_LEFT
 from purebpf.kernel.load.btf_upload import Upload
@@ -98,6 +97,7 @@ class ProgramLoader:
             target=program.attach_target,
             log=outcome.log,
         )
+        loaded.definition = program.definition
         loaded.btf = self._spec.btf
         return loaded
 
@@ -180,16 +180,16 @@ class ProgramLoader:
         """The type or function that the program is for, as the kernel's BTF has it, if any."""
         found = self._targets.get(program.name)
         if found is None:
-            section = find_section(program.section)
-            if section is None:
+            definition = program.definition
+            if definition is None:
                 return {}
-            if section.definition.attach == "tracing_multi":
+            if definition.attach == "tracing_multi":
                 return self._module_of(program)
-            if section.definition.btf_prefix is None:
+            if definition.btf_prefix is None:
                 return {}
             from purebpf.kernel.programs.attach_target import attach_target
 
-            found = attach_target(program, section.definition, self._types.modules)
+            found = attach_target(program, self._types.modules)
         return {"attach_btf_id": found.type_id, "attach_btf_obj_fd": found.btf_fd}
 
     def _module_of(self, program: ProgramSpec) -> dict[str, Field]:

@@ -9,7 +9,6 @@ import errno
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
-from purebpf.abi.sections import find_section
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import ENOTSUPP, KernelError, VerifierError
 from purebpf.kernel.features import features
@@ -58,8 +57,7 @@ def reduced(call: LoadCall, program: ProgramSpec) -> LoadCall:
             for key, value in fields.items()
             if not key.startswith(("func_info", "line_info", "prog_btf_fd"))
         }
-    section = find_section(program.section)
-    if section is not None and section.definition.attach_type_optional:
+    if program.definition is not None and program.definition.attach_type_optional:
         fields["expected_attach_type"] = 0
     return call._replace(fields=fields, name=name)
 

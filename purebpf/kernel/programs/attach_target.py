@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.abi.sections import SecDef
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.types.kernel_btf import kernel_btf
@@ -31,13 +30,15 @@ class AttachTarget(NamedTuple):
     btf_fd: int
 
 
-def attach_target(program: ProgramSpec, section: SecDef, modules: Modules) -> AttachTarget:
-    """The target of a program of `section`, whose descriptor `modules` keeps.
+def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
+    """The target of a program whose section wants one; `modules` keeps the descriptor.
 
     Raises:
         NotSupportedError: no target in the section's name; none of that name here, or several.
         KernelError: EPERM, a module's without CAP_SYS_ADMIN.
     """
+    section = program.definition
+    assert section is not None  # it is what wants a target
     what = f"program {program.name!r}"
     if section.attach == "freplace":
         reason = f"whose function does it replace? load(..., targets={{{program.name!r}: program}})"

@@ -15,6 +15,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
+    from purebpf.abi.sections import SecDef
     from purebpf.btf.types.parse import Btf
     from purebpf.kernel.attach.query import Attached, Target
     from purebpf.kernel.programs.link import Link
@@ -78,6 +79,7 @@ class Program(Closing):
         section: its section in the object; "" when it was not loaded from one.
         target: what the section name says to attach to: "sched/sched_switch"; may be "".
         log: the verifier's log, when it was asked for at load.
+        definition: what its section's name means, by libbpf's table; None without a known section.
         btf: the types of the object it was loaded from, or None.
         usdt: where to describe the probes it runs at, when its object has `bpf/usdt.bpf.h`.
     """
@@ -100,6 +102,7 @@ class Program(Closing):
         self.section = section
         self.target = target
         self.log = log
+        self.definition: SecDef | None = None
         self.btf: Btf | None = None
         self.usdt: object = None
 

@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from purebpf.abi.sections import find_section
 from purebpf.kernel.programs.program import Program
 
 __all__ = ["Functions", "at_return", "checked_cookie", "each_cookie", "packed_cookies", "target_of"]
@@ -33,8 +32,8 @@ def at_return(program: Program, returns: bool | None) -> bool:
     """Whether the program runs when the function returns: `SEC("kretprobe/vfs_read")`."""
     if returns is not None:
         return returns
-    section = find_section(program.section)
-    return section is not None and section.definition.prefix.startswith(("kret", "uret"))
+    definition = program.definition
+    return definition is not None and definition.prefix.startswith(("kret", "uret"))
 
 
 def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:

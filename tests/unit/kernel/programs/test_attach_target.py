@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import purebpf
-from purebpf.abi.sections import find_section
 from purebpf.btf.types.kinds import Kind
 from purebpf.kernel.programs import attach_target as module
 from purebpf.kernel.programs.attach_target import AttachTarget, attach_target
@@ -37,10 +36,8 @@ def target_of(function: str) -> AttachTarget:
     program = SPEC.programs["by_name"]._replace(
         section=f"fentry/{function}", attach_target=function
     )
-    section = find_section(program.section)
-    assert section is not None
     modules: Any = TwoModules()
-    return attach_target(program, section.definition, modules)
+    return attach_target(program, modules)
 
 
 def test_modules_with_one_name_are_listed():
