@@ -23,7 +23,6 @@ from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.profile.options import Options, title
-from purebpf.symbols.budget import Budget
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.results.build.stored_stacks import Stacks
     from purebpf.spec import ObjectSpec
+    from purebpf.symbols.budget import Budget
 
 __all__ = ["Profiler"]
 
@@ -61,7 +61,6 @@ class Profiler(Closing):
     def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
         self._options = options
         self._fetch = fetch
-        self.budget = Budget()
         self._command_pid = command_pid
         self._max_depth = stack_maps.max_depth()
         self._owned = ExitStack()
@@ -72,6 +71,13 @@ class Profiler(Closing):
     def event(self) -> Event:
         """What is counted, and why when that is not CPU cycles."""
         return self._events.event
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What pays for the names; made when the first is asked for, as a start need not wait."""
+        from purebpf.symbols.budget import Budget
+
+        return Budget()
 
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
