@@ -28,7 +28,7 @@ from results import Figure
 PER_ROUND = 10_000
 OURS, PERF = "purebpf.record", "perf record"
 SETTLED_S = 0.5
-LIMIT = 2.0
+LIMIT = 1.2
 """How much of perf's CPU time ours may take."""
 
 EVENT = ("-e", "page-faults:u", "-c", "1", "-m", "512")

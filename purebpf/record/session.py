@@ -27,12 +27,12 @@ from purebpf.record.loss import Recorded
 from purebpf.record.options import Options
 from purebpf.syscall import perf_event as perf
 from purebpf.syscall import proc
+from purebpf.wire.perf_count import count_types
 from purebpf.wire.perf_data import Feature
 from purebpf.wire.perf_data_features import pack_numbers
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import RecordEncoder
 from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
-from purebpf.wire.perf_ring import count_types
 
 __all__ = ["Recorder"]
 

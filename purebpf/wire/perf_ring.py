@@ -8,7 +8,6 @@ a record means: that is `perf_records`.
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.errors import FormatError
@@ -96,22 +95,3 @@ def raw_run(data: bytes, kind: int) -> Run | None:
     if same != (len(data) // size,) * 3:
         return None
     return Run(data, _RAW.size, length, size)
-
-
-def count_types(data: Buffer) -> Counter[int]:
-    """How many records of each type (enum perf_event_type) the bytes hold: 0.1 s for a million.
-
-    Raises:
-        FormatError: a record claims to be shorter than its header.
-    """
-    at, end = 0, len(data)
-    unpack, size_of_header = HEADER.unpack_from, HEADER.size
-    found: list[int] = []
-    append = found.append
-    while at < end:
-        type_, _, size = unpack(data, at)
-        if size < size_of_header:
-            raise FormatError("perf ring", f"offset {at}", f"a record of {size} bytes")
-        append(type_)
-        at += size
-    return Counter(found)

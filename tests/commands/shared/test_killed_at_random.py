@@ -18,7 +18,7 @@ import pytest
 from purebpf.wire.perf_data import HEADER
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
-from tests.commands.test_killed_commands import held, stopped
+from tests.commands.shared.test_killed_commands import held, stopped
 from tests.support.environment import ROOT
 from tests.support.faults import alive, slow_host
 
