@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.cli.arguments import output
+from purebpf.errors import KernelError
 
 if TYPE_CHECKING:
     from purebpf.results import Profile
@@ -24,6 +25,7 @@ __all__ = [
     "add_folded",
     "destinations",
     "encoded",
+    "raise_all",
     "write",
     "writing",
 ]
@@ -122,17 +124,38 @@ def write(profile: Profile, to: Iterable[Destination]) -> None:
     A text begins with the title.
 
     Raises:
-        KernelError: one of them cannot be written.
+        KernelError: one of them could not be written; the others were.
     """
     from purebpf.cli.output import Output
     from purebpf.results.formats import registry
 
+    problems: list[KernelError] = []
     for destination in to:
-        with Output(destination.path) as output, writing(destination):
+        with _collecting(problems), Output(destination.path) as output, writing(destination):
             pieces = registry.write(profile, destination.format)
             if destination.format == "text":
                 pieces = chain((registry.heading(profile), "\n"), pieces)
             output.write(encoded(destination, pieces))
+    raise_all(problems)
+
+
+@contextmanager
+def _collecting(problems: list[KernelError]) -> Iterator[None]:
+    """Add what goes wrong to `problems`, and go on."""
+    try:
+        yield
+    except KernelError as problem:
+        problems.append(problem)
+
+
+def raise_all(problems: Sequence[KernelError]) -> None:
+    """Raise the first of what went wrong, if anything did; say the others before."""
+    from purebpf.cli import command
+
+    for problem in problems[1:]:
+        command.note(str(problem))
+    if problems:
+        raise problems[0]
 
 
 def writing(destination: Destination) -> AbstractContextManager[None]:

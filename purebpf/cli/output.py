@@ -36,6 +36,7 @@ class Output:
         self.path = path
         self._part: PartFile | None = None
         self._closed_pipe = False
+        self._is_over = False
         self._stream = self._standard_output() if path is None else self._open(path)
 
     @property
@@ -74,17 +75,33 @@ class Output:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.path is None:
+        self._end(complete=kind is None)
+
+    def finish(self) -> None:
+        """It is complete: let the file appear now, whatever becomes of other results.
+
+        Raises:
+            KernelError: write(2) or rename(2) failed; there is no file then.
+        """
+        self._end(complete=True)
+
+    def abandon(self) -> None:
+        """It cannot be completed: leave nothing of it."""
+        self._end(complete=False)
+
+    def _end(self, *, complete: bool) -> None:
+        if self.path is None or self._is_over:
             return
-        complete = False
+        self._is_over = True
+        closed = False
         try:
             self._stream.close()
-            complete = kind is None
+            closed = True
         except OSError as problem:
-            if kind is None:  # else this is what went wrong before: the buffer is written again
+            if complete:  # else this is what went wrong before: the buffer is written again
                 raise self._error("write(2)", problem) from None
         finally:
-            self._settle(complete)
+            self._settle(complete and closed)
 
     def _settle(self, complete: bool) -> None:
         """Let the file appear, or vanish."""
@@ -100,14 +117,14 @@ class Output:
             raise self._error(call, problem) from None
 
     def _open(self, path: str) -> TextIO:
-        from purebpf.measure.atomic_file import PartFile, is_special  # which --help does not need
+        from purebpf.measure.atomic_file import PartFile, open_special  # --help does not need it
 
-        file: str | int = path
         try:
-            if not is_special(path):
+            fd = open_special(path)
+            if fd is None:
                 self._part = PartFile(path)
-                file = self._part.fd
-            return open(file, "w", encoding="utf-8", errors="backslashreplace")
+                fd = self._part.fd
+            return open(fd, "w", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise self._error("open(2)", error) from None
 
@@ -128,5 +145,8 @@ class Output:
         os.close(nowhere)
 
     def _error(self, call: str, error: OSError) -> KernelError:
+        from purebpf.measure.atomic_file import why_refused
+
         name = "standard output" if self.path is None else self.path or repr(self.path)
-        return KernelError(call, error.errno or 0, f"output {name}")
+        why = why_refused(error) if call == "open(2)" else ""
+        return KernelError(call, error.errno or 0, f"output {name}", why=why)

@@ -7,9 +7,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.destination import Destination, encoded, writing
+from purebpf.cli.destination import Destination, encoded, raise_all, writing
 from purebpf.cli.output import Output
 from purebpf.cli.source_info import debuginfod, lined
+from purebpf.errors import KernelError
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.session import Session
 from purebpf.measure.stop import Stop
@@ -61,6 +62,7 @@ class Run(NamedTuple, Generic[SomeSession]):
     session: SomeSession
     child: Child | None
     fetch: Debuginfod | None
+    problems: list[KernelError]
 
     def named(self, stop: Callable[[], Found]) -> Found:
         """What `stop` returns; says on a terminal what takes so long. Ctrl-C ends the naming."""
@@ -82,15 +84,21 @@ class Run(NamedTuple, Generic[SomeSession]):
     def write(self, render: Callable[[str], Iterable[str | bytes]]) -> None:
         """Write what `render` makes in each format.
 
-        A text begins with the title; standard output has that already.
+        A text begins with the title; standard output has that already. What one output cannot
+        take, as on a full disk, keeps no other from being complete.
         """
         for output, destination in zip(self.outputs, self.options.to, strict=True):
-            with writing(destination):
-                pieces = render(destination.format)
-                if destination.format == "text":
-                    title = "" if destination.path is None else f"{self.title}\n"
-                    pieces = [title, "\n", *pieces]
-                output.write(encoded(destination, pieces))
+            try:
+                with writing(destination):
+                    pieces = render(destination.format)
+                    if destination.format == "text":
+                        title = "" if destination.path is None else f"{self.title}\n"
+                        pieces = [title, "\n", *pieces]
+                    output.write(encoded(destination, pieces))
+                output.finish()
+            except KernelError as problem:
+                output.abandon()
+                self.problems.append(problem)
 
 
 @contextmanager
@@ -99,7 +107,7 @@ def measured(
     options: SomeOptions,
     make: Callable[[SomeOptions, int, Debuginfod | None], SomeSession],
 ) -> Iterator[Run[SomeSession]]:
-    """Measure, until it is over; the outputs appear when the context ends without an error.
+    """Measure, until it is over; each output appears when it is written.
 
     Args:
         title: heads the output.
@@ -108,7 +116,7 @@ def measured(
             (else 0) and what gets debug files.
 
     Raises:
-        KernelError: an output cannot be written; nobody can listen where the page is wanted.
+        KernelError: an output could not be written; nobody can listen where the page is wanted.
         PurebpfError: what the session raises.
     """
     fetch = debuginfod(wanted=options.debuginfod)
@@ -124,7 +132,9 @@ def measured(
             if child is not None:
                 child.start()
             wait(*([stop] if child is None else [stop, child]))
-        yield Run(title, options, outputs, session, child, fetch)
+        run = Run(title, options, outputs, session, child, fetch, [])
+        yield run
+        raise_all(run.problems)
 
 
 def _child(words: tuple[str, ...]) -> Child:

@@ -1,6 +1,6 @@
 """A binary result: written beside its name, which it gets when it is complete.
 
-It has a name beside it all the time (`NAME.PID.part`), so that what a kill leaves can be read.
+It has a name beside it all the time (`NAME.DIGITS.part`), so that what a kill leaves can be read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.measure.atomic_file import PartFile, is_special
+from purebpf.measure.atomic_file import NotRegularError, PartFile, why_refused
 
 __all__ = ["DataFile"]
 
@@ -30,12 +30,12 @@ class DataFile(Closing):
         self.path = path
         self._offset = 0
         try:
-            if is_special(path):
-                raise NotSupportedError(
-                    f"output {path}",
-                    "its header grows with it, so it must be a regular file and no pipe or device",
-                )
-            self._part = PartFile(path, private=True)
+            self._part = PartFile(path, private=True, named=True)
+        except (NotRegularError, IsADirectoryError):
+            raise NotSupportedError(
+                f"output {path}",
+                "its header grows with it, so it must be a regular file and no pipe or device",
+            ) from None
         except OSError as error:
             raise self._error("open(2)", error) from None
         self._fd = self._part.fd
@@ -83,4 +83,6 @@ class DataFile(Closing):
     def _error(self, call: str, error: OSError) -> KernelError:
         number = error.errno or 0
         name = self.path or repr(self.path)
-        return KernelError(call, number, f"output {name}", why=os.strerror(number))
+        return KernelError(
+            call, number, f"output {name}", why=why_refused(error) or os.strerror(number)
+        )

@@ -89,7 +89,7 @@ def test_a_file_that_may_not_be_written_is_known_at_once(
 ) -> None:
     target = tmp_path / "out"
     target.write_text("old")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # chattr +i: of root, too
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # chattr +i: of root, too
     with pytest.raises(KernelError, match=r"open\(2\) failed with EACCES"):
         Output(str(target))
     assert os.listdir(tmp_path) == ["out"]
