@@ -78,7 +78,8 @@ class CfiFile:
         is_plain = image.is64 and image.order == "<"
         self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
         self.text = text_of(image)
-        self.table = RuleTable(self.machine.fp if self.machine else 0)
+        machine = self.machine
+        self.table = RuleTable(machine.fp, machine.ra) if machine else RuleTable(0, 0)
         self.exhausted = False
         self._frames: Frames | None = None
         self._index: FdeIndex | None = None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.unwind.budget import Budget
 from purebpf.unwind.entries import Cie, Fde
 from purebpf.unwind.interpreter import PlainRule, interpret
-from purebpf.unwind.rule import UNSUPPORTED, Rule
+from purebpf.unwind.rule import UNSUPPORTED, How, Rule
 
 __all__ = ["NO_RULE", "Entries", "Rows", "RuleTable"]
 
@@ -49,10 +49,10 @@ class RuleTable:
         rows_interpreted: how many rows the interpreter made.
     """
 
-    def __init__(self, fp: int) -> None:
+    def __init__(self, fp: int, ra: int) -> None:
         self.rules: list[Rule] = [UNSUPPORTED, UNSUPPORTED]
         self.rows_interpreted = 0
-        self._fp = fp
+        self._fp, self._ra = fp, ra
         self._ids: dict[PlainRule, int] = {UNSUPPORTED: 1}
         self.forget()
 
@@ -87,6 +87,9 @@ class RuleTable:
             return number
         budget.spend(len(fde.code) + len(fde.cie.code))
         plain, movable = interpret(fde, self._fp)
+        if fde.cie.ra != self._ra:  # another column: not the register that BPF looks into
+            elsewhere = (How.REGISTER, fde.cie.ra)
+            plain = [(at, (*rule[:3], rule[3] or elsewhere, rule[4])) for at, rule in plain]
         offsets: list[int] = []
         ids: list[int] = []
         last = -1

@@ -327,7 +327,7 @@ class _Walk:
             # Only a leaf, which has called nothing, still has it in the register.
             if not self._machine.leaf_in_register or not self._exact:
                 raise _Stop(Reason.RULE_UNSUPPORTED)
-            value = self._registers[row.ra]
+            value = self._register(row.ra)
         else:
             assert isinstance(ra, tuple)
             value = self._value(ra, row.ra, cfa)

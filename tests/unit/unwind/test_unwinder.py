@@ -13,6 +13,7 @@ from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.machine import AARCH64, X86_64
 from purebpf.unwind.perf_registers import MASKS, sampled_registers
 from purebpf.unwind.reason import Reason
+from purebpf.unwind.rule import How
 from purebpf.unwind.unwinder import Unwinder
 from tests.unit.unwind.cfi_builder import (
     FRAME,
@@ -281,6 +282,18 @@ def test_only_a_leaf_of_arm64_has_its_return_address_in_a_register():
     section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20)
     found = trace(section, BASE, Stack(), machine=AARCH64, ra=BASE + 0x10)
     assert found == ([BASE, BASE + 0x10], Reason.RULE_UNSUPPORTED, 0)
+
+
+@pytest.mark.parametrize("column", [17, 32, 127])
+def test_another_column_of_the_return_address(column):
+    """Functions with a calling convention of their own; 32 and up are not registers."""
+    section = Section(cie(**ARM_CIE | {"ra": column})).fde(TEXT, 0x20)
+    fde = section.cfi(machine=183)
+    rule = fde.table.rules[fde.rows.ids[0]]
+    assert rule.ra == (How.REGISTER, column)
+    found = trace(section, BASE, Stack(), machine=AARCH64, r17=BASE + 0x50, ra=BASE + 0x60)
+    assert found.frames == ([BASE, BASE + 0x50] if column == 17 else [BASE])
+    assert found.reason in (Reason.RULE_UNSUPPORTED, Reason.NO_UNWIND_INFO)
 
 
 @pytest.mark.parametrize("at", [0, 4])
