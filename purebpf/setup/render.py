@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from purebpf.kernel.filters.filter_preflight import Check, Preflight
-from purebpf.kernel.filters.pinned_slots import Slot, pin_command
+from purebpf.kernel.filters.pinned_slots import pin_command
 from purebpf.results.model.spelling import printable
 from purebpf.setup.session import Done, Status
 
@@ -46,16 +46,17 @@ def shown(status: Status) -> Iterator[str]:
         comm = printable(slot.command)
         line = f"{user:{width}}  {slot.number:4}  {state:6}  {pid:>7}  {comm}"
         yield line.rstrip() + "\n"
-    yield from _faults(status.slots)
+    yield from _faults(status)
 
 
-def _faults(slots: Sequence[tuple[str, Slot]]) -> Iterator[str]:
-    """What is wrong with broken slots, and the command that repairs them."""
-    broken = [(user, slot) for user, slot in slots if slot.faults]
+def _faults(status: Status) -> Iterator[str]:
+    """What is wrong with broken slots, and the commands that repair them."""
+    broken = [(user, slot) for user, slot in status.slots if slot.faults]
     for user, slot in broken:
         yield f"\n{_wrapped(f'{user}, slot {slot.number}: ' + '; '.join(slot.faults))}"
     for uid in dict.fromkeys(slot.uid for _, slot in broken):
-        yield f"repair: {pin_command(uid)}\n"
+        count = sum(slot.uid == uid for _, slot in status.slots)
+        yield f"repair: {pin_command(uid, count, status.bpffs)}\n"
 
 
 def _wrapped(text: str) -> str:

@@ -39,12 +39,14 @@ class Status(NamedTuple):
         preflight: what this process can do.
         slots: each with its user's name.
         problems: what could not be looked at.
+        bpffs: where.
     """
 
     user: str
     preflight: Preflight
     slots: tuple[tuple[str, Slot], ...]
     problems: tuple[str, ...] = ()
+    bpffs: str = BPFFS
 
     @property
     def is_whole(self) -> bool:
@@ -101,7 +103,7 @@ def status(options: Options) -> Status:
         except KernelError as error:
             if found.loads or error.errno != errno.EACCES:  # else it is in the preflight
                 problems.append(str(error))
-    return Status(_name(found.uid), found, tuple(slots), tuple(problems))
+    return Status(_name(found.uid), found, tuple(slots), tuple(problems), bpffs)
 
 
 def _visible(uid: int, bpffs: str, problems: list[str]) -> Sequence[int]:

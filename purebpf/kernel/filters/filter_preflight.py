@@ -104,7 +104,7 @@ def _file_system(bpffs: str) -> Check:
     mode = stat.S_IMODE(os.stat(bpffs).st_mode)
     if not os.access(bpffs, os.X_OK):
         found = f"{bpffs} has mode {mode:04o}, so this user cannot pass"
-        return Check(name, False, found, pin_command(os.geteuid()))
+        return Check(name, False, found, pin_command(os.geteuid(), 0, bpffs))
     return Check(name, True, f"{bpffs} has mode {mode:04o}")
 
 
@@ -116,13 +116,14 @@ def _pins(uid: int, bpffs: str) -> Check:
     except PurebpfError as error:
         return _unopened(name, error, uid)
     if not found:
-        return Check(name, False, f"none in {folder}", pin_command(uid))
+        return Check(name, False, f"none in {folder}", pin_command(uid, 0, bpffs))
     free = sum(not each.taken and not each.faults for each in found)
     text = f"{free} of {len(found)} free"
     broken = [f"slot {each.number}: {'; '.join(each.faults)}" for each in found if each.faults]
     if broken:
         text = "; ".join((text, *broken))
-    fix = "" if free else pin_command(uid, 0 if broken else 2 * len(found))
+    more = len(found) if broken else 2 * len(found)
+    fix = "" if free else pin_command(uid, more, bpffs)
     return Check(name, free > 0, text, fix)
 
 

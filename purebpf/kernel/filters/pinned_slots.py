@@ -124,9 +124,10 @@ def folder_of(uid: int, bpffs: str = BPFFS) -> str:
     return f"{bpffs}/{FOLDER}/{uid}"
 
 
-def pin_command(uid: int, count: int = 0) -> str:
+def pin_command(uid: int, count: int = 0, bpffs: str = BPFFS) -> str:
     """The command by which root gives a user slots, or repairs them."""
     slots_wanted = ["--slots", str(count)] if count else []
+    slots_wanted += ["--bpffs", bpffs] if bpffs != BPFFS else []
     command = [sys.executable, "-m", "purebpf.setup", "pin", "--user", str(uid)]
     return shlex.join(["sudo", *command, *slots_wanted])
 
@@ -180,10 +181,10 @@ def explain(error: KernelError, bpffs: str, uid: int = -1) -> KernelError:
     """Say what to do about a path that this process cannot pass, or had better not."""
     number, path, why, fix = error.errno or 0, error.what, error.why, ""
     if number == errno.EACCES and uid >= 0:
-        why = f"the way to it is closed until root has run: {pin_command(uid)}"
+        why = f"the way to it is closed until root has run: {pin_command(uid, 0, bpffs)}"
     elif number == errno.EPERM and "belongs to" in why:
         if uid >= 0 and path == folder_of(uid, bpffs):
-            fix = f"make it root's: {pin_command(uid)}"
+            fix = f"make it root's: {pin_command(uid, 0, bpffs)}"
         elif path.startswith(f"{bpffs}/"):
             fix = f"if nobody needs it: sudo rm -r {path}"
     elif number == errno.EPERM and why:

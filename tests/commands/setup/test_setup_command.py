@@ -105,3 +105,43 @@ def test_what_is_no_bpf_file_system_is_refused(tmp_path: object) -> None:
     done = setup("pin", "--user", "4711", "--bpffs", str(tmp_path))
     assert done.returncode == 1
     assert "is not a bpf file system" in " ".join(done.stderr.split())
+
+
+def test_a_broken_slot_is_shown_and_repaired(bpffs: str) -> None:
+    where = ("--bpffs", bpffs)
+    setup("pin", "--user", "4711", "--slots", "2", *where)
+    os.unlink(f"{bpffs}/{FOLDER}/4711/1/table")
+    done = setup("status", *where)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-6:-1] == [
+        "USER  SLOT  STATE       PID  COMMAND",
+        "4711     0  free",
+        "4711     1  broken",
+        "",
+        "4711, slot 1: table: it is not there",
+    ]
+    repair = done.stdout.splitlines()[-1]
+    assert repair.endswith(f"pin --user 4711 --slots 2 --bpffs {bpffs}")
+    assert setup("pin", "--user", "4711", "--slots", "2", *where).returncode == 0
+    assert setup("status", *where).returncode == 0
+
+
+def test_one_user_s_folder_stops_nothing_for_the_others(bpffs: str) -> None:
+    where = ("--bpffs", bpffs)
+    for user in ("4711", "4712"):
+        setup("pin", "--user", user, "--slots", "1", *where)
+    folder = f"{bpffs}/{FOLDER}/4711"
+    deep = folder
+    for _ in range(12):
+        deep = f"{deep}/x"
+        os.mkdir(deep)
+    os.chown(folder, 4711, 4711)
+    done = setup("status", *where)
+    assert done.returncode == 1
+    assert "it belongs to user 4711, not to root" in flat(done.stdout)
+    assert "4712     0  free" in done.stdout
+    done = setup("unpin", *where)
+    assert done.returncode == 1
+    assert done.stdout == f"4712 had 1 slot in {bpffs}/{FOLDER}/4712\n"
+    assert "remove it: rm -r" in flat(done.stderr)
+    assert not os.path.exists(f"{bpffs}/{FOLDER}/4712")

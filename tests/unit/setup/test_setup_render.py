@@ -69,7 +69,7 @@ def test_a_slot_that_lost_a_file():
         "a-long-name, slot 0: table: it is not there; x: ?[2J",
     ]
     assert lines[-1].startswith("repair: sudo ")
-    assert lines[-1].endswith("-m purebpf.setup pin --user 1")
+    assert lines[-1].endswith(" pin --user 1 --slots 1")
 
 
 def test_what_could_not_be_looked_at():
