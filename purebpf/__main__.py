@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         case [name, *rest]:
             return _start(name, rest)
         case _:
-            return _refuse("a command is missing")
+            return _refuse("missing command")
 
 
 def _start(name: str, arguments: Sequence[str]) -> int:

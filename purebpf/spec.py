@@ -239,10 +239,10 @@ class ObjectSpec(NamedTuple):
 
         images: dict[str, bytearray] = {}
         for name, value in values.items():
-            variable = _lookup(self.variables, name, f"{self.source}: no global variable")
+            variable = _lookup(self.variables, name, f"{self.source}: unknown global variable")
             assert self.btf is not None  # variables come from BTF
             if name in self.externs:
-                problem = "is a configuration value of the kernel; load(..., kconfig=) overrides it"
+                problem = "is a kernel configuration value; override it with load(..., kconfig=)"
                 raise SchemaError(f"{self.source}: {name} {problem}")
             image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
             encoded = codec(self.btf, variable.type_id).encode(value)
@@ -264,7 +264,9 @@ class ObjectSpec(NamedTuple):
             KeyError: there is no such program; lists those with a similar name.
         """
         kept = {
-            name: _lookup(self.programs, name, f"{self.source}: no program")._replace(autoload=True)
+            name: _lookup(self.programs, name, f"{self.source}: unknown program")._replace(
+                autoload=True
+            )
             for name in programs
         }
         gone = self.programs.keys() - kept.keys()
@@ -281,7 +283,7 @@ class ObjectSpec(NamedTuple):
         """
         changed = {}
         for name, count in max_entries.items():
-            spec = _lookup(self.maps, name, f"{self.source}: no map")
+            spec = _lookup(self.maps, name, f"{self.source}: unknown map")
             if spec.section or not 0 <= count < 1 << 32:
                 raise SchemaError(f"{self.source}: map {name} cannot have {count} entries")
             changed[name] = spec._replace(max_entries=count)
@@ -294,7 +296,7 @@ class ObjectSpec(NamedTuple):
             KeyError: there is no such map; lists those with a similar name.
         """
         changed = {
-            name: _lookup(self.maps, name, f"{self.source}: no map")._replace(autocreate=False)
+            name: _lookup(self.maps, name, f"{self.source}: unknown map")._replace(autocreate=False)
             for name in maps
         }
         return self._replace(maps={**self.maps, **changed})
@@ -308,8 +310,8 @@ class ObjectSpec(NamedTuple):
             KeyError: there is no such map or program; lists those with a similar name.
         """
         changed = {
-            name: _lookup(self.maps, name, f"{self.source}: no map")._replace(
-                exclusive_to=_lookup(self.programs, program, f"{self.source}: no program").name
+            name: _lookup(self.maps, name, f"{self.source}: unknown map")._replace(
+                exclusive_to=_lookup(self.programs, program, f"{self.source}: unknown program").name
             )
             for name, program in programs.items()
         }
@@ -329,14 +331,16 @@ class ObjectSpec(NamedTuple):
         from purebpf.btf.types.kinds import Struct
         from purebpf.btf.types.pointers import is_function_pointer
 
-        found = _lookup(self.maps, name, f"{self.source}: no map")
+        found = _lookup(self.maps, name, f"{self.source}: unknown map")
         layout = self.btf.type(found.value_type_id) if self.btf is not None else None
         if found.type != _STRUCT_OPS or self.btf is None or not isinstance(layout, Struct):
-            raise SchemaError(f"{self.source}: map {name} is no struct_ops")
+            raise SchemaError(f"{self.source}: map {name} is not a struct_ops map")
         places = {member.name: index for index, member in enumerate(layout.members)}
         image, functions = bytearray(found.contents), dict(found.initial)
         for member, value in members.items():
-            index = _lookup(places, member, f"{self.source}: struct_ops {name} has no member")
+            index = _lookup(
+                places, member, f"{self.source}: struct_ops {name} does not have a member"
+            )
             type_id, at = layout.members[index].type_id, layout.members[index].bit_offset // 8
             if not is_function_pointer(self.btf, type_id):
                 encoded = codec(self.btf, type_id).encode(value)
@@ -344,7 +348,9 @@ class ObjectSpec(NamedTuple):
             elif value is None:
                 functions.pop(index, None)
             else:
-                functions[index] = _lookup(self.programs, value, f"{self.source}: no program").name
+                functions[index] = _lookup(
+                    self.programs, value, f"{self.source}: unknown program"
+                ).name
         changed = found._replace(
             contents=bytes(image), initial=tuple(sorted(functions.items())), autocreate=True
         )
@@ -383,7 +389,7 @@ def _lookup(found: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
 
     close = get_close_matches(name, found)
     raise KeyError(
-        f"{problem} {name!r}; {'similar: ' + ', '.join(close) if close else 'none like it'}"
+        f"{problem} {name!r}; {'similar: ' + ', '.join(close) if close else 'no similar name'}"
     )
 
 

@@ -55,7 +55,7 @@ def read_arena(types: Repaired | None, elf: ElfObject, maps: Sequence[MapSpec]) 
         return Arena({}, b"", {})
     where = f"section {_SECTION}"
     if not arenas:
-        raise elf.error(where, "holds variables of an arena, and no map is an arena")
+        raise elf.error(where, "holds arena variables, but the object has no arena map")
     _, found = variables_in(types, _SECTION)
     name = arenas[0].name
     variables = {each.name: each._replace(map=name) for each in found}

@@ -79,7 +79,7 @@ class _Repairer:
         datasec = self._btf.type(type_id)
         assert isinstance(datasec, Datasec)
         if self.datasecs.setdefault(datasec.name, type_id) != type_id:
-            raise self._error(datasec, "is there twice")
+            raise self._error(datasec, "occurs twice")
         if datasec.name == _KSYMS:
             self._note_externs(datasec)
             self._rewrite_ksyms(type_id, datasec)
@@ -95,7 +95,7 @@ class _Repairer:
     def _variable(self, datasec: Datasec, type_id: int) -> Var:
         found = self._btf.type(type_id)
         if not isinstance(found, Var):
-            raise self._error(datasec, f"type {type_id} is no variable")
+            raise self._error(datasec, f"type {type_id} is not a variable")
         return found
 
     def _complete(self, type_id: int, datasec: Datasec) -> None:
@@ -104,7 +104,7 @@ class _Repairer:
             self._must_be_here(self._variable(datasec, entry.type_id), datasec.name)
         section = self._elf.find(datasec.name)
         if section is None:
-            raise self._error(datasec, "there is no such section")
+            raise self._error(datasec, "the section does not exist")
         entries = []
         for entry in datasec.entries:
             variable = self._variable(datasec, entry.type_id)
@@ -125,7 +125,7 @@ class _Repairer:
     def _must_be_here(self, variable: Var, section: str) -> None:
         if variable.linkage is Linkage.EXTERN:
             problem = (
-                f"is declared in section {section}, and defined in another object; link the two: "
+                f"is declared in section {section} and defined in another object; link the two: "
                 "bpftool gen object BOTH.o ONE.o OTHER.o"
             )
             raise LinkError(self._elf.source, variable.name, problem)
@@ -134,7 +134,7 @@ class _Repairer:
         for entry in datasec.entries:
             found = self._btf.type(entry.type_id)
             if not isinstance(found, Var | Func):
-                raise self._error(datasec, f"type {entry.type_id} is no variable or function")
+                raise self._error(datasec, f"type {entry.type_id} is not a variable or function")
             if found.name in self.externs:
                 raise self._error(datasec, f"{found.name} is declared twice")
             symbol = self._symbols.get(found.name)

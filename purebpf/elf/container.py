@@ -159,7 +159,7 @@ class ElfObject:
         if len(data) < HEADER_SIZE:
             raise self.error("ELF header", f"truncated: {len(data)} bytes of {HEADER_SIZE}")
         if data[4] != 2:
-            raise self.error("ELF header", f"class {data[4]}, where BPF objects are 64-bit (2)")
+            raise self.error("ELF header", f"class {data[4]}; BPF objects are 64-bit (2)")
         if data[5] not in {1, 2}:
             raise self.error("ELF header", f"unknown byte order {data[5]}")
         if data[6] != 1:
@@ -203,7 +203,7 @@ class ElfObject:
         header = _Header(kind, machine, start, size, count, names)
         if header.type != ET_REL:
             name = _name_of("ENUM_E_TYPE", header.type)
-            raise self.error("ELF header", f"type {name}, not ET_REL as of clang -c")
+            raise self.error("ELF header", f"type {name}, not ET_REL as clang -c writes it")
         if header.machine not in {_EM_BPF, _EM_NONE}:
             name = _name_of("ENUM_E_MACHINE", header.machine)
             raise self.error("ELF header", f"machine {name}, not EM_BPF")
@@ -240,7 +240,7 @@ class ElfObject:
 
     def _strings(self, sections: list[Section], index: int, what: str) -> bytes:
         if not 0 < index < len(sections) or sections[index].type != "SHT_STRTAB":
-            raise self.error(what, f"section {index} is no string table")
+            raise self.error(what, f"section {index} is not a string table")
         return bytes(self.contents(sections[index]))
 
     def _name(self, strings: bytes, offset: int, where: str) -> str:

@@ -43,7 +43,7 @@ def read_data(types: Repaired | None, elf: ElfObject) -> Data:
         if not _is_data(section):
             continue
         if section.name in names:
-            raise elf.error(f"section {section.name}", "is there twice")
+            raise elf.error(f"section {section.name}", "occurs twice")
         names.add(section.name)
         type_id, found = variables_in(types, section.name)
         maps[section.number] = _map(elf, section, type_id, mappable=bool(found))

@@ -71,10 +71,10 @@ def find_functions(elf: ElfObject) -> Functions:
     for section in elf.sections:
         if section.executable:
             if section.name in names:
-                raise elf.error(f"section {section.name}", "is there twice")
+                raise elf.error(f"section {section.name}", "occurs twice")
             names.add(section.name)
             if section.size % INSN_SIZE:
-                problem = f"{section.size} bytes are no whole number of instructions"
+                problem = f"{section.size} bytes are not a whole number of instructions"
                 raise elf.error(f"section {section.name}", problem)
             by_section[section.number] = []
     symbols: dict[int, list[Symbol]] = {index: [] for index in by_section}
@@ -111,7 +111,9 @@ def _place(elf: ElfObject, section: Section, symbols: list[Symbol]) -> list[Func
         if not symbol.name:
             raise elf.error(where, "has no name")
         if symbol.value % INSN_SIZE or end % INSN_SIZE or end <= symbol.value:
-            raise elf.error(where, f"{end - symbol.value} bytes are no whole instructions")
+            raise elf.error(
+                where, f"{end - symbol.value} bytes are not a whole number of instructions"
+            )
         if end > limit:
             raise elf.error(where, "overlaps the next function, or leaves the section")
         if code[end - INSN_SIZE] == LD_IMM64:

@@ -37,7 +37,7 @@ def _read(elf: ElfObject, function: Function, table: Symbol) -> tuple[int, ...]:
         problem = f"{table.size} bytes at {table.value:#x} of {len(contents)}"
         raise elf.error(where, problem)
     if table.value % ENTRY_SIZE or table.size % ENTRY_SIZE:
-        raise elf.error(where, f"{table.size} bytes at {table.value:#x} are no whole entries")
+        raise elf.error(where, f"{table.size} bytes at {table.value:#x} are not whole entries")
     count = table.size // ENTRY_SIZE
     places: tuple[int, ...] = struct.unpack_from(f"{elf.prefix}{count}Q", contents, table.value)
     for place in places:

@@ -90,7 +90,7 @@ def _definitions(elf: ElfObject, section: Section) -> Iterator[tuple[Symbol, byt
         if symbol.binding == STB_LOCAL:
             raise elf.error(f"map {symbol.name}", "is static; maps are global variables")
         if symbol.value != number * size:
-            problem = f"is at {symbol.value}, where maps are {size} bytes apart"
+            problem = f"is at {symbol.value}, but maps are {size} bytes apart"
             raise elf.error(f"map {symbol.name}", problem)
         yield symbol, contents[symbol.value : symbol.value + size]
 

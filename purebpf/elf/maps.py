@@ -85,7 +85,7 @@ def _read_all(btf: Btf, elf: ElfObject, section: Section, datasec: Datasec) -> I
     for entry in datasec.entries:
         variable = btf.type(entry.type_id)
         if not isinstance(variable, Var):
-            raise elf.error(f"section {MAPS}", f"BTF type {entry.type_id} is no variable")
+            raise elf.error(f"section {MAPS}", f"BTF type {entry.type_id} is not a variable")
         where = f"map {variable.name}"
         if variable.linkage is not Linkage.GLOBAL:
             raise elf.error(where, f"is {variable.linkage.name.lower()}; maps are global variables")
@@ -120,7 +120,7 @@ class _Definition:
             if self.values_offset is not None:
                 raise self._error("`values` is not the last attribute")
             if member.name in self._seen:
-                raise self._error(f"attribute {member.name!r} is there twice")
+                raise self._error(f"attribute {member.name!r} occurs twice")
             self._seen.add(member.name)
             if member.name in _NUMBERS:
                 self._set(_NUMBERS[member.name], self._number(member))
@@ -151,13 +151,17 @@ class _Definition:
             array = self._btf.type(self._btf.resolve(found.type_id))
             if isinstance(array, Array):
                 return array.count
-        raise self._error(f"attribute {member.name!r} is no number; write __uint({member.name}, N)")
+        raise self._error(
+            f"attribute {member.name!r} is not a number; write __uint({member.name}, N)"
+        )
 
     def _set_type(self, member: Member) -> None:
         """The T of `typeof(T) *name`."""
         pointer = self._btf.type(self._btf.resolve(member.type_id))
         if not isinstance(pointer, Ptr):
-            raise self._error(f"attribute {member.name!r} is no type; use __type({member.name}, T)")
+            raise self._error(
+                f"attribute {member.name!r} is not a type; use __type({member.name}, T)"
+            )
         try:
             size = self._btf.sizeof(pointer.type_id)
         except FormatError as error:
@@ -173,7 +177,7 @@ class _Definition:
         array = self._btf.type(self._btf.resolve(member.type_id))
         pointer = self._pointee(array.element) if isinstance(array, Array) else None
         if not isinstance(pointer, Ptr):
-            raise self._error("`values` is no array of pointers; use __array(values, ...)")
+            raise self._error("`values` is not an array of pointers; use __array(values, ...)")
         self._set("value_size", 4)
         self.values_offset = member.bit_offset // 8
         target = self._btf.resolve(pointer.type_id)
@@ -181,7 +185,7 @@ class _Definition:
             inner = _Definition(self._btf, self._elf, f"{self._name}.inner", inner=True)
             self._found["inner"] = inner.read(target)
         elif not isinstance(self._btf.type(target), FuncProto):
-            raise self._error("`values` of a PROG_ARRAY is no array of functions")
+            raise self._error("`values` of a PROG_ARRAY is not an array of functions")
 
     def _pointee(self, type_id: int) -> object:
         return self._btf.type(self._btf.resolve(type_id))
@@ -219,7 +223,7 @@ def with_contents(
             target = names.get(symbol.value)
         if target is None:
             what = "program" if placed.spec.type == PROG_ARRAY else "map"
-            problem = f"slot {slot} of {placed.spec.name} wants a {what}, which this is not"
+            problem = f"slot {slot} of {placed.spec.name} needs a {what}, which this is not"
             raise LinkError(elf.source, symbol.name or "a nameless symbol", problem)
         initial.setdefault(placed.spec.name, {})[slot] = target
     for name, slots in initial.items():
@@ -237,10 +241,10 @@ def _slot(
     if placed is None or relocation.offset + _SLOT > placed.offset + placed.size:
         raise elf.error(where, "relocation outside of every map")
     if placed.values is None:
-        raise elf.error(where, f"map {placed.spec.name} has no `values` to initialise")
+        raise elf.error(where, f"map {placed.spec.name} does not have `values` to initialise")
     slot, rest = divmod(relocation.offset - placed.offset - placed.values, _SLOT)
     if slot < 0 or rest:
-        raise elf.error(where, f"is no slot of {placed.spec.name}")
+        raise elf.error(where, f"is not a slot of {placed.spec.name}")
     if placed.spec.type == HASH_OF_MAPS and placed.spec.key_size != 4:
         raise elf.error(where, "a HASH_OF_MAPS with contents has 4-byte keys")
     return placed, slot

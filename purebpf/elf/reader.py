@@ -166,8 +166,8 @@ def _warn(
     for index in data_sections:
         if count := len(raw.get(index, ())):
             warnings.warn(
-                f"{elf.source}: {elf.sections[index].name} holds {count} pointers, which stay "
-                "unrelocated: programs will read what clang left there",
+                f"{elf.source}: {elf.sections[index].name} holds {count} pointers, which purebpf "
+                "does not relocate: programs read the values that clang wrote",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -205,7 +205,7 @@ def _types(elf: ElfObject, functions: Functions) -> tuple[Repaired | None, BtfEx
     for name, table in ext.functions.items():
         for offset, type_id in table.items():
             if btf.kind(type_id) is not Kind.FUNC:
-                raise elf.error(f".BTF.ext {name}+{offset:#x}", f"type {type_id} is no function")
+                raise elf.error(f".BTF.ext {name}+{offset:#x}", f"type {type_id} is not a function")
     hidden = [
         type_id
         for function in functions.by_key.values()

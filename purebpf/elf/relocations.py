@@ -176,7 +176,9 @@ class Resolver:
     def _call(self, function: Function, offset: int, section: int, target: int) -> Relocation:
         called = self._targets.functions.at(section, target)
         if called is None:
-            problem = f"calls {self._elf.sections[section].name}{target:+#x}: no function is there"
+            problem = (
+                f"calls {self._elf.sections[section].name}{target:+#x}, where no function starts"
+            )
             raise self._error(function, function.start + offset, problem)
         return Relocation(offset, RelocationKind.CALL, called.key)
 
@@ -191,7 +193,7 @@ class Resolver:
         if raw.symbol.section == SHN_UNDEF:
             return self._resolve_extern(function, raw)
         if raw.symbol.section >= SHN_LORESERVE:
-            raise self._unusable(raw, "is a common or absolute symbol; is it not initialised?")
+            raise self._unusable(raw, "is a common or absolute symbol; initialise it")
         if expected == CALL:
             return self._resolve_call(function, raw)
         return self._resolve_address(function, raw)
@@ -245,10 +247,12 @@ class Resolver:
         if any(symbol.section == section for section, _ in targets.maps):
             name = targets.maps.get((symbol.section, symbol.value))
             if name is None or symbol.binding == STB_LOCAL:
-                raise self._unusable(raw, "is no map that other objects could see (static?)")
+                raise self._unusable(raw, "is not a map that other objects can see; is it static?")
             return Relocation(offset, RelocationKind.MAP, name)
         section = self._elf.sections[symbol.section].name
-        raise self._unusable(raw, f"is in section {section}, which holds nothing that can be used")
+        raise self._unusable(
+            raw, f"is in section {section}, which holds nothing that a program can use"
+        )
 
     def _unusable(self, raw: RawRelocation, problem: str) -> LinkError:
         symbol = raw.symbol

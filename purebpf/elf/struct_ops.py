@@ -75,7 +75,7 @@ class _Table:
         self._type_id = btf.resolve(variable.type_id)
         found = btf.type(self._type_id)
         if not isinstance(found, Struct) or not found.name:
-            raise elf.error(f"struct_ops {variable.name}", "is no struct with a name")
+            raise elf.error(f"struct_ops {variable.name}", "is not a named struct")
         self._struct = found
 
     def read(
@@ -127,5 +127,5 @@ class _Table:
 
     def _unfit(self, relocation: RawRelocation, member: str) -> LinkError:
         symbol = relocation.symbol.name or "a nameless symbol"
-        problem = f"member {member} of struct_ops {self._name} wants a program, which this is not"
+        problem = f"member {member} of struct_ops {self._name} needs a program, which this is not"
         return LinkError(self._elf.source, symbol, problem)

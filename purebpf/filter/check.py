@@ -71,7 +71,7 @@ def check(filter_: Filter, sample_type: int, event: str = "this event") -> None:
         if not need.field.bits & sample_type:
             advice = f": add {need.field.option}" if need.field.option else ""
             raise FilterError(
-                f"samples of {event} have no {need.field.name} ({need.bit_names}){advice}",
+                f"samples of {event} do not have {need.field.name} ({need.bit_names}){advice}",
                 filter_.text,
                 need.place,
             )

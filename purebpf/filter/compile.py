@@ -94,7 +94,7 @@ def compile_terms(terms: Sequence[Term], access: Access, counters: Counters) -> 
         NotSupportedError: a field that cannot be had on this kernel; more code than a jump spans.
     """
     if absent := missing(terms, access):
-        reason = "this kernel does not show programs that"
+        reason = "BPF programs cannot read it on this kernel"
         raise NotSupportedError(f"a filter on {', '.join(absent)}", reason)
     return _Compiler(access, counters).compile(terms)
 
@@ -136,7 +136,7 @@ class _Compiler:
         try:
             instructions = tuple(code.finish())
         except TooLongError:
-            reason = f"it is {len(code)} instructions, and a jump spans 32767: use fewer tests"
+            reason = f"it has {len(code)} instructions, and a jump spans 32767: use fewer tests"
             raise NotSupportedError("a filter of this size", reason) from None
         return Code(instructions, code.comments, self._functions)
 

@@ -126,7 +126,7 @@ def table(terms: Sequence[Term]) -> tuple[Entry, ...]:
         target = graph.add(term.condition, target, VERDICT | min(number, ENTRIES))
     entries = graph.entries()
     if len(entries) > ENTRIES:
-        reason = f"it takes {len(entries)} comparisons, and the table has room for {ENTRIES}"
+        reason = f"it takes {len(entries)} comparisons, but the table has room for {ENTRIES}"
         raise NotSupportedError("this filter in a pinned program", reason)
     return entries
 

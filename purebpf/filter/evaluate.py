@@ -90,4 +90,4 @@ def _value(field: Field) -> Callable[[Sample], int]:
 
 
 def _untold(what: str) -> NotSupportedError:
-    return NotSupportedError("filtering in user space", f"samples do not tell {what}")
+    return NotSupportedError("filtering in user space", f"samples do not have {what}")

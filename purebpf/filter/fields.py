@@ -21,11 +21,11 @@ class Kind(Enum):
     """What a field is compared with."""
 
     NUMBER = "a number"
-    USER = "a user's name or number"
-    GROUP = "a group's name or number"
-    CGROUP = "a cgroup's path"
-    COMM = "a thread's name"
-    SYMBOL = "a function's name"
+    USER = "a user name or number"
+    GROUP = "a group name or number"
+    CGROUP = "a cgroup path"
+    COMM = "a thread name"
+    SYMBOL = "a function name"
 
 
 class Slice(NamedTuple):

@@ -140,7 +140,7 @@ class NoNames:
         self._unknown("function", name)
 
     def _unknown(self, kind: str, name: str) -> NoReturn:
-        raise LookupError(f"nobody here knows the {kind} {name!r}")
+        raise LookupError(f"unknown {kind} {name!r}")
 
 
 def resolve(filter_: Filter, sample_type: int, names: Names) -> tuple[Term, ...]:

@@ -142,11 +142,11 @@ class _Parser:
         for operator in ("in", "under"):
             if self._at_word(operator):
                 if operator == "under" and field.kind is not Kind.CGROUP:
-                    raise self._error("'under' is for cgroup", self._at, self._at + 5)
+                    raise self._error("only cgroup takes 'under'", self._at, self._at + 5)
                 self._take(operator)
                 return operator
         if self._text.startswith("=", self._at):
-            raise self._error("'=' is no operator: write '=='", self._at, self._at + 1)
+            raise self._error("unknown operator '='; write '=='", self._at, self._at + 1)
         raise self._unexpected("an operator", also=f"after {field.name}: {_listed(_OPERATORS)}, in")
 
     # Values
@@ -193,7 +193,7 @@ class _Parser:
         place = Place(start, self._at)
         number = self._number(field, word, place)
         if field.kind is Kind.COMM and len(word.encode(errors="surrogateescape")) > _COMM_LENGTH:
-            problem = f"a thread's name has at most {_COMM_LENGTH} bytes"
+            problem = f"a thread name has at most {_COMM_LENGTH} bytes"
             raise self._error(problem, *place)
         self._skip(start=place.end)
         return Value(word, number, place)
@@ -204,7 +204,7 @@ class _Parser:
         if found is None:
             raise self._error("the closing '\"' is missing", start, start + 1)
         if len(found) == len('""') or "\0" in found:
-            raise self._error("there is no such name", start, self._at)
+            raise self._error("a name cannot be empty", start, self._at)
         return _ESCAPED.sub(r"\1", found[1:-1])
 
     def _number(self, field: Field, word: str, place: Place) -> int | None:
@@ -222,7 +222,7 @@ class _Parser:
         except ValueError:
             number = -1
         if number < 0 or "_" in word:
-            raise self._error(f"{word!r} is no number", *place)
+            raise self._error(f"{word!r} is not a number", *place)
         if number >= _TOP:
             raise self._error(f"{word} does not fit 64 bits", *place)
         return number
@@ -259,14 +259,14 @@ class _Parser:
 
     def _unexpected(self, wanted: str, also: str = "") -> FilterError:
         found = _PATH.match(self._text, self._at)
-        tail = f" {also}" if also else ""
+        tail = f" ({also})" if also else ""
         if self._at >= len(self._text):
             if not self._text.strip():
                 return self._error("the filter is empty", 0, 0)
             return self._error(f"{wanted} is missing at the end{tail}", self._at, self._at)
         end = found.end() if found else self._at + 1
         shown = self._text[self._at : end]
-        return self._error(f"{wanted} should be where {shown!r} is{tail}", self._at, end)
+        return self._error(f"expected {wanted}, got {shown!r}{tail}", self._at, end)
 
     def _error(self, problem: str, start: int, end: int) -> FilterError:
         return FilterError(problem, self._text, Place(start, end))
@@ -289,12 +289,12 @@ def _unknown_field(name: str) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, FIELDS, n=3)
-    hint = f"; the nearest: {', '.join(close)}" if close else f"; there are {', '.join(FIELDS)}"
-    return f"no field is called {name!r}{hint}"
+    hint = f"; similar: {', '.join(close)}" if close else f"; known: {', '.join(FIELDS)}"
+    return f"unknown field {name!r}{hint}"
 
 
 def _unknown_constant(field: Field, word: str) -> str:
     known = CONSTANTS.get(field.name)
     if known:
-        return f"{word!r} is no value of {field.name}, which has {', '.join(known)}"
-    return f"{field.name} is compared with a number, and {word!r} is none"
+        return f"{word!r} is not a value of {field.name}, which has {', '.join(known)}"
+    return f"{field.name} takes a number, got {word!r}"

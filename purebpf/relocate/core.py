@@ -70,7 +70,7 @@ def apply_core(
         slot, rest = divmod(relocation.offset, INSN_SIZE)
         where = f"function {function.name}, instruction {slot}: CO-RE relocation of {result.what}"
         if rest or not 0 <= slot < len(code):
-            problem = f"byte {relocation.offset} of {len(function.code)} is no instruction"
+            problem = f"byte {relocation.offset} of {len(function.code)} is not an instruction"
             raise FormatError(source, where, problem)
         try:
             slots = _patch(code, slot, result)
@@ -101,7 +101,7 @@ def _refuse(code: Code, slot: int, _result: CoreResult) -> bool:
 
 def _check(result: CoreResult, actual: int, bits: int) -> None:
     if result.is_checked and (actual - result.local_value) % (1 << bits):
-        raise _Unfit(f"has {actual} where a compiler puts {result.local_value}")
+        raise _Unfit(f"has {actual}, expected {result.local_value}")
 
 
 def _too_large(result: CoreResult, bits: int) -> CoreRelocationError:

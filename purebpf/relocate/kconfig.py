@@ -65,12 +65,12 @@ def with_values(spec: ObjectSpec, values: Mapping[str, str | int]) -> ObjectSpec
 def _absent(name: str) -> str:
     if name.startswith(PREFIX):
         return (
-            "this kernel's configuration does not set it, and it is not declared __weak; "
-            f"load(..., kconfig='{name}=...') would"
+            "this kernel's configuration does not set it, and it is not declared __weak; set it "
+            f"with load(..., kconfig='{name}=...')"
         )
     if name.startswith(_PREFIXES):
-        return "libbpf defines no such value, and it is not declared __weak"
-    return "configuration values are called CONFIG_..., and those that libbpf defines LINUX_..."
+        return "libbpf does not define this value, and it is not declared __weak"
+    return "unknown value: configuration values start with CONFIG_, those of libbpf with LINUX_"
 
 
 class _Value:
@@ -108,8 +108,8 @@ class _Value:
 
     def _unfit(self, value: str | int) -> SchemaError:
         return SchemaError(
-            f"{self._where}: its configured value {value!r} is nothing that a {self._type} of "
-            f"{self._size} bytes takes"
+            f"{self._where}: its configured value {value!r} does not fit a {self._type} of "
+            f"{self._size} bytes"
         )
 
     def _state(self, value: str) -> bytes:

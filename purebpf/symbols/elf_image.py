@@ -103,7 +103,7 @@ class ElfImage:
         self.source = source
         ident = self.read(0, 16)
         if len(ident) < 16 or ident[:4] != b"\x7fELF":
-            raise self._error("header", "no ELF magic")
+            raise self._error("header", "not an ELF file: wrong magic")
         layout = _LAYOUTS.get(ident[4])
         if layout is None or ident[5] not in (1, 2):
             raise self._error("header", f"class {ident[4]}, data encoding {ident[5]}")
@@ -215,7 +215,7 @@ class ElfImage:
             raise self._error("section headers", f"{count} of them")
         raw = self.read(offset, count * record.size)
         if len(raw) < count * record.size:
-            raise self._error("section headers", "pass the end of the file")
+            raise self._error("section headers", "run past the end of the file")
         rows = list(record.iter_unpack(raw))
         names = b""
         if names_at < count and rows[names_at][1] != SHT_NOBITS:
@@ -230,7 +230,7 @@ class ElfImage:
             raise self._error("program headers", f"{count} of {entry_size} bytes each")
         raw = self.read(offset, count * record.size)
         if len(raw) < count * record.size:
-            raise self._error("program headers", "pass the end of the file")
+            raise self._error("program headers", "run past the end of the file")
         fields = self._layout.segment_fields
         return [Segment(*(row[field] for field in fields)) for row in record.iter_unpack(raw)]
 
@@ -238,7 +238,7 @@ class ElfImage:
         record = struct.Struct(self.order + layout)
         raw = self.read(offset, record.size)
         if len(raw) < record.size:
-            raise self._error(f"offset {offset:#x}", "passes the end of the file")
+            raise self._error(f"offset {offset:#x}", "runs past the end of the file")
         return record.unpack(raw)
 
     def _error(self, where: str, problem: str) -> FormatError:

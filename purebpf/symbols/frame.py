@@ -33,28 +33,32 @@ VirtualOffset = NewType("VirtualOffset", int)
 class Reason(StrEnum):
     """Why an address has no name. Each value reads as the end of "unknown: "."""
 
-    EXITED = "process exited before its mappings were read"
-    FORBIDDEN = "mappings of the process may not be read"
-    HIDDEN = "process is not in /proc: it is mounted with hidepid, or for another pid namespace"
-    UNMAPPED = "address in no executable mapping"
-    GARBAGE = "no code address: the stack was walked without frame pointers"
+    EXITED = "the process exited before purebpf read its mappings"
+    FORBIDDEN = "this user cannot read the mappings of the process"
+    HIDDEN = (
+        "the process is not in /proc, which is mounted with hidepid or for another PID namespace"
+    )
+    UNMAPPED = "the address is not in an executable mapping"
+    GARBAGE = "not a code address: the stack was unwound without frame pointers"
     ANONYMOUS = "anonymous memory: generated code without /tmp/perf-PID.map"
     NOT_IN_PERF_MAP = "generated code that its /tmp/perf-PID.map does not list"
     NOT_IN_JITDUMP = "generated code that its jit-PID.dump does not list"
-    UNTRUSTED_PERF_MAP = "generated code, and its /tmp/perf-PID.map belongs to another user"
-    STALE_PERF_MAP = "generated code, and its /tmp/perf-PID.map is older than the process"
-    STRIPPED = "file is stripped: it names only what it exports"
-    NO_FUNCTION = "between the functions of its file"
-    NOT_FOUND = "file cannot be found"
-    UNREADABLE = "file cannot be read"
-    REPLACED = "file was deleted or replaced after it was mapped"
-    NOT_ELF = "file is no readable ELF file"
-    OVER_BUDGET = "not looked up: its file, process or user has used its share of naming"
-    INTERRUPTED = "not looked up: naming was interrupted"
-    KERNEL_HIDDEN = "kernel addresses are hidden: no CAP_SYSLOG, or kernel.kptr_restrict is 2"
+    UNTRUSTED_PERF_MAP = "generated code; its /tmp/perf-PID.map belongs to another user"
+    STALE_PERF_MAP = "generated code; its /tmp/perf-PID.map is older than the process"
+    STRIPPED = "the file is stripped: only exported symbols remain"
+    NO_FUNCTION = "the address is between two functions of its file"
+    NOT_FOUND = "the file was not found"
+    UNREADABLE = "the file cannot be read"
+    REPLACED = "the file was deleted or replaced after it was mapped"
+    NOT_ELF = "the file is not a readable ELF file"
+    OVER_BUDGET = "not looked up: its file, process or user has used up its share of the lookups"
+    INTERRUPTED = "not looked up: an interrupt ended the lookups"
+    KERNEL_HIDDEN = (
+        "kernel addresses are hidden: CAP_SYSLOG is missing, or kernel.kptr_restrict is 2"
+    )
     KERNEL_UNREADABLE = "/proc/kallsyms cannot be read"
-    OTHER_KERNEL = "recorded under another kernel than the one that runs here"
-    NO_KERNEL_FUNCTION = "in no function of /proc/kallsyms"
+    OTHER_KERNEL = "recorded on another kernel than the one that runs now"
+    NO_KERNEL_FUNCTION = "the address is not in a function of /proc/kallsyms"
 
 
 class Frame(NamedTuple):

@@ -119,7 +119,7 @@ class JitDump:
             return False
         order = _ORDERS.get(head[:4], "")
         if not order:
-            self.problem = "offset 0: it does not begin as a jitdump does"
+            self.problem = "offset 0: not a jitdump file"
             return False
         version, size = struct.unpack_from(f"{order}II", head, 4)
         if version != _VERSION or size < _HEADER_SIZE:

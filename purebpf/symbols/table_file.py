@@ -77,10 +77,10 @@ def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
     """
     raw = read(0, _HEADER.size)
     if len(raw) < _HEADER.size:
-        raise FormatError(source, "header", "cut short")
+        raise FormatError(source, "header", "truncated")
     _, rows, entries, strings, regions, _ = _HEADER.unpack(raw)
     if raw != _header(rows, entries, strings, regions):
-        raise FormatError(source, "header", "not that of a symbol table of this version")
+        raise FormatError(source, "header", "not a symbol table of this version")
     pages = _Pages(read, source)
     at = _HEADER.size
     columns = []
@@ -91,7 +91,7 @@ def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
     blocks = -(-rows // BLOCK)
     end = at + 8 * blocks + 16 * regions + strings
     if end != size or regions > _MAX_REGIONS:
-        raise FormatError(source, "size", f"{size} bytes, which should be {end}")
+        raise FormatError(source, "size", f"{size} bytes, expected {end}")
     edges = array("Q", pages.exactly(at, 8 * blocks + 16 * regions))
     highs = edges[:blocks]
     bounds = list(zip(edges[blocks::2], edges[blocks + 1 :: 2], strict=True))
@@ -117,7 +117,7 @@ class _Pages:
         """Those bytes; raises FormatError when there are fewer."""
         found = self._read(offset, size) if size else b""
         if len(found) != size:
-            raise self.error(f"offset {offset:#x}", "cut short")
+            raise self.error(f"offset {offset:#x}", "truncated")
         return found
 
     def error(self, where: str, problem: str) -> FormatError:

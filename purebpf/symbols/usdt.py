@@ -110,4 +110,4 @@ def _in_file(image: ElfImage, address: int, where: str, *, code: bool) -> FileOf
         if segment.type == PT_LOAD and inside and bool(segment.flags & PF_X) == code:
             return FileOffset(address - segment.address + segment.offset)
     what = "executable" if code else "data"
-    raise FormatError(image.source, where, f"{address:#x} is in no {what} segment")
+    raise FormatError(image.source, where, f"{address:#x} is not in any {what} segment")

@@ -108,14 +108,14 @@ def parse_arguments(text: str, machine: int) -> tuple[Argument, ...]:
             register), more than 12, or a machine whose registers are not known here.
     """
     if machine not in _MACHINES:
-        raise ValueError(f"the registers of ELF machine {machine} are not known")
+        raise ValueError(f"unknown registers: ELF machine {machine}")
     found: list[Argument] = []
     at = 0
     while text[at:].strip():
         argument, at = _argument(text, at, _MACHINES[machine])
         found.append(argument)
     if len(found) > MAX_ARGUMENTS:
-        raise ValueError(f"{len(found)} arguments, of which {MAX_ARGUMENTS} can be described")
+        raise ValueError(f"{len(found)} arguments; bpf/usdt.bpf.h has room for {MAX_ARGUMENTS}")
     return tuple(found)
 
 
@@ -125,14 +125,14 @@ def _argument(text: str, at: int, machine: _Machine) -> tuple[Argument, int]:
     form = machine.forms.match(text, sized.end()) if sized else None
     end = _END.match(text, form.end()) if form else None
     if sized is None or form is None or end is None:
-        raise ValueError(f"{text[at:].split(maxsplit=1)[0]!r} is no place that can be described")
+        raise ValueError(f"cannot parse the location {text[at:].split(maxsplit=1)[0]!r}")
     size = int(sized[1])
     if abs(size) not in _SIZES:
         raise ValueError(f"{text[at : end.start()].strip()!r}: a value of {abs(size)} bytes")
     try:
         place = _place(Argument(abs(size), size < 0, Where.CONST), form.groupdict(), machine)
     except KeyError as error:
-        problem = f"no register {error.args[0]!r} is saved"
+        problem = f"unknown register {error.args[0]!r}"
         raise ValueError(f"{text[at : end.start()].strip()!r}: {problem}") from None
     return place, end.end()
 
@@ -150,7 +150,7 @@ def _place(sized: Argument, fields: Mapping[str, str | None], machine: _Machine)
         return sized._replace(where=Where.REG_DEREF, value=offset, register=base)
     scale = int(fields["scale"] or "1")
     if scale not in _SIZES:
-        raise ValueError(f"a scale of {scale}, where processors have 1, 2, 4 and 8")
+        raise ValueError(f"a scale of {scale}; processors have 1, 2, 4 and 8")
     return sized._replace(
         where=Where.SIB, value=offset, register=base, index_register=registers[index], scale=scale
     )

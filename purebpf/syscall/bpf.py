@@ -274,7 +274,7 @@ def obj_get(path: str, **fields: int) -> Descriptor:
 
 def _c_string(text: str) -> bytes:
     if "\0" in text:
-        raise ValueError(f"a NUL would end {text!r}")
+        raise ValueError(f"{text!r} contains a NUL")
     return text.encode(errors="surrogateescape") + b"\0"
 
 

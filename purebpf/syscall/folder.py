@@ -247,10 +247,10 @@ def untrusted(status: os.stat_result, *, outside: bool = False) -> str:
     not theirs. `outside`: trust owners that have no number in this user namespace, too.
     """
     if not _is_trusted(status.st_uid, outside=outside):
-        return f"it belongs to user {status.st_uid}, not to root"
+        return f"it belongs to UID {status.st_uid}, not to root"
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISDIR(status.st_mode) and mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
-        return f"others may write to it (mode {mode:04o})"
+        return f"other users can write to it (mode {mode:04o})"
     return ""
 
 

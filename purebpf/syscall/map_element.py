@@ -72,7 +72,7 @@ class Element:
         try:
             _FLAGS.pack_into(self._attr.data, _FLAGS_OFFSET, flags)
         except struct.error:
-            raise ValueError(f"flags are a number of 64 bits, not {flags!r}") from None
+            raise ValueError(f"flags must fit in 64 bits, not {flags!r}") from None
         self._flags = flags
 
     def lookup(self, flags: int = 0) -> int:

@@ -95,7 +95,7 @@ def set_period(fd: int, period: int) -> None:
         ValueError: no number of 64 bits.
     """
     if not 0 <= period < 1 << 64:
-        raise ValueError(f"a period is a number of 64 bits, not {period}")
+        raise ValueError(f"a period must fit in 64 bits, not {period}")
     _ioctl("PERF_EVENT_IOC_PERIOD", fd, _PERIOD, bytearray(struct.pack("=Q", period)))
 
 

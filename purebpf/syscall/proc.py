@@ -245,7 +245,9 @@ def cpu_numbers(kind: str) -> tuple[int, ...]:
     """
     text = cpu_list(kind)
     if not text:
-        raise NotSupportedError(f"the {kind} CPUs", f"{SYS}/devices/system/cpu/{kind} is not there")
+        raise NotSupportedError(
+            f"the {kind} CPUs", f"{SYS}/devices/system/cpu/{kind} does not exist"
+        )
     return parse_cpu_list(text)
 
 
@@ -258,7 +260,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     for part in filter(None, text.strip().split(",")):
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
-            raise FormatError("CPU list", repr(text), f"{part!r} is no number and no range")
+            raise FormatError("CPU list", repr(text), f"{part!r} is not a number or a range")
         found += range(int(first), int(last or first) + 1)
     return tuple(found)
 

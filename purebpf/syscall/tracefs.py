@@ -74,14 +74,16 @@ def _detached_mount() -> Descriptor:
 def _checked(result: int) -> int:
     if result < 0:
         reason = errno.errorcode.get(ctypes.get_errno(), "an unknown error")
-        raise NotSupportedError("tracefs", _not_there(f"opening it unmounted gave {reason}"))
+        raise NotSupportedError(
+            "tracefs", _not_there(f"opening it without a mount failed with {reason}")
+        )
     return result
 
 
 def _not_there(tried: str) -> str:
     closed = [path for path, kind in proc.mounts() if kind == "tracefs"]
     if closed:
-        return f"it is mounted at {closed[0]}, which this user may not enter, and {tried}"
+        return f"it is mounted at {closed[0]}, which this user cannot enter, and {tried}"
     fix = "mount it with: mount -t tracefs nodev /sys/kernel/tracing"
     return f"it is not mounted, and {tried}; {fix}"
 

@@ -154,7 +154,7 @@ def unpack_build_ids(data: Buffer) -> tuple[BuildId, ...]:
 def _bytes(data: Buffer, offset: int, size: int) -> tuple[bytes, int]:
     following = offset + size
     if following > len(data):
-        raise FormatError("perf.data", f"feature, byte {offset}", f"{size} bytes pass its end")
+        raise FormatError("perf.data", f"feature, byte {offset}", f"{size} bytes run past its end")
     return bytes(data[offset:following]), following
 
 

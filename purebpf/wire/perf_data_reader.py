@@ -124,7 +124,7 @@ class PerfData:
                     raise NotSupportedError(
                         f"reading {self.source}",
                         f"it has {UserRecord(type_).name} records (perf record -z, or Intel PT); "
-                        "`perf inject -i IN -o OUT` makes plain ones of them",
+                        "convert it with: perf inject -i IN -o OUT",
                     )
                 continue
             if not several:
@@ -165,30 +165,31 @@ class PerfData:
             chunk = self._exactly(Section(offset, min(left, _CHUNK)), "records")
             at = 0
             if len(chunk) < header:
-                raise self._error(f"offset {offset}", f"{left} bytes are no record")
+                raise self._error(f"offset {offset}", f"{left} bytes are not a record")
 
     def _header(self) -> tuple[tuple[Section, int], Section, tuple[int, ...]]:
         raw = self._read(0, HEADER.size)
         if raw[:8] == MAGIC[::-1]:
-            raise self._error("header", "written on a machine of the other byte order")
+            raise self._error("header", "written on a machine with the other byte order")
         if raw[:8] != MAGIC:
-            raise self._error("header", f"no perf.data: it begins with {raw[:8]!r}")
+            raise self._error("header", f"not a perf.data file: it begins with {raw[:8]!r}")
         if raw[8:16] == _U64.pack(16):
             raise NotSupportedError(
                 f"reading {self.source}",
-                "perf wrote it to a pipe; `perf inject -i IN -o OUT` makes a file of it",
+                "perf wrote it to a pipe; convert it with: perf inject -i IN -o OUT",
             )
         if len(raw) < HEADER.size:
             raise self._error("header", f"the file ends after {len(raw)} bytes")
         _, size, entry, *rest = HEADER.unpack(raw)
         if size != HEADER.size:
-            raise self._error("header", f"{size} bytes long: {HEADER.size} are known")
+            raise self._error("header", f"{size} bytes long, expected {HEADER.size}")
         attrs, data = Section(*rest[:2]), Section(*rest[2:4])
         if not data.size:
-            raise self._error("header", "no data: what recorded it did not come to its end")
+            raise self._error("header", "no data: the recording did not finish")
         if data.offset + data.size > self._size:
             raise self._error(
-                "header", f"{data.size} bytes of data at {data.offset}: the file has {self._size}"
+                "header",
+                f"{data.size} bytes of data at {data.offset}, but the file has {self._size}",
             )
         return (attrs, entry), data, tuple(rest[6:])
 
@@ -225,12 +226,14 @@ class PerfData:
         if section.offset + section.size > self._size:
             raise self._error(
                 what,
-                f"{section.size} bytes at {section.offset} pass the end of the file "
-                f"({self._size} bytes): it was cut off",
+                f"{section.size} bytes at {section.offset} run past the end of the file "
+                f"({self._size} bytes): the file is truncated",
             )
         raw = self._read(section.offset, section.size)
         if len(raw) < section.size:
-            raise self._error(what, f"the file was cut off while it was read at {section.offset}")
+            raise self._error(
+                what, f"another process truncated the file during the read at {section.offset}"
+            )
         return raw
 
     def _error(self, where: str, problem: str) -> FormatError:

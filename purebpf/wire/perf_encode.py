@@ -84,7 +84,9 @@ class RecordEncoder:
     def __init__(self, sample_type: int, *, sample_id_all: bool = True) -> None:
         unknown = sample_type & (_UNSUPPORTED | -bit.PERF_SAMPLE_MAX)
         if unknown:
-            raise NotSupportedError("encoding samples", f"sample_type has bits {unknown:#x}")
+            raise NotSupportedError(
+                "encoding samples", f"unsupported sample_type bits {unknown:#x}"
+            )
         self._type = sample_type
         prefix = [(code, names) for mask, code, names in PREFIX if sample_type & mask]
         self._prefix = struct.Struct("=" + "".join(code for code, _ in prefix))
@@ -165,7 +167,9 @@ def _body(record: Record) -> tuple[int, int, bytes]:
         case Other():
             return record.type, record.misc, record.body
         case _:
-            raise NotSupportedError("encoding records", f"{type(record).__name__} is not one of us")
+            raise NotSupportedError(
+                "unknown record {}", f"{type(record).__name__} is not one of us"
+            )
 
 
 def _mmap2(record: Mmap2) -> tuple[int, int, bytes]:
@@ -194,5 +198,5 @@ def _name(text: str) -> bytes:
 def _framed(type_: int, misc: int, body: bytes) -> bytes:
     size = HEADER.size + len(body)
     if size > _LONGEST:
-        raise ValueError(f"a perf record of {size} bytes: {_LONGEST} is the most")
+        raise ValueError(f"a perf record of {size} bytes exceeds the maximum of {_LONGEST}")
     return HEADER.pack(type_, misc, size) + body

@@ -55,12 +55,12 @@ def frames(data: Buffer, offset: int = 0) -> Iterator[tuple[int, int, int, int]]
             raise FormatError(
                 "perf ring",
                 f"offset {offset}",
-                f"record type {kind} claims {size} bytes; {end - offset} are left",
+                f"record type {kind} claims {size} bytes, but {end - offset} are left",
             )
         yield kind, misc, offset + 8, following
         offset = following
     if offset != end:
-        raise FormatError("perf ring", f"offset {offset}", f"{end - offset} bytes are no header")
+        raise FormatError("perf ring", f"offset {offset}", f"{end - offset} bytes are not a header")
 
 
 def raw_payload(data: Buffer, start: int, end: int) -> tuple[int, int]:

@@ -41,7 +41,7 @@ Part = Callable[[Buffer, int, int], tuple[Any, int]]
 def _room(offset: int, wanted: int, end: int) -> None:
     if wanted > end - offset:
         raise FormatError(
-            "sample", f"offset {offset}", f"{wanted} bytes wanted, {end - offset} left"
+            "sample", f"offset {offset}", f"needs {wanted} bytes, but {end - offset} are left"
         )
 
 
@@ -124,7 +124,9 @@ class SampleLayout:
     ) -> None:
         unknown = sample_type & (_UNSUPPORTED | -bit.PERF_SAMPLE_MAX)
         if unknown:
-            raise NotSupportedError("decoding samples", f"sample_type has bits {unknown:#x}")
+            raise NotSupportedError(
+                "decoding samples", f"unsupported sample_type bits {unknown:#x}"
+            )
         weight = bit.PERF_SAMPLE_WEIGHT | bit.PERF_SAMPLE_WEIGHT_STRUCT
         variable: tuple[tuple[int, str, Part], ...] = (
             (bit.PERF_SAMPLE_READ, "values", _read(read_format)),

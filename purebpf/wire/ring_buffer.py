@@ -83,7 +83,9 @@ def committed(
         following = position + stride(length)
         if following > producer:
             raise FormatError(
-                "ring buffer", f"position {position}", f"a record of {length} bytes passes the end"
+                "ring buffer",
+                f"position {position}",
+                f"a record of {length} bytes runs past the end",
             )
         if word == length:
             found.append((position + HEADER_SIZE - consumer, length))

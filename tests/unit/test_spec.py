@@ -72,13 +72,13 @@ def test_set_refuses_what_does_not_fit(spec: ObjectSpec, bad: object) -> None:
 
 
 def test_names_that_do_not_exist_come_with_similar_ones(spec: ObjectSpec) -> None:
-    with pytest.raises(KeyError, match=r"no global variable 'target_pd'; similar: target_pid"):
+    with pytest.raises(KeyError, match=r"unknown global variable 'target_pd'; similar: target_pid"):
         spec.set(target_pd=1)
-    with pytest.raises(KeyError, match="no program 'use_everthing'; similar: use_everything"):
+    with pytest.raises(KeyError, match="unknown program 'use_everthing'; similar: use_everything"):
         spec.only("use_everthing")
-    with pytest.raises(KeyError, match="no map 'zzz'; none like it"):
+    with pytest.raises(KeyError, match="unknown map 'zzz'; no similar name"):
         spec.resize(zzz=1)
-    with pytest.raises(KeyError, match="no global variable 'secret'"):
+    with pytest.raises(KeyError, match="unknown global variable 'secret'"):
         spec.set(secret=b"x")
 
 

@@ -63,7 +63,8 @@ class Text(ArrayCodec):
             raise Misfit(self.c_type, f"{shown(value)} is neither str nor bytes")
         if len(raw) > self.size:
             raise Misfit(
-                self.c_type, f"{shown(value)} takes {len(raw)} bytes, there are {self.size}"
+                self.c_type,
+                f"{shown(value)} takes {len(raw)} bytes, but there are {self.size}",
             )
         return raw
 

@@ -180,7 +180,7 @@ class Overlay(Part):
             if any(value is not None for value in mine):
                 given.append((view, view.write(mine)))
         if not given and self.names:
-            raise Misfit("union", f"give one of {', '.join(self.names)}")
+            raise Misfit("union", f"choose one of {', '.join(self.names)}")
         merged = 0
         for _, raw in given:
             merged |= int.from_bytes(raw, "little")
@@ -188,7 +188,7 @@ class Overlay(Part):
         for view, raw in given if len(given) > 1 else ():
             if view.write(view.read(result)) != raw:
                 names = ", ".join(name for view, _ in given for name in view.names)
-                raise Misfit("union", f"{names} do not describe the same bytes; give one of them")
+                raise Misfit("union", f"{names} do not describe the same bytes; choose one of them")
         return result
 
 

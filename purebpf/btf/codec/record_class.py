@@ -115,7 +115,7 @@ def bind(codec: Codec | BoundCodec, cls: type) -> BoundCodec:
     if isinstance(codec, BoundCodec):  # another class than before
         codec = codec.inner
     if not isinstance(codec, StructCodec):
-        raise SchemaError(f"class {cls.__name__}: {codec.c_type} is no struct")
+        raise SchemaError(f"class {cls.__name__}: {codec.c_type} is not a struct")
     return BoundCodec(codec, cls)
 
 

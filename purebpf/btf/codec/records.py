@@ -31,10 +31,10 @@ class Record(tuple[Any, ...]):
     def __new__(cls, /, *values: Any, **named: Any) -> Self:
         """Fields by position, then by name."""
         if len(values) > len(cls._fields):
-            raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(values)}")
+            raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, got {len(values)}")
         rest = [named.pop(field, None) for field in cls._fields[len(values) :]]
         if named:
-            raise TypeError(f"{cls.__name__} takes no {', '.join(map(repr, named))} (again)")
+            raise TypeError(f"{cls.__name__} does not take {', '.join(map(repr, named))} (again)")
         return tuple.__new__(cls, (*values, *rest))
 
     def __repr__(self) -> str:

@@ -131,7 +131,7 @@ class StructCodec(Codec):
             return super().to_bytes(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
             if memoryview(value).nbytes < self.size:
-                raise Misfit(self.c_type, f"{shown(value)} has less than {self.size} bytes")
+                raise Misfit(self.c_type, f"{shown(value)} has fewer than {self.size} bytes")
             return bytes(value)
         *values, elements = self._spread(value)
         fixed, rest = self._layout.write(values), self._tail.write(elements)
@@ -144,7 +144,7 @@ class StructCodec(Codec):
         if self._tail:
             *values, elements = values
             if elements:
-                raise Misfit(self.c_type, f"its {self._tail.name} has no room in here")
+                raise Misfit(self.c_type, f"its {self._tail.name} does not fit in here")
         return self._layout.write(values)
 
     def _spread(self, value: Any) -> Sequence[Any]:
@@ -168,7 +168,7 @@ class StructCodec(Codec):
         values: list[Any] = [None] * len(self.names)
         for name, field in value.items():
             if name not in self._places:
-                problem = f"has no field {shown(name)}; it has {', '.join(self.names)}"
+                problem = f"does not have a field {shown(name)}; it has {', '.join(self.names)}"
                 raise Misfit(self.c_type, problem)
             values[self._places[name]] = field
         return values

@@ -148,7 +148,7 @@ class Codec:
 
     def _too_short(self, buffer: Buffer, offset: int) -> NoReturn:
         length = memoryview(buffer).nbytes
-        problem = f"takes {self.size} bytes, {max(length - offset, 0)} are left"
+        problem = f"takes {self.size} bytes, but {max(length - offset, 0)} are left"
         raise FormatError("record", f"offset {offset}", f"{self.c_type} {problem}") from None
 
     def _check_whole(self, buffer: Buffer) -> None:
@@ -243,7 +243,7 @@ class Enumeration(Codec):
         """A member, its name or any int in range."""
         if isinstance(value, str):
             if value not in self._values:
-                raise Misfit(self.c_type, f"has no value called {shown(value)}")
+                raise Misfit(self.c_type, f"does not have a value {shown(value)}")
             value = self._values[value]
         return check_int(self.c_type, value, self.low, self.high)
 

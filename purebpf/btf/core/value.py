@@ -81,7 +81,7 @@ def is_resizable(local: Btf, local_id: int, target: Btf, target_id: int) -> bool
 
 def _meaningless(access: Access) -> FormatError:
     return FormatError(
-        access.btf.source, f"CO-RE relocation of {access}", f"kind {access.kind} has no meaning"
+        access.btf.source, f"CO-RE relocation of {access}", f"cannot answer kind {access.kind}"
     )
 
 

@@ -77,7 +77,7 @@ def _ids(btf: Btf, wanted: int | str) -> tuple[int, ...]:
     keyword, _, name = wanted.rpartition(" ")
     found = btf.find(name, *_NAMED[keyword]) if keyword in _NAMED else ()
     if not found:
-        raise KeyError(f"{btf.source}: no type {wanted!r}")
+        raise KeyError(f"{btf.source}: unknown type {wanted!r}")
     return found
 
 

@@ -188,7 +188,7 @@ class Text:
     def _padding(self, at: int, place: Place, align: int, *, packed: bool) -> Iterator[str]:
         size = self._btf.pointer_size
         if place.offset - at > 64 * _MAX_PADDING:
-            problem = f"a hole of {(place.offset - at) // 8} bytes is no padding"
+            problem = f"a hole of {(place.offset - at) // 8} bytes is not padding"
             raise FormatError(self._btf.source, f"bit {at}", problem)
         yield from padding(at, place, align, packed=packed, pointer_size=size)
 

@@ -136,7 +136,7 @@ class Btf:
             raise FormatError(self.source, "type section", problem)
         end = strings + string_size
         if end > len(data) or (string_size and data[end - 1]):
-            problem = f"{string_size} bytes at {strings} are cut short, or do not end with NUL"
+            problem = f"{string_size} bytes at {strings} are truncated, or do not end with NUL"
             raise FormatError(self.source, "string section", problem)
         if self.base is None and (not string_size or data[strings]):
             raise FormatError(self.source, "string section", "does not start with NUL")
@@ -157,7 +157,7 @@ class Btf:
             return self.base._layout if self.base is not None else b""
         found = self.data[length + offset :][:size]
         if len(found) != size or size % decode.LAYOUT_SIZE:
-            problem = f"{size} bytes at {length + offset} are cut short, or no whole entries"
+            problem = f"{size} bytes at {length + offset} are truncated, or not whole entries"
             raise FormatError(self.source, "layout section", problem)
         return found
 

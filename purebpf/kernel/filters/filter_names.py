@@ -131,7 +131,7 @@ class MachineNames:
                 _asked(pid, mapping, lambda image: functions_named(image, _begins(begin))) or ()
             )
         close = get_close_matches(name, known, n=_NEAREST)
-        return f"; the nearest: {', '.join(close)}" if close else ""
+        return f"; similar: {', '.join(close)}" if close else ""
 
 
 def _begins(begin: str) -> Callable[[str], bool]:

@@ -257,7 +257,7 @@ def test_it_ends_with_its_target(workloads: Workloads, record: Record) -> None:
         (["-p", "99999999999999999999", "1"], 2, "is no process id"),
         (["--filter", "ip < 18446744073709551616", "1"], 2, "does not fit 64 bits"),
         (["-e", "r1ffffffffffffffff", "1"], 2, "no event is called 'r1ffffffffffffffff'"),
-        (["--filter", "cpu = 1", "1"], 2, "'=' is no operator: write '=='"),
+        (["--filter", "cpu = 1", "1"], 2, "unknown operator '='; write '=='"),
         (["--filter", "period > 1 || txn == 1", "1"], 2, "(PERF_SAMPLE_TRANSACTION): add"),
     ],
 )

@@ -126,7 +126,7 @@ def test_explain_on_a_terminal(tmp_path: Path) -> None:
     text = os.read(reader, 1 << 16).decode().replace("\r\n", "\n")
     os.close(reader)
     mistake, _, explained = text.partition("page-faults:\n")
-    assert "no field is called 'prev_pid'" in mistake
+    assert "unknown field 'prev_pid'" in mistake
     assert mistake.rstrip("\n").endswith("^" * len("prev_pid"))
     assert explained.startswith("filter: pid == 3 || comm == bash\nruns in ")
     assert "; 1: pid == 3 || comm == bash" in explained

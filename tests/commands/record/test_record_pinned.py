@@ -133,7 +133,7 @@ def test_who_has_no_slots(bpffs: str, folder: Path) -> None:
     target = folder / "perf.data"
     done = family(4713, bpffs, target)
     assert done.returncode == 1
-    assert "samples do not tell uid" in said(done)
+    assert "samples do not have uid" in said(done)
     assert "-m purebpf.setup pin --user 4713" in said(done)
     assert os.listdir(folder) == []
 

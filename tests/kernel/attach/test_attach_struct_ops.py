@@ -180,7 +180,9 @@ def test_members_that_this_kernel_does_not_have():
         with obj.maps["newer"].attach():
             transfer("purebpf_newer", 3)
     filled = only("newer", SPEC.struct_ops("newer", future_flags=1))
-    reason = r"struct tcp_congestion_ops has no member 'future_flags', which is not zero here"
+    reason = (
+        r"struct tcp_congestion_ops does not have a member 'future_flags', which is not zero here"
+    )
     with pytest.raises(NotSupportedError, match=reason):
         purebpf.load(filled)
 
@@ -211,13 +213,13 @@ def test_a_map_of_this_type_that_is_no_struct_is_told_where_they_are():
 
 
 def test_mistakes_in_changing_members():
-    with pytest.raises(KeyError, match=r"has no member 'ssthres'; similar: ssthresh"):
+    with pytest.raises(KeyError, match=r"does not have a member 'ssthres'; similar: ssthresh"):
         SPEC.struct_ops("plain", ssthres=None)
     with pytest.raises(KeyError, match=r"no program 'on_ini'; similar: on_init"):
         SPEC.struct_ops("plain", init="on_ini")
     with pytest.raises(SchemaError, match="300"):
         SPEC.struct_ops("plain", flags="300")
-    with pytest.raises(SchemaError, match=r"map \.bss is no struct_ops"):
+    with pytest.raises(SchemaError, match=r"map \.bss is not a struct_ops map"):
         SPEC.struct_ops(".bss", flags=1)
 
 

@@ -214,7 +214,7 @@ def test_a_user_trusts_no_folder_of_another_user_s(bpffs: str) -> None:
     for part in ("purebpf", "purebpf/filter", f"purebpf/filter/{ANN}", f"purebpf/filter/{ANN}/0"):
         before = os.stat(f"{bpffs}/{part}")
         os.chown(f"{bpffs}/{part}", BOB, BOB)
-        assert f"it belongs to user {BOB}, not to root" in as_user(ANN, work)
+        assert f"it belongs to UID {BOB}, not to root" in as_user(ANN, work)
         os.chown(f"{bpffs}/{part}", before.st_uid, before.st_gid)
         os.chmod(f"{bpffs}/{part}", 0o777)
         assert re.search("others may write to it|it has mode 0777", as_user(ANN, work))

@@ -313,7 +313,7 @@ def test_a_filter_in_user_space_counts_the_same() -> None:
 
 
 def test_user_space_refuses_what_samples_do_not_tell() -> None:
-    with pytest.raises(NotSupportedError, match="samples do not tell comm"):
+    with pytest.raises(NotSupportedError, match="samples do not have comm"):
         SampleFilter(parse("comm == a"), 0, in_kernel=False)
 
 

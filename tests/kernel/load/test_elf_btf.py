@@ -19,7 +19,7 @@ OBJECTS = sorted(
 
 
 @pytest.mark.needs("bpf")
-@pytest.mark.filterwarnings("ignore:.*unrelocated:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*does not relocate:RuntimeWarning")
 @pytest.mark.parametrize("path", OBJECTS, ids=lambda p: p.name)
 def test_the_kernel_takes_repaired_btf(path: Path) -> None:
     btf = read_object(path).btf

@@ -139,7 +139,7 @@ def test_each_exception_is_an_object() -> None:
 
 
 @pytest.mark.needs("bpf", "libbpf", "vmlinux_btf")
-@pytest.mark.filterwarnings("ignore:.*stay unrelocated:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*does not relocate:RuntimeWarning")
 @pytest.mark.parametrize(
     "path",
     [
@@ -195,7 +195,7 @@ def test_random_kernels_give_what_libbpf_gives(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.needs("bpf", "libbpf", "bpftool", "vmlinux_btf")
-@pytest.mark.filterwarnings("ignore:.*stay unrelocated:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*does not relocate:RuntimeWarning")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in [*LOADABLE, "profile"]]
 )

@@ -40,7 +40,7 @@ def test_a_map_of_another_user_is_not_shared_by_name(bpffs: str) -> None:
     with Map.create(COUNTS) as theirs:
         theirs.pin(path)
         os.chown(path, ANN, ANN)
-    with pytest.raises(KernelError, match=rf"it belongs to user {ANN}, not to root") as caught:
+    with pytest.raises(KernelError, match=rf"it belongs to UID {ANN}, not to root") as caught:
         Map.shared(COUNTS, path)
     assert caught.value.errno == errno.EPERM
     assert "Map.open(path)" in str(caught.value)

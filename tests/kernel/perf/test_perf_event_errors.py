@@ -125,7 +125,7 @@ def test_names_that_are_no_events(name: str) -> None:
 def test_an_event_of_another_type_and_fields_that_are_none() -> None:
     with pytest.raises(ValueError, match="cpu-cycles is no event of PERF_TYPE_SOFTWARE"):
         PerfEvent.software("cpu-cycles", pid=0)
-    with pytest.raises(TypeError, match="has no field 'wake_up'"):
+    with pytest.raises(TypeError, match="does not have a field 'wake_up'"):
         PerfEvent.software("dummy", pid=0, wake_up=1)
     with pytest.raises(ValueError, match="disabled holds 1 bit"):
         PerfEvent.software("dummy", pid=0, disabled=2)

@@ -37,9 +37,9 @@ def header(*, magic=0xEB9F, version=1, size=24, types=(0, 0), strings=(0, 1), ta
         (header(types=(0, 8)), "type section: 8 bytes at 24 do not fit the 25 bytes"),
         (header(types=(0xFFFFFFFF, 0)), "type section: 0 bytes at 4294967319"),
         (header(types=(0, 1)), "type section: 1 bytes at 24"),
-        (header(strings=(0, 2)), "string section: 2 bytes at 24 are cut short"),
+        (header(strings=(0, 2)), "string section: 2 bytes at 24 are truncated"),
         (header(strings=(0, 0)), "string section: does not start with NUL"),
-        (header(tail=b"a"), "string section: 1 bytes at 24 are cut short, or do not end"),
+        (header(tail=b"a"), "string section: 1 bytes at 24 are truncated, or do not end"),
         (header(strings=(0, 2), tail=b"a\0"), "string section: does not start with NUL"),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_longer_header_is_skipped():
 
 @pytest.mark.parametrize("layout", [(0, 5), (0, 3), (9, 4), (0xFFFFFFFF, 0xFFFFFFFC)])
 def test_a_layout_that_is_cut_short(layout):
-    problem = f"layout section: {layout[1]} bytes at {32 + layout[0]} are cut short, or no whole"
+    problem = f"layout section: {layout[1]} bytes at {32 + layout[0]} are truncated, or not whole"
     refuses(header(size=32, tail=struct.pack("<II", *layout) + bytes(9)), problem)
 
 
@@ -231,7 +231,7 @@ def test_a_huge_array_of_nothing_is_refused():
 def test_a_huge_array_costs_nothing_until_there_are_bytes():
     b = BtfBuilder()
     huge = b.array(b.int("unsigned int", 4), (1 << 30) - 1)
-    with pytest.raises(FormatError, match="takes 4294967292 bytes, 16 are left"):
+    with pytest.raises(FormatError, match="takes 4294967292 bytes, but 16 are left"):
         codec(b.btf(), huge).decode(bytes(16))
 
 

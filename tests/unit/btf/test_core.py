@@ -263,7 +263,7 @@ def test_a_type_id_that_does_not_exist_is_a_format_error(type_id: int) -> None:
 
 @pytest.mark.parametrize("kind", [13, 255])
 def test_an_unknown_kind_is_a_format_error(kind: int) -> None:
-    with pytest.raises(FormatError, match=f"kind {kind} has no meaning"):
+    with pytest.raises(FormatError, match=f"cannot answer kind {kind}"):
         one(LOCAL, TASK, "0", kind, LOCAL)
 
 

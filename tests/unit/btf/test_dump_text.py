@@ -196,9 +196,9 @@ def test_a_split_btf_writes_its_own_types_and_what_they_need(b, int_):
 
 
 def test_what_is_not_there(b, int_):
-    with pytest.raises(KeyError, match="no type 'struct gone'"):
+    with pytest.raises(KeyError, match="unknown type 'struct gone'"):
         dumped(b, "struct gone")
-    with pytest.raises(KeyError, match="no type 'class int'"):
+    with pytest.raises(KeyError, match="unknown type 'class int'"):
         dumped(b, "class int")
 
 

@@ -166,5 +166,5 @@ def test_what_is_no_record_class(event):
     with pytest.raises(SchemaError, match="neither a NamedTuple nor a dataclass"):
         bind(event, int)
     b = BtfBuilder()
-    with pytest.raises(SchemaError, match="is no struct"):
+    with pytest.raises(SchemaError, match="is not a struct"):
         bind(codec_of(b, b.int("int", 4, signed=True)), Event)

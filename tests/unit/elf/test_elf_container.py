@@ -237,12 +237,12 @@ BROKEN: dict[str, tuple[Callable[[ElfBuilder, int], object], bytes, str]] = {
     "misaligned code": (
         lambda b, _: b.section("kprobe/x", bytes(12), flags=6),
         e.EXIT,
-        "no whole number of instructions",
+        "not a whole number of instructions",
     ),
     "misaligned function": (
         lambda b, _: b.symbol("f", b.section("xdp", e.EXIT, flags=6), 4, 8),
         e.EXIT,
-        "whole instructions",
+        "whole number of instructions",
     ),
     "function beyond the section": (
         lambda b, _: b.symbol("f", b.section("xdp", e.EXIT, flags=6), 8, 16),
@@ -257,7 +257,7 @@ BROKEN: dict[str, tuple[Callable[[ElfBuilder, int], object], bytes, str]] = {
         "has no name",
     ),
     "a name twice": (lambda b, _: b.program("main", "xdp"), e.EXIT, "defined twice"),
-    "a section twice": (lambda b, _: b.program("f", "socket"), e.EXIT, "is there twice"),
+    "a section twice": (lambda b, _: b.program("f", "socket"), e.EXIT, "occurs twice"),
     "half an ld_imm64": (lambda b, m: None, e.EXIT + e.LOAD[:8], "inside an ld_imm64"),
     "two symbol tables": (lambda b, _: b.section("s", kind=e.SYMTAB), e.EXIT, "more than one"),
     "symbol in no section": (lambda b, _: b.symbol("s", 77), e.EXIT, "which does not exist"),
@@ -328,8 +328,8 @@ def test_struct_ops_maps_need_btf() -> None:
         (58, b"\1\0", "of 1 bytes"),
         (60, b"\0\0", "beyond the end|no sections"),
         (60, b"\xff\xff", "beyond the end"),
-        (62, b"\0\0", "no string table"),
-        (62, b"\xff\xff", "no string table"),
+        (62, b"\0\0", "not a string table"),
+        (62, b"\xff\xff", "not a string table"),
     ],
 )
 def test_bad_headers(offset: int, value: bytes, problem: str) -> None:

@@ -124,7 +124,7 @@ def test_references_to_configuration_values_are_places_in_that_map(externs: Obje
 
 
 def test_configuration_values_cannot_be_set_like_globals(externs: ObjectSpec) -> None:
-    with pytest.raises(SchemaError, match=r"CONFIG_HZ is a configuration value .*kconfig="):
+    with pytest.raises(SchemaError, match=r"CONFIG_HZ is a kernel configuration value; .*kconfig="):
         externs.set(CONFIG_HZ=1000)
 
 
@@ -216,7 +216,7 @@ BTF_EXT = bytes.fromhex("9feb010020000000")
         (32, b"\x0a\0\0\0", "records of 10 bytes"),
         (40, b"\xff\xff\xff\xff", "leave the table"),
         (44, b"\1\0\0\0", "inside an instruction"),
-        (48, b"\1\0\0\0", "is no function"),
+        (48, b"\1\0\0\0", "is not a function"),
     ],
 )
 def test_damaged_tables(at: int, value: bytes, problem: str) -> None:

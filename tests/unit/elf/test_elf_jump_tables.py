@@ -68,7 +68,7 @@ def test_a_reference_may_be_to_a_later_entry() -> None:
         (built((24, 25)), "leads to socket+0x19, outside of the function"),
         (built((8, 24), start=16), "leads to socket+0x8, outside of the function"),
         (built(size=24), "24 bytes at 0x0 of 16"),
-        (built(size=12), "12 bytes at 0x0 are no whole entries"),
+        (built(size=12), "12 bytes at 0x0 are not whole entries"),
     ],
 )
 def test_broken_tables_say_where(source: bytes, problem: str) -> None:

@@ -62,8 +62,8 @@ def test_what_follows_is_kept_unless_it_is_zero() -> None:
         (HASH + ARRAY[:19], [("a", 0), ("b", 20)], "39 bytes do not make 2 maps of the same size"),
         (HASH[:12], [("a", 0)], "12 bytes do not make 1 maps"),
         (HASH, [], "20 bytes do not make 0 maps"),
-        (HASH + ARRAY, [("a", 0), ("b", 4)], "is at 4, where maps are 20 bytes apart"),
-        (HASH + ARRAY, [("a", 0), ("b", 0)], "is at 0, where maps are 20 bytes apart"),
+        (HASH + ARRAY, [("a", 0), ("b", 4)], "is at 4, but maps are 20 bytes apart"),
+        (HASH + ARRAY, [("a", 0), ("b", 0)], "is at 0, but maps are 20 bytes apart"),
     ],
 )
 def test_sections_that_are_not_shared_evenly(
@@ -84,7 +84,7 @@ def test_a_section_of_another_name_is_no_map() -> None:
     assert maps(HASH, ("data", 0), section="mapsome") == []
 
 
-@pytest.mark.parametrize(("kind", "problem"), [(OBJECT, ""), (SECTION, "is no map")])
+@pytest.mark.parametrize(("kind", "problem"), [(OBJECT, ""), (SECTION, "is not a map")])
 def test_references(kind: int, problem: str) -> None:
     builder = built(HASH, ("counts", 0))
     code = [Instruction(LD_IMM64, 1, 0, 0, 0), Instruction(0, 0, 0, 0, 0)]

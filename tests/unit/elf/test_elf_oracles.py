@@ -25,7 +25,7 @@ OBJECTS = sorted(
 )
 pytestmark = [
     pytest.mark.needs("readelf"),
-    pytest.mark.filterwarnings("ignore:.*unrelocated:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:.*does not relocate:RuntimeWarning"),
 ]
 
 

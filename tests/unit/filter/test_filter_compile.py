@@ -141,7 +141,7 @@ def test_what_an_old_kernel_lacks_is_named_once():
 
 @pytest.mark.parametrize("text", ["comm == a", "uid == 0", "gid in 1..2"])
 def test_user_space_cannot_tell_what_samples_do_not(text):
-    with pytest.raises(NotSupportedError, match="samples do not tell"):
+    with pytest.raises(NotSupportedError, match="samples do not have"):
         predicate(terms_of(text))
 
 

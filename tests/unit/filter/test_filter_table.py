@@ -98,7 +98,7 @@ def test_a_part_of_a_word_is_shifted_and_masked():
 def test_the_table_has_room_for_128():
     text = " || ".join(f"pid == {number}" for number in range(ENTRIES))
     assert len(table(terms_of(text))) == ENTRIES
-    with pytest.raises(NotSupportedError, match="129 comparisons, and the table has room for 128"):
+    with pytest.raises(NotSupportedError, match="129 comparisons, but the table has room for 128"):
         table(terms_of(f"{text} || pid == 999"))
 
 

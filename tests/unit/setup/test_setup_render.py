@@ -74,10 +74,10 @@ def test_a_slot_that_lost_a_file():
 
 def test_what_could_not_be_looked_at():
     found = Preflight(0, True, False, (EVENTS,))
-    status = Status("root", found, (), ("/sys/fs/bpf/purebpf: it belongs to user 7, not to root",))
+    status = Status("root", found, (), ("/sys/fs/bpf/purebpf: it belongs to UID 7, not to root",))
     assert not status.is_whole
     last = "".join(shown(status)).splitlines()[-1]
-    assert last == "/sys/fs/bpf/purebpf: it belongs to user 7, not to root"
+    assert last == "/sys/fs/bpf/purebpf: it belongs to UID 7, not to root"
 
 
 def test_pinned_and_unpinned():

@@ -136,7 +136,7 @@ def test_large_code_is_skipped():
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"\x7fELF" + bytes(60), "offset 0: it does not begin as a jitdump does"),
+        (b"\x7fELF" + bytes(60), "offset 0: not a jitdump file"),
         (header(version=2), "offset 4: version 2, a header of 40 bytes"),
         (
             b"DTiJ" + struct.pack("<II", 1, 8) + bytes(28),

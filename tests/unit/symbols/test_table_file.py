@@ -69,7 +69,7 @@ def test_a_file_that_shrinks_meanwhile_is_noticed():
     data = bytearray(b"".join(pieces(_table(3000))))
     table = opened(lambda offset, size: bytes(data[offset : offset + size]), len(data), "cached")
     del data[100:]
-    with pytest.raises(FormatError, match="cut short"):
+    with pytest.raises(FormatError, match="truncated"):
         table.find(VirtualOffset(0x1100))
 
 

@@ -88,5 +88,5 @@ def test_a_probe_outside_of_the_code_is_refused(file: Path) -> None:
     place = struct.pack("<Q", probes(data)[0].address)
     at = data.index(b"stapsdt\0" + place) + 8
     damaged = data[:at] + struct.pack("<Q", 1 << 40) + data[at + 8 :]
-    with pytest.raises(FormatError, match=r"probe purebpf:forms: 0x10000000000 is in no exec"):
+    with pytest.raises(FormatError, match=r"probe purebpf:forms: 0x10000000000 is not in any exec"):
         probes(damaged)

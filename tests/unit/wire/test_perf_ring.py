@@ -45,11 +45,11 @@ def test_impossible_positions_are_refused(tail: int, head: int) -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (struct.pack("=IHH", 9, 0, 0), "claims 0 bytes; 8 are left"),
+        (struct.pack("=IHH", 9, 0, 0), "claims 0 bytes, but 8 are left"),
         (struct.pack("=IHH", 9, 0, 7), "claims 7 bytes"),
         (struct.pack("=IHH4x", 9, 0, 12), "claims 12 bytes"),
-        (struct.pack("=IHH", 9, 0, 16), "claims 16 bytes; 8 are left"),
-        (record(9, 0, bytes(8)) + bytes(4), "offset 16: 4 bytes are no header"),
+        (struct.pack("=IHH", 9, 0, 16), "claims 16 bytes, but 8 are left"),
+        (record(9, 0, bytes(8)) + bytes(4), "offset 16: 4 bytes are not a header"),
     ],
 )
 def test_broken_frames_are_refused(data: bytes, problem: str) -> None:

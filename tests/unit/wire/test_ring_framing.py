@@ -92,7 +92,7 @@ def test_impossible_positions_are_refused(consumer: int, producer: int) -> None:
 def test_a_length_that_passes_the_producer_is_refused(length: int) -> None:
     data = bytearray(2 * SIZE)
     struct.pack_into("=I", data, 0, length)
-    with pytest.raises(FormatError, match="passes the end"):
+    with pytest.raises(FormatError, match="runs past the end"):
         committed(memoryview(data).cast("I"), 0, 64, 10)
 
 

@@ -27,7 +27,7 @@ def test_a_list_of_single_numbers_is_read_back(numbers: set[int]) -> None:
 
 @pytest.mark.parametrize("text", ["a", "1-", "-1", "1-2-3", "0x1", "1 2"])
 def test_what_is_no_cpu_list_is_refused(text: str) -> None:
-    with pytest.raises(FormatError, match="is no number and no range"):
+    with pytest.raises(FormatError, match="is not a number or a range"):
         cpus.parse(text)
 
 
