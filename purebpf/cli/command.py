@@ -22,6 +22,7 @@ LOSS = 3
 
 INTERRUPTED = 130
 _WIDTH = 80
+_MEMORY = "the system, `ulimit -v` or a cgroup gave no more. A shorter run needs less"
 
 
 def run(name: str, body: Callable[[], int]) -> int:
@@ -41,6 +42,9 @@ def run(name: str, body: Callable[[], int]) -> int:
         return body()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except MemoryError:
+        note(f"{spelling.message_name(name)}: out of memory: {_MEMORY}")
+        return FAILED
     except (PurebpfError, OSError) as error:
         text = _said(error)
         if text is None:

@@ -290,6 +290,13 @@ def _result(matcher: CoreMatcher, relocation: Any) -> CoreResult | PurebpfError:
         return error
 
 
+def _kind_name(kind: int) -> str:
+    try:
+        return bpf_core_relo_kind(kind).name.removeprefix("BPF_CORE_").lower()
+    except ValueError:  # of a newer compiler, or of a damaged file
+        return f"kind {kind}"
+
+
 def _core_line(
     spec: ObjectSpec,
     key: str,
@@ -299,7 +306,7 @@ def _core_line(
 ) -> CoreLine:
     relocation = function.core_relocations[number]
     slot = relocation.offset // INSN_SIZE
-    kind = bpf_core_relo_kind(relocation.kind).name.removeprefix("BPF_CORE_").lower()
+    kind = _kind_name(relocation.kind)
     if not isinstance(result, CoreResult):
         text = f"the object would not load: {result}"
         return CoreLine(key, slot, kind, "", None, None, "", poisoned=False, answer=text)

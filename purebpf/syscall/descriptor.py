@@ -88,8 +88,10 @@ class Descriptor(Closing):
 
     def __del__(self) -> None:
         if getattr(self, "_fd", _CLOSED) != _CLOSED:
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
-            self.close()
+            try:  # the warning may be an error
+                warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            finally:
+                self.close()
 
 
 def directory(path: str | os.PathLike[str]) -> Descriptor:

@@ -275,5 +275,7 @@ class Link(Closing):
 
     def __del__(self) -> None:
         if getattr(self, "_open", False):
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
-            self.close()
+            try:  # the warning may be an error
+                warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            finally:
+                self.close()

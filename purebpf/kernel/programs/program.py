@@ -283,8 +283,10 @@ class Program(Closing):
     def __del__(self) -> None:
         descriptor = getattr(self, "_descriptor", None)
         if descriptor is not None and not descriptor.closed:
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
-            descriptor.close()
+            try:  # the warning may be an error
+                warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            finally:
+                descriptor.close()
 
 
 def _info(fd: int, data: bytearray) -> dict[str, int | bytes]:

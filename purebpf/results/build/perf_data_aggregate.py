@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_type
+from purebpf.errors import FormatError
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.wire.callchain import Stacks, stacks
@@ -27,6 +28,7 @@ from purebpf.wire.perf_records import (
 
 __all__ = ["SLOT_NS", "Counted", "Owner", "count"]
 
+LAST_SLOT = (1 << 32) - 1
 SLOT_NS = 20_000_000
 """How long a slot of a time line is: fifty to the second."""
 
@@ -89,7 +91,7 @@ def count(
         slots: whether to tell when, too.
 
     Raises:
-        FormatError, NotSupportedError: as `PerfData.records`.
+        FormatError, NotSupportedError: as `PerfData.records`; times that lie years apart.
     """
     counted = Counted(len(file.events))
     comms: dict[int, str] = {0: "swapper"}
@@ -111,6 +113,10 @@ def count(
             if slots and record.time:
                 counted.first_ns = counted.first_ns or record.time
                 slot = max(record.time - counted.first_ns, 0) // SLOT_NS
+                if slot > LAST_SLOT:
+                    raise FormatError(
+                        file.source, "records", f"a sample at {record.time} ns, years after others"
+                    )
                 counted.slots[event].setdefault(key, Counter())[slot] += weight
         elif isinstance(record, Comm):
             comms[record.tid] = record.comm

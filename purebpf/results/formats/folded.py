@@ -14,6 +14,8 @@ from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 __all__ = ["lines", "parse"]
 
 _KERNEL_MARK = "_[k]"
+_DIGITS = 18
+"""A count fits in 64 bits, as the other formats have it."""
 
 _KINDS = {"": "", "on-CPU": "_[on]", "off-CPU": "_[off]", "run-queue": "_[rq]"}
 
@@ -108,11 +110,13 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     known: dict[str, Frame | Unknown] = {}
     for number, line in enumerate(text, 1):
         line = line.rstrip("\r\n")
-        if not line or line.startswith("#"):
-            continue
         path, _, count = line.rpartition(" ")
         if not path or not (count.isascii() and count.isdigit()):
+            if not line or line.startswith("#"):
+                continue  # a comment; with a count it is a stack, as processes may be called `#x`
             raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end in a count")
+        if len(count) > _DIGITS:
+            raise FormatError(source, f"line {number}", f"a count of {len(count)} digits")
         comm, *names = path.split(";")
         stacks: dict[str, list[Frame | Unknown] | None] = {"user": [], "kernel": []}
         for name in names:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from sys import byteorder
 from typing import Any, NamedTuple
 
+from purebpf.errors import NotSupportedError
 from purebpf.results.model.profile import Labels, Profile, Row
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import sorted_paths
@@ -24,6 +25,7 @@ __all__ = ["Packed", "head", "pack"]
 _KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process")
 _REASONS = 5
 _NARROW = 0xFFFF  # functions whose numbers fit in 16 bits
+_DEEPEST = 0xFFFF  # frames of a path, its process included: page/model.js has 16 bits for them
 _LEVEL = 6
 
 
@@ -46,7 +48,11 @@ class _Entry:
 
 
 def pack(profile: Profile, before: Profile | None = None) -> Packed:
-    """Pack a profile, and with `before` the one to compare it with."""
+    """Pack a profile, and with `before` the one to compare it with.
+
+    Raises:
+        NotSupportedError: a stack has more than 65,534 frames.
+    """
     functions = Functions()
     labels: dict[_Whose, int] = {}
     rows = _rows(profile, functions, labels)
@@ -128,6 +134,11 @@ def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> 
     for row in profile.rows():
         path = array("I", [functions.process(row.labels.comm)])
         path.extend(functions.path(row))
+        if len(path) > _DEEPEST:
+            raise NotSupportedError(
+                f"a page with a stack of {len(path) - 1} frames",
+                f"it holds up to {_DEEPEST - 1}: use --format json or folded",
+            )
         whose = _whose(row)
         found.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
     return found

@@ -36,6 +36,11 @@ def test_an_error_is_one_wrapped_paragraph(capsys: pytest.CaptureFixture[str]) -
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_no_memory_is_a_paragraph(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run("purebpf.x", lambda: failing(MemoryError())) == command.FAILED
+    assert "out of memory: the system" in capsys.readouterr().err
+
+
 def test_what_an_error_quotes_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FilterError) as caught:
         parse("cpu == 1,  perid > 1")

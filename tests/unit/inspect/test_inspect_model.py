@@ -125,6 +125,19 @@ def test_a_relocation_without_a_single_answer_does_not_hide_the_others() -> None
         assert all("ambiguous on this kernel" in line.answer for line in refused)
 
 
+def test_an_unknown_kind_of_relocation_is_an_answer() -> None:
+    spec = read_object(CORE / "core_values.bpf.o")
+    key = next(key for key, each in spec.functions.items() if each.core_relocations)
+    function = spec.functions[key]
+    strange = [each._replace(kind=77) for each in function.core_relocations]
+    functions = {**spec.functions, key: function._replace(core_relocations=tuple(strange))}
+    found = [
+        line for line in core_on(spec._replace(functions=functions), 1) if line.function == key
+    ]
+    assert {line.kind for line in found} == {"kind 77"}
+    assert all("would not load" in line.answer for line in found)
+
+
 def core_on(spec: ObjectSpec, seed: int) -> tuple[CoreLine, ...]:
     """The relocations of `spec` on a made-up kernel."""
     return describe(spec, [random_kernel(seed).btf()]).core

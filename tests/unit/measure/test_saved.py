@@ -47,6 +47,10 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
         (TEXT[: len(TEXT) // 2], "no JSON"),
         (b"\x7fELF\xff\xff", "no text: saved profiles are"),
         (b"#!/bin/sh\necho\n", "line 2: 'echo' does not end in a count"),
+        (b"main;work " + b"9" * 4_301, "line 1: a count of 4301 digits"),
+        (b"main;work 1e309", "line 1: .* does not end in a count"),
+        (TEXT.replace(b'"weight":', b'"weight":1e309,"_":', 1), "profile: OverflowError"),
+        (TEXT.replace(b'"weight":', b'"weight":1' + b"0" * 5_000 + b',"_":', 1), "JSON: "),
     ],
 )
 def test_what_cannot_be_read_is_told(data: bytes, problem: str, tmp_path: Path) -> None:
@@ -81,3 +85,10 @@ def test_a_small_profile_takes_little_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_process_may_be_called_like_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(b"# flame graph\n#miner;main;spin 5\n#\nsh;main 2\n")
+    profile = profile_loader.read(str(path))
+    assert {row.labels.comm: row.weight for row in profile.rows()} == {"#miner": 5, "sh": 2}

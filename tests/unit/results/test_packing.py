@@ -7,8 +7,10 @@ import zlib
 from base64 import b64decode
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 
+from purebpf.errors import NotSupportedError
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape.functions import Functions
@@ -50,6 +52,15 @@ def test_every_stack_is_there(profile: Profile) -> None:
         names = [functions.table[number].name for number in numbers]
         wanted[tuple(map(printable, [row.labels.comm, *names]))] += row.weight
     assert unpacked(pack(profile)) == +wanted
+
+
+def test_too_deep_a_stack_is_refused_with_its_depth() -> None:
+    profile = Profile()
+    profile.add((MAIN,) * 65_534, (), 1, Labels("a"))
+    assert unpacked(pack(profile)).total() == 1
+    profile.add((MAIN,) * 70_000, (), 1, Labels("a"))
+    with pytest.raises(NotSupportedError, match=r"a stack of 70000 frames.*up to 65534"):
+        pack(profile)
 
 
 def test_numbers_of_many_functions_are_wider() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 
 import pytest
 
@@ -72,4 +74,16 @@ def test_collecting_an_open_descriptor_warns_and_closes_it():
     del descriptor
     with pytest.warns(ResourceWarning, match=rf"unclosed Descriptor\({number}\)"):
         held.clear()
+    assert not is_open(number)
+
+
+def test_a_forgotten_one_is_closed_where_warnings_are_errors() -> None:
+    number = opened().detach()
+    unraisable: list[BaseException | None] = []
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(sys, "unraisablehook", lambda info: unraisable.append(info.exc_value))
+        warnings.simplefilter("error")
+        descriptor = Descriptor(number)
+        del descriptor
+    assert isinstance(unraisable[0], ResourceWarning)
     assert not is_open(number)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.results.build.perf_data_aggregate import count
 from purebpf.wire.perf_data import HEADER, Feature, RecordedEvent, UserRecord, shortest_attr
 from purebpf.wire.perf_data_features import (
     BuildId,
@@ -282,3 +283,10 @@ def test_between_the_rounds_the_features_are_there() -> None:
 def opened_size(data: bytes) -> int:
     """Bytes of records that the header tells of."""
     return int(HEADER.unpack_from(data)[6])
+
+
+def test_samples_years_apart_have_no_time_line() -> None:
+    file = opened(written([sample(10), sample(1 << 63)]))
+    with pytest.raises(FormatError, match="a sample at 9223372036854775808 ns, years after others"):
+        count(file, {}, periods=[False, False], slots=True)
+    assert count(file, {}, periods=[False, False], slots=False).samples.total() == 2
