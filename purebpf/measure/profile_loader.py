@@ -19,7 +19,11 @@ __all__ = ["read"]
 _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 20
 _LIMIT = 1 << 30
-"""Bytes that a profile may have when it is unpacked: a small file can unpack to anything."""
+"""Bytes that a profile may have."""
+_UNPACKED_LIMIT = 1 << 28
+"""Bytes of text that a gzipped one may unpack to: a small file can become anything."""
+_MOST_PARTS = 1 << 24
+"""Lists, objects and lines in it: each takes 60 bytes of memory and more, and 2 in the file."""
 
 
 def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profile:
@@ -47,7 +51,8 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
         raise
     except OSError as error:
         raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}") from None
-    if data.startswith(_GZIP):
+    is_packed = data.startswith(_GZIP)
+    if is_packed:
         data = _unpacked(data, name)
     if data.startswith(MAGIC):
         from purebpf.measure import perf_data_loader
@@ -55,8 +60,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
         return perf_data_loader.of_bytes(
             data, name, perf_data_loader.Wanted(timed=timed, fetch=fetch)
         ).profile
-    if len(data) > _LIMIT:
-        raise FormatError(name, "size", f"more than {_LIMIT >> 20} MB of text")
+    _check_size(data, name, is_packed=is_packed)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -67,6 +71,16 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
     if not text.strip():
         raise FormatError(name, "byte 0", "the file is empty")
     return folded.parse(text.split("\n"), name)
+
+
+def _check_size(data: bytes, name: str, *, is_packed: bool) -> None:
+    """Raise FormatError for text that would take gigabytes of memory."""
+    limit = min(_UNPACKED_LIMIT, _LIMIT) if is_packed else _LIMIT
+    if len(data) > limit:
+        advice = ". Unpack it with gunzip if it is yours" if is_packed else ""
+        raise FormatError(name, "size", f"more than {limit >> 20} MB of text{advice}")
+    if max(data.count(b"["), data.count(b"{"), data.count(b"\n")) > _MOST_PARTS:
+        raise FormatError(name, "size", f"more than {_MOST_PARTS} lists, objects or lines")
 
 
 def _standard_input() -> io.BufferedReader:

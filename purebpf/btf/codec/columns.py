@@ -95,10 +95,12 @@ class _Formats:
                 raise FormatError(self._btf.source, found.name, f"has over {_MAX_FIELDS} fields")
             (fields if column.is_value else groups).append(column)
         columns: dict[str, _Column] = {}
+        longest: dict[str, str] = {}  # from where to go on: a hostile type has one name many times
         for column in fields + groups:
-            name = column.name
+            name = column.name if column.is_value else longest.get(column.name, column.name)
             while name in columns and not column.is_value:
                 name += "_bits"
+            longest[column.name] = name
             if column.offset <= found.size and name not in columns:
                 columns[name] = column
         return {

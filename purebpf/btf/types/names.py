@@ -14,15 +14,17 @@ def legal_names(names: Iterable[str], taken: frozenset[str] = frozenset()) -> li
     equal names gets `_2`.
     """
     legal: dict[str, None] = {}
+    counts: dict[str, int] = {}  # from where to go on: a hostile type has one name 65,535 times
     for place, name in enumerate(names):
         plain = name if name.isidentifier() and name.isascii() else f"_{place}"
         if iskeyword(plain) or plain in taken or _is_reserved(plain):
             plain += "_"
-        unique, count = plain, 1
+        unique, count = plain, counts.get(plain, 1)
         while unique in legal:
             count += 1
             unique = f"{plain}_{count}"
         legal[unique] = None
+        counts[plain] = count
     return list(legal)
 
 

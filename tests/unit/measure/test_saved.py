@@ -92,3 +92,41 @@ def test_a_process_may_be_called_like_a_comment(tmp_path: Path) -> None:
     path.write_bytes(b"# flame graph\n#miner;main;spin 5\n#\nsh;main 2\n")
     profile = profile_loader.read(str(path))
     assert {row.labels.comm: row.weight for row in profile.rows()} == {"#miner": 5, "sh": 2}
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b'{"schema":' + b"[]," * (6 << 20) + b"0}",
+        b'{"schema":' + b"{}," * (6 << 20) + b"0}",
+        b"a 1\n" * (6 << 20),
+    ],
+)
+def test_what_unpacks_to_many_parts_is_refused(
+    bomb: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile_loader, "_MOST_PARTS", 4 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(bomb, 1))
+    assert path.stat().st_size < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match="lists, objects or lines"):
+            profile_loader.read(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 128 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_text_that_is_packed_has_a_lower_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile_loader, "_UNPACKED_LIMIT", 1 << 20)
+    path = tmp_path / "saved"
+    text = b"{" + b" " * (2 << 20)
+    path.write_bytes(gzip.compress(text))
+    with pytest.raises(FormatError, match=r"more than 1 MB of text\. Unpack it with gunzip"):
+        profile_loader.read(str(path))
+    path.write_bytes(text)
+    with pytest.raises(FormatError, match="no JSON"):
+        profile_loader.read(str(path))
