@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
-__all__ = ["address", "cpu_list", "id_list", "output", "positive_int", "seconds"]
+__all__ = ["address", "cpu_list", "id_list", "output", "positive_int", "seconds", "user_id"]
 
 _MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
 _MAX_CPU = 1 << 16
@@ -73,6 +73,18 @@ def address(text: str) -> tuple[str, int]:
 def output(text: str) -> str | None:
     """The file that a result goes to; `-`, standard output, is None."""
     return None if text == "-" else text
+
+
+def user_id(text: str) -> int:
+    """A user's number by name, or the number itself, for argparse."""
+    if text.isascii() and text.isdigit() and int(text) < 1 << 32:
+        return int(text)
+    import pwd
+
+    try:
+        return pwd.getpwnam(text).pw_uid
+    except KeyError:
+        raise ArgumentTypeError(f"there is no user {text!r}") from None
 
 
 def _integer(text: str, what: str) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Destination",
+    "ResultOptions",
     "add_destinations",
     "add_folded",
     "destinations",
@@ -38,6 +39,27 @@ class Destination(NamedTuple):
 
     format: str
     path: str | None
+
+
+class ResultOptions(NamedTuple):
+    """What becomes of a profile. No measurement depends on it.
+
+    `to` says where it goes, and in which formats; `serve` where to listen (host and port) for
+    browsers that look on. `lines` and `debuginfod` ask for more about names, `strict` for a
+    status of its own where something was lost. The rest is layout: `top` limits the rows of a
+    table, the others are those of `purebpf.results.formats.registry.Style`.
+    """
+
+    to: tuple[Destination, ...] = (Destination("text", None),)
+    serve: tuple[str, int] | None = None
+    lines: bool = False
+    debuginfod: bool = False
+    strict: bool = False
+    delimited: bool = False
+    annotations: bool = False
+    addresses: bool = False
+    offsets: bool = True
+    top: int | None = None
 
 
 def add_destinations(group: argparse._ArgumentGroup) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from purebpf.cli import command, spelling
 from purebpf.cli.arguments import address, cpu_list, id_list, output, positive_int, seconds
@@ -27,10 +27,13 @@ __all__ = [
     "add_thread_kinds",
     "new",
     "parse",
+    "pick",
 ]
 
 
 _ANYWHERE = ("127.0.0.1", 0)
+
+Request = TypeVar("Request")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -104,6 +107,13 @@ def parse(
                 f"{', '.join(others)} and {last} do not go with a command: it is the target"
             )
     return found
+
+
+def pick(kind: type[Request], found: argparse.Namespace) -> Request:
+    """Make a named tuple of those options that have the names of its fields."""
+    return kind(
+        **{name: value for name, value in vars(found).items() if name in kind.__annotations__}
+    )
 
 
 def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:

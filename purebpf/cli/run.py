@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.destination import Destination, encoded, raise_all, writing
+from purebpf.cli.destination import Destination, ResultOptions, encoded, raise_all, writing
 from purebpf.cli.output import Output
 from purebpf.cli.source_info import debuginfod, lined
 from purebpf.errors import KernelError
@@ -20,36 +20,11 @@ if TYPE_CHECKING:
     from purebpf.measure.child import Child
     from purebpf.results import Profile
 
-__all__ = ["Run", "Wanted", "measured"]
+__all__ = ["Run", "measured"]
 
 Found = TypeVar("Found")
 
 
-class Wanted(Protocol):
-    """The options that all of them have."""
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """The words of a command to run."""
-
-    @property
-    def to(self) -> tuple[Destination, ...]:
-        """Where the result goes, and in which formats."""
-
-    @property
-    def serve(self) -> tuple[str, int] | None:
-        """Where to show it meanwhile."""
-
-    @property
-    def lines(self) -> bool:
-        """Whether names are to have lines."""
-
-    @property
-    def debuginfod(self) -> bool:
-        """Whether debug files may be fetched."""
-
-
-SomeOptions = TypeVar("SomeOptions", bound=Wanted)
 SomeSession = TypeVar("SomeSession", bound=Session)
 
 
@@ -57,7 +32,7 @@ class Run(NamedTuple, Generic[SomeSession]):
     """A measurement that is over, and is still to be named and written."""
 
     title: str
-    options: Wanted
+    options: ResultOptions
     outputs: Sequence[Output]
     session: SomeSession
     child: Child | None
@@ -103,17 +78,19 @@ class Run(NamedTuple, Generic[SomeSession]):
 
 @contextmanager
 def measured(
+    make: Callable[[int, Debuginfod | None], SomeSession],
+    words: tuple[str, ...],
     title: str,
-    options: SomeOptions,
-    make: Callable[[SomeOptions, int, Debuginfod | None], SomeSession],
+    options: ResultOptions,
 ) -> Iterator[Run[SomeSession]]:
     """Measure, until it is over; each output appears when it is written.
 
     Args:
+        make: a session, of the number of a child that waits to execute the command (else 0) and
+            what gets debug files.
+        words: of the command to run; () for none.
         title: heads the output.
-        options: what is wanted.
-        make: a session, of the options, the number of a child that waits to execute the command
-            (else 0) and what gets debug files.
+        options: what becomes of the result.
 
     Raises:
         KernelError: an output could not be written; nobody can listen where the page is wanted.
@@ -123,9 +100,9 @@ def measured(
     with ExitStack() as stack:
         outputs = [stack.enter_context(Output(each.path)) for each in options.to]
         stop = stack.enter_context(Stop())
-        child = stack.enter_context(_child(options.command)) if options.command else None
+        child = stack.enter_context(_child(words)) if words else None
         raise_open_files()  # not before the child is there, which may count on its limit
-        session = make(options, child.pid if child else 0, fetch)
+        session = make(child.pid if child else 0, fetch)
         stack.enter_context(session)
         with _live(session, options.serve, title) as wait:
             _announce(title, options.to, outputs)

@@ -17,7 +17,7 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.inspect.model import Report, describe
-    from purebpf.inspect.options import Options
+    from purebpf.inspect.request import Options
 
 __all__ = ["Options", "Report", "describe"]
 
@@ -25,7 +25,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.inspect.options.Options",
+            "Options": "purebpf.inspect.request.Options",
             "Report": "purebpf.inspect.model.Report",
             "describe": "purebpf.inspect.model.describe",
         },

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.inspect.options import Options, build_parser, parse
+from purebpf.inspect.options import build_parser, parse
+from purebpf.inspect.request import Options
 
 __all__ = ["build_parser", "main"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
+from purebpf.inspect.request import Options
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """Show the programs, maps, globals and relocations of a BPF object file, and what
 a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.
@@ -21,24 +21,6 @@ _EXAMPLES = """examples:
   python -m purebpf.inspect --json tool.bpf.o              for a program to read
   python -m purebpf.inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
 """
-
-
-class Options(NamedTuple):
-    """What to look at.
-
-    Attributes:
-        path: the object file.
-        btf: a file with the types of another kernel; None is the running one and its modules.
-        json: JSON instead of text.
-        output: a file for the result; None is standard output.
-        stubs: write a typed Python module for the object instead.
-    """
-
-    path: str
-    btf: str | None = None
-    json: bool = False
-    output: str | None = None
-    stubs: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:

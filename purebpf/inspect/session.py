@@ -9,7 +9,7 @@ from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.elf import read_object
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.inspect.model import Report, describe
-from purebpf.inspect.options import Options
+from purebpf.inspect.request import Options
 from purebpf.kernel.load.kernel_types import KernelTypes
 from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings
 from purebpf.spec import ExternSpec, ObjectSpec

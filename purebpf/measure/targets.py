@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple, Protocol
@@ -24,12 +23,11 @@ __all__ = [
     "chosen",
     "is_below",
     "open_cgroup",
-    "user_id",
 ]
 
 
 class Target(Protocol):
-    """The options that say whom to sample: `purebpf.cli.parser.add_targets`. Empty: everybody."""
+    """The options that say whom to sample. Empty: everybody."""
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -195,15 +193,3 @@ def is_below(tid: int, cgroup: str) -> bool:
             wanted = os.path.realpath(cgroup)
             return own == wanted or own.startswith(f"{wanted}/")
     return False
-
-
-def user_id(text: str) -> int:
-    """A user's number by name, or the number itself, for argparse."""
-    if text.isascii() and text.isdigit() and int(text) < 1 << 32:
-        return int(text)
-    import pwd
-
-    try:
-        return pwd.getpwnam(text).pw_uid
-    except KeyError:
-        raise ArgumentTypeError(f"there is no user {text!r}") from None

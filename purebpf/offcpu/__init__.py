@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.offcpu.options import Options
+    from purebpf.offcpu.request import Options
     from purebpf.offcpu.session import OffCpu
 
 __all__ = ["OffCpu", "Options"]
@@ -26,6 +26,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         __name__,
         {
             "OffCpu": "purebpf.offcpu.session.OffCpu",
-            "Options": "purebpf.offcpu.options.Options",
+            "Options": "purebpf.offcpu.request.Options",
         },
     )

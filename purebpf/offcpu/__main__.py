@@ -8,9 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.offcpu.options import Options, build_parser, parse, title
+from purebpf.offcpu.options import build_parser, parse
+from purebpf.offcpu.request import title
 
 if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
+    from purebpf.offcpu.request import Options
     from purebpf.results import Profile
 
 __all__ = ["build_parser", "main"]
@@ -20,22 +23,22 @@ NAME = "purebpf.offcpu"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.offcpu.session import OffCpu
 
-    with results.measured(title(options), options, OffCpu) as run:
+    with results.measured(partial(OffCpu, options), options.command, title(options), view) as run:
         profile = run.lined(run.named(run.session.stop))
         status = run.end()
         from purebpf.offcpu.render import render  # not before everything is measured
 
-        run.write(partial(render, profile, options))
+        run.write(partial(render, profile, view))
         _explain(profile)
-    return command.LOSS if options.strict and profile.loss.any else status
+    return command.LOSS if view.strict and profile.loss.any else status
 
 
 def _explain(profile: Profile) -> None:

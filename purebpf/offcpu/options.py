@@ -1,22 +1,20 @@
-"""What the user asks about time off the CPU."""
+"""The command line of `python -m purebpf.offcpu`."""
 
 from __future__ import annotations
 
 import argparse
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser, time_options
-from purebpf.cli.destination import Destination, destinations
-from purebpf.cli.headline import stacks, until, whose
+from purebpf.cli.destination import ResultOptions, destinations
+from purebpf.offcpu.request import DEFAULT_THRESHOLD_MS, STATES, Options
 
-__all__ = ["DEFAULT_THRESHOLD_MS", "Options", "build_parser", "parse", "title"]
+__all__ = ["ONE_BY_ONE", "build_parser", "parse"]
 
-DEFAULT_THRESHOLD_MS = 500.0
-"""perf's: a sleep of half a second is worth a record of its own."""
+ONE_BY_ONE = frozenset({"json", "chrome", "perf.data"})
+"""Formats that date each long wait; in the others equal ones are added up."""
 
-_LETTERS = "SDITtPW"
 _BITS = {1: "S", 2: "D", 4: "T", 8: "t", 64: "P", 0x402: "I"}
 
 _DESCRIPTION = """\
@@ -52,65 +50,15 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
 docs/offcpu.md"""
 
 
-class Options(NamedTuple):
-    """A frozen request. Empty tuples and None mean: no restriction.
-
-    `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
-    `serve` is where to listen (host and port) for browsers that look on.
-    """
-
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    user_threads_only: bool = False
-    kernel_threads_only: bool = False
-    user_stacks_only: bool = False
-    kernel_stacks_only: bool = False
-    states: str | None = None
-    preempt: bool = False
-    threshold_ms: float = DEFAULT_THRESHOLD_MS
-    min_us: int = 0
-    max_us: int | None = None
-    waker: bool = False
-    inflight: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
-    to: tuple[Destination, ...] = (Destination("text", None),)
-    delimited: bool = False
-    offsets: bool = False
-    serve: tuple[str, int] | None = None
-    strict: bool = False
-    lines: bool = False
-    debuginfod: bool = False
-
-    @property
-    def wanted_states(self) -> str:
-        """The letters of the states to account."""
-        states = _LETTERS if self.states is None else self.states
-        return states + "R" if self.preempt and "R" not in states else states
-
-
-def parse(argv: Sequence[str]) -> Options:
-    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+    """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if found.max_us is not None and found.max_us < found.min_us:
         made.error("-M is below -m: nothing would be left")
     found.to = destinations(made, found.formats, found.outputs)
-    del found.formats, found.outputs
-    return Options(**vars(found))
-
-
-def title(options: Options) -> str:
-    """The sentence that heads the output, in the words of bcc's offcputime."""
-    kinds = {(True, False): "user threads", (False, True): "kernel threads"}
-    kind = (options.user_threads_only, options.kernel_threads_only)
-    by = stacks(user=not options.kernel_stacks_only, kernel=not options.user_stacks_only)
-    of = whose(options, kinds.get(kind, "all threads"))
-    return f"Tracing off-CPU time (us) of {of} by {by}{until(options)}"
+    found.one_by_one = any(each.format in ONE_BY_ONE for each in found.to)
+    return parser.pick(Options, found), parser.pick(ResultOptions, found)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -162,7 +110,7 @@ def _states(text: str) -> str:
         )
     else:
         letters = text.replace(",", "")
-    wrong = letters.strip("R" + _LETTERS)
+    wrong = letters.strip("R" + STATES)
     if wrong or not letters:
         raise ArgumentTypeError(f"{text!r}: states are S, D, I, T, t, P and R")
     return "".join(dict.fromkeys(letters))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from purebpf.offcpu.options import Options
+from purebpf.cli.destination import ResultOptions
+from purebpf.offcpu.options import ONE_BY_ONE
 from purebpf.results import Profile
 from purebpf.results.build.offcpu_rows import summed
 from purebpf.results.formats import registry
 
-__all__ = ["ONE_BY_ONE", "render"]
-
-ONE_BY_ONE = frozenset({"json", "chrome", "perf.data"})
-"""Formats that date each long wait; in the others equal ones are added up."""
+__all__ = ["render"]
 
 
-def render(profile: Profile, options: Options, format_name: str) -> Iterable[str | bytes]:
+def render(profile: Profile, options: ResultOptions, format_name: str) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
     if format_name not in ONE_BY_ONE:
         profile = summed(profile)

@@ -7,8 +7,7 @@ from contextlib import closing
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
-from purebpf.offcpu.options import Options, title
-from purebpf.offcpu.render import ONE_BY_ONE
+from purebpf.offcpu.request import Options, title
 from purebpf.results import Profile
 from purebpf.results.build.offcpu_rows import fill, merged, row
 from purebpf.results.build.stored_stacks import Stacks
@@ -20,8 +19,7 @@ class OffCpu(ThreadProfiler):
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: whose time and which; how to print it does not matter here, but for those
-            formats that have the long sleeps one by one.
+        options: whose time and which.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).
@@ -48,7 +46,7 @@ class OffCpu(ThreadProfiler):
         spans, singles = times.spans, times.singles
         if options.inflight:
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
-        if any(destination.format in ONE_BY_ONE for destination in options.to):
+        if options.one_by_one:
             for place, span in singles:
                 profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=options.waker))
         else:

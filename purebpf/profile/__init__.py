@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.profile.options import Options
+    from purebpf.profile.request import Options
     from purebpf.profile.session import Profiler
 
 __all__ = ["Options", "Profiler"]
@@ -25,7 +25,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.profile.options.Options",
+            "Options": "purebpf.profile.request.Options",
             "Profiler": "purebpf.profile.session.Profiler",
         },
     )

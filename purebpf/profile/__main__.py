@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.profile.options import Options, build_parser, parse, title
+from purebpf.profile.options import build_parser, parse
+from purebpf.profile.request import title
 
 if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
+    from purebpf.profile.request import Options
     from purebpf.profile.session import Profiler
     from purebpf.results import Profile
 
@@ -21,22 +24,28 @@ NAME = "purebpf.profile"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.profile.session import Profiler
 
-    with results.measured(title(options), options, Profiler) as run:
+    with results.measured(partial(Profiler, options), options.command, title(options), view) as run:
         profile = run.lined(run.named(run.session.stop))
         status = run.end()
-        from purebpf.profile.render import render  # not before everything is measured
-
-        run.write(partial(render, profile, options))
+        run.write(partial(_render, profile, view))
         _explain(run.session, profile)
-    return command.LOSS if options.strict and profile.loss.any else status
+    return command.LOSS if view.strict and profile.loss.any else status
+
+
+def _render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
+    """The pieces of one output, without the title."""
+    from purebpf.results.formats import registry  # not before everything is measured
+
+    style = registry.Style(view.delimited, view.annotations, view.addresses)
+    return registry.write(profile, format_name, style)
 
 
 def _explain(profiler: Profiler, profile: Profile) -> None:

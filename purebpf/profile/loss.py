@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
-from purebpf.profile.options import Options
+from purebpf.profile.request import Options
 from purebpf.results import Cause, Loss
 from purebpf.results.build.stored_stacks import causes
 

@@ -22,7 +22,7 @@ from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.profile.options import Options, title
+from purebpf.profile.request import Options, title
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.record.options import EventOption, Options
+    from purebpf.record.request import EventOption, Options
     from purebpf.record.session import Recorder
 
 __all__ = ["EventOption", "Options", "Recorder"]
@@ -25,8 +25,8 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "EventOption": "purebpf.record.options.EventOption",
-            "Options": "purebpf.record.options.Options",
+            "EventOption": "purebpf.record.request.EventOption",
+            "Options": "purebpf.record.request.Options",
             "Recorder": "purebpf.record.session.Recorder",
         },
     )

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.record.options import Options, build_parser, parse, title
+from purebpf.record.options import build_parser, parse
+from purebpf.record.request import Options, title
 
 if TYPE_CHECKING:
     from purebpf.record.loss import Recorded
 
-__all__ = ["build_parser", "main"]
+__all__ = ["build_parser", "main", "paragraphs"]
 
 NAME = "purebpf.record"
 _USAGE = 2
@@ -72,11 +73,19 @@ def _run(options: Options) -> int:
 
 def _explain(found: Recorded) -> None:
     from purebpf.cli.loss import tell
-    from purebpf.record.loss import paragraphs, remarks
+    from purebpf.record.loss import remarks
 
     for remark in remarks(found):
         command.note(remark, indent="    ")
     tell(paragraphs(found))
+
+
+def paragraphs(found: Recorded) -> list[str]:
+    """The loss line, and a paragraph for each loss."""
+    from purebpf.cli.loss import of_loss
+    from purebpf.record.loss import losses
+
+    return of_loss(losses(found), "samples", f"rejected={found.dropped}")
 
 
 if __name__ == "__main__":

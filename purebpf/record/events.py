@@ -17,7 +17,7 @@ from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_names import event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
 from purebpf.measure.perf_targets import Place
-from purebpf.record.options import DEFAULT_EVENT, FREQUENCY, EventOption, Options
+from purebpf.record.request import DEFAULT_EVENT, FREQUENCY, EventOption, Options
 from purebpf.syscall import perf_event as sys
 from purebpf.wire.perf_data import RecordedEvent
 

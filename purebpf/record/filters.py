@@ -12,7 +12,7 @@ from purebpf.errors import KernelError
 from purebpf.kernel.perf.event_parser import EventError, chosen
 from purebpf.measure import perf_targets
 from purebpf.record.events import Sampled, sample_type
-from purebpf.record.options import Options
+from purebpf.record.request import Options
 from purebpf.syscall import perf_event as perf
 from purebpf.wire.perf_data import RecordedEvent
 from purebpf.wire.perf_format import RecordFormat

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from purebpf.cli.loss import of_loss
 from purebpf.results import Cause, Loss
 
-__all__ = ["Recorded", "losses", "paragraphs", "remarks"]
+__all__ = ["Recorded", "losses", "remarks"]
 
 
 class Recorded(NamedTuple):
@@ -74,11 +73,6 @@ def losses(found: Recorded) -> Loss:
         ),
     )
     return Loss(found.due, found.samples + found.dropped, found.tolerance, causes)
-
-
-def paragraphs(found: Recorded) -> list[str]:
-    """The loss line, and a paragraph for each loss."""
-    return of_loss(losses(found), "samples", f"rejected={found.dropped}")
 
 
 def remarks(found: Recorded) -> Iterator[str]:

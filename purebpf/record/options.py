@@ -1,20 +1,16 @@
-"""What the user asks of the recorder."""
+"""The command line of `python -m purebpf.record`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int
+from purebpf.cli.arguments import positive_int, user_id
+from purebpf.record.request import DEFAULT_EVENT, FREQUENCY, RING_PAGES, EventOption, Options
 
-__all__ = ["DEFAULT_EVENT", "FREQUENCY", "EventOption", "Options", "build_parser", "parse", "title"]
-
-DEFAULT_EVENT = "cycles"
-FREQUENCY = 999
-RING_PAGES = 512
-"""2 MiB for each CPU: what one CPU writes in a third of a second at 100,000 samples a second."""
+__all__ = ["build_parser", "parse"]
 
 _MAX_PAGES = 1 << 18
 """Pointers to all of a ring's pages must fit in one allocation: rb_alloc(), 4 MiB."""
@@ -41,83 +37,6 @@ lost, with --strict; that of the command, with --.
 
 Needs CAP_PERFMON, or root; a filter CAP_BPF too. Your own processes can be
 recorded without, where kernel.perf_event_paranoid is 2 or less. docs/record.md"""
-
-
-class EventOption(NamedTuple):
-    """An event as it was written, and the filters behind it."""
-
-    name: str
-    filters: tuple[str, ...] = ()
-
-
-class Options(NamedTuple):
-    """A frozen request. Empty tuples, None and False mean: not asked for.
-
-    Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
-    `cgroup`) the `command` is it, and without that every CPU.
-    """
-
-    events: tuple[EventOption, ...] = ()
-    frequency: int | None = None
-    period: int | None = None
-    callchains: bool = False
-    all_cpus: bool = False
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    uid: int | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    addresses: bool = False
-    timestamps: bool = False
-    weights: bool = False
-    sample_cpu: bool = False
-    phys_data: bool = False
-    data_page_size: bool = False
-    code_page_size: bool = False
-    all_cgroups: bool = False
-    transactions: bool = False
-    identifiers: bool = False
-    explain: bool = False
-    ring_pages: int = RING_PAGES
-    output: str = "perf.data"
-    strict: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-
-    @property
-    def follows_command(self) -> bool:
-        """Whether the command is what is recorded, and not only how long."""
-        return bool(self.command) and not self.has_target
-
-    @property
-    def has_target(self) -> bool:
-        """Whether the user said what to record."""
-        return bool(
-            self.all_cpus
-            or self.pids
-            or self.tids
-            or self.uid is not None
-            or self.cpus
-            or self.cgroup is not None
-        )
-
-
-def title(options: Options) -> str:
-    """What is recorded, in a sentence."""
-    if options.pids:
-        whom = f"process {', '.join(map(str, options.pids))}"
-    elif options.tids:
-        whom = f"thread {', '.join(map(str, options.tids))}"
-    elif options.uid is not None:
-        whom = f"the processes of user {options.uid}"
-    elif options.cgroup is not None:
-        whom = f"cgroup {options.cgroup}"
-    elif options.follows_command:
-        whom = " ".join(options.command)
-    else:
-        whom = "every process"
-    where = f" on CPU {','.join(map(str, options.cpus))}" if options.cpus else ""
-    return f"Recording {whom}{where}"
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -198,7 +117,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         threads="these threads alone",
     )
     group.add_argument(
-        *("-u", "--uid"), metavar="USER", type=_user,
+        *("-u", "--uid"), metavar="USER", type=user_id,
         help="processes of this user, and their children: name or number",
     )  # fmt: skip
 
@@ -285,9 +204,3 @@ def _pages(text: str) -> int:
             f"{text!r} is too large: {_MAX_PAGES} pages are the most that the kernel takes"
         )
     return pages
-
-
-def _user(text: str) -> int:
-    from purebpf.measure.targets import user_id
-
-    return user_id(text)

@@ -24,7 +24,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.record import events
 from purebpf.record.filters import Filters, searched
 from purebpf.record.loss import Recorded
-from purebpf.record.options import Options
+from purebpf.record.request import Options
 from purebpf.syscall import perf_event as perf
 from purebpf.syscall import proc
 from purebpf.wire.perf_count import count_types

@@ -1,6 +1,6 @@
 """Sampled addresses within ranges: `python -m purebpf.sampleip`, and as a library:
 
-from purebpf.sampleip.options import Options
+from purebpf.sampleip.request import Options
 from purebpf.sampleip.session import Sampler
 
 with Sampler(Options(symbols=("vfs_read",), counting=True)) as sampler:

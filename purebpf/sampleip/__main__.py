@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.sampleip.options import Options, build_parser, parse, title
+from purebpf.sampleip.options import build_parser, parse
+from purebpf.sampleip.request import Options, title
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from purebpf.results import Cause
-from purebpf.sampleip.options import Options
+from purebpf.sampleip.request import Options
 
 __all__ = ["losses"]
 

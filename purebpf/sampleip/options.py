@@ -1,20 +1,16 @@
-"""Which addresses to look for, and what to do with them."""
+"""The command line of `python -m purebpf.sampleip`."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
+from purebpf.sampleip.request import FREQUENCY, MAP_ENTRIES, RING_PAGES, Options, Symbol
 
-__all__ = ["MAP_ENTRIES", "Options", "build_parser", "parse", "title"]
-
-FREQUENCY = 999
-MAP_ENTRIES = 8192
-RING_PAGES = 64
+__all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """\
 Sample the instruction pointer, and show or count it when it is in a range: an
@@ -38,50 +34,6 @@ Needs CAP_BPF and CAP_PERFMON, or root. docs/sampleip.md"""
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)-(0[xX][0-9a-fA-F]+|\d+)")
 _SYMBOL = re.compile(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _TOP = 1 << 64
-
-
-class Symbol(NamedTuple):
-    """A function, or with an `offset` in bytes one instruction of it."""
-
-    name: str
-    offset: int | None = None
-
-
-class Options(NamedTuple):
-    """A frozen request. Without `ranges` (start and end, which is outside), `symbols` and
-    `modules`, every address.
-    """
-
-    ranges: tuple[tuple[int, int], ...] = ()
-    symbols: tuple[Symbol, ...] = ()
-    modules: tuple[str, ...] = ()
-    counting: bool = False
-    hex: bool = False
-    frequency: int = FREQUENCY
-    period: int | None = None
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    map_entries: int = MAP_ENTRIES
-    ring_pages: int = RING_PAGES
-    output: str | None = None
-    strict: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-
-
-def title(options: Options) -> str:
-    """What is sampled, in a sentence."""
-    names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
-    names += [
-        each.name if each.offset is None else f"{each.name}+{each.offset:#x}"
-        for each in options.symbols
-    ]
-    names += options.modules
-    what = "Counting" if options.counting else "Showing"
-    rate = f"every {options.period}" if options.period else f"at {options.frequency} Hertz"
-    return f"{what} sampled addresses in {', '.join(names) or 'everything'}, {rate}"
 
 
 def parse(argv: Sequence[str]) -> Options:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from purebpf.errors import PurebpfError
 from purebpf.kernel.filters.filter_names import MachineNames
 from purebpf.kernel.processes import synthesized_records
-from purebpf.sampleip.options import Options, Symbol
+from purebpf.sampleip.request import Options, Symbol
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
 from purebpf.wire.perf_data import KERNEL

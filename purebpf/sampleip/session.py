@@ -26,8 +26,8 @@ from purebpf.measure.targets import PidNamespace
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.sampleip.loss import losses
-from purebpf.sampleip.options import Options
 from purebpf.sampleip.ranges import resolve
+from purebpf.sampleip.request import Options
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame, Unknown

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.setup.options import Options, build_parser, parse
+from purebpf.setup.options import build_parser, parse
+from purebpf.setup.request import Options
 
 __all__ = ["build_parser", "main"]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int
-from purebpf.measure.targets import user_id
+from purebpf.cli.arguments import positive_int, user_id
+from purebpf.setup.request import DEFAULT_SLOTS, Options
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["build_parser", "parse"]
 
 _MOST_SLOTS = 64
-_DEFAULT_SLOTS = 4
 
 _DESCRIPTION = """Let ordinary users filter samples in the kernel: root pins programs for them
 once, which they then fill in with their filters. status says what works, and
@@ -27,22 +25,6 @@ _EXAMPLES = """examples:
   python -m purebpf.setup status                 what works, and what does not
   sudo python -m purebpf.setup unpin             take it all back
 """
-
-
-class Options(NamedTuple):
-    """What to do.
-
-    Attributes:
-        action: "pin", "unpin" or "status".
-        users: for whom; () is everybody who has slots.
-        slots: how many each user is to have.
-        bpffs: where; "" is /sys/fs/bpf.
-    """
-
-    action: str
-    users: tuple[int, ...] = ()
-    slots: int = _DEFAULT_SLOTS
-    bpffs: str = ""
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -67,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--group", metavar="GROUP", type=_members, help="each user who is in this group now"
     )
     made.add_argument(
-        "--slots", metavar="N", type=_slots, default=_DEFAULT_SLOTS,
+        "--slots", metavar="N", type=_slots, default=DEFAULT_SLOTS,
         help="events that a user can filter at a time, each with a filter of its own (default: 4)",
     )  # fmt: skip
     made.add_argument(

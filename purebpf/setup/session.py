@@ -10,7 +10,7 @@ from purebpf.errors import KernelError
 from purebpf.kernel.filters import pinned_setup, pinned_slots
 from purebpf.kernel.filters.filter_preflight import Preflight, preflight
 from purebpf.kernel.filters.pinned_slots import BPFFS, Slot
-from purebpf.setup.options import Options
+from purebpf.setup.request import Options
 
 __all__ = ["Done", "Status", "pin", "status", "unpin"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.summary.options import Options
+    from purebpf.summary.request import Options
     from purebpf.summary.session import Summary
 
 __all__ = ["Options", "Summary"]
@@ -25,7 +25,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.summary.options.Options",
+            "Options": "purebpf.summary.request.Options",
             "Summary": "purebpf.summary.session.Summary",
         },
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.summary.options import Options, build_parser, parse
+from purebpf.summary.options import View, build_parser, parse
+from purebpf.summary.request import Options
 
 if TYPE_CHECKING:
     from purebpf.measure.child import Child
@@ -25,10 +26,10 @@ NAME = "purebpf.summary"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
     from purebpf.measure.child import Child
     from purebpf.measure.stop import Stop
@@ -37,8 +38,8 @@ def _run(options: Options) -> int:
     from purebpf.summary.session import Summary
 
     with ExitStack() as stack:
-        output = stack.enter_context(Output(options.output))
-        screen = Screen(output, options)
+        output = stack.enter_context(Output(view.output))
+        screen = Screen(output, view)
         stop = stack.enter_context(Stop())
         child = stack.enter_context(Child(options.command)) if options.command else None
         summary = stack.enter_context(Summary(options, child.pid if child else 0))
@@ -50,7 +51,7 @@ def _run(options: Options) -> int:
         status = child.end() if child else 0
         screen.show(table, last=True)
         _explain(summary, table)
-    if options.strict and is_incomplete(table.loss):
+    if view.strict and is_incomplete(table.loss):
         return command.LOSS
     return status
 

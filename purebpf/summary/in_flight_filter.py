@@ -8,7 +8,7 @@ from purebpf.abi.syscalls import X32_BIT
 from purebpf.measure.targets import is_below
 from purebpf.summary.calls import slots
 from purebpf.summary.inflight import UNDECIDED, WANTED, Open
-from purebpf.summary.options import Options
+from purebpf.summary.request import Options
 from purebpf.syscall import proc
 
 __all__ = ["Wanted"]

@@ -1,4 +1,4 @@
-"""What the user asks of the summary."""
+"""The command line of `python -m purebpf.summary`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int, seconds
+from purebpf.cli.arguments import positive_int, seconds, user_id
+from purebpf.summary.request import MAP_ENTRIES, MODES, Options
 
-__all__ = ["MAP_ENTRIES", "MODES", "Options", "build_parser", "parse"]
+__all__ = ["SORTS", "View", "build_parser", "parse"]
 
-MODES = ("total", "thread", "process", "cgroup")
 SORTS = ("total", "calls", "errors", "min", "avg", "max", "stddev", "p50", "p95", "p99")
-MAP_ENTRIES = 131072
-"""Rows that the modes other than total have room for: 17 MB."""
-
 _DESCRIPTION = """\
 Count and time system calls, in the kernel: how many, how many failed, how long
 they took in total, at least, on average and at most. Exact, and cheap enough
@@ -41,67 +38,36 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/summary.md"""
 
 
-class Options(NamedTuple):
-    """A frozen request. Empty tuples and None mean: no restriction.
+class View(NamedTuple):
+    """How tables look, and where they go. `output` None is standard output."""
 
-    `duration_s` None: until a signal, or until `command` ends. `hook` None: the best one that the
-    kernel has ("tp_btf", "raw_tp", "tracepoint").
-    """
-
-    mode: str = "total"
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    uid: int | None = None
-    calls: tuple[str, ...] = ()
-    only_failed: bool = False
-    errno: int | None = None
-    errno_summary: bool = False
-    histogram: bool = False
-    inflight: bool = False
-    top: int | None = None
-    sort: str = "total"
-    interval_s: float | None = None
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
     format: str = "text"
     output: str | None = None
+    top: int | None = None
+    sort: str = "total"
+    inflight: bool = False
+    histogram: bool = False
+    errno_summary: bool = False
+    interval_s: float | None = None
     strict: bool = False
-    map_entries: int = MAP_ENTRIES
-    hook: str | None = None
 
     @property
-    def has_filters(self) -> bool:
-        """Whether a call of a task that is counted may still be left out."""
-        return bool(
-            self.only_failed
-            or self.errno
-            or self.calls
-            or self.cpus
-            or self.uid is not None
-            or self.cgroup is not None
-        )
-
-    @property
-    def wants_buckets(self) -> bool:
-        """Whether durations are counted by size, for percentiles."""
-        return self.wants_percentiles or self.format != "text"
-
-    @property
-    def wants_percentiles(self) -> bool:
+    def has_percentiles(self) -> bool:
         """Whether text shows percentiles: with a histogram, or where rows are sorted by one."""
         return self.histogram or self.sort in ("p50", "p95", "p99")
 
-    @property
-    def wants_errnos(self) -> bool:
-        """Whether failed calls are counted by error."""
-        return self.errno_summary or self.format != "text"
 
+def parse(argv: Sequence[str]) -> tuple[Options, View]:
+    """What to count, and how to show it; exits with status 2 when the options are wrong.
 
-def parse(argv: Sequence[str]) -> Options:
-    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return Options(**vars(parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})))
+    JSON and CSV have everything that can be counted, and JSON what it cost.
+    """
+    found = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    view = parser.pick(View, found)
+    found.histogram = view.has_percentiles or view.format != "text"
+    found.errno_summary = view.errno_summary or view.format != "text"
+    found.cost = view.format == "json"
+    return parser.pick(Options, found), view
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -123,7 +89,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         cpus="calls that end on these CPUs",
     )
     group.add_argument(
-        *("-u", "--uid"), metavar="USER", type=_user, help="tasks of this user: name or number"
+        *("-u", "--uid"), metavar="USER", type=user_id, help="tasks of this user: name or number"
     )
 
 
@@ -179,9 +145,3 @@ def _errno(text: str) -> int:
     from purebpf.summary.calls import errno_number
 
     return errno_number(text)
-
-
-def _user(text: str) -> int:
-    from purebpf.measure.targets import user_id
-
-    return user_id(text)

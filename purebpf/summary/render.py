@@ -8,7 +8,7 @@ from typing import Any
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import histogram
 from purebpf.summary.calls import errno_name
-from purebpf.summary.options import Options
+from purebpf.summary.options import View
 from purebpf.summary.table import Group, Label, OpenCall, Row, Table, arranged
 
 __all__ = ["csv_header", "render"]
@@ -28,13 +28,13 @@ _CSV = (
 )
 
 
-def render(table: Table, options: Options) -> Iterable[str]:
+def render(table: Table, view: View) -> Iterable[str]:
     """The pieces of the output. One JSON object is one line; CSV comes without its header."""
-    if options.format == "json":
-        return [_json(table, options)]
-    if options.format == "csv":
-        return _csv(table, options)
-    return _text(table, options)
+    if view.format == "json":
+        return [_json(table, view)]
+    if view.format == "csv":
+        return _csv(table, view)
+    return _text(table, view)
 
 
 def csv_header() -> str:
@@ -42,21 +42,21 @@ def csv_header() -> str:
     return ",".join(_CSV) + "\n"
 
 
-def _text(table: Table, options: Options) -> Iterator[str]:
+def _text(table: Table, view: View) -> Iterator[str]:
     yield "\n Summary of events:\n"
     calls = sum(group.calls for group in table.groups)
-    groups = arranged(table.groups, options.sort, options.top)
+    groups = arranged(table.groups, view.sort, view.top)
     if not groups:
         yield "\n total, 0 events\n"
     for group in groups:
         yield f"\n {_title(table.mode, group.label)}, {group.calls} events"
         yield "" if table.mode == "total" else f", {100 * group.calls / calls:.1f}%"
         yield "\n\n"
-        yield _head(percentiles=options.wants_percentiles)
+        yield _head(percentiles=view.has_percentiles)
         for row in group.rows:
-            yield from _row(row, options)
+            yield from _row(row, view)
     yield "\n"
-    if options.inflight and table.open_calls:
+    if view.inflight and table.open_calls:
         yield from _open_calls(table.open_calls)
 
 
@@ -78,7 +78,7 @@ def _head(*, percentiles: bool) -> str:
     )
 
 
-def _row(row: Row, options: Options) -> Iterator[str]:
+def _row(row: Row, view: View) -> Iterator[str]:
     found = row.statistics
     yield _ROW.format(
         name=row.call.name,
@@ -90,14 +90,14 @@ def _row(row: Row, options: Options) -> Iterator[str]:
         max=found.max_ns / 1e6,
         std=found.stddev_pct,
     )
-    if options.wants_percentiles:
+    if view.has_percentiles:
         for percent in _PERCENTILES:
             yield f" {(found.percentile_ns(percent) or 0) / 1e6:9.3f}"
     yield "\n"
-    if options.errno_summary:
+    if view.errno_summary:
         for number, count in found.errnos.most_common():
             yield f"\t\t\t\t{errno_name(number)}: {count}\n"
-    if options.histogram:
+    if view.histogram:
         yield "\n"
         yield from histogram.lines(found.buckets, "nsecs")
         yield "\n"
@@ -119,7 +119,7 @@ def _longest_first(call: OpenCall) -> tuple[bool, int, int]:
     return call.elapsed_ns is not None, -(call.elapsed_ns or 0), call.tid
 
 
-def _json(table: Table, options: Options) -> str:
+def _json(table: Table, view: View) -> str:
     import json  # 10 ms that text need not pay
 
     document = {
@@ -130,7 +130,7 @@ def _json(table: Table, options: Options) -> str:
                 "group": _json_label(table.mode, group.label),
                 "rows": [_json_row(row) for row in group.rows],
             }
-            for group in arranged(table.groups, options.sort, options.top)
+            for group in arranged(table.groups, view.sort, view.top)
         ],
         "inflight": [
             {
@@ -147,7 +147,7 @@ def _json(table: Table, options: Options) -> str:
         "loss": {cause.name: cause.lost for cause in table.loss.causes},
         "cost": table.cost._asdict(),
     }
-    if options.interval_s:
+    if view.interval_s:
         document = {"interval": table.interval, "started_ns": table.started_ns, **document}
     return json.dumps(document) + "\n"
 
@@ -178,13 +178,13 @@ def _json_row(row: Row) -> dict[str, Any]:
     }
 
 
-def _csv(table: Table, options: Options) -> Iterator[str]:
+def _csv(table: Table, view: View) -> Iterator[str]:
     import csv
     import io
 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    for group in arranged(table.groups, options.sort, options.top):
+    for group in arranged(table.groups, view.sort, view.top):
         writer.writerows(_csv_row(table, group, row) for row in group.rows)
     yield stream.getvalue()
 

@@ -22,7 +22,7 @@ from purebpf.summary.in_flight_filter import Wanted
 from purebpf.summary.inflight import Open, open_calls
 from purebpf.summary.loading import load_best
 from purebpf.summary.loss import losses
-from purebpf.summary.options import MODES, Options
+from purebpf.summary.request import MODES, Options
 from purebpf.summary.table import Cost, Group, OpenCall, Row, Table
 
 __all__ = ["Summary"]
@@ -88,7 +88,7 @@ class Summary(Closing):
             self._maps = self._object.maps
             whose.fill(self._maps)
         stack.enter_context(self._measuring)
-        if options.format == "json":
+        if options.cost:
             self._measure()
         self._object.globals["phase"] = 1 + self._epoch
         self._started_ns = self._begun_ns = time.monotonic_ns()
@@ -103,8 +103,8 @@ class Summary(Closing):
         options = self._options
         return {
             "mode": MODES.index(options.mode),
-            "histograms_wanted": options.wants_buckets,
-            "errnos_wanted": options.wants_errnos,
+            "histograms_wanted": options.histogram,
+            "errnos_wanted": options.errno_summary,
             "has_filters": options.has_filters,
             "only_failed": options.only_failed,
             "only_errno": options.errno or 0,
@@ -123,17 +123,13 @@ class Summary(Closing):
         return {
             "totals": epochs * 2 * tables.SLOTS if self._total else 1,
             "total_histograms": (
-                epochs * 2 * tables.SLOTS if self._total and options.wants_buckets else 1
+                epochs * 2 * tables.SLOTS if self._total and options.histogram else 1
             ),
             "rows": options.map_entries if grouped else 4096,
             "histograms": (
-                1
-                if not options.wants_buckets
-                else min(options.map_entries, 8192)
-                if grouped
-                else 64
+                1 if not options.histogram else min(options.map_entries, 8192) if grouped else 64
             ),
-            "errors": 16384 if options.wants_errnos else 1,
+            "errors": 16384 if options.errno_summary else 1,
             "names": max(options.map_entries // 4, 1) if named else 1,
         }
 
@@ -167,7 +163,7 @@ class Summary(Closing):
         self._epoch = 1 - old
         self._object.globals["phase"] = 1 + self._epoch
         table = self._read(old, time.monotonic_ns(), ())
-        tables.clear(self._maps, old, total=self._total, buckets=self._options.wants_buckets)
+        tables.clear(self._maps, old, total=self._total, buckets=self._options.histogram)
         self._interval += 1
         self._due = max(self._due, self._passed()) + 1
         return table
@@ -200,9 +196,7 @@ class Summary(Closing):
         options = self._options
         begun_ns, self._begun_ns = self._begun_ns, now_ns
         settle()  # until nothing writes to the epoch that was just left
-        counted = tables.collect(
-            self._maps, epoch, total=self._total, buckets=options.wants_buckets
-        )
+        counted = tables.collect(self._maps, epoch, total=self._total, buckets=options.histogram)
         wanted = Wanted(options, self._command_pid)
         mine = [each for each in opened if wanted(each)]
         still_open = sum(not each.start_ns for each in mine)

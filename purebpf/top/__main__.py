@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.top.options import Options, build_parser, parse
+from purebpf.profile.request import Options
+from purebpf.top.options import View, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.measure.stop import HasFileno
-    from purebpf.profile.options import Options as Sampling
     from purebpf.profile.session import Profiler
     from purebpf.results import Profile
 
@@ -25,10 +25,10 @@ NAME = "purebpf.top"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, view: View) -> int:
     from purebpf.cli.loss import paragraphs, tell
     from purebpf.measure.child import Child
     from purebpf.measure.limits import raise_open_files
@@ -41,50 +41,36 @@ def _run(options: Options) -> int:
         stop = stack.enter_context(Stop())
         child = stack.enter_context(Child(options.command)) if options.command else None
         raise_open_files()
-        profiler = stack.enter_context(Profiler(_sampling(options), child.pid if child else 0))
+        profiler = stack.enter_context(Profiler(options, child.pid if child else 0))
         ends: list[HasFileno] = [stop]
         if child is not None:
             child.start()
             ends.append(child)
-        _show(profiler, options, output, ends)
+        _show(profiler, view, output, ends)
         with interruptible(profiler.budget):
             profile = profiler.stop()
         status = child.end() if child else 0
-        output.write(_table(profile, options, "in all"))
+        output.write(_table(profile, view, "in all"))
         tell(paragraphs(profile))
-    if options.strict and profile.loss.any:
+    if view.strict and profile.loss.any:
         return command.LOSS
     return status
 
 
-def _sampling(options: Options) -> Sampling:
-    from purebpf.profile.options import Options as Sampling
-
-    return Sampling(
-        pids=options.pids,
-        tids=options.tids,
-        cpus=options.cpus,
-        cgroup=options.cgroup,
-        frequency=options.frequency,
-        duration_s=options.duration_s,
-        command=options.command,
-    )
-
-
-def _show(profiler: Profiler, options: Options, output: Output, ends: Sequence[HasFileno]) -> None:
+def _show(profiler: Profiler, view: View, output: Output, ends: Sequence[HasFileno]) -> None:
     """A table each interval, until the end."""
     from purebpf.top.screen import screen
 
-    with command.collecting(), screen(output, by=options.by, lines=options.lines) as shown:
-        while not profiler.wait(*ends, at_most_s=options.interval_s):
+    with command.collecting(), screen(output, by=view.by, lines=view.lines) as shown:
+        while not profiler.wait(*ends, at_most_s=view.interval_s):
             profiler.take()
             shown.show(profiler.last(), time.strftime("%H:%M:%S"))
 
 
-def _table(profile: Profile, options: Options, heading: str) -> Iterable[str]:
+def _table(profile: Profile, view: View, heading: str) -> Iterable[str]:
     from purebpf.top.render import render
 
-    return render(profile, by=options.by, lines=options.lines, heading=heading)
+    return render(profile, by=view.by, lines=view.lines, heading=heading)
 
 
 if __name__ == "__main__":

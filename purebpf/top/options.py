@@ -1,4 +1,4 @@
-"""What to show, and how often."""
+"""The command line of `python -m purebpf.top`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds
+from purebpf.profile.request import Options
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["View", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show which functions the CPUs are in, anew every two seconds: samples at regular
@@ -32,26 +33,19 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/top.md"""
 BY = ("function", "module", "comm", "process", "cgroup")
 
 
-class Options(NamedTuple):
-    """A frozen request. Empty tuples and None mean: no restriction."""
+class View(NamedTuple):
+    """How tables look, and how often there is one; `interval_s` in seconds."""
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    frequency: int = 99
     interval_s: float = 2.0
     lines: int = 20
     by: str = "function"
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
     strict: bool = False
 
 
-def parse(argv: Sequence[str]) -> Options:
-    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+def parse(argv: Sequence[str]) -> tuple[Options, View]:
+    """What to sample, and how to show it; exits with status 2 when the options are wrong."""
     found = parser.parse(build_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
-    return Options(**{name: getattr(found, name) for name in Options._fields})
+    return parser.pick(Options, found), parser.pick(View, found)
 
 
 def build_parser() -> argparse.ArgumentParser:

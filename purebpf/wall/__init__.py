@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.wall.options import Options
+    from purebpf.wall.request import Options
     from purebpf.wall.session import Wall
 
 __all__ = ["Options", "Wall"]
@@ -26,6 +26,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         __name__,
         {
             "Wall": "purebpf.wall.session.Wall",
-            "Options": "purebpf.wall.options.Options",
+            "Options": "purebpf.wall.request.Options",
         },
     )

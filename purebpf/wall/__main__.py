@@ -8,10 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.wall.options import Options, build_parser, parse, title
+from purebpf.wall.options import build_parser, parse
+from purebpf.wall.request import title
 
 if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
     from purebpf.results import Profile
+    from purebpf.wall.request import Options
 
 __all__ = ["build_parser", "main"]
 
@@ -20,23 +23,23 @@ NAME = "purebpf.wall"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.wall.session import Wall
 
-    with results.measured(title(options), options, Wall) as run:
+    with results.measured(partial(Wall, options), options.command, title(options), view) as run:
         found = run.named(run.session.stop)
         profile = run.lined(found.profile)
         status = run.end()
         from purebpf.wall.render import render  # not before everything is measured
 
-        run.write(partial(render, profile, found.threads, options))
+        run.write(partial(render, profile, found.threads, view))
         _explain(profile)
-    return command.LOSS if options.strict and profile.loss.any else status
+    return command.LOSS if view.strict and profile.loss.any else status
 
 
 def _explain(profile: Profile) -> None:

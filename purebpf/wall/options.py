@@ -1,20 +1,16 @@
-"""What the user asks about the wall clock of threads."""
+"""The command line of `python -m purebpf.wall`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.destination import Destination, destinations
-from purebpf.cli.headline import until, whose
+from purebpf.cli.destination import ResultOptions, destinations
+from purebpf.wall.request import DEFAULT_FREQUENCY, Options
 
-__all__ = ["DEFAULT_FREQUENCY", "Options", "build_parser", "parse", "title"]
-
-DEFAULT_FREQUENCY = 99
-"""Hertz: odd, so that it does not run in step with what happens 100 times a second."""
+__all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show where threads spend the wall clock: on a CPU, off it, or waiting for one.
@@ -40,51 +36,12 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
 docs/wall.md"""
 
 
-class Options(NamedTuple):
-    """A frozen request. Empty tuples and None mean: no restriction.
-
-    `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
-    `serve` is where to listen (host and port) for browsers that look on.
-    """
-
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    user_threads_only: bool = False
-    kernel_threads_only: bool = False
-    user_stacks_only: bool = False
-    kernel_stacks_only: bool = False
-    frequency: int = DEFAULT_FREQUENCY
-    top: int | None = None
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
-    to: tuple[Destination, ...] = (Destination("text", None),)
-    delimited: bool = False
-    offsets: bool = False
-    serve: tuple[str, int] | None = None
-    strict: bool = False
-    lines: bool = False
-    debuginfod: bool = False
-
-
-def parse(argv: Sequence[str]) -> Options:
-    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+    """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     found.to = destinations(made, found.formats, found.outputs)
-    del found.formats, found.outputs
-    return Options(**vars(found))
-
-
-def title(options: Options) -> str:
-    """The sentence that heads the output."""
-    return (
-        f"Tracing the wall clock (us) of {whose(options)}, "
-        f"sampling at {options.frequency} Hertz{until(options)}"
-    )
+    return parser.pick(Options, found), parser.pick(ResultOptions, found)
 
 
 def build_parser() -> argparse.ArgumentParser:

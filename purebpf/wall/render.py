@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from purebpf.cli.destination import ResultOptions
 from purebpf.results import Profile
 from purebpf.results.formats import json, registry
 from purebpf.results.model.spelling import printable
-from purebpf.wall.options import Options
 from purebpf.wall.threads import Thread
 
 __all__ = ["render"]
@@ -16,7 +16,7 @@ _US = 1000
 
 
 def render(
-    profile: Profile, threads: Sequence[Thread], options: Options, format_name: str
+    profile: Profile, threads: Sequence[Thread], options: ResultOptions, format_name: str
 ) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
     if format_name == "json":

@@ -10,7 +10,7 @@ from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.wall.options import Options, title
+from purebpf.wall.request import Options, title
 from purebpf.wall.threads import Thread, fill, threads
 
 __all__ = ["Found", "Wall"]

@@ -21,7 +21,6 @@ HELP = {
     "purebpf.cli.output",
     "purebpf.cli.parser",
     "purebpf.cli.spelling",
-    "purebpf.cli.headline",
     "purebpf.errors",
     "purebpf.lazy",
 }
@@ -45,7 +44,6 @@ NOT_BEFORE_ATTACH = {
         "purebpf.cli.loss",
         "purebpf.measure.provenance",
         "purebpf.profile.loss",
-        "purebpf.profile.render",
     ),
     *("purebpf.profile.stacks", "purebpf.results", "purebpf.symbols"),
     *(
@@ -102,7 +100,7 @@ def among(modules: set[str], unwanted: set[str]) -> set[str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_imports_the_options_and_nothing_else_of_ours(command):
     modules = imported(RUN, f"purebpf.{command}", "--help")
-    own = {f"purebpf.{command}", f"purebpf.{command}.options"}
+    own = {f"purebpf.{command}", f"purebpf.{command}.options", f"purebpf.{command}.request"}
     if command in SPAN_COMMANDS:
         own = {f"purebpf.{command}", "purebpf.cli.latency_command"}
     elif command in TIME_COMMANDS:
@@ -125,3 +123,20 @@ def test_nothing_slow_is_imported_before_time_is_measured(command):
     modules = imported(STOP_WHEN_ATTACHED + RUN, f"purebpf.{command}", "1")
     assert "purebpf.kernel.instruments.offcpu_tracer" in modules
     assert not among(modules, SLOW)
+
+
+LIBRARIES = ("profile.Profiler", "offcpu.OffCpu", "wall.Wall", "summary.Summary", "record.Recorder")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_a_program_imports_of_a_command_knows_no_terminal(library):
+    package, _, name = library.partition(".")
+    modules = imported(
+        f"""
+import sys
+from purebpf.{package} import Options, {name}
+print(*sys.modules, file=sys.stderr)
+"""
+    )
+    assert f"purebpf.{package}.session" in modules
+    assert not among(modules, {"purebpf.cli"})

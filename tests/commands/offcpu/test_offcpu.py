@@ -12,14 +12,11 @@ from collections import Counter
 
 import pytest
 
-from purebpf.cli.destination import Destination
 from purebpf.measure.sched_trace import Request, ThreadTime, Times
 from purebpf.offcpu import OffCpu, Options
 from purebpf.results import Profile, Row
 from purebpf.results.formats.json import document
 from tests.commands.conftest import ROOT, Workloads, thread_ids
-
-JSON = (Destination("json", None),)
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
 
@@ -116,7 +113,7 @@ def test_no_nanosecond_is_counted_twice(workloads: Workloads, threshold_ms: int)
 
 def test_single_waits_come_in_the_order_of_time(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "2000") as pid:
-        found = run(Options(pids=(pid,), to=JSON, threshold_ms=0))
+        found = run(Options(pids=(pid,), one_by_one=True, threshold_ms=0))
     tree = json.loads(document(found))
     ends = [sample["time_ns"] for sample in tree["samples"]]
     assert len(ends) > 10
@@ -149,7 +146,7 @@ def test_who_sleeps_all_the_time_has_a_user_stack(workloads: Workloads) -> None:
 
 def test_inflight_shows_nothing_else(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "1000"):
-        found = run(Options(inflight=True, threshold_ms=0, to=JSON))
+        found = run(Options(inflight=True, threshold_ms=0, one_by_one=True))
     assert found.rows()
     assert all(row.marks.is_open for row in found.rows())
 

@@ -9,7 +9,8 @@ from collections import defaultdict
 import pytest
 
 from purebpf.profile.loss import losses
-from purebpf.profile.options import Options, parse
+from purebpf.profile.options import parse
+from purebpf.profile.request import Options
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

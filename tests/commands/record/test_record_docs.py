@@ -9,9 +9,10 @@ from importlib import import_module
 
 import pytest
 
-from purebpf.record.loss import Recorded, paragraphs
+from purebpf.record.__main__ import paragraphs
+from purebpf.record.loss import Recorded
 from purebpf.sampleip.loss import losses
-from purebpf.sampleip.options import Options
+from purebpf.sampleip.request import Options
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

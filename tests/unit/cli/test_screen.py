@@ -15,7 +15,7 @@ from purebpf.cli.output import Output
 from purebpf.cli.screen import in_place
 from purebpf.results import Loss
 from purebpf.summary.calls import Call
-from purebpf.summary.options import Options
+from purebpf.summary.options import View
 from purebpf.summary.screen import Screen
 from purebpf.summary.statistics import Statistics
 from purebpf.summary.table import Cost, Group, Label, Row, Table
@@ -77,7 +77,7 @@ def test_the_clock_of_summary_stays_in_sight() -> None:
     group = Group(Label(), (Row(Call("x86_64", 0, "read"), once),))
     table = Table("total", 0, 10**9, 0, (group,), (), Loss(), Cost())
     with terminal(10, 40) as shown, Output() as output:
-        Screen(output, Options(interval_s=1.0)).show(table)
+        Screen(output, View(interval_s=1.0)).show(table)
     clock, *rest = shown
     assert re.fullmatch(r"\[\d\d:\d\d:\d\d\]", clock.removeprefix(CLEAR))
     assert len(rest) == 8

@@ -4,45 +4,56 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.cli.destination import Destination
-from purebpf.offcpu.options import Options, parse, title
+from purebpf.cli.destination import Destination, ResultOptions
+from purebpf.offcpu.options import parse
+from purebpf.offcpu.request import Options, title
 from purebpf.wall import options as wall
+from purebpf.wall.request import Options as WallOptions
+from purebpf.wall.request import title as wall_title
+from tests.support.command_line import asking
+
+
+def asked(**fields: object) -> tuple[Options, ResultOptions]:
+    return asking((Options(), ResultOptions(offsets=False)), **fields)  # type: ignore[return-value]
 
 
 def test_defaults() -> None:
-    assert parse([]) == Options()
-    assert wall.parse([]) == wall.Options()
+    assert parse([]) == asked()
+    assert wall.parse([]) == (WallOptions(), ResultOptions(offsets=False))
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("5", Options(duration_s=5)),
-        ("-p 185,2040", Options(pids=(185, 2040))),
-        ("-t 7", Options(tids=(7,))),
-        ("-u", Options(user_threads_only=True)),
-        ("-k", Options(kernel_threads_only=True)),
-        ("-U", Options(user_stacks_only=True)),
-        ("-K", Options(kernel_stacks_only=True)),
-        ("-f -d", Options(to=(Destination("folded", None),), delimited=True)),
-        ("-s", Options(offsets=True)),
-        ("-m 10 -M 20", Options(min_us=10, max_us=20)),
-        ("--state D", Options(states="D")),
-        ("--state S,D,R", Options(states="SDR")),
-        ("--state 2", Options(states="D")),
-        ("--state 3", Options(states="SD")),
-        ("--state 0", Options(states="R")),
-        ("--thresh 0", Options(threshold_ms=0)),
-        ("--thresh 0.5", Options(threshold_ms=0.5)),
-        ("--preempt --waker --inflight", Options(preempt=True, waker=True, inflight=True)),
-        ("-C 0-1,3", Options(cpus=(0, 1, 3))),
-        ("-G /sys/fs/cgroup/x", Options(cgroup="/sys/fs/cgroup/x")),
-        ("--stack-storage-size 2", Options(stack_storage_size=2)),
-        ("--format json -o out --strict", Options(to=(Destination("json", "out"),), strict=True)),
-        ("-- make -p", Options(command=("make", "-p"))),
+        ("5", asked(duration_s=5)),
+        ("-p 185,2040", asked(pids=(185, 2040))),
+        ("-t 7", asked(tids=(7,))),
+        ("-u", asked(user_threads_only=True)),
+        ("-k", asked(kernel_threads_only=True)),
+        ("-U", asked(user_stacks_only=True)),
+        ("-K", asked(kernel_stacks_only=True)),
+        ("-f -d", asked(to=(Destination("folded", None),), delimited=True)),
+        ("-s", asked(offsets=True)),
+        ("-m 10 -M 20", asked(min_us=10, max_us=20)),
+        ("--state D", asked(states="D")),
+        ("--state S,D,R", asked(states="SDR")),
+        ("--state 2", asked(states="D")),
+        ("--state 3", asked(states="SD")),
+        ("--state 0", asked(states="R")),
+        ("--thresh 0", asked(threshold_ms=0)),
+        ("--thresh 0.5", asked(threshold_ms=0.5)),
+        ("--preempt --waker --inflight", asked(preempt=True, waker=True, inflight=True)),
+        ("-C 0-1,3", asked(cpus=(0, 1, 3))),
+        ("-G /sys/fs/cgroup/x", asked(cgroup="/sys/fs/cgroup/x")),
+        ("--stack-storage-size 2", asked(stack_storage_size=2)),
+        (
+            "--format json -o out --strict",
+            asked(to=(Destination("json", "out"),), strict=True, one_by_one=True),
+        ),
+        ("-- make -p", asked(command=("make", "-p"))),
     ],
 )
-def test_accepted(line: str, expected: Options) -> None:
+def test_accepted(line: str, expected: tuple[Options, ResultOptions]) -> None:
     assert parse(line.split()) == expected
 
 
@@ -94,6 +105,6 @@ def test_titles(options: Options, text: str) -> None:
 
 
 def test_the_title_of_the_wall_clock() -> None:
-    assert wall.title(wall.parse(["-p", "7", "2"])) == (
+    assert wall_title(wall.parse(["-p", "7", "2"])[0]) == (
         "Tracing the wall clock (us) of PID [7], sampling at 99 Hertz for 2 secs."
     )

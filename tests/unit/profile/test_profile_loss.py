@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.kernel.perf.perf_event import Reading
 from purebpf.profile.loss import Clock, expected_samples, losses
-from purebpf.profile.options import Options
+from purebpf.profile.request import Options
 from purebpf.results import Loss
 
 FIELDS = (

@@ -4,52 +4,58 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.cli.destination import Destination
-from purebpf.profile.options import Options, parse, title
+from purebpf.cli.destination import Destination, ResultOptions
+from purebpf.profile.options import parse
+from purebpf.profile.request import Options, title
+from tests.support.command_line import asking
 
 FOLDED = Destination("folded", None)
 
 
+def asked(**fields: object) -> tuple[Options, ResultOptions]:
+    return asking((Options(), ResultOptions()), **fields)  # type: ignore[return-value]
+
+
 def test_defaults() -> None:
-    assert parse([]) == Options()
+    assert parse([]) == asked()
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("5", Options(duration_s=5)),
-        ("-F 99 0.5", Options(frequency=99, duration_s=0.5)),
-        ("-c 1000000", Options(period=1000000)),
-        ("-p 185,2040", Options(pids=(185, 2040))),
-        ("--pid 185", Options(pids=(185,))),
-        ("-L 7", Options(tids=(7,))),
-        ("-U", Options(kernel_stacks=False)),
-        ("-K", Options(user_stacks=False)),
-        ("-I", Options(include_idle=True)),
-        ("-C 0-1,3", Options(cpus=(0, 1, 3))),
-        ("-f", Options(to=(FOLDED,))),
-        ("-f -a -d", Options(to=(FOLDED,), annotations=True, delimited=True)),
-        ("--format json", Options(to=(Destination("json", None),))),
-        ("-A", Options(addresses=True)),
-        ("-G /sys/fs/cgroup/x", Options(cgroup="/sys/fs/cgroup/x")),
-        ("--cgroupmap /sys/fs/bpf/c", Options(cgroup_map="/sys/fs/bpf/c")),
-        ("--mntnsmap /sys/fs/bpf/m", Options(mount_namespace_map="/sys/fs/bpf/m")),
-        ("--hash-storage-size 1", Options(hash_storage_size=1)),
-        ("--stack-storage-size 2", Options(stack_storage_size=2)),
-        ("-o out", Options(to=(Destination("text", "out"),))),
+        ("5", asked(duration_s=5)),
+        ("-F 99 0.5", asked(frequency=99, duration_s=0.5)),
+        ("-c 1000000", asked(period=1000000)),
+        ("-p 185,2040", asked(pids=(185, 2040))),
+        ("--pid 185", asked(pids=(185,))),
+        ("-L 7", asked(tids=(7,))),
+        ("-U", asked(kernel_stacks=False)),
+        ("-K", asked(user_stacks=False)),
+        ("-I", asked(include_idle=True)),
+        ("-C 0-1,3", asked(cpus=(0, 1, 3))),
+        ("-f", asked(to=(FOLDED,))),
+        ("-f -a -d", asked(to=(FOLDED,), annotations=True, delimited=True)),
+        ("--format json", asked(to=(Destination("json", None),))),
+        ("-A", asked(addresses=True)),
+        ("-G /sys/fs/cgroup/x", asked(cgroup="/sys/fs/cgroup/x")),
+        ("--cgroupmap /sys/fs/bpf/c", asked(cgroup_map="/sys/fs/bpf/c")),
+        ("--mntnsmap /sys/fs/bpf/m", asked(mount_namespace_map="/sys/fs/bpf/m")),
+        ("--hash-storage-size 1", asked(hash_storage_size=1)),
+        ("--stack-storage-size 2", asked(stack_storage_size=2)),
+        ("-o out", asked(to=(Destination("text", "out"),))),
         (
             "-o a.html -o b.pb.gz",
-            Options(to=(Destination("html", "a.html"), Destination("pprof", "b.pb.gz"))),
+            asked(to=(Destination("html", "a.html"), Destination("pprof", "b.pb.gz"))),
         ),
-        ("--serve", Options(serve=("127.0.0.1", 0))),
-        ("--serve :80", Options(serve=("127.0.0.1", 80))),
-        ("--serve [::1]:8080 5", Options(serve=("::1", 8080), duration_s=5)),
-        ("--strict", Options(strict=True)),
-        ("-- make -p -f x", Options(command=("make", "-p", "-f", "x"))),
-        ("2 -F 99 -- a -- b", Options(duration_s=2, frequency=99, command=("a", "--", "b"))),
+        ("--serve", asked(serve=("127.0.0.1", 0))),
+        ("--serve :80", asked(serve=("127.0.0.1", 80))),
+        ("--serve [::1]:8080 5", asked(serve=("::1", 8080), duration_s=5)),
+        ("--strict", asked(strict=True)),
+        ("-- make -p -f x", asked(command=("make", "-p", "-f", "x"))),
+        ("2 -F 99 -- a -- b", asked(duration_s=2, frequency=99, command=("a", "--", "b"))),
     ],
 )
-def test_accepted(line: str, expected: Options) -> None:
+def test_accepted(line: str, expected: tuple[Options, ResultOptions]) -> None:
     assert parse(line.split()) == expected
 
 
@@ -123,4 +129,4 @@ def test_help_names_every_option_of_bcc(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_title(line: str, expected: str) -> None:
-    assert title(parse(line.split())) == expected
+    assert title(parse(line.split())[0]) == expected

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from purebpf.record.loss import Recorded, losses, paragraphs, remarks
+from purebpf.record.__main__ import paragraphs
+from purebpf.record.loss import Recorded, losses, remarks
 
 WHOLE = Recorded("perf.data", 1024, 98, 100, 3, 0, 0, 0)
 

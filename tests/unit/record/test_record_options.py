@@ -7,7 +7,8 @@ import pytest
 from purebpf.filter.fields import FIELDS, Field
 from purebpf.kernel.perf.event_parser import chosen
 from purebpf.record.events import sample_type
-from purebpf.record.options import EventOption, Options, parse, title
+from purebpf.record.options import parse
+from purebpf.record.request import EventOption, Options, title
 
 
 def test_a_filter_belongs_to_the_events_of_the_option_before_it() -> None:

@@ -7,7 +7,7 @@ import json as reader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.offcpu.options import Options
+from purebpf.cli.destination import ResultOptions
 from purebpf.offcpu.render import render
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.build.offcpu_rows import Place, Span, SpanWaker, fill, merged
@@ -15,7 +15,6 @@ from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.formats import folded, json
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
-from purebpf.wall.options import Options as WallOptions
 from purebpf.wall.render import render as render_wall
 from purebpf.wall.threads import Thread, shares, threads
 from purebpf.wall.threads import fill as fill_wall
@@ -75,7 +74,7 @@ def profile() -> Profile:
 
 
 def test_text() -> None:
-    assert "".join(render(profile(), Options(delimited=True, waker=True), "text")) == TEXT
+    assert "".join(render(profile(), ResultOptions(delimited=True, offsets=False), "text")) == TEXT
 
 
 def test_folded() -> None:
@@ -186,7 +185,9 @@ def test_the_table_of_threads() -> None:
         Thread(Labels("app", 7, 8), 50_000, 40_000, 10_000),
         Thread(Labels("x", 1, 1), 0, 0, 0),
     ]
-    assert "".join(render_wall(Profile(), found, WallOptions(top=1), "text")) == WALL
+    assert (
+        "".join(render_wall(Profile(), found, ResultOptions(top=1, offsets=False), "text")) == WALL
+    )
 
 
 def test_folded_marks_each_frame() -> None:

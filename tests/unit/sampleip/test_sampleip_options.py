@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.sampleip.options import Options, Symbol, parse, title
+from purebpf.sampleip.options import parse
+from purebpf.sampleip.request import Options, Symbol, title
 
 
 def test_what_to_look_for() -> None:

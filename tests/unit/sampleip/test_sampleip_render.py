@@ -12,8 +12,8 @@ import pytest
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.sampleip.loss import losses
-from purebpf.sampleip.options import Options
 from purebpf.sampleip.render import count_lines, dump, sample_line
+from purebpf.sampleip.request import Options
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.wire.perf_data import RecordedEvent
 from purebpf.wire.perf_data_writer import PerfDataWriter

@@ -5,7 +5,8 @@ import pwd
 
 import pytest
 
-from purebpf.setup.options import Options, parse
+from purebpf.setup.options import parse
+from purebpf.setup.request import Options
 
 
 def test_the_defaults():

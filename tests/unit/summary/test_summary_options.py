@@ -6,8 +6,10 @@ import platform
 
 import pytest
 
-from purebpf.summary.options import SORTS, Options, parse
+from purebpf.summary.options import SORTS, View, parse
+from purebpf.summary.request import Options
 from purebpf.summary.table import SORT_KEYS
+from tests.support.command_line import asking
 
 needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86 calls")
 
@@ -19,12 +21,13 @@ ALL = """\
 
 
 def test_nothing_is_everything() -> None:
-    assert parse([]) == Options()
+    assert parse([]) == (Options(), View())
 
 
 def test_every_option() -> None:
     found = parse(ALL.split())
-    assert found == Options(
+    assert found == asking(
+        (Options(), View()),
         mode="thread",
         tids=(12, 13),
         cpus=(0, 1),
@@ -49,7 +52,7 @@ def test_every_option() -> None:
 
 
 def test_a_command_keeps_its_own_options() -> None:
-    assert parse(["-x", "--", "ls", "-l", "--", "x"]).command == ("ls", "-l", "--", "x")
+    assert parse(["-x", "--", "ls", "-l", "--", "x"])[0].command == ("ls", "-l", "--", "x")
 
 
 def usage_error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -92,7 +95,7 @@ def test_unknown_calls(name: str, said: str, capsys: pytest.CaptureFixture[str])
 
 @needs_x86
 def test_calls_of_other_abis_are_known() -> None:
-    assert parse(["--syscall", "socketcall"]).calls == ("socketcall",)
+    assert parse(["--syscall", "socketcall"])[0].calls == ("socketcall",)
 
 
 def test_a_call_without_a_filter_has_none() -> None:
@@ -101,11 +104,26 @@ def test_a_call_without_a_filter_has_none() -> None:
         assert Options(**changed).has_filters
 
 
-def test_histograms_are_kept_only_where_they_show() -> None:
-    assert not Options().wants_buckets
-    assert Options(histogram=True).wants_buckets
-    assert Options(format="json").wants_buckets
-    assert Options(sort="p99").wants_buckets
+@pytest.mark.parametrize(
+    ("line", "histogram", "errno_summary", "cost"),
+    [
+        ("", False, False, False),
+        ("--hist", True, False, False),
+        ("--sort p99", True, False, False),
+        ("--errno-summary", False, True, False),
+        ("--format json", True, True, True),
+        ("--format csv", True, True, False),
+    ],
+)
+def test_the_kernel_counts_only_what_is_shown(
+    line: str, *, histogram: bool, errno_summary: bool, cost: bool
+) -> None:
+    request, _ = parse(line.split())
+    assert (request.histogram, request.errno_summary, request.cost) == (
+        histogram,
+        errno_summary,
+        cost,
+    )
 
 
 def test_every_sort_key_sorts() -> None:
@@ -114,6 +132,6 @@ def test_every_sort_key_sorts() -> None:
 
 @pytest.mark.parametrize("key", ["p50", "p95", "p99"])
 def test_percentiles_that_sort_are_shown(key: str) -> None:
-    assert Options(sort=key).wants_percentiles
-    assert Options(histogram=True).wants_percentiles
-    assert not Options(sort="max").wants_percentiles
+    assert View(sort=key).has_percentiles
+    assert View(histogram=True).has_percentiles
+    assert not View(sort="max").has_percentiles

@@ -13,7 +13,7 @@ from purebpf.results import Loss
 from purebpf.results.shape.histogram import BUCKETS
 from purebpf.summary.calls import Call
 from purebpf.summary.loss import EXPLANATIONS, is_incomplete, losses
-from purebpf.summary.options import Options
+from purebpf.summary.options import View
 from purebpf.summary.render import csv_header, render
 from purebpf.summary.statistics import Statistics
 from purebpf.summary.table import Cost, Group, Label, OpenCall, Row, Table, arranged
@@ -61,13 +61,13 @@ SOME = (
 )
 
 
-def text(made: Table, options: Options) -> str:
+def text(made: Table, options: View) -> str:
     return "".join(render(made, options))
 
 
 def test_total_is_laid_out_as_perf_does() -> None:
     assert (
-        text(table("total", Group(Label(), SOME)), Options())
+        text(table("total", Group(Label(), SOME)), View())
         == """
  Summary of events:
 
@@ -95,7 +95,7 @@ def test_total_is_laid_out_as_perf_does() -> None:
 )
 def test_groups_have_a_title(mode: str, label: Label, title: str) -> None:
     other = Group(Label(1, "other"), SOME[1:2])
-    found = text(table(mode, other, Group(label, SOME[:1])), Options(mode=mode))
+    found = text(table(mode, other, Group(label, SOME[:1])), View())
     assert found.count("   --------------- --------") == 2
     assert f"\n{title}\n\n   syscall " in found
     assert found.index("1 events, 25.0%") < found.index("3 events, 75.0%")  # by total time
@@ -105,14 +105,14 @@ def test_groups_have_a_title(mode: str, label: Label, title: str) -> None:
 def test_names_cannot_move_the_cursor(mode: str) -> None:
     name = "\x1b[2J\nroot"
     made = table(mode, Group(Label(7, name), SOME), open_calls=(OpenCall(7, 7, name, READ, 1),))
-    found = text(made, Options(inflight=True))
+    found = text(made, View(inflight=True))
     assert "\x1b" not in found
     assert found.count("?[2J?root") == 2
 
 
 def test_errors_stand_below_their_row() -> None:
     failed = row(READ, 1000, 1000, 1000, errors={11: 2, 512: 1})
-    found = text(table("total", Group(Label(), (failed,))), Options(errno_summary=True))
+    found = text(table("total", Group(Label(), (failed,))), View(errno_summary=True))
     assert found.endswith("0.00%\n\t\t\t\tEAGAIN: 2\n\t\t\t\tERESTARTSYS: 1\n\n")
 
 
@@ -125,8 +125,8 @@ PERCENTILES = (
 
 
 def test_a_histogram_stands_below_its_row() -> None:
-    found = text(table("total", Group(Label(), SOME[:1])), Options(histogram=True))
-    plain = text(table("total", Group(Label(), SOME[:1])), Options())
+    found = text(table("total", Group(Label(), SOME[:1])), View(histogram=True))
+    plain = text(table("total", Group(Label(), SOME[:1])), View())
     lines = [line for line in plain.splitlines() if line.startswith("   ")]
     wide = "".join(f"{line}{more}\n" for line, more in zip(lines, PERCENTILES, strict=True))
     assert found.endswith(
@@ -143,7 +143,7 @@ def test_a_histogram_stands_below_its_row() -> None:
 
 
 def test_no_calls_is_a_table_too() -> None:
-    assert text(table("total"), Options()) == "\n Summary of events:\n\n total, 0 events\n\n"
+    assert text(table("total"), View()) == "\n Summary of events:\n\n total, 0 events\n\n"
 
 
 def test_calls_in_flight_the_longest_first() -> None:
@@ -152,7 +152,7 @@ def test_calls_in_flight_the_longest_first() -> None:
         OpenCall(12, 12, "long", OPENAT, 9_000_000_000),
         OpenCall(1, 1, "init", READ, None),
     )
-    found = text(table("total", open_calls=calls), Options(inflight=True))
+    found = text(table("total", open_calls=calls), View(inflight=True))
     assert found.endswith("""\
  Calls in flight:
 
@@ -163,13 +163,13 @@ def test_calls_in_flight_the_longest_first() -> None:
    short                12      13 read                             1.500
 
 """)
-    assert "in flight" not in text(table("total", open_calls=calls), Options())
+    assert "in flight" not in text(table("total", open_calls=calls), View())
 
 
 def test_json_has_every_number_and_one_line() -> None:
     calls = (OpenCall(12, 13, "short", READ, 1_500_000),)
     made = table("thread", Group(Label(4711, "worker"), SOME[1:2]), open_calls=calls)
-    written = text(made, Options(mode="thread", format="json"))
+    written = text(made, View(format="json"))
     assert written.count("\n") == 1
     assert json.loads(written) == {
         "duration_ns": 1_000_000_007,
@@ -215,13 +215,13 @@ def test_json_has_every_number_and_one_line() -> None:
 
 def test_json_intervals_are_numbered() -> None:
     made = table("total")._replace(interval=3, started_ns=3_000_000_000)
-    found = json.loads(text(made, Options(format="json", interval_s=1)))
+    found = json.loads(text(made, View(format="json", interval_s=1)))
     assert (found["interval"], found["started_ns"]) == (3, 3_000_000_000)
 
 
 def test_csv_has_a_row_for_each_row() -> None:
     made = table("process", Group(Label(12, 'a,"b"'), SOME))
-    written = csv_header() + text(made, Options(mode="process", format="csv"))
+    written = csv_header() + text(made, View(format="csv"))
     rows = list(csv.DictReader(io.StringIO(written)))
     assert [each["syscall"] for each in rows] == ["openat(i386)", "read", "syscall:9999"]
     assert rows[0]["name"] == 'a,"b"'
@@ -274,8 +274,8 @@ def test_a_loss_is_explained_and_counts_for_strict() -> None:
 
 
 def test_percentiles_that_rows_are_sorted_by_are_shown() -> None:
-    found = text(table("total", Group(Label(), SOME[:1])), Options(sort="p95"))
-    plain = text(table("total", Group(Label(), SOME[:1])), Options())
+    found = text(table("total", Group(Label(), SOME[:1])), View(sort="p95"))
+    plain = text(table("total", Group(Label(), SOME[:1])), View())
     lines = [line for line in plain.splitlines() if line.startswith("   ")]
     wide = "".join(f"{line}{more}\n" for line, more in zip(lines, PERCENTILES, strict=True))
     assert found.endswith(f"{wide}\n")

@@ -1,0 +1,25 @@
+"""What to look at, and how to show it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Options"]
+
+
+class Options(NamedTuple):
+    """What to look at.
+
+    Attributes:
+        path: the object file.
+        btf: a file with the types of another kernel; None is the running one and its modules.
+        json: JSON instead of text.
+        output: a file for the result; None is standard output.
+        stubs: write a typed Python module for the object instead.
+    """
+
+    path: str
+    btf: str | None = None
+    json: bool = False
+    output: str | None = None
+    stubs: bool = False

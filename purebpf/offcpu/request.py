@@ -1,0 +1,59 @@
+"""Whose time off the CPU: what is asked, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_THRESHOLD_MS", "STATES", "Options", "title"]
+
+DEFAULT_THRESHOLD_MS = 500.0
+"""perf's: a sleep of half a second is worth a record of its own."""
+
+STATES = "SDITtPW"
+"""The letters of ps(1) for threads that do not run."""
+
+
+class Options(NamedTuple):
+    """Whose time off the CPU, and which of it. Empty tuples and None mean: no restriction.
+
+    `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
+    `one_by_one` keeps each wait of `threshold_ms` or more apart, with its date.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    user_threads_only: bool = False
+    kernel_threads_only: bool = False
+    user_stacks_only: bool = False
+    kernel_stacks_only: bool = False
+    states: str | None = None
+    preempt: bool = False
+    threshold_ms: float = DEFAULT_THRESHOLD_MS
+    min_us: int = 0
+    max_us: int | None = None
+    waker: bool = False
+    inflight: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+    one_by_one: bool = False
+
+    @property
+    def wanted_states(self) -> str:
+        """The letters of the states to account."""
+        states = STATES if self.states is None else self.states
+        return states + "R" if self.preempt and "R" not in states else states
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output, in the words of bcc's offcputime."""
+    from purebpf.measure.headline import stacks, until, whose  # which --help does not need
+
+    kinds = {(True, False): "user threads", (False, True): "kernel threads"}
+    kind = (options.user_threads_only, options.kernel_threads_only)
+    by = stacks(user=not options.kernel_stacks_only, kernel=not options.user_stacks_only)
+    of = whose(options, kinds.get(kind, "all threads"))
+    return f"Tracing off-CPU time (us) of {of} by {by}{until(options)}"

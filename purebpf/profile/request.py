@@ -1,0 +1,44 @@
+"""What to sample: what the profiler is asked, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_FREQUENCY", "Options", "title"]
+
+DEFAULT_FREQUENCY = 49
+"""Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
+
+
+class Options(NamedTuple):
+    """What to sample, and how. Empty tuples and None mean: no restriction.
+
+    `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
+    `duration_s` None: until a signal, or until `command` ends.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    cgroup_map: str | None = None
+    mount_namespace_map: str | None = None
+    frequency: int = DEFAULT_FREQUENCY
+    period: int | None = None
+    user_stacks: bool = True
+    kernel_stacks: bool = True
+    include_idle: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output, in the words of bcc's profile."""
+    from purebpf.measure.headline import stacks, until, whose  # which --help does not need
+
+    rate = f"every {options.period} events" if options.period else f"{options.frequency} Hertz"
+    by = stacks(user=options.user_stacks, kernel=options.kernel_stacks)
+    where = " on CPU#" + ",".join(map(str, options.cpus)) if options.cpus else ""
+    return f"Sampling at {rate} of {whose(options)} by {by}{where}{until(options)}"

@@ -1,0 +1,89 @@
+"""What to record, and where to: what the recorder is asked, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_EVENT", "FREQUENCY", "RING_PAGES", "EventOption", "Options", "title"]
+
+DEFAULT_EVENT = "cycles"
+FREQUENCY = 999
+RING_PAGES = 512
+"""2 MiB for each CPU: what one CPU writes in a third of a second at 100,000 samples a second."""
+
+
+class EventOption(NamedTuple):
+    """An event as it was written, and the filters behind it."""
+
+    name: str
+    filters: tuple[str, ...] = ()
+
+
+class Options(NamedTuple):
+    """A frozen request. Empty tuples, None and False mean: not asked for.
+
+    Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
+    `cgroup`) the `command` is it, and without that every CPU.
+    """
+
+    events: tuple[EventOption, ...] = ()
+    frequency: int | None = None
+    period: int | None = None
+    callchains: bool = False
+    all_cpus: bool = False
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    uid: int | None = None
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    addresses: bool = False
+    timestamps: bool = False
+    weights: bool = False
+    sample_cpu: bool = False
+    phys_data: bool = False
+    data_page_size: bool = False
+    code_page_size: bool = False
+    all_cgroups: bool = False
+    transactions: bool = False
+    identifiers: bool = False
+    explain: bool = False
+    ring_pages: int = RING_PAGES
+    output: str = "perf.data"
+    strict: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+    @property
+    def follows_command(self) -> bool:
+        """Whether the command is what is recorded, and not only how long."""
+        return bool(self.command) and not self.has_target
+
+    @property
+    def has_target(self) -> bool:
+        """Whether the user said what to record."""
+        return bool(
+            self.all_cpus
+            or self.pids
+            or self.tids
+            or self.uid is not None
+            or self.cpus
+            or self.cgroup is not None
+        )
+
+
+def title(options: Options) -> str:
+    """What is recorded, in a sentence."""
+    if options.pids:
+        whom = f"process {', '.join(map(str, options.pids))}"
+    elif options.tids:
+        whom = f"thread {', '.join(map(str, options.tids))}"
+    elif options.uid is not None:
+        whom = f"the processes of user {options.uid}"
+    elif options.cgroup is not None:
+        whom = f"cgroup {options.cgroup}"
+    elif options.follows_command:
+        whom = " ".join(options.command)
+    else:
+        whom = "every process"
+    where = f" on CPU {','.join(map(str, options.cpus))}" if options.cpus else ""
+    return f"Recording {whom}{where}"

@@ -1,0 +1,55 @@
+"""Which addresses to look for, and what to do with them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["FREQUENCY", "MAP_ENTRIES", "RING_PAGES", "Options", "Symbol", "title"]
+
+FREQUENCY = 999
+MAP_ENTRIES = 8192
+RING_PAGES = 64
+
+
+class Symbol(NamedTuple):
+    """A function, or with an `offset` in bytes one instruction of it."""
+
+    name: str
+    offset: int | None = None
+
+
+class Options(NamedTuple):
+    """A frozen request. Without `ranges` (start and end, which is outside), `symbols` and
+    `modules`, every address.
+    """
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    modules: tuple[str, ...] = ()
+    counting: bool = False
+    hex: bool = False
+    frequency: int = FREQUENCY
+    period: int | None = None
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    map_entries: int = MAP_ENTRIES
+    ring_pages: int = RING_PAGES
+    output: str | None = None
+    strict: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+
+def title(options: Options) -> str:
+    """What is sampled, in a sentence."""
+    names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
+    names += [
+        each.name if each.offset is None else f"{each.name}+{each.offset:#x}"
+        for each in options.symbols
+    ]
+    names += options.modules
+    what = "Counting" if options.counting else "Showing"
+    rate = f"every {options.period}" if options.period else f"at {options.frequency} Hertz"
+    return f"{what} sampled addresses in {', '.join(names) or 'everything'}, {rate}"

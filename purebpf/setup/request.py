@@ -1,0 +1,25 @@
+"""What to pin, and for whom."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_SLOTS", "Options"]
+
+DEFAULT_SLOTS = 4
+
+
+class Options(NamedTuple):
+    """What to do.
+
+    Attributes:
+        action: "pin", "unpin" or "status".
+        users: for whom; () is everybody who has slots.
+        slots: how many each user is to have.
+        bpffs: where; "" is /sys/fs/bpf.
+    """
+
+    action: str
+    users: tuple[int, ...] = ()
+    slots: int = DEFAULT_SLOTS
+    bpffs: str = ""

@@ -1,0 +1,41 @@
+"""Whose wall clock: what is asked, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_FREQUENCY", "Options", "title"]
+
+DEFAULT_FREQUENCY = 99
+"""Hertz: odd, so that it does not run in step with what happens 100 times a second."""
+
+
+class Options(NamedTuple):
+    """Whose wall clock, and how to sample it. Empty tuples and None mean: no restriction.
+
+    `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    user_threads_only: bool = False
+    kernel_threads_only: bool = False
+    user_stacks_only: bool = False
+    kernel_stacks_only: bool = False
+    frequency: int = DEFAULT_FREQUENCY
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output."""
+    from purebpf.measure.headline import until, whose  # which --help does not need
+
+    return (
+        f"Tracing the wall clock (us) of {whose(options)}, "
+        f"sampling at {options.frequency} Hertz{until(options)}"
+    )
