@@ -11,7 +11,7 @@ from purebpf.symbols.frame import Reason
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 
-__all__ = ["VDSO", "vdso_build_id", "vdso_functions"]
+__all__ = ["VDSO", "vdso_build_id", "vdso_functions", "vdso_image"]
 
 VDSO = "[vdso]"
 
@@ -34,6 +34,17 @@ def vdso_functions(mapping: Mapping) -> ElfFunctions | Problem:
         return Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
     except OSError:
         return Problem(Reason.UNREADABLE, "/proc/self/mem")
+
+
+def vdso_image(mapping: Mapping) -> ElfImage | None:
+    """The image of a process's vDSO, given its mapping; None if it is not like ours."""
+    own = _own()
+    if own is None or mapping.end - mapping.start != own.end - own.start:
+        return None
+    try:
+        return _image(own)
+    except (FormatError, OSError):
+        return None
 
 
 def vdso_build_id() -> str:

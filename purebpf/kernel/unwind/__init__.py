@@ -1,0 +1,1 @@
+"""User stack traces of live processes: copied stacks, the code they return to, and the walk."""

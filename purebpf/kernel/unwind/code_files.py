@@ -1,0 +1,134 @@
+"""The call frame information of mapped files, each opened once.
+
+Files are read through their descriptors as far as they are needed, never mapped: a mapped file that
+its owner truncates kills its reader. A file that changes gives other rules, or none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.errors import FormatError
+from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.go_stack import go_stack
+from purebpf.symbols.proc_maps import Mapping
+from purebpf.unwind.address_space import CodeMapping
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.elf_frames import load_bias
+
+__all__ = ["CodeFiles"]
+
+_MOST = 512
+"""Files that are open at a time."""
+
+
+class _Identity(NamedTuple):
+    """A file that was not written to in between."""
+
+    device: int
+    inode: int
+    mtime_ns: int
+    size: int
+
+
+class _Open(NamedTuple):
+    """An open file; `fd` is -1 for the vDSO, which is in memory."""
+
+    fd: int
+    image: ElfImage
+    cfi: CfiFile
+
+
+class CodeFiles(Closing):
+    """Open files by what they are; those not used for longest are closed above 512."""
+
+    def __init__(self) -> None:
+        self._files: dict[Hashable, _Open] = {}
+
+    def find(self, key: Hashable) -> CfiFile | None:
+        """The rules of what `CodeMapping.file` names; None if it was closed in between."""
+        found = self._files.pop(key, None)
+        if found is None:
+            return None
+        self._files[key] = found  # the one used last at the end
+        return found.cfi
+
+    def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
+        """A mapping of a process with what unwinding needs of its file.
+
+        `file` is None for generated code, and for a file that cannot be read.
+        """
+        start, end = mapping.start, mapping.end
+        if mapping.file.is_anonymous:
+            return CodeMapping(start, end, 0, None)
+        found = self._vdso(mapping) if mapping.file.path == VDSO else self._file(mapping, pid)
+        if found is None:
+            return CodeMapping(start, end, 0, None)
+        key, image = found
+        bias = load_bias(image.segments, start, mapping.offset)
+        return CodeMapping(start, end, bias or 0, None if bias is None else key)
+
+    def _vdso(self, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
+        if mapping.file.path not in self._files:
+            image = vdso_image(mapping)
+            if image is None:
+                return None
+            self._keep(mapping.file.path, _Open(-1, image, CfiFile(image)))
+        return mapping.file.path, self._files[mapping.file.path].image
+
+    def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
+        try:
+            fd = open_mapped(mapping, (pid,))
+        except OSError:
+            return None
+        status = os.fstat(fd)
+        key = _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+        known = self._files.get(key)
+        if known is not None:
+            os.close(fd)
+            return key, known.image
+        try:
+            image = ElfImage(_reader(fd), status.st_size, mapping.file.path)
+            go = go_stack(image)
+            cfi = CfiFile(image, go.depth if go else None)
+        except FormatError:
+            os.close(fd)
+            return None
+        except BaseException:
+            os.close(fd)
+            raise
+        self._keep(key, _Open(fd, image, cfi))
+        return key, image
+
+    def _keep(self, key: Hashable, opened: _Open) -> None:
+        self._files[key] = opened
+        if len(self._files) > _MOST:
+            oldest = next(iter(self._files))
+            self._drop(oldest)
+
+    def _drop(self, key: Hashable) -> None:
+        fd = self._files.pop(key).fd
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close every file; again is harmless."""
+        for key in list(self._files):
+            self._drop(key)
+
+
+def _reader(fd: int) -> Callable[[int, int], bytes]:
+    """Reads the file; nothing where it cannot be read, as where it ends."""
+
+    def read(offset: int, size: int) -> bytes:
+        try:
+            return os.pread(fd, size, offset)
+        except OSError:  # EIO, ESTALE: of a network file system
+            return b""
+
+    return read

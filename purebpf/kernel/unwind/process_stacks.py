@@ -1,0 +1,86 @@
+"""`ProcessStacks`: stack traces of processes as they live, from copied stacks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from purebpf.closable import Closing
+from purebpf.kernel.unwind.code_files import CodeFiles
+from purebpf.kernel.unwind.copy_buffer import CopiedStack
+from purebpf.symbols.proc_maps import Mapping, parse_maps
+from purebpf.syscall import proc
+from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.machine import X86_64
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder, Unwound
+
+__all__ = ["ProcessStacks", "live_mappings"]
+
+_AGAIN_S = 0.02
+"""How long after its mappings were read those of a process are not read again."""
+_MOST_PROCESSES = 4096
+
+
+class ProcessStacks(Closing):
+    """Unwinds copies of any process.
+
+    The mappings of a process are read with its first copy, and again when a trace leads out of
+    them: it may have loaded a library since, or executed another program.
+
+    Args:
+        mappings: what a process has mapped executable now; empty when it is gone.
+        max_frames: how long a trace can be.
+    """
+
+    def __init__(
+        self,
+        mappings: Callable[[int], Iterable[Mapping]] | None = None,
+        *,
+        max_frames: int = MAX_FRAMES,
+    ) -> None:
+        self._mappings = live_mappings if mappings is None else mappings
+        self._max_frames = max_frames
+        self._files = CodeFiles()
+        self._known: dict[int, tuple[Unwinder, float]] = {}
+
+    def unwind(self, copy: CopiedStack) -> Unwound:
+        """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
+        if copy.is_compat:
+            return Unwound([copy.pc], Reason.COMPAT32, 0)
+        known = self._known.get(copy.tgid) or self._read(copy.tgid)
+        if known is None:
+            return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
+        unwinder, read_at = known
+        found = unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        if found.reason is Reason.UNKNOWN_MAPPING and time.monotonic() > read_at + _AGAIN_S:
+            again = self._read(copy.tgid)
+            if again is not None:
+                return again[0].unwind(copy.pc, copy.registers, copy.stack)
+        return found
+
+    def forget(self, tgid: int) -> None:
+        """Read the mappings of a process again with its next copy: it executed, or ended."""
+        self._known.pop(tgid, None)
+
+    def _read(self, tgid: int) -> tuple[Unwinder, float] | None:
+        space = AddressSpace(
+            [self._files.mapping(mapping, tgid) for mapping in self._mappings(tgid)]
+        )
+        if not space.mappings:
+            return None
+        if len(self._known) >= _MOST_PROCESSES:
+            del self._known[next(iter(self._known))]
+        unwinder = Unwinder(X86_64, space, self._files.find, max_frames=self._max_frames)
+        known = self._known[tgid] = (unwinder, time.monotonic())
+        return known
+
+    def close(self) -> None:
+        """Close the files; again is harmless."""
+        self._known.clear()
+        self._files.close()
+
+
+def live_mappings(pid: int) -> Iterable[Mapping]:
+    """The executable mappings of a process in /proc; none when it is gone."""
+    return parse_maps(proc.maps(pid) or "")
