@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from purebpf._version import __version__
 from purebpf.errors import FormatError
 from purebpf.kernel.host import cpus
+from purebpf.kernel.host.regular_file import open_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_build_id
 from purebpf.symbols.proc_maps import mapped_file
@@ -169,7 +170,7 @@ def _of_file(name: str, inode: int, pid: int) -> bytes:
         return b""
     for path in (f"{proc.PROC}/{pid}/root{file.path}", file.path):
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+            fd = open_regular(path)
         except OSError:
             continue
         try:

@@ -8,16 +8,15 @@ below /usr/lib/debug. In the mount namespace of the process first (a container's
 from __future__ import annotations
 
 import os
-import stat
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.kernel.host.regular_file import open_regular
 from purebpf.symbols.elf_image import ElfImage
 
-__all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of", "open_regular"]
+__all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of"]
 
 _DEBUG = "/usr/lib/debug"
 _CRC_CHUNK = 1 << 20
@@ -76,7 +75,7 @@ def _opened(
     path: str, image: ElfImage, has: Callable[[ElfImage], bool], spend: Spend | None
 ) -> DebugFile | None:
     try:
-        fd = _open(path)
+        fd = open_regular(path)
     except OSError:
         return None
     try:
@@ -137,23 +136,3 @@ def image_of(fd: int, source: str, spend: Spend | None = None) -> ElfImage:
         return os.pread(fd, size, offset)
 
     return ElfImage(read, os.fstat(fd).st_size, source)
-
-
-@contextmanager
-def open_regular(path: str) -> Iterator[int]:
-    """A regular file, open for reading; anything else might block or act when it is opened.
-
-    Raises:
-        OSError: it cannot be opened; FileNotFoundError also when it is no regular file.
-    """
-    fd = _open(path)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _open(path: str) -> int:
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise FileNotFoundError(path)
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

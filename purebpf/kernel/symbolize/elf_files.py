@@ -19,7 +19,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from purebpf.errors import FormatError, errno_name
-from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of, open_regular
+from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
 from purebpf.kernel.symbolize.symbol_cache import SymbolCache
 from purebpf.symbols.budget import FILE, Budget, OverBudgetError
 from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
@@ -132,7 +133,7 @@ class ElfFiles:
         problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
         for path, place in _places(mapping, pids):
             try:
-                with open_regular(path) as fd:
+                with opened_regular(path) as fd:
                     if _is_mapped_one(path, place, os.fstat(fd), file):
                         found = self._load(fd, file, pids[0])
                     else:
@@ -251,7 +252,7 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
     """
     for path, place in _places(mapping, pids):
         try:
-            with open_regular(path) as fd:
+            with opened_regular(path) as fd:
                 if _is_mapped_one(path, place, os.fstat(fd), mapping.file):
                     return os.dup(fd)
         except OSError:

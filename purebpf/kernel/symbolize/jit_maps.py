@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 
 from purebpf.errors import KernelError
+from purebpf.kernel.host.regular_file import open_regular
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Reason
 from purebpf.symbols.perf_map import PerfMap, perf_map_name
@@ -77,11 +77,9 @@ class JitMaps:
             PermissionError: it is not ours to read, or a stranger's.
             _StaleError: it was there before the process.
         """
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        fd = open_regular(path, follow=False)
         try:
             status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise FileNotFoundError(path)
             if status.st_uid not in trusted:
                 raise PermissionError(path)
             if status.st_mtime < born - _CLOCK_S:

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from purebpf.errors import AttachError
+from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
@@ -130,8 +131,8 @@ def opened_image(path: str) -> Iterator[ElfImage]:
         FormatError: no ELF file, or a damaged one.
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        yield image_of(file.fileno(), path)
+    with opened_regular(path) as fd:
+        yield image_of(fd, path)
 
 
 def _function_offsets(

@@ -16,7 +16,8 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
-from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of, open_regular
+from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.source_lines import SourceLine, parse_lines
@@ -148,7 +149,7 @@ def _image(stack: ExitStack, path: str, build_id: str, pids: Sequence[int]) -> E
     """The file itself, found where a process sees it or here, and open until the stack ends."""
     for place in _places(path, pids):
         try:
-            image = image_of(stack.enter_context(open_regular(place)), place)
+            image = image_of(stack.enter_context(opened_regular(place)), place)
         except (OSError, FormatError, ValueError):  # a path may have any character, NUL too
             continue
         if image.build_id == build_id:

@@ -2,8 +2,9 @@
 
 A table is kept under the build id of its file and the owner of that: so nobody can give names to
 what others run by writing their build id into a file of their own. A cache is only used when its
-directory is the user's own and nobody else may write there; otherwise there is none, which
-changes nothing but the time. Files that were not used for the longest time go first.
+directory is the user's own, and no other user may change it or a directory that it is in; otherwise
+there is none, which changes nothing but the time. Files that were not used for the longest time go
+first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from purebpf.errors import FormatError
+from purebpf.kernel.host.regular_file import open_regular
 from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.symbols.table_file import fits, opened, pieces
 
@@ -27,6 +29,7 @@ _WORTH = 1 << 13
 """Symbols from which a table is kept: fewer are read in a few milliseconds."""
 
 _WRITABLE_BY_OTHERS = 0o022
+_MOST_PARTS = 256
 
 
 class SymbolCache:
@@ -109,12 +112,11 @@ class _Reader:
 
     def __call__(self, offset: int, size: int) -> bytes:
         """Those bytes of the file."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        fd = os.open(self._path, flags)
+        fd = open_regular(self._path, follow=False)
         try:
             status = os.fstat(fd)
             identity = status.st_dev, status.st_ino
-            if self._identity is None and _is_own(status) and stat.S_ISREG(status.st_mode):
+            if self._identity is None and _is_own(status):
                 self._identity, self.size = identity, status.st_size
             if identity != self._identity:
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self._path)
@@ -134,7 +136,7 @@ def own_directory(directory: str) -> bool:
     above = directory
     while not os.path.lexists(above):
         above = os.path.dirname(above)
-    if os.stat(above).st_uid != os.geteuid():
+    if os.stat(above).st_uid != os.geteuid() or not _is_safe(above):
         return False
     os.makedirs(directory, 0o700, exist_ok=True)
     return _is_trusted(directory)
@@ -142,7 +144,28 @@ def own_directory(directory: str) -> bool:
 
 def _is_trusted(directory: str) -> bool:
     status = os.lstat(directory)
-    return stat.S_ISDIR(status.st_mode) and _is_own(status)
+    return stat.S_ISDIR(status.st_mode) and _is_own(status) and _is_safe(directory)
+
+
+def _is_safe(path: str) -> bool:
+    """Whether no other user can exchange a part of the path: a directory, or a link to one.
+
+    In a sticky directory others can only exchange what is theirs.
+    """
+    for _ in range(_MOST_PARTS):
+        status = os.lstat(path)
+        if status.st_uid not in (os.geteuid(), 0):
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            if not _is_safe(os.path.join(os.path.dirname(path), os.readlink(path))):
+                return False
+        elif status.st_mode & _WRITABLE_BY_OTHERS and not status.st_mode & stat.S_ISVTX:
+            return False
+        above = os.path.dirname(os.path.abspath(path))
+        if above == path:
+            return True
+        path = above
+    return False
 
 
 def _is_own(status: os.stat_result) -> bool:
