@@ -8,23 +8,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HELP = {
-    "purebpf",
-    "purebpf._version",
-    "purebpf.cli",
-    "purebpf.cli.arguments",
-    "purebpf.cli.command",
-    "purebpf.cli.destination",
-    "purebpf.cli.output",
-    "purebpf.cli.parser",
-    "purebpf.cli.spelling",
-    "purebpf.errors",
-    "purebpf.lazy",
-}
-"""Of any command, beside its own package and its options."""
+ROOT = Path(__file__).resolve().parents[2]
+
+HELP_ROOMS = {"purebpf.cli", "purebpf._version", "purebpf.errors", "purebpf.lazy"}
+HELP_MODULES = 12
+"""Of any command, beside its own package: from these rooms, and no more than so many."""
 
 SPAN_COMMANDS = ("runqlat", "cpudist")
 TIME_COMMANDS = ("offcpu", "wall")
@@ -37,28 +29,18 @@ SLOW = {
 }
 
 NOT_BEFORE_ATTACH = {
-    *("purebpf.abi.helpers", "purebpf.btf.core.matching", "purebpf.elf"),
-    *(
-        "purebpf.measure.child",
-        "purebpf.cli.live",
-        "purebpf.cli.loss",
-        "purebpf.measure.provenance",
-        "purebpf.profile.loss",
-    ),
-    *("purebpf.profile.stacks", "purebpf.results", "purebpf.symbols"),
-    *(
-        "purebpf.kernel.features.features",
-        "purebpf.kernel.features.probes",
-        "purebpf.kernel.symbolize.symbolizer",
-    ),
-    "purebpf.kernel.programs.link_info",
-    *(
-        "purebpf.kernel.load.load_refusal",
-        "purebpf.kernel.maps.map_errors",
-        "purebpf.kernel.host.privilege",
-    ),
-    *("purebpf.kernel.load.verifier", "purebpf.wire.perf_format", "purebpf.wire.perf_records"),
+    *("purebpf.btf.core", "purebpf.btf.dump", "purebpf.elf", "purebpf.filter", "purebpf.results"),
+    *("purebpf.symbols", "purebpf.unwind", "purebpf.wire"),
+    *("purebpf.kernel.features", "purebpf.kernel.filters", "purebpf.kernel.rings"),
+    "purebpf.kernel.symbolize",
 }
+"""Rooms for what comes after a profiler is attached, or that it never needs."""
+
+NOT_BEFORE_ATTACH_ANYWHERE = {
+    *("child", "helpers", "link_info", "live", "load_refusal", "loss", "map_errors"),
+    *("privilege", "provenance", "render", "stacks", "verifier"),
+}
+"""Modules of other rooms that explain a failure or show a result, by their last name."""
 
 RUN = """
 import sys
@@ -106,7 +88,9 @@ def test_help_imports_the_options_and_nothing_else_of_ours(command):
     elif command in TIME_COMMANDS:
         own |= {"purebpf.cli.time_options"}
     assert own <= modules
-    assert {module for module in modules if module.startswith("purebpf")} - own <= HELP
+    others = {module for module in modules if module.startswith("purebpf.")} - own
+    assert others == among(others, HELP_ROOMS)
+    assert len(others) <= HELP_MODULES
     assert not among(modules, {*SLOW, "ctypes"} - {"textwrap"})  # argparse wraps with it
 
 
@@ -115,6 +99,20 @@ def test_what_is_not_needed_to_attach_is_not_imported_before():
     modules = imported(STOP_WHEN_ATTACHED + RUN, "purebpf.profile", "-F", "99", "1")
     assert "purebpf.kernel.attach.perf_event" in modules
     assert not among(modules, SLOW | NOT_BEFORE_ATTACH)
+    ours = {module for module in modules if module.startswith("purebpf.")}
+    last_names = {module.rpartition(".")[2] for module in ours}
+    assert not last_names & NOT_BEFORE_ATTACH_ANYWHERE
+
+
+def test_the_rooms_exist() -> None:
+    """A room that moved would never be imported, whatever a command does."""
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in ROOT.glob("purebpf/**/*.py")
+    }
+    names = {name.removesuffix(".__init__") for name in names}
+    assert names >= HELP_ROOMS | NOT_BEFORE_ATTACH
+    assert {name.rpartition(".")[2] for name in names} >= NOT_BEFORE_ATTACH_ANYWHERE
 
 
 @pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
