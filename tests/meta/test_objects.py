@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "purebpf/objects"
 LOCK = json.loads((OBJECTS / "LOCK").read_text())

@@ -15,6 +15,8 @@ from purebpf.btf.types.spelling import spell
 from purebpf.errors import FormatError
 from tests.support.btf_builder import BtfBuilder
 
+pytestmark = pytest.mark.slow
+
 
 def refuses(data, problem, base=None):
     with pytest.raises(FormatError, match=problem) as caught:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.btf.codec.codecs import codec
 from tests.support.btf_builder import BtfBuilder
+
+pytestmark = pytest.mark.slow
 
 
 class Sample:

@@ -16,7 +16,7 @@ from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 
-pytestmark = pytest.mark.needs("clang")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("clang")]
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 
 

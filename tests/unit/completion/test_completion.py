@@ -19,6 +19,9 @@ from purebpf.commands import COMMANDS
 from purebpf.completion.model import describe_commands
 from purebpf.completion.options import SHELLS
 
+pytestmark = pytest.mark.slow
+
+
 PATIENCE_S = 30
 ZSH_S = 5  # for it to complete a word
 COMMAND_LINES = {

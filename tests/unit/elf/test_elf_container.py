@@ -16,6 +16,9 @@ from purebpf.spec import Relocation, RelocationKind
 from tests.support import elf_builder as e
 from tests.support.elf_builder import ElfBuilder
 
+pytestmark = pytest.mark.slow
+
+
 DATA = Path(__file__).parents[2] / "data"
 
 

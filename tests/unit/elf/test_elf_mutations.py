@@ -6,12 +6,16 @@ import tracemalloc
 import warnings
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError, NotSupportedError
 from purebpf.spec import ObjectSpec
+
+pytestmark = pytest.mark.slow
+
 
 ROOT = Path(__file__).parents[3]
 OBJECTS = tuple(

@@ -16,6 +16,9 @@ from purebpf.filter.sample_layout import Access, from_registers
 from purebpf.filter.syntax import Filter
 from tests.support.filters import ACCESS, Machine, as_sample, numeric_expressions, samples
 
+pytestmark = pytest.mark.slow
+
+
 WHOLE = bit.PERF_SAMPLE_WEIGHT
 
 

@@ -26,6 +26,9 @@ from purebpf.filter.lowering import NoNames, resolve
 from purebpf.filter.syntax import Filter
 from tests.support.filters import as_sample, numeric_expressions, samples
 
+pytestmark = pytest.mark.slow
+
+
 _FIELDS = {
     FilterField.TID: "tid_entry.tid",
     FilterField.PID: "tid_entry.pid",

@@ -63,6 +63,7 @@ def test_too_deep_a_stack_is_refused_with_its_depth() -> None:
         pack(profile)
 
 
+@pytest.mark.slow
 def test_numbers_of_many_functions_are_wider() -> None:
     profile = Profile()
     for number in range(70_000):

@@ -16,6 +16,9 @@ from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 from tests.unit.symbols.symbol_file import Sym, symbol_file
 
+pytestmark = pytest.mark.slow
+
+
 _DATA = Path(__file__).parents[2] / "data" / "symbols"
 _FILES = [(_DATA / name).read_bytes() for name in ("tiny.so", "tiny-mini.so", "tiny-i386")]
 

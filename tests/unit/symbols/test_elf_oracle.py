@@ -15,6 +15,9 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import VirtualOffset
 
+pytestmark = pytest.mark.slow
+
+
 _ROW = re.compile(r"^ +\d+: ([0-9a-f]+) +(\w+) (\w+) +\w+ +\w+ +(?!UND|ABS)\w+ (\S+)", re.MULTILINE)
 
 

@@ -134,6 +134,7 @@ func main() { func() { println((&t{}).method(1)) }() }
 
 @pytest.mark.needs("go")
 @pytest.mark.parametrize("mode", ["exe", "pie"])
+@pytest.mark.slow
 def test_the_names_are_those_of_the_symbols_that_were_stripped(tmp_path, mode):
     (tmp_path / "program.go").write_text(_PROGRAM)
     path = tmp_path / "program"

@@ -14,6 +14,8 @@ from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.symbols.table_file import opened, pieces
 from tests.unit.symbols.symbol_file import GLOBAL, LOCAL, NOTYPE, Sym, symbol_file
 
+pytestmark = pytest.mark.slow
+
 
 def _table(count: int) -> SymbolTable:
     inner = [Sym(f"f{at}" * (at % 40), 0x1000 + at, at % 3, LOCAL) for at in range(1, count)]

@@ -28,6 +28,9 @@ from tests.unit.unwind.cfi_builder import (
     uleb,
 )
 
+pytestmark = pytest.mark.slow
+
+
 _SECONDS = 4
 _MEGABYTES = 96
 

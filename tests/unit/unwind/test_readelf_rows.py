@@ -27,7 +27,7 @@ _LARGE = sorted(
     | {path for path in (shutil.which("node"),) if path}
 )
 
-pytestmark = pytest.mark.needs("readelf")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("readelf")]
 
 
 def _open(path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.windows import WINDOW, cut_all, cut_window, find_in_block
 from tests.unit.unwind.cfi_builder import TEXT, Section, advance, cfa_offset
+
+pytestmark = pytest.mark.slow
+
 
 _SIZE = 0x2000
 

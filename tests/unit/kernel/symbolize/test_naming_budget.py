@@ -129,6 +129,7 @@ def test_a_name_that_is_cut_says_so(tmp_path):
     assert with_naming(Loss(), names.budget).causes[1].lost == 1
 
 
+@pytest.mark.slow
 def test_the_cost_of_many_processes_is_linear(tmp_path):
     path = named(tmp_path / "file")
 
