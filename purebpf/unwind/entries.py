@@ -182,7 +182,9 @@ class FrameSection:
                 if self._is_terminated:
                     return
                 following = _NOT_ZERO.search(data, at)
-                at += (following.start() - at if following else size) & -4
+                if following is None:
+                    return
+                at += (following.start() - at) & -4
                 budget.spend(1)
                 continue
             entry = _entry(data, at, self.is_debug)

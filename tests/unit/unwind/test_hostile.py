@@ -111,6 +111,13 @@ def test_zeros_are_bounded():
     bounded(CfiFile(Image({".eh_frame": (FRAME, bytes(8 << 20))})))
 
 
+@pytest.mark.parametrize("size", range(8))
+def test_a_tail_of_zeros_costs_nothing(size):
+    cfi = CfiFile(Image({".eh_frame": (FRAME, Section().data + bytes(size))}))
+    exercise(cfi)
+    assert not cfi.exhausted
+
+
 def test_an_entry_that_is_its_own_cie():
     data = struct.pack("<IIiI", 16, 4, 0, 64) + bytes(8)
     bounded(CfiFile(Image({".eh_frame": (FRAME, data)})))
