@@ -17,7 +17,7 @@ class Code:
     outside of the code.
     """
 
-    __slots__ = ("_bytes", "_immediate", "_offset", "_source_shift", "byteorder")
+    __slots__ = ("_bytes", "_immediate", "_offset", "_source_shift", "_unsigned", "byteorder")
 
     def __init__(self, code: bytes | bytearray, byteorder: str) -> None:
         if len(code) % INSN_SIZE:
@@ -27,6 +27,7 @@ class Code:
         self._bytes = bytearray(code)
         self._offset = struct.Struct(order + "h")
         self._immediate = struct.Struct(order + "i")
+        self._unsigned = struct.Struct(order + "I")
         self._source_shift = 4 if byteorder == "little" else 0
 
     def __len__(self) -> int:
@@ -77,10 +78,19 @@ class Code:
 
     def is_load64(self, slot: int) -> bool:
         """Whether an ld_imm64 starts here, with its second slot after it."""
-        if self.opcode(slot) != LD_IMM64 or slot + 1 >= len(self):
-            return False
-        second = self._at(slot + 1)
-        return not any(self._bytes[second : second + 4])
+        at = slot * INSN_SIZE
+        if not 0 <= at < len(self._bytes):
+            raise IndexError(f"instruction {slot} of {len(self)}")
+        second = self._bytes[at + INSN_SIZE : at + INSN_SIZE + 4]
+        return self._bytes[at] == LD_IMM64 and len(second) > 0 and not any(second)
+
+    def set_pseudo64(self, slot: int, source: int, first: int, second: int) -> None:
+        """Make the ld_imm64 here one of a BPF_PSEUDO_* kind, with both immediates."""
+        at = slot * INSN_SIZE
+        keep = 15 << (4 - self._source_shift)
+        self._bytes[at + 1] = self._bytes[at + 1] & keep | source << self._source_shift
+        self._unsigned.pack_into(self._bytes, at + 4, first & _U32)
+        self._unsigned.pack_into(self._bytes, at + INSN_SIZE + 4, second & _U32)
 
     def load64(self, slot: int) -> int:
         """The unsigned 64-bit value of an ld_imm64."""

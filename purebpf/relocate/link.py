@@ -32,6 +32,7 @@ POISONED_MAP = 2001000000
 """The helper number that a use of the first map becomes when that is left out, as in libbpf."""
 
 _OF_FUNCTIONS = (RelocationKind.CALL, RelocationKind.FUNCTION)
+_OF_NAMES = (RelocationKind.EXTERN, RelocationKind.JUMP_TABLE)
 
 
 def link(spec: ObjectSpec, program: str, targets: Targets) -> LinkedProgram:
@@ -60,6 +61,7 @@ class Linker:
         self._externs = externs
         self._targets = targets
         self._patched: dict[str, Patched] = {}
+        self._tags: list[int] | None = None  # declaration tags, if one is for such a callback
 
     def link(self, program: str) -> LinkedProgram:
         """Link one of `spec.programs`.
@@ -101,16 +103,20 @@ class Linker:
 
     def _place(self, program: str, entry: str) -> dict[str, int]:
         """Where each needed function starts, in instructions, in the order of their places."""
-        end = self._length(program, entry)
-        starts = {entry: 0}
-        unread = [self._exception_callbacks(entry), self._called(entry)]
+        functions = self._spec.functions
+        starts: dict[str, int] = {}
+        end = 0
+        unread = [iter([(program, entry), *self._exception_callbacks(entry)])]
         while unread:
             caller, callee = next(unread[-1], ("", ""))
             if not callee:
                 unread.pop()
             elif callee not in starts:
+                if callee not in functions:
+                    problem = f"{caller} needs this function, which is not defined"
+                    raise LinkError(self._spec.source, callee, problem)
                 starts[callee] = end
-                end += self._length(caller, callee)
+                end += len(functions[callee].code) // INSN_SIZE
                 unread.append(self._called(callee))
         return starts
 
@@ -124,30 +130,19 @@ class Linker:
 
     def _exception_callbacks(self, entry: str) -> Iterator[tuple[str, str]]:
         """(the program, what it wants called when it throws): nothing but a tag refers to it."""
-        btf, type_id = self._spec.btf, self._spec.functions[entry].type_id
-        if btf is None or not type_id:
+        btf = self._spec.btf
+        if btf is None or entry not in self._spec.functions:
             return
+        type_id = self._spec.functions[entry].type_id
+        if self._tags is None:
+            has_one = _EXCEPTION_CALLBACK.encode() in btf.data
+            ids = range(1, len(btf)) if has_one else ()
+            self._tags = [each for each in ids if btf.kind(each) is Kind.DECL_TAG]
         for tag_id in self._tags:
             tag = btf.type(tag_id)
             assert isinstance(tag, DeclTag)
-            if tag.type_id == type_id and tag.name.startswith(_EXCEPTION_CALLBACK):
+            if tag.type_id == type_id != 0 and tag.name.startswith(_EXCEPTION_CALLBACK):
                 yield entry, tag.name.removeprefix(_EXCEPTION_CALLBACK)
-
-    @cached_property
-    def _tags(self) -> list[int]:
-        """The ids of the object's declaration tags, if one of them is for an exception callback."""
-        btf = self._spec.btf
-        assert btf is not None  # asked for by a function with a type
-        if _EXCEPTION_CALLBACK.encode() not in bytes(btf.data):
-            return []
-        return [each for each in range(1, len(btf)) if btf.kind(each) is Kind.DECL_TAG]
-
-    def _length(self, caller: str, callee: str) -> int:
-        """The instructions of a function."""
-        if callee not in self._spec.functions:
-            problem = f"{caller} needs this function, which is not defined"
-            raise LinkError(self._spec.source, callee, problem)
-        return len(self._spec.functions[callee].code) // INSN_SIZE
 
     @cached_property
     def _matcher(self) -> CoreMatcher:
@@ -163,10 +158,13 @@ class Linker:
             function = self._spec.functions[key]
             if function.core_relocations and self._spec.btf is None:
                 raise self._error(function, "has CO-RE relocations, but the object has no BTF")
-            results = [self._matcher.match(each) for each in function.core_relocations]
-            self._patched[key] = apply_core(
-                function, results, byteorder=self._spec.byteorder, source=self._spec.source
-            )
+            if function.core_relocations or len(function.code) % INSN_SIZE:
+                results = [self._matcher.match(each) for each in function.core_relocations]
+                self._patched[key] = apply_core(
+                    function, results, byteorder=self._spec.byteorder, source=self._spec.source
+                )
+            else:
+                self._patched[key] = Patched(function.code, {})
         return self._patched[key]
 
     def _error(self, function: FunctionSpec, problem: str) -> FormatError:
@@ -176,49 +174,44 @@ class Linker:
         self, code: Code, starts: dict[str, int], poisoned: dict[int, str]
     ) -> Iterator[Reference]:
         """Write the distances to functions and the kernel's symbols; the references to maps."""
+        maps = self._spec.maps
         for key, start in starts.items():
             function = self._spec.functions[key]
             for relocation in function.relocations:
-                self._check(function, relocation)
-                slot = start + relocation.offset // INSN_SIZE
-                if relocation.kind in _OF_FUNCTIONS:
-                    self._point(code, slot, starts[relocation.target], function, relocation)
-                elif relocation.kind is RelocationKind.EXTERN:
+                offset, kind, target, addend = relocation
+                if offset % INSN_SIZE or not 0 <= offset < len(function.code):
+                    raise self._error(function, f"{relocation} is not at an instruction")
+                slot = start + offset // INSN_SIZE
+                if kind in _OF_FUNCTIONS:
+                    self._point(code, slot, starts[target], function, relocation)
+                    continue
+                defined = {
+                    RelocationKind.EXTERN: self._spec.externs,
+                    RelocationKind.JUMP_TABLE: function.jump_tables,
+                }.get(kind, maps)
+                if target not in defined:
+                    raise self._undefined(function, relocation)
+                if kind is RelocationKind.EXTERN:
                     if why := self._write_extern(code, slot, function, relocation):
                         poisoned[slot] = why
+                    continue
+                if not code.is_load64(slot):
+                    raise self._error(function, f"{relocation} is not for an ld_imm64")
+                if kind is RelocationKind.JUMP_TABLE:
+                    yield Reference(slot, kind, f"{key}:{target}", addend)
+                elif maps[target].autocreate:
+                    yield Reference(slot, kind, target, addend + maps[target].contents_offset)
                 else:
-                    if not code.is_load64(slot):
-                        raise self._error(function, f"{relocation} is not for an ld_imm64")
-                    if why := self._poison_map(code, slot, relocation):
-                        poisoned |= dict.fromkeys((slot, slot + 1), why)
-                        continue
-                    target, addend = relocation.target, relocation.addend
-                    if relocation.kind is RelocationKind.JUMP_TABLE:
-                        target = f"{key}:{target}"
-                    elif relocation.kind is RelocationKind.DATA:
-                        addend += self._spec.maps[target].contents_offset
-                    yield Reference(slot, relocation.kind, target, addend)
+                    why = self._poison_map(code, slot, target)
+                    poisoned |= dict.fromkeys((slot, slot + 1), why)
 
-    def _check(self, function: FunctionSpec, relocation: Relocation) -> None:
-        """Whether there is such an instruction, and such a target."""
-        if relocation.offset % INSN_SIZE or not 0 <= relocation.offset < len(function.code):
-            raise self._error(function, f"{relocation} is not at an instruction")
-        what = ""
-        if relocation.kind is RelocationKind.EXTERN:
-            what = "" if relocation.target in self._spec.externs else "extern"
-        elif relocation.kind is RelocationKind.JUMP_TABLE:
-            what = "" if relocation.target in function.jump_tables else "jump table"
-        elif relocation.kind not in _OF_FUNCTIONS and relocation.target not in self._spec.maps:
-            what = "map"
-        if what:
-            problem = f"{function.name} needs this {what}, which is not defined"
-            raise LinkError(self._spec.source, relocation.target, problem)
+    def _undefined(self, function: FunctionSpec, relocation: Relocation) -> LinkError:
+        kind = relocation.kind.value if relocation.kind in _OF_NAMES else "map"
+        problem = f"{function.name} needs this {kind}, which is not defined"
+        return LinkError(self._spec.source, relocation.target, problem)
 
-    def _poison_map(self, code: Code, slot: int, relocation: Relocation) -> str:
-        """Replace a reference to a map that is not created; why, or "" for one that is."""
-        name = relocation.target
-        if relocation.kind is RelocationKind.JUMP_TABLE or self._spec.maps[name].autocreate:
-            return ""
+    def _poison_map(self, code: Code, slot: int, name: str) -> str:
+        """Replace a reference to a map that is not created; why."""
         number = POISONED_MAP + list(self._spec.maps).index(name)
         for each in (slot, slot + 1):
             code.replace_by_call(each, number)

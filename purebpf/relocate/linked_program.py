@@ -90,7 +90,6 @@ class LinkedProgram(NamedTuple):
             if name not in map_fds:
                 raise LinkError(self.source, name, f"program {self.name} needs this map")
             is_map = kind is RelocationKind.MAP
-            code.set_source(slot, PSEUDO_MAP_FD if is_map else PSEUDO_MAP_VALUE)
-            code.set_immediate(slot, map_fds[name])
-            code.set_immediate(slot + 1, offset)
+            pseudo = PSEUDO_MAP_FD if is_map else PSEUDO_MAP_VALUE
+            code.set_pseudo64(slot, pseudo, map_fds[name], offset)
         return bytes(code)
