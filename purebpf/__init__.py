@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from purebpf.kernel.attach.iterator import IteratorLink
     from purebpf.kernel.features import features
     from purebpf.kernel.filters.sample_filter import SampleFilter
-    from purebpf.kernel.load.object import Object, load
+    from purebpf.kernel.load.load import load
+    from purebpf.kernel.load.object import Object
     from purebpf.kernel.maps.map import Map
     from purebpf.kernel.perf.perf_event import PerfEvent
     from purebpf.kernel.programs import link_info
@@ -136,7 +137,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "format_frame": "purebpf.results.model.spelling.located",
             "kernel_btf": "purebpf.kernel.types.kernel_btf.kernel_btf",
             "link_info": "purebpf.kernel.programs.link_info.",
-            "load": "purebpf.kernel.load.object.load",
+            "load": "purebpf.kernel.load.load.load",
             "log2_histogram": "purebpf.results.shape.histogram.log2_lines",
             "match_core": "purebpf.btf.core.matching.match",
             "parse_filter": "purebpf.filter.parse",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.kernel.instruments import stack_maps
-from purebpf.kernel.load.object import load
+from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_events import PerfEvents

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.kernel.instruments.stack_maps import summed
-from purebpf.kernel.load.object import load
+from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.expected_samples import samples_due
 from purebpf.kernel.perf.perf_event import Event, PerfEvent, Reading
 from purebpf.kernel.processes.process_tracker import Followed

@@ -18,7 +18,8 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
 from purebpf.kernel.instruments.sched_compat import adapted, without_task_storage
 from purebpf.kernel.instruments.task_filter import TaskFilter
-from purebpf.kernel.load.object import Object, load
+from purebpf.kernel.load.load import load
+from purebpf.kernel.load.object import Object
 from purebpf.kernel.types.kernel_btf import no_types
 from purebpf.spec import ObjectSpec
 from purebpf.summary import thread_info_abi

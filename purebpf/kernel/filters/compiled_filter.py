@@ -15,7 +15,7 @@ from purebpf.filter.compile import Code, Counters, compile_terms, stride
 from purebpf.filter.lowering import Term
 from purebpf.filter.sample_layout import Access
 from purebpf.kernel.host import cpus
-from purebpf.kernel.load.load_call import LoadCall, load
+from purebpf.kernel.load.load_call import LoadCall, attempt
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.programs.link import Event
 from purebpf.kernel.programs.program import Program
@@ -75,7 +75,7 @@ class CompiledFilter(Closing):
 def _loaded(code: Code) -> Program:
     kind = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
     call = LoadCall(kind, pack(list(code.instructions)), "GPL", {}, _NAME.encode())
-    result, log = load(call, 0)
+    result, log = attempt(call, 0)
     if isinstance(result, Descriptor):
         return Program(result, _NAME, kind)
     if result.errno in (errno.EPERM, errno.EACCES) and not log:

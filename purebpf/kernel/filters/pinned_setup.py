@@ -110,7 +110,7 @@ def _pin_slot(folder: Folder, number: int, uid: int, undo: ExitStack) -> None:
 def _fill(slot: Folder, uid: int) -> None:
     """Load the program with maps of its own, and give them to the user; the folder is root's."""
     from purebpf.filter.sample_layout import from_sample
-    from purebpf.kernel.load.object import load
+    from purebpf.kernel.load.load import load
     from purebpf.kernel.types.kernel_btf import kernel_btf
     from purebpf.objects import spec
 

@@ -12,7 +12,7 @@ from purebpf.closable import Closing
 from purebpf.kernel.instruments import sched_compat
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.instruments.task_filter import TaskFilter
-from purebpf.kernel.load.object import load
+from purebpf.kernel.load.load import load
 from purebpf.results.shape.distribution import Distribution, Group
 
 __all__ = ["GROUPINGS", "MEASURES", "Spans"]

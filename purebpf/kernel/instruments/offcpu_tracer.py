@@ -12,7 +12,7 @@ from purebpf.closable import Closing
 from purebpf.kernel.attach import iterator
 from purebpf.kernel.instruments import sched_compat, stack_maps
 from purebpf.kernel.instruments.quiesce import settle
-from purebpf.kernel.load.object import load
+from purebpf.kernel.load.load import load
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
 
 if TYPE_CHECKING:

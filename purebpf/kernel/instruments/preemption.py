@@ -6,7 +6,7 @@ import os
 
 from purebpf import objects
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel.load.object import load
+from purebpf.kernel.load.load import load
 
 __all__ = ["syscall_programs_are_preempted"]
 

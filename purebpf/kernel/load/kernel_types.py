@@ -6,7 +6,6 @@ Everything is read at the first question: most objects ask for little of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
@@ -34,6 +33,8 @@ class KernelTypes(Closing):
     def __init__(self, spec: ObjectSpec, btf: Btf | None = None) -> None:
         self._spec = spec
         self._btf = btf
+        self._modules: Modules | None = None
+        self._externs: KernelExterns | None = None
 
     def core_targets(self) -> Iterator[Btf]:
         """What CO-RE relocations are matched against: vmlinux, then, when asked for, modules."""
@@ -45,27 +46,27 @@ class KernelTypes(Closing):
 
     def extern(self, extern: ExternSpec) -> Found | None:
         """What the kernel has for an extern. Raises as `KernelExterns` does."""
+        if self._externs is None:
+            from purebpf.kernel.load.externs import KernelExterns
+
+            self._externs = KernelExterns(self._spec, self.modules)
         return self._externs(extern)
 
     @property
     def fd_array(self) -> bytes:
         """The descriptors of modules whose functions were found, for BPF_PROG_LOAD."""
-        return self._externs.fd_array if "_externs" in self.__dict__ else b""
+        return self._externs.fd_array if self._externs is not None else b""
 
-    @cached_property
+    @property
     def modules(self) -> Modules:
         """The modules of this kernel."""
-        from purebpf.kernel.types.btf_modules import Modules
+        if self._modules is None:
+            from purebpf.kernel.types.btf_modules import Modules
 
-        return Modules()
-
-    @cached_property
-    def _externs(self) -> KernelExterns:
-        from purebpf.kernel.load.externs import KernelExterns
-
-        return KernelExterns(self._spec, self.modules)
+            self._modules = Modules()
+        return self._modules
 
     def close(self) -> None:
         """Close what was opened. Twice is harmless."""
-        if "modules" in self.__dict__:
-            self.modules.close()
+        if self._modules is not None:
+            self._modules.close()

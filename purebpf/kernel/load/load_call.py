@@ -15,7 +15,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.command import Field, Log
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["UNRELATED", "LoadCall", "Outcome", "load"]
+__all__ = ["UNRELATED", "LoadCall", "Outcome", "attempt"]
 
 _FIRST_LOG = 1 << 16
 _LARGEST_LOG = (1 << 24) - 1
@@ -35,21 +35,6 @@ class LoadCall(NamedTuple):
     fields: Mapping[str, Field]
     name: bytes
 
-    def issue(self, log: Log | None) -> Descriptor:
-        """The call; EAGAIN, which a pending signal causes, is tried a few more times."""
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return self._issue(log)
-            except KernelError as error:
-                if error.errno != errno.EAGAIN:
-                    raise
-        return _without_timer_signals(lambda: self._issue(log))
-
-    def _issue(self, log: Log | None) -> Descriptor:
-        return bpf.prog_load(
-            self.type, self.code, self.license, prog_name=self.name, log=log, **self.fields
-        )
-
 
 class Outcome(NamedTuple):
     """A loaded program or a refusal, and the log."""
@@ -58,26 +43,40 @@ class Outcome(NamedTuple):
     log: str
 
 
-def load(call: LoadCall, log_level: int) -> Outcome:
+def attempt(call: LoadCall, log_level: int) -> Outcome:
     """Load it; without a log at first unless one was asked for."""
-    if not log_level:
+    if log_level:
+        return _load_with_log(call, log_level)
+    try:
+        return Outcome(_issue(call, None), "")
+    except KernelError as error:
+        first = error
+    if first.errno in UNRELATED:
+        return Outcome(first, "")
+    if first.errno == errno.EPERM and memlock.raise_memlock():
         try:
-            return Outcome(call.issue(None), "")
+            return Outcome(_issue(call, None), "")
         except KernelError as error:
             first = error
-        if first.errno in UNRELATED:
-            return Outcome(first, "")
-        if first.errno == errno.EPERM and memlock.raise_memlock():
-            try:
-                return Outcome(call.issue(None), "")
-            except KernelError as error:
-                first = error
-        outcome = _load_with_log(call, 1)
-        if isinstance(outcome.result, Descriptor):
-            return outcome
-        # A log that was too small hides the verifier's errno behind ENOSPC.
-        return Outcome(first, outcome.log)
-    return _load_with_log(call, log_level)
+    outcome = _load_with_log(call, 1)
+    if isinstance(outcome.result, Descriptor):
+        return outcome
+    # A log that was too small hides the verifier's errno behind ENOSPC.
+    return Outcome(first, outcome.log)
+
+
+def _issue(call: LoadCall, log: Log | None) -> Descriptor:
+    """The call; EAGAIN, which a pending signal causes, is tried a few more times."""
+    kind, code, terms = call.type, call.code, call.license
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return bpf.prog_load(kind, code, terms, prog_name=call.name, log=log, **call.fields)
+        except KernelError as error:
+            if error.errno != errno.EAGAIN:
+                raise
+    return _without_timer_signals(
+        lambda: bpf.prog_load(kind, code, terms, prog_name=call.name, log=log, **call.fields)
+    )
 
 
 def _load_with_log(call: LoadCall, level: int) -> Outcome:
@@ -90,7 +89,7 @@ def _load_with_log(call: LoadCall, level: int) -> Outcome:
     while True:
         log = Log(size, level)
         try:
-            return Outcome(call.issue(log), log.text())
+            return Outcome(_issue(call, log), log.text())
         except KernelError as error:
             too_small = error.errno == errno.ENOSPC or log.true_size > size
             if not too_small or size == _LARGEST_LOG:

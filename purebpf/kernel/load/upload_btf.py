@@ -1,13 +1,31 @@
-"""Uploads the BTF of an object (BPF_BTF_LOAD)."""
+"""Third stage of a load: the object's BTF (BPF_BTF_LOAD), which maps and programs refer to."""
 
 from __future__ import annotations
 
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError
 from purebpf.kernel.load.btf_upload import UNRELATED, Upload
+from purebpf.spec import ObjectSpec
 from purebpf.syscall import bpf
 
-__all__ = ["upload"]
+__all__ = ["upload", "upload_btf"]
+
+_CONTEXT_TAG = b"\0arg:ctx\0"
+
+
+def upload_btf(spec: ObjectSpec) -> Upload:
+    """What the kernel takes of an object's types; an object without BTF has nothing to upload.
+
+    Raises:
+        KernelError: as `upload`.
+    """
+    if spec.btf is None:
+        return Upload(None, functions=False, problem="")
+    if _CONTEXT_TAG in spec.btf.data:
+        from purebpf.kernel.load.arg_ctx import upload_with_contexts
+
+        return upload_with_contexts(spec, spec.btf)
+    return upload(spec.btf)
 
 
 def upload(btf: Btf) -> Upload:

@@ -33,6 +33,8 @@ class AttachTarget(NamedTuple):
 def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
     """The target of a program whose section wants one; `modules` keeps the descriptor.
 
+    A program for many functions has no type: only the module is said, `module:pattern`.
+
     Raises:
         NotSupportedError: no target in the section's name; none of that name here, or several.
         KernelError: EPERM, a module's without CAP_SYS_ADMIN.
@@ -40,6 +42,9 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
     section = program.definition
     assert section is not None  # it is what wants a target
     what = f"program {program.name!r}"
+    if section.attach == "tracing_multi":
+        module = program.attach_target.rpartition(":")[0]
+        return AttachTarget(0, modules.descriptor(module) if module else 0)
     if section.attach == "freplace":
         reason = f"whose function does it replace? load(..., targets={{{program.name!r}: program}})"
         raise NotSupportedError(what, reason)

@@ -1,0 +1,114 @@
+"""First stage of a load: what the object means on this kernel, before the kernel is given anything.
+
+Most objects need none of this; each part is imported for those that do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.abi.bpf import bpf_map_type
+from purebpf.errors import NotSupportedError
+from purebpf.spec import ObjectSpec
+
+if TYPE_CHECKING:
+    from purebpf.kernel.load.kernel_types import KernelTypes
+    from purebpf.kernel.load.struct_ops import StructOpsMap
+    from purebpf.kernel.maps.map import Map
+    from purebpf.kernel.programs.attach_target import AttachTarget
+    from purebpf.kernel.programs.program import Program
+
+__all__ = ["Prepared", "prepare_spec"]
+
+_ARENA = bpf_map_type.BPF_MAP_TYPE_ARENA
+_STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
+_KCONFIG = ".kconfig"
+_MANY = "tracing_multi"
+
+
+class Prepared(NamedTuple):
+    """An object as this kernel is to get it.
+
+    Attributes:
+        spec: the object, with configuration values, the place of its arena's variables, and those
+            of its struct_ops programs to load that a map has as a member.
+        given: maps to use instead of making those of these names.
+        struct_ops: the struct_ops maps to create, as this kernel has their structs.
+        attach_targets: by program, the type or function that the verifier checks it against.
+    """
+
+    spec: ObjectSpec
+    given: Mapping[str, Map]
+    struct_ops: Mapping[str, StructOpsMap]
+    attach_targets: Mapping[str, AttachTarget]
+
+
+def prepare_spec(
+    spec: ObjectSpec,
+    types: KernelTypes,
+    *,
+    kconfig: str,
+    given: Mapping[str, Map],
+    replaced: Mapping[str, Program],
+) -> Prepared:
+    """Fit an object to this kernel.
+
+    Args:
+        spec: the object.
+        types: this kernel's, with those of its modules.
+        kconfig: lines of a .config that win over this kernel's.
+        given: maps to use instead of those of these names.
+        replaced: for programs of these names, the loaded program whose function they replace or
+            watch.
+
+    Raises:
+        NotSupportedError: another byte order; a configuration value, a struct of struct_ops or a
+            function that this kernel does not have.
+        SchemaError: a configuration value that its extern's type does not take.
+        KeyError: a map or program that is given for none of the object's.
+        KernelError: EPERM, for what only a module has, without CAP_SYS_ADMIN.
+    """
+    if spec.byteorder != sys.byteorder:
+        reason = f"its code is {spec.byteorder}-endian and this machine is {sys.byteorder}-endian"
+        raise NotSupportedError(f"loading {spec.source}", reason)
+    if unknown := given.keys() - spec.maps.keys():
+        raise KeyError(f"{spec.source}: no map {', '.join(sorted(unknown))}")
+    if unknown := replaced.keys() - spec.programs.keys():
+        raise KeyError(f"{spec.source}: no program {', '.join(sorted(unknown))}")
+    if _KCONFIG in spec.maps:
+        from purebpf.kernel.load.kconfig import configured
+
+        spec = configured(spec, kconfig)
+    map_types = {each.type for each in spec.maps.values()}
+    if _ARENA in map_types:
+        from purebpf.kernel.load.arena import place_variables
+
+        spec = place_variables(spec, given)
+    struct_ops: Mapping[str, StructOpsMap] = {}
+    attach_targets: dict[str, AttachTarget] = {}
+    if _STRUCT_OPS in map_types:
+        from purebpf.kernel.load.struct_ops import resolve
+
+        spec, struct_ops, members = resolve(spec, types)
+        attach_targets.update(members)
+    if replaced:
+        from purebpf.kernel.programs.attach_target import function_target
+
+        for name, program in replaced.items():
+            attach_targets[name] = function_target(spec.programs[name], program)
+    for name, each in spec.programs.items():
+        if not each.autoload:
+            continue
+        if not each.type:
+            reason = f"section {each.section!r} is not in libbpf's table of program types"
+            raise NotSupportedError(f"program {name!r}", reason)
+        definition = each.definition
+        if definition is None or name in attach_targets:
+            continue
+        if definition.btf_prefix is not None or definition.attach == _MANY:
+            from purebpf.kernel.programs.attach_target import attach_target
+
+            attach_targets[name] = attach_target(each, types.modules)
+    return Prepared(spec, given, struct_ops, attach_targets)
