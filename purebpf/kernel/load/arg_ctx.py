@@ -26,11 +26,9 @@ from purebpf.btf.types.kinds import (
 from purebpf.btf.types.parse import Btf
 from purebpf.elf.btf_editor import BtfEditor
 from purebpf.kernel.features import features
-from purebpf.kernel.load.btf_upload import Upload
-from purebpf.kernel.load.upload_btf import upload
 from purebpf.spec import ObjectSpec
 
-__all__ = ["Copies", "upload_with_contexts", "with_contexts"]
+__all__ = ["Copies", "fit_contexts", "with_contexts"]
 
 _TAG = "arg:ctx"
 _P = bpf_prog_type
@@ -82,16 +80,9 @@ class _Tagged(NamedTuple):
     target: int
 
 
-def upload_with_contexts(spec: ObjectSpec, btf: Btf) -> Upload:
-    """Give the kernel the object's BTF, with copies of functions if it does not know the tag.
-
-    Raises:
-        KernelError: as `upload`.
-    """
-    if features.have_context_tags():
-        return upload(btf)
-    more, copies = with_contexts(spec, btf)
-    return upload(more)._replace(copies=copies)
+def fit_contexts(spec: ObjectSpec, btf: Btf) -> tuple[Btf, Copies]:
+    """The object's BTF for this kernel: with copies of functions if it does not know the tag."""
+    return (btf, {}) if features.have_context_tags() else with_contexts(spec, btf)
 
 
 def with_contexts(spec: ObjectSpec, btf: Btf) -> tuple[Btf, Copies]:

@@ -22,9 +22,10 @@ def upload_btf(spec: ObjectSpec) -> Upload:
     if spec.btf is None:
         return Upload(None, functions=False, problem="")
     if _CONTEXT_TAG in spec.btf.data:
-        from purebpf.kernel.load.arg_ctx import upload_with_contexts
+        from purebpf.kernel.load.arg_ctx import fit_contexts
 
-        return upload_with_contexts(spec, spec.btf)
+        btf, copies = fit_contexts(spec, spec.btf)
+        return upload(btf)._replace(copies=copies)
     return upload(spec.btf)
 
 
