@@ -83,6 +83,24 @@ class Node(Closing):
         except OSError as error:
             raise _failed("chmod", self.path, error) from None
 
+    @property
+    def is_bpf(self) -> bool:
+        """Whether it is in a bpf file system."""
+        # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
+        status = (ctypes.c_uint32 * 64)()
+        failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)
+        return not failed and status[0] == BPF_FS_MAGIC
+
+    def require_trusted(self, *, outside: bool = False) -> None:
+        """Refuse what another user may have put there; `outside` as in `Folder.reach`.
+
+        Raises:
+            KernelError: EPERM; says who owns it, or its mode.
+        """
+        why = untrusted(self.status, outside=outside)
+        if why and (self.is_bpf or untrusted(self.status, outside=True)):
+            raise KernelError("open", errno.EPERM, self.path, why=why)
+
     def close(self) -> None:
         """Let go of it; again is harmless."""
         self._descriptor.close()
@@ -94,36 +112,27 @@ class Folder(Node):
     __slots__ = ()
 
     @classmethod
-    def reach(cls, path: str) -> Self:
+    def reach(cls, path: str, *, outside: bool = False) -> Self:
         """The directory at `path`, when nobody but root and this user decides what is there.
+
+        In file systems other than bpf, owners that have no number in this user namespace are
+        trusted, too: root of a container is not the owner of its /sys. With `outside`, everywhere.
 
         Raises:
             KernelError: EPERM, another user owns a component, or may replace it; ENOENT; ENOTDIR,
                 a component is none, or a symbolic link; EACCES.
         """
         reached = cls(Descriptor(os.open("/", _PLACE | os.O_DIRECTORY)), "/")
-        for name in os.path.abspath(path).strip("/").split("/"):
+        for name in filter(None, os.path.abspath(path).split("/")):
             with reached:
-                reached.require_trusted()
-                if name:
-                    reached = reached.enter(name)
+                reached.require_trusted(outside=outside)
+                reached = reached.enter(name)
         try:
-            reached.require_trusted()
+            reached.require_trusted(outside=outside)
         except BaseException:
             reached.close()
             raise
         return reached
-
-    def require_trusted(self) -> None:
-        """Refuse a directory in which other users decide what is there.
-
-        Raises:
-            KernelError: EPERM; says who owns it, or its mode.
-        """
-        # Root of a container is not the owner of its /sys, which has no number there; but all that
-        # is in a bpf file system was made by somebody.
-        if why := untrusted(self.status, outside=not self.is_bpf):
-            raise KernelError("open", errno.EPERM, self.path, why=why)
 
     def enter(self, name: str) -> Self:
         """A directory in this one, not checked.
@@ -221,14 +230,6 @@ class Folder(Node):
             os.rmdir(name, dir_fd=self.fileno())
         except OSError as error:
             raise _failed("rmdir", self._path(name), error) from None
-
-    @property
-    def is_bpf(self) -> bool:
-        """Whether it is in a bpf file system."""
-        # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
-        status = (ctypes.c_uint32 * 64)()
-        failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)
-        return not failed and status[0] == BPF_FS_MAGIC
 
     def _open(self, name: str, flags: int) -> Descriptor:
         try:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.folder import Folder
 
 __all__ = [
     "append",
@@ -36,12 +37,28 @@ _CMD_CREATE = 6  # FSCONFIG_CMD_CREATE
 
 
 def mount_point() -> str | None:
-    """Where tracefs is mounted, the usual place first; None: nowhere."""
+    """Where tracefs is mounted, the usual place first; None: nowhere that is to be trusted.
+
+    Another place than below /sys must be out of other users' reach, who could put a directory of
+    theirs there: we write into its files.
+    """
     found = [path for path, kind in proc.mounts() if kind == "tracefs"]
     # The kernel mounts tracefs below debugfs on first access (Linux 4.1).
     found += [f"{path}/tracing" for path, kind in proc.mounts() if kind == "debugfs"]
     found.sort(key=lambda path: path != "/sys/kernel/tracing")
-    return next((path for path in found if os.path.isdir(f"{path}/events")), None)
+    return next(
+        (path for path in found if os.path.isdir(f"{path}/events") and _is_safe(path)), None
+    )
+
+
+def _is_safe(path: str) -> bool:
+    if path.startswith("/sys/"):
+        return True
+    try:
+        Folder.reach(path).close()
+    except KernelError:
+        return False
+    return True
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.errors import KernelError
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.folder import Node, untrusted
+from purebpf.syscall.folder import Folder, Node
 
 __all__ = [
     "BPFFS",
@@ -156,34 +156,44 @@ def open_map(path: str, flags: int = 0) -> Descriptor:
 
 
 def open_own_map(path: str) -> Descriptor:
-    """Open the map pinned at `path`, if neither it nor its directory is another user's.
+    """Open the map pinned at `path`, if no other user could have put it there, or write to it.
 
     Raises:
-        KernelError: as `open_map`; EPERM, another user could have put it there, or write to it.
+        KernelError: as `open_map`; EPERM, it, or a directory above, is another user's.
     """
-    with ExitStack() as held:
+    try:
+        with _own_pin(path) as pin_:
+            return open_map(pin_.place)
+    except KernelError as error:
+        place = path if error.what.startswith("/proc/self/fd/") else error.what
+        why, fix = error.why, error.fix
+        if error.errno == errno.EPERM and error.call == "open":
+            fix = "if it is to be shared: load(..., maps={name: Map.open(path)})"
+        elif error.errno == errno.ENOENT:
+            why = "nothing is pinned there"
+        raise KernelError(error.call, error.errno or 0, place, why=why, fix=fix) from None
+
+
+def _own_pin(path: str) -> Node:
+    """What is pinned there, and what a symbolic link there leads to."""
+    folder, name = os.path.split(path)
+    # What a link on the way leads to is checked like any other directory.
+    with Folder.reach(os.path.realpath(folder), outside=True) as directory:
+        entry = directory.find(name)
+        if entry is None:
+            raise KernelError("open", errno.ENOENT, path)
+        with entry:
+            entry.require_trusted(outside=True)
         try:
-            directory = held.enter_context(_opened_directory(os.path.dirname(path)))
-            name = os.path.basename(path)
-            entry = os.stat(name, dir_fd=directory.fileno(), follow_symlinks=False)
-            opened = Descriptor(os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=directory.fileno()))
-            found = held.enter_context(Node(opened, path))
+            opened = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=directory.fileno())
         except OSError as error:
-            why = "nothing is pinned there" if error.errno == errno.ENOENT else ""
-            raise KernelError("bpf(BPF_OBJ_GET)", error.errno or 0, path, why=why) from None
-        for status, what in (
-            (directory.status, "its directory: "),
-            (entry, ""),
-            (found.status, ""),
-        ):
-            if why := untrusted(status, outside=True):
-                fix = "if it is to be shared: load(..., maps={name: Map.open(path)})"
-                raise KernelError("open", errno.EPERM, path, why=what + why, fix=fix)
-        try:
-            return open_map(found.place)
-        except KernelError as error:
-            number = error.errno or 0
-            raise KernelError(error.call, number, path, why=error.why, fix=error.fix) from None
+            raise KernelError("open", error.errno or 0, path) from None
+        found = Node(Descriptor(opened), path)
+    with ExitStack() as unless_trusted:
+        unless_trusted.enter_context(found)
+        found.require_trusted(outside=True)
+        unless_trusted.pop_all()
+    return found
 
 
 def open_program(path: str) -> Descriptor:

@@ -53,6 +53,13 @@ def test_a_stale_mount_is_passed_over(mount, monkeypatch, tmp_path):
     assert tracefs.mount_point() == str(mount)
 
 
+def test_a_mount_that_another_user_could_replace_is_passed_over(mount, monkeypatch):
+    monkeypatch.setattr(proc, "mounts", lambda: [(str(mount), "tracefs")])
+    assert tracefs.mount_point() == str(mount)
+    mount.chmod(0o777)
+    assert tracefs.mount_point() is None
+
+
 def test_where_it_is_not_mounted_and_may_not_be_opened_the_command_is_printed(monkeypatch):
     monkeypatch.setattr(proc, "mounts", list)
     monkeypatch.setattr(tracefs, "_SYS_FSOPEN", 1 << 20)  # no such system call: a kernel before 5.2
