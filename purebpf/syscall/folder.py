@@ -99,7 +99,9 @@ class Node(Closing):
         """
         why = untrusted(self.status, outside=outside)
         if why and (self.is_bpf or untrusted(self.status, outside=True)):
-            raise KernelError("open", errno.EPERM, self.path, why=why)
+            of_others = not _is_trusted(self.status.st_uid, outside=True)
+            fix = "" if of_others else f"let only its owner write to it: chmod go-w {self.path}"
+            raise KernelError("open", errno.EPERM, self.path, why=why, fix=fix)
 
     def close(self) -> None:
         """Let go of it; again is harmless."""

@@ -179,16 +179,14 @@ def open_user(uid: int, bpffs: str = BPFFS) -> Folder:
 
 def explain(error: KernelError, bpffs: str, uid: int = -1) -> KernelError:
     """Say what to do about a path that this process cannot pass, or had better not."""
-    number, path, why, fix = error.errno or 0, error.what, error.why, ""
+    number, path, why, fix = error.errno or 0, error.what, error.why, error.fix
     if number == errno.EACCES and uid >= 0:
         why = f"the way to it is closed until root has run: {pin_command(uid, 0, bpffs)}"
-    elif number == errno.EPERM and "belongs to" in why:
+    elif number == errno.EPERM and error.call == "open" and not fix:  # its owner is not trusted
         if uid >= 0 and path == folder_of(uid, bpffs):
             fix = f"make it root's: {pin_command(uid, 0, bpffs)}"
         elif path.startswith(f"{bpffs}/"):
             fix = f"if nobody needs it: sudo rm -r {path}"
-    elif number == errno.EPERM and why:
-        fix = f"let only its owner write to it: sudo chmod go-w {path}"
     return KernelError(error.call, number, path, why=why, fix=fix)
 
 
@@ -251,7 +249,7 @@ def _fault(slot: Folder, name: str, uid: int) -> str:
         if not stat.S_ISREG(node.status.st_mode):
             return "it is not a pin"
         if node.status.st_uid != uid:
-            return f"it belongs to user {node.status.st_uid}"
+            return f"it belongs to UID {node.status.st_uid}"
         if node.mode != FILE_MODE:
             return f"it has mode {node.mode:04o}, not {FILE_MODE:04o}"
     try:
@@ -317,7 +315,7 @@ def _pin(slot: Folder, name: str) -> Node:
 def _unopened(error: KernelError, node: Node) -> KernelError:
     why = error.why
     if error.errno == errno.EACCES:
-        why = f"it is user {node.status.st_uid}'s"
+        why = f"it belongs to UID {node.status.st_uid}"
     return KernelError(error.call, error.errno or 0, node.path, why=why, fix=error.fix)
 
 

@@ -138,7 +138,7 @@ def test_one_user_s_folder_stops_nothing_for_the_others(bpffs: str) -> None:
     os.chown(folder, 4711, 4711)
     done = setup("status", *where)
     assert done.returncode == 1
-    assert "it belongs to user 4711, not to root" in flat(done.stdout)
+    assert "it belongs to UID 4711, not to root" in flat(done.stdout)
     assert "4712     0  free" in done.stdout
     done = setup("unpin", *where)
     assert done.returncode == 1

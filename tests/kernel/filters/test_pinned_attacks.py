@@ -193,11 +193,11 @@ def test_a_folder_that_another_user_made_first(part: str) -> None:
             os.mkdir(f"{folder}/purebpf")
             os.mkdir(f"{folder}/{part}")
             os.chown(f"{folder}/{part}", BOB, BOB)
-        with pytest.raises(KernelError, match=rf"belongs to user {BOB}.*rm -r {folder}/{part}"):
+        with pytest.raises(KernelError, match=rf"belongs to UID {BOB}.*rm -r {folder}/{part}"):
             pinned_setup.pin(ANN, 1, folder)
-        with pytest.raises(KernelError, match=f"belongs to user {BOB}"):
+        with pytest.raises(KernelError, match=f"belongs to UID {BOB}"):
             pinned_slots.users(folder)
-        with pytest.raises(KernelError, match=f"belongs to user {BOB}"):
+        with pytest.raises(KernelError, match=f"belongs to UID {BOB}"):
             pinned_setup.unpin(ANN, folder)
         assert os.stat(f"{folder}/{part}").st_uid == BOB
 
@@ -217,7 +217,7 @@ def test_a_user_trusts_no_folder_of_another_user_s(bpffs: str) -> None:
         assert f"it belongs to UID {BOB}, not to root" in as_user(ANN, work)
         os.chown(f"{bpffs}/{part}", before.st_uid, before.st_gid)
         os.chmod(f"{bpffs}/{part}", 0o777)
-        assert re.search("others may write to it|it has mode 0777", as_user(ANN, work))
+        assert re.search("other users can write to it|it has mode 0777", as_user(ANN, work))
         os.chmod(f"{bpffs}/{part}", before.st_mode)
     assert as_user(ANN, work) == ""
 
@@ -226,6 +226,6 @@ def test_a_user_trusts_no_folder_of_another_user_s(bpffs: str) -> None:
 def test_a_file_system_where_others_can_rename_is_not_used(mode: int) -> None:
     with public_bpffs() as folder:
         os.chmod(folder, mode)
-        with pytest.raises(KernelError, match=rf"others may write to it \(mode {mode:04o}\)"):
+        with pytest.raises(KernelError, match=rf"other users can write to it \(mode {mode:04o}\)"):
             pinned_setup.pin(ANN, 1, folder)
         assert "purebpf" not in os.listdir(folder)

@@ -84,7 +84,7 @@ def _replace(path: str) -> None:
 FAULTS: dict[str, tuple[Callable[[str], None], str]] = {
     "gone": (lambda slot: os.unlink(f"{slot}/lease"), "lease: it is not there"),
     "no program": (lambda slot: os.unlink(f"{slot}/program"), "program: it is not there"),
-    "of another user": (lambda slot: os.chown(f"{slot}/table", BOB, -1), "belongs to user 4712"),
+    "of another user": (lambda slot: os.chown(f"{slot}/table", BOB, -1), "belongs to UID 4712"),
     "open to others": (lambda slot: os.chmod(f"{slot}/table", 0o666), "has mode 0666, not 0600"),
     "another map": (lambda slot: _replace(f"{slot}/counts"), "counts: it is another map"),
     "no map": (

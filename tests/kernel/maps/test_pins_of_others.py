@@ -54,11 +54,11 @@ def test_a_map_in_a_directory_of_another_user_is_not_shared_by_name(bpffs: str) 
     Map.shared(COUNTS, path).close()
     Map.shared(COUNTS, path).close()
     os.chown(f"{bpffs}/theirs", ANN, ANN)
-    with pytest.raises(KernelError, match=rf"theirs: .* it belongs to user {ANN}"):
+    with pytest.raises(KernelError, match=rf"theirs: .* it belongs to UID {ANN}"):
         Map.shared(COUNTS, path)
     os.chown(f"{bpffs}/theirs", 0, 0)
     os.chmod(f"{bpffs}/theirs", 0o777)
-    with pytest.raises(KernelError, match=r"theirs: .* others may write to it \(mode 0777\)"):
+    with pytest.raises(KernelError, match=r"theirs: .* other users can write to it \(mode 0777\)"):
         Map.shared(COUNTS, path)
 
 
@@ -69,7 +69,7 @@ def test_a_directory_farther_up_is_looked_at_too(bpffs: str) -> None:
         os.chown(f"{bpffs}/theirs", 0, 0)
         Map.shared(COUNTS, path).close()
         os.chown(f"{bpffs}/theirs", ANN, ANN)
-        with pytest.raises(KernelError, match=rf"{bpffs}/theirs: .*it belongs to user {ANN}"):
+        with pytest.raises(KernelError, match=rf"{bpffs}/theirs: .*it belongs to UID {ANN}"):
             Map.shared(COUNTS, path)
 
 
@@ -77,7 +77,7 @@ def test_a_link_of_another_user_leads_to_no_shared_map(bpffs: str) -> None:
     with Map.create(COUNTS) as other:
         other.pin(f"{bpffs}/other")
     as_user(ANN, lambda: os.symlink(f"{bpffs}/other", f"{bpffs}/counts"))
-    with pytest.raises(KernelError, match=rf"it belongs to user {ANN}"):
+    with pytest.raises(KernelError, match=rf"it belongs to UID {ANN}"):
         Map.shared(COUNTS, f"{bpffs}/counts")
 
 

@@ -30,7 +30,9 @@ def test_a_directory_that_others_write_to_is_refused(tmp_path: Path, mode: int) 
     (tmp_path / "open/below").mkdir(parents=True)
     (tmp_path / "open").chmod(mode)
     for place in ("open", "open/below"):
-        with pytest.raises(KernelError, match=rf"open: .*others may write.*{mode:04o}") as caught:
+        with pytest.raises(
+            KernelError, match=rf"open: .*other users can write.*{mode:04o}"
+        ) as caught:
             Folder.reach(str(tmp_path / place))
         assert caught.value.errno == errno.EPERM
     (tmp_path / "open").chmod(mode | stat.S_ISVTX)
@@ -72,7 +74,7 @@ def test_a_directory_is_made_once_and_changed_by_descriptor(tmp_path: Path) -> N
         with folder.make("new", 0o711) as again:
             assert again.mode == 0o755
         (tmp_path / "new").chmod(0o777)
-        with pytest.raises(KernelError, match="others may write"):
+        with pytest.raises(KernelError, match="other users can write"):
             folder.make("new", 0o711)
 
 
@@ -116,7 +118,7 @@ def test_an_owner_without_a_number_here_is_trusted_outside_only(
     status[4] = 65534
     unmapped = os.stat_result(status)
     monkeypatch.setattr(proc, "in_first_user_namespace", lambda: False)
-    assert "belongs to user 65534" in untrusted(unmapped)
+    assert "belongs to UID 65534" in untrusted(unmapped)
     assert untrusted(unmapped, outside=True) == ""
     monkeypatch.setattr(proc, "in_first_user_namespace", lambda: True)
-    assert "belongs to user 65534" in untrusted(unmapped, outside=True)
+    assert "belongs to UID 65534" in untrusted(unmapped, outside=True)
