@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 
 from purebpf._version import __version__
 from purebpf.lazy import names
+from purebpf.safe_path import refuse_unsafe
+
+refuse_unsafe()
 
 if TYPE_CHECKING:
     from purebpf import report

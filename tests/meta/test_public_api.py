@@ -114,7 +114,7 @@ def test_importing_purebpf_imports_nothing_heavy():
     code = "import sys, purebpf; print(*sorted(m for m in sys.modules if m.startswith('purebpf')))"
     command = [sys.executable, "-c", code]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    assert found == ["purebpf", "purebpf._version", "purebpf.lazy"]
+    assert found == ["purebpf", "purebpf._version", "purebpf.lazy", "purebpf.safe_path"]
 
 
 def test_loading_an_object_imports_no_library_that_is_slow_to_import():

@@ -14,7 +14,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HELP_ROOMS = {"purebpf.cli", "purebpf._version", "purebpf.errors", "purebpf.lazy"}
+HELP_ROOMS = {
+    "purebpf.cli",
+    "purebpf._version",
+    "purebpf.errors",
+    "purebpf.lazy",
+    "purebpf.safe_path",
+}
 HELP_MODULES = 12
 """Of any command, beside its own package: from these rooms, and no more than so many."""
 

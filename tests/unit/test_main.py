@@ -49,8 +49,8 @@ def test_help_of_a_command_can_be_typed(name: str) -> None:
 def test_a_command_started_as_a_module_says_so() -> None:
     command = [sys.executable, "-m", "purebpf.profile", "--help"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert text.startswith("usage: python -m purebpf.profile [options]")
-    assert "\n  python -m purebpf.profile 5 " in text
+    assert text.startswith("usage: python -P -m purebpf.profile [options]")
+    assert "\n  python -P -m purebpf.profile 5 " in text
 
 
 def test_version() -> None:
@@ -100,7 +100,7 @@ def test_help_imports_no_command_and_no_parser() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     modules = set(ended.stderr.split())
     rooms = {name.split(".")[1] for name in modules if name.startswith("purebpf.")}
-    assert rooms == {"__main__", "_version", "cli", "commands", "errors", "lazy"}
+    assert rooms == {"__main__", "_version", "cli", "commands", "errors", "lazy", "safe_path"}
     assert not modules & {"argparse", "importlib.resources", "ctypes", "difflib"}
 
 

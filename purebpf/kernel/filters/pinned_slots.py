@@ -128,7 +128,7 @@ def pin_command(uid: int, count: int = 0, bpffs: str = BPFFS) -> str:
     """The command by which root gives a user slots, or repairs them."""
     slots_wanted = ["--slots", str(count)] if count else []
     slots_wanted += ["--bpffs", bpffs] if bpffs != BPFFS else []
-    command = [sys.executable, "-m", "purebpf.setup", "pin", "--user", str(uid)]
+    command = [sys.executable, "-P", "-m", "purebpf.setup", "pin", "--user", str(uid)]
     return shlex.join(["sudo", *command, *slots_wanted])
 
 

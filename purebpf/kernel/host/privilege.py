@@ -59,7 +59,7 @@ def read_host() -> Host:
         unprivileged_bpf_disabled=proc.sysctl("kernel.unprivileged_bpf_disabled"),
         perf_event_paranoid=proc.sysctl("kernel.perf_event_paranoid"),
         memlock=None if soft == resource.RLIM_INFINITY else soft,
-        command=shlex.join([sys.executable, *sys.orig_argv[1:]]),
+        command=shlex.join(_command()),
     )
 
 
@@ -130,3 +130,9 @@ def explained(error: KernelError, what: str, *needed: str) -> KernelError:
     """An EPERM error again, about `what`, with the reason and the fix."""
     why, fix = advice(read_host(), *needed)
     return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
+
+
+def _command() -> list[str]:
+    """What was typed, with the path of Python; -P: nothing is imported from the directory."""
+    words = sys.orig_argv[1:]
+    return [sys.executable, *(["-P"] if words[:1] == ["-m"] else []), *words]

@@ -23,7 +23,7 @@ COMMANDS = [
     (name, line)
     for name, page in PAGES.items()
     for line in re.findall(
-        rf"^\$ sudo \.venv/bin/python -m purebpf\.{name}(.*)$", page, re.MULTILINE
+        rf"^\$ sudo \.venv/bin/python -P -m purebpf\.{name}(.*)$", page, re.MULTILINE
     )
 ]
 

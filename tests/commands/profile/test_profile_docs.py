@@ -17,7 +17,7 @@ from tests.support.pages import run_example
 pytestmark = pytest.mark.any_kernel
 
 PAGE = (ROOT / "docs/profile.md").read_text()
-COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -m purebpf\.profile(.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -P -m purebpf\.profile(.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", COMMANDS)

@@ -24,7 +24,7 @@ COMMANDS = [
     (name, line)
     for page in PAGES.values()
     for name, line in re.findall(
-        r"^\$ (?:sudo )?\.venv/bin/python -m purebpf\.(\w+)(.*)$", page, re.MULTILINE
+        r"^\$ (?:sudo )?\.venv/bin/python -P -m purebpf\.(\w+)(.*)$", page, re.MULTILINE
     )
 ]
 

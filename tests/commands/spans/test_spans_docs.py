@@ -17,7 +17,7 @@ pytestmark = pytest.mark.any_kernel
 
 PAGES = [(ROOT / f"docs/{name}.md").read_text() for name in ("runqlat", "cpudist")]
 COMMANDS = re.findall(
-    r"^\$ sudo \.venv/bin/python -m purebpf\.(\w+)(.*)$", "".join(PAGES), re.MULTILINE
+    r"^\$ sudo \.venv/bin/python -P -m purebpf\.(\w+)(.*)$", "".join(PAGES), re.MULTILINE
 )
 
 

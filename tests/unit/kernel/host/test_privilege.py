@@ -26,7 +26,7 @@ def host(**changed) -> Host:
         unprivileged_bpf_disabled="2",
         perf_event_paranoid="2",
         memlock=None,
-        command="/opt/venv/bin/python -m purebpf.profile -p 1",
+        command="/opt/venv/bin/python -P -m purebpf.profile -p 1",
     )
     return ordinary._replace(**changed)
 
@@ -37,7 +37,7 @@ def test_a_missing_capability_is_named_with_what_was_read_and_the_real_python():
         "this process lacks CAP_BPF and CAP_PERFMON (CapEff 0x0); "
         "kernel.perf_event_paranoid is 2; kernel.unprivileged_bpf_disabled is 2"
     )
-    assert fix == "run it as root: sudo /opt/venv/bin/python -m purebpf.profile -p 1"
+    assert fix == "run it as root: sudo /opt/venv/bin/python -P -m purebpf.profile -p 1"
 
 
 def test_only_what_is_missing_is_named():
