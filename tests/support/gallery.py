@@ -1,0 +1,134 @@
+"""Make the pictures of docs/gallery.md: .venv/bin/python -m tests.support.gallery [NAME ...].
+
+Each is what a command of purebpf gives of a small workload: a page in the tests' own browser, or
+text as a terminal shows it. Needs root, node, chromium and chromedriver.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.browser import Page, chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "docs/images"
+PUREBPF = Path(sys.executable).with_name("purebpf")
+SHOP = Path("/tmp/shop/shop.js")  # its path is in the pictures
+QUALITY = 55  # of WebP: 20 to 60 kB a picture
+SCALE = 0.75
+
+# V8 keeps frame pointers, and names its code in /tmp/perf-PID.map
+NODE = ("node", "--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining")
+PIPES = "find /usr/include -name '*.h' -print0 | xargs -0 cat | sort | uniq -c | sort -n | tail -1"
+
+_TERMINAL = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; background: #fff }}
+pre {{ display: inline-block; margin: 0; padding: 14px 18px; font: 14px/1.35 "DejaVu Sans Mono",
+  monospace; color: #d6dbe0; background: #1b2027 }}
+b {{ color: #8fd18f; font-weight: normal }}
+</style><pre id="terminal"><b>$ {command}</b>
+{text}</pre>"""
+
+
+def main(names: list[str]) -> None:
+    """Make all pictures, or those that are named."""
+    IMAGES.mkdir(exist_ok=True)
+    SHOP.parent.mkdir(exist_ok=True)
+    shutil.copy(Path(__file__).with_name("shop.js"), SHOP)
+    with tempfile.TemporaryDirectory() as scratch, chromium(Path(scratch)) as driver:
+        for name in names or PICTURES:
+            PICTURES[name](driver, Path(scratch), IMAGES / f"{name}.webp")
+            size = (IMAGES / f"{name}.webp").stat().st_size
+            print(f"docs/images/{name}.webp: {size // 1000} kB")
+
+
+def run(*arguments: str) -> str:
+    """Run a command of purebpf; what it printed, and its loss line."""
+    ended = subprocess.run(
+        [str(PUREBPF), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=SHOP.parent,
+    )
+    _, found, loss = ended.stderr.partition("loss:")
+    return ended.stdout + found + loss
+
+
+def shop(*more: str) -> tuple[str, ...]:
+    """The workload: a service in JavaScript that parses, prices, sorts and renders orders."""
+    return ("--", *NODE, str(SHOP), "4", *more)
+
+
+def capture(driver: Any, target: Path, width: float, height: float) -> None:
+    """The upper left part of the page, as a small picture."""
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": SCALE}
+    picture = driver.execute_cdp_cmd(
+        "Page.captureScreenshot", {"format": "webp", "quality": QUALITY, "clip": clip}
+    )
+    target.write_bytes(base64.b64decode(picture["data"]))
+
+
+def terminal(driver: Any, scratch: Path, target: Path, command: str, text: str) -> None:
+    """Text as a terminal shows it."""
+    page = scratch / "terminal.html"
+    page.write_text(_TERMINAL.format(command=html.escape(command), text=html.escape(text)))
+    driver.get(page.as_uri())
+    size = driver.find_element("id", "terminal").size
+    capture(driver, target, size["width"], size["height"])
+
+
+def profile(driver: Any, scratch: Path, target: Path) -> None:
+    path = scratch / "profile.html"
+    run("profile", "-F", "499", "-U", "-o", str(path), *shop())
+    page = Page(driver, path.as_uri())
+    page.search("discount")
+    capture(driver, target, 1400, 712)
+
+
+def diff(driver: Any, scratch: Path, target: Path) -> None:
+    run("profile", "-F", "499", "-U", "-o", "before.json", *shop())
+    run("profile", "-F", "499", "-U", "-o", "after.json", *shop("fast"))
+    run("diff", "before.json", "after.json", "-o", str(scratch / "diff.html"))
+    Page(driver, (scratch / "diff.html").as_uri())
+    capture(driver, target, 1400, 712)
+
+
+def offcpu(driver: Any, scratch: Path, target: Path) -> None:
+    path = scratch / "offcpu.html"
+    run("offcpu", "-K", "--waker", "-o", str(path), "--", "sh", "-c", PIPES)
+    Page(driver, path.as_uri())
+    capture(driver, target, 1400, 480)
+
+
+def summary(driver: Any, scratch: Path, target: Path) -> None:
+    arguments = ("summary", "-T", "8", "--errno-summary", "--", "sh", "-c", PIPES)
+    shown = "sudo purebpf summary -T 8 --errno-summary -- sh -c 'find ... | sort | uniq -c | ...'"
+    _, heading, table = run(*arguments).partition(" Summary of events")
+    terminal(driver, scratch, target, shown, heading + table.partition("\nloss:")[0].strip("\n"))
+
+
+def runqlat(driver: Any, scratch: Path, target: Path) -> None:
+    with subprocess.Popen([*NODE, str(SHOP), "6"]), subprocess.Popen([*NODE, str(SHOP), "6"]):
+        text = run("runqlat", "-e", "3", "1")
+    terminal(driver, scratch, target, "sudo purebpf runqlat -e 3 1", text.strip("\n"))
+
+
+PICTURES: dict[str, Callable[[Any, Path, Path], None]] = {
+    "profile": profile,
+    "diff": diff,
+    "offcpu": offcpu,
+    "summary": summary,
+    "runqlat": runqlat,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
