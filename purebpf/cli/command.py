@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TextIO
 
 from purebpf.cli import spelling
 from purebpf.errors import KernelError, PurebpfError
 
-__all__ = ["FAILED", "LOSS", "collecting", "note", "run", "say"]
+__all__ = ["FAILED", "LOSS", "note", "run", "say"]
 
 FAILED = 1
 """Something that this machine or the user must change; standard error says what."""
@@ -34,7 +33,7 @@ def run(name: str, body: Callable[[], int]) -> int:
 
     Cyclic garbage is not collected: a command makes many objects and few cycles, and the search
     took 2 ms of each start and a tenth of each report. What goes on for long collects it
-    (`collecting`).
+    (`purebpf.measure.run`).
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -54,23 +53,6 @@ def run(name: str, body: Callable[[], int]) -> int:
     finally:
         if collecting:
             gc.enable()
-
-
-@contextmanager
-def collecting() -> Iterator[None]:
-    """Collect cyclic garbage within this context, where the memory of hours would add up.
-
-    What was made before is not searched again and again: it stays until the end anyway.
-    """
-    was_collecting = gc.isenabled()
-    gc.freeze()
-    gc.enable()
-    try:
-        yield
-    finally:
-        if not was_collecting:
-            gc.disable()
-        gc.unfreeze()
 
 
 def _said(error: PurebpfError | OSError) -> str | None:

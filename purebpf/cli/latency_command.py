@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.cli import command, parser
@@ -13,13 +13,10 @@ from purebpf.cli.arguments import positive_int, seconds
 from purebpf.cli.output import Output
 
 if TYPE_CHECKING:
-    from purebpf.kernel.instruments.latency_histograms import Spans
-    from purebpf.measure.child import Child
-    from purebpf.measure.stop import Stop
-    from purebpf.results import Loss
+    from purebpf.measure.latency import Interval, Request
     from purebpf.results.shape.distribution import Distribution
 
-__all__ = ["USAGE", "SpanOptions", "add_options", "losses", "parse", "run"]
+__all__ = ["USAGE", "SpanOptions", "add_options", "parse", "run"]
 
 USAGE = "[interval [count]] [-- command ...]"
 _SUBJECT = frozenset({"open_at_start", "in_flight"})
@@ -114,82 +111,44 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
         options: whose spans, and how to print them.
     """
     from purebpf.cli.loss import of_table, tell
-    from purebpf.measure.child import Child
-    from purebpf.measure.privileges import needing
-    from purebpf.measure.stop import Stop
+    from purebpf.measure import run as pipeline
+    from purebpf.measure.latency import Latency
 
-    with ExitStack() as stack:
-        output = stack.enter_context(Output(options.output))
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(Child(options.command)) if options.command else None
-        with needing("CAP_BPF", "CAP_PERFMON"):
-            spans = stack.enter_context(_spans(measure, options, child.pid if child else 0))
+    make = partial(Latency, _request(measure, options))
+    with (
+        Output(options.output) as output,
+        pipeline.prepare(make, options.command) as (session, ends),
+    ):
         command.say(title)
-        spans.start()
-        if child is not None:
-            child.start()
-        _watch(spans, options, output, stop, child)
-        status = child.end() if child else 0
-        loss = losses(spans.stats(), groups=options.groups)
-    tell(of_table(loss, _SUBJECT))
-    if options.strict and any(each.lost for each in loss.causes if each.name not in _SUBJECT):
+        last = pipeline.run(
+            session, ends, lambda: output.write(_render(session.interval(), options))
+        )
+        status = ends.status()
+        output.write(_render(last, options))
+        tell(of_table(last.loss, _SUBJECT))
+    if options.strict and any(each.lost for each in last.loss.causes if each.name not in _SUBJECT):
         return command.LOSS
     return status
 
 
-def _spans(measure: str, options: SpanOptions, command_pid: int) -> Spans:
-    from purebpf.kernel.instruments.latency_histograms import Spans
-    from purebpf.measure import targets
+def _request(measure: str, options: SpanOptions) -> Request:
+    from purebpf.measure.latency import Request
 
-    with targets.chosen(options, command_pid=command_pid) as whose:
-        return Spans(
-            measure,
-            by=options.by,
-            unit_ns=options.unit[1],
-            groups=options.groups,
-            whose=whose,
-            include_idle=options.include_idle,
-        )
+    shared = {name: getattr(options, name) for name in Request._fields if hasattr(options, name)}
+    return Request(**shared, measure=measure, unit_ns=options.unit[1])
 
 
-def _watch(
-    spans: Spans, options: SpanOptions, output: Output, stop: Stop, child: Child | None
-) -> None:
-    """Print each result; the last one when the run is over."""
-    from purebpf.kernel.host.cgroups import paths_by_id
-    from purebpf.measure import wait
-
-    ends = (stop, child) if child else (stop,)
-    before: dict[int, tuple[int, list[int]]] = {}
-    started = last = time.monotonic()
-    shown = 0
-    is_over = False
-    while not is_over:
-        shown += 1
-        deadline = None if options.interval_s is None else started + shown * options.interval_s
-        is_over = wait.until(None, ends, pause=deadline) or shown == options.times
-        if is_over:
-            spans.stop()
-        now, then = spans.read(), time.monotonic()
-        cgroups = paths_by_id() if options.by == "cgroup" else {}
-        found = spans.distributions(now, before, cgroups)
-        loss = losses(spans.stats(), groups=options.groups)
-        output.write(_rendered(found, options, then - last, loss))
-        before, last = now, then
-
-
-def _rendered(
-    found: Sequence[Distribution], options: SpanOptions, elapsed_s: float, loss: Loss
-) -> Iterable[str]:
+def _render(interval: Interval, options: SpanOptions) -> Iterable[str]:
     unit, unit_ns = options.unit
     if options.format == "json":
         import json
 
         from purebpf.results.shape.distribution import json_document
 
-        about = {"elapsed_s": round(elapsed_s, 3)}
-        return [json.dumps(json_document(found, unit_ns, loss, about)) + "\n"]
-    return _text(found, options, unit, unit_ns)
+        about = {"elapsed_s": round(interval.elapsed_s, 3)}
+        document = json_document(interval.distributions, unit_ns, interval.loss, about)
+        return [json.dumps(document) + "\n"]
+    return _text(interval.distributions, options, unit, unit_ns)
 
 
 def _text(
@@ -201,25 +160,3 @@ def _text(
     if options.timestamp:
         yield time.strftime("%H:%M:%S\n")
     yield from text(found, unit, unit_ns, totals=options.totals)
-
-
-def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
-    """Every cause, zero or not; `stats` are those of `Spans.stats()`."""
-    from purebpf.results import Cause, Loss
-
-    what = {
-        "open_at_start": "had begun before the run",
-        "in_flight": "had not ended when it did",
-        "rows_full": f"found no histogram of {groups}. Raise --groups",
-        "names_full": "times a name found no place: the group has none. Raise --groups",
-        "switches_missed": "switches to another task were not traced: what they end is missing",
-        "storage_failed": "times the kernel had no memory for the state of a task",
-        "clock_backwards": "seem to end before they begin; they count with 0 ns",
-        "outside_namespace": "times a task of a group had no number in this pid namespace",
-        "recursion_misses": "times a program was not run, as it would have interrupted itself",
-    }
-    return Loss(
-        causes=tuple(
-            Cause(name, stats[name], f"{stats[name]} {text}") for name, text in what.items()
-        )
-    )

@@ -10,7 +10,7 @@ import hmac
 import queue
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -18,30 +18,21 @@ from urllib.parse import parse_qs
 from purebpf.cli.http_door import HttpDoor, Request
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
-from purebpf.measure.stop import HasFileno
 from purebpf.results import Profile
 from purebpf.results.formats import html, json
 
 if TYPE_CHECKING:
     import socket
 
-    from purebpf.measure.session import Session
+    from purebpf.measure.session import StackSession
 
-__all__ = ["LivePage", "show"]
+__all__ = ["LivePage"]
 
 _CLIENTS = 8
 _BEHIND = 4  # events that a slow client may be behind before it loses one
 _QUIET_S = 15.0
 _PATIENCE_S = 5.0
 _SNAPSHOTS = {"/snapshot.html": "text/html", "/snapshot.json": "application/json"}
-
-
-def show(measured: Session, live: LivePage, ends: Sequence[HasFileno]) -> None:
-    """Show each second, until the end."""
-    while not measured.wait(*ends, at_most_s=1):
-        measured.take()
-        live.send(measured.last)
-        live.answer(measured.so_far)
 
 
 class LivePage(Closing):
@@ -78,6 +69,12 @@ class LivePage(Closing):
         host, port = self._door.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
+
+    def show(self, measured: StackSession[object]) -> None:
+        """Show what came since the last time, and answer who asked for everything."""
+        measured.take()
+        self.send(measured.last)
+        self.answer(measured.so_far)
 
     def send(self, profile: Callable[[], Profile]) -> None:
         """Show what the last second found; it is not even asked for while nobody looks."""

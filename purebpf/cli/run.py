@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
@@ -11,41 +12,36 @@ from purebpf.cli.destination import Destination, ResultOptions, encoded, raise_a
 from purebpf.cli.output import Output
 from purebpf.cli.source_info import debuginfod, lined
 from purebpf.errors import KernelError
-from purebpf.measure.limits import raise_open_files
-from purebpf.measure.session import Session
-from purebpf.measure.stop import Stop
+from purebpf.measure.run import Ends, prepare, run
 
 if TYPE_CHECKING:
+    from purebpf.cli.live import LivePage
     from purebpf.kernel.symbolize.debuginfod import Debuginfod
-    from purebpf.measure.child import Child
+    from purebpf.measure.session import StackSession
     from purebpf.results import Profile
+    from purebpf.symbols.budget import Budget
 
 __all__ = ["Run", "measured"]
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-SomeSession = TypeVar("SomeSession", bound=Session)
+class Run(NamedTuple, Generic[Result]):
+    """A measurement that is over, and is still to be written.
 
-
-class Run(NamedTuple, Generic[SomeSession]):
-    """A measurement that is over, and is still to be named and written."""
+    Attributes:
+        result: what the session found.
+        problems: outputs that could not be written.
+    """
 
     title: str
     options: ResultOptions
     outputs: Sequence[Output]
-    session: SomeSession
-    child: Child | None
+    session: StackSession[Result]
+    result: Result
+    ends: Ends
     fetch: Debuginfod | None
     problems: list[KernelError]
-
-    def named(self, stop: Callable[[], Found]) -> Found:
-        """What `stop` returns; says on a terminal what takes so long. Ctrl-C ends the naming."""
-        from purebpf.cli.progress import doing
-        from purebpf.measure.naming import interruptible
-
-        with doing("looking up names"), interruptible(self.session.budget):
-            return stop()
 
     def lined(self, profile: Profile) -> Profile:
         """The profile with lines, if they are wanted."""
@@ -54,7 +50,7 @@ class Run(NamedTuple, Generic[SomeSession]):
 
     def end(self) -> int:
         """Wait for the command, if there is one; its status, or 0."""
-        return self.child.end() if self.child else 0
+        return self.ends.status()
 
     def write(self, render: Callable[[str], Iterable[str | bytes]]) -> None:
         """Write what `render` makes in each format.
@@ -78,11 +74,11 @@ class Run(NamedTuple, Generic[SomeSession]):
 
 @contextmanager
 def measured(
-    make: Callable[[int, Debuginfod | None], SomeSession],
+    make: Callable[[int, Debuginfod | None], StackSession[Result]],
     words: tuple[str, ...],
     title: str,
     options: ResultOptions,
-) -> Iterator[Run[SomeSession]]:
+) -> Iterator[Run[Result]]:
     """Measure, until it is over; each output appears when it is written.
 
     Args:
@@ -99,40 +95,40 @@ def measured(
     fetch = debuginfod(wanted=options.debuginfod)
     with ExitStack() as stack:
         outputs = [stack.enter_context(Output(each.path)) for each in options.to]
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(_child(words)) if words else None
-        raise_open_files()  # not before the child is there, which may count on its limit
-        session = make(child.pid if child else 0, fetch)
-        stack.enter_context(session)
-        with _live(session, options.serve, title) as wait:
-            _announce(title, options.to, outputs)
-            if child is not None:
-                child.start()
-            wait(*([stop] if child is None else [stop, child]))
-        run = Run(title, options, outputs, session, child, fetch, [])
-        yield run
-        raise_all(run.problems)
+        session, ends = stack.enter_context(prepare(lambda pid: make(pid, fetch), words))
+        page = None
+        if options.serve is not None:
+            page = stack.enter_context(_serve(options.serve, title))
+        _announce(title, options.to, outputs)
+        result = run(
+            session,
+            ends,
+            None if page is None else partial(page.show, session),
+            wait=None if page is None else partial(session.wait, at_most_s=1),
+            watching=page,
+            naming=_naming(session.budget),
+        )
+        done = Run(title, options, outputs, session, result, ends, fetch, [])
+        yield done
+        raise_all(done.problems)
 
 
-def _child(words: tuple[str, ...]) -> Child:
-    from purebpf.measure.child import Child
+def _serve(where: tuple[str, int], title: str) -> LivePage:
+    from purebpf.cli.live import LivePage
 
-    return Child(words)
+    page = LivePage(where, title)
+    command.say(f"live flame graph: {page.url}")
+    return page
 
 
 @contextmanager
-def _live(
-    measured: Session, where: tuple[str, int] | None, title: str
-) -> Iterator[Callable[..., object]]:
-    """How to wait for the end of a measurement; with a page that shows it, if `where` is given."""
-    if where is None:
-        yield measured.wait
-        return
-    from purebpf.cli.live import LivePage, show
+def _naming(budget: Budget) -> Iterator[None]:
+    """Say on a terminal what takes so long; Ctrl-C ends it."""
+    from purebpf.cli.progress import doing
+    from purebpf.measure.naming import interruptible
 
-    with command.collecting(), LivePage(where, title) as page:
-        command.say(f"live flame graph: {page.url}")
-        yield lambda *ends: show(measured, page, ends)
+    with doing("looking up names"), interruptible(budget):
+        yield
 
 
 def _announce(title: str, to: Sequence[Destination], outputs: Sequence[Output]) -> None:

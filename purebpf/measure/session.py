@@ -1,9 +1,9 @@
-"""What a measurement of stacks offers while it runs."""
+"""What a measurement offers to the pipeline that runs it (`purebpf.measure.run`)."""
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from purebpf.measure.stop import HasFileno
 
@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
-__all__ = ["Session"]
+__all__ = ["Session", "StackSession"]
+
+Result_co = TypeVar("Result_co", covariant=True)
 
 
-class Session(Protocol):
-    """A measurement: it runs within its context, and can be read while it runs."""
+class Session(Protocol[Result_co]):
+    """A measurement: it runs from when its context is entered until it is stopped."""
 
     def __enter__(self) -> Self: ...
 
@@ -26,12 +28,22 @@ class Session(Protocol):
         traceback: TracebackType | None,
     ) -> None: ...
 
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until it is over, or one of `ends` is readable: True. False: a tick is due."""
+
+    def stop(self) -> Result_co:
+        """End it, read what it found, and close it."""
+
+
+class StackSession(Session[Result_co], Protocol[Result_co]):
+    """A measurement of stacks, which can be read while it runs."""
+
     @property
     def budget(self) -> Budget:
         """What pays for the names."""
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
-        """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
+        """The same; a tick is due after `at_most_s` seconds."""
 
     def take(self) -> None:
         """Take in what was measured since the last time."""

@@ -32,7 +32,7 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.offcpu.session import OffCpu
 
     with results.measured(partial(OffCpu, options), options.command, title(options), view) as run:
-        profile = run.lined(run.named(run.session.stop))
+        profile = run.lined(run.result)
         status = run.end()
         from purebpf.offcpu.render import render  # not before everything is measured
 

@@ -14,7 +14,6 @@ from purebpf.profile.request import title
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
     from purebpf.profile.request import Options
-    from purebpf.profile.session import Profiler
     from purebpf.results import Profile
 
 __all__ = ["build_parser", "main"]
@@ -33,10 +32,10 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.profile.session import Profiler
 
     with results.measured(partial(Profiler, options), options.command, title(options), view) as run:
-        profile = run.lined(run.named(run.session.stop))
+        profile = run.lined(run.result)
         status = run.end()
         run.write(partial(_render, profile, view))
-        _explain(run.session, profile)
+        _explain(profile)
     return command.LOSS if view.strict and profile.loss.any else status
 
 
@@ -48,14 +47,13 @@ def _render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable
     return registry.write(profile, format_name, style)
 
 
-def _explain(profiler: Profiler, profile: Profile) -> None:
+def _explain(profile: Profile) -> None:
     """The event that was counted, the loss line, and what to do about each loss."""
     from purebpf.cli.loss import paragraphs, tell
 
-    event = profiler.event
-    instead = f" (nothing here counts {event.asked})" if event.fell_back else ""
     about = profile.about
-    command.say(f"event: {event.name}{instead}")
+    instead = f" (nothing here counts {about['event_asked']})" if "event_asked" in about else ""
+    command.say(f"event: {about['event']}{instead}")
     command.say(
         f"samples: {about['counted']} counted, {about['idle']} idle, "
         f"{about['filtered']} outside the target"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
@@ -49,22 +49,15 @@ def _explain_filters(options: Options) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.measure.child import Child
-    from purebpf.measure.stop import Stop
+    from purebpf.measure.run import prepare, run
     from purebpf.record.loss import losses
     from purebpf.record.session import Recorder
 
-    with ExitStack() as stack:
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(Child(options.command)) if options.command else None
-        recorder = stack.enter_context(Recorder(options, child.pid if child else 0))
-        if options.duration_s is None and child is None:
+    with prepare(partial(Recorder, options), options.command) as (recorder, ends):
+        if options.duration_s is None and not options.command:
             command.say(f"{title(options)}... Hit Ctrl-C to end.")
-        if child is not None:
-            child.start()
-        recorder.wait(*([stop] if child is None else [stop, child]))
-        found = recorder.stop()
-        status = child.end() if child else 0
+        found = run(recorder, ends)
+        status = ends.status()
         _explain(found)
     if options.strict and losses(found).any:
         return command.LOSS

@@ -119,8 +119,12 @@ class Recorder(Closing):
                 self._build_ids.add(about)
             write(encode(about))
 
-    def wait(self, *ends: HasFileno) -> None:
-        """Record until the duration is over, one of `ends` is readable, or all targets ended."""
+    def wait(self, *ends: HasFileno) -> bool:
+        """Record until the duration is over, one of `ends` is readable, or all targets ended.
+
+        Returns:
+            True: it is over.
+        """
         finished = {end.fileno() for end in ends}
         for fd in finished:
             self._epoll.register(fd, select.EPOLLIN)
@@ -131,15 +135,16 @@ class Recorder(Closing):
             if deadline is not None:
                 left_s = min(left_s, deadline - time.monotonic())
                 if left_s <= 0:
-                    return
+                    return True
             ready = self._epoll.poll(left_s)
             if any(fd in finished for fd, _ in ready):
-                return
+                return True
             for fd, happened in ready:
                 if happened & (select.EPOLLHUP | select.EPOLLERR):  # its task or CPU is gone
                     self._epoll.unregister(fd)
                     self._watched.discard(fd)
             self._drain()
+        return True
 
     def _drain(self) -> None:
         """Copy what is in the rings: one round.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
@@ -28,28 +28,24 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.measure.child import Child
     from purebpf.measure.naming import interruptible
-    from purebpf.measure.stop import Stop
+    from purebpf.measure.run import prepare, run
     from purebpf.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
     from purebpf.sampleip.session import Sampler
 
-    with ExitStack() as stack:
-        output = stack.enter_context(Output(options.output))
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(Child(options.command)) if options.command else None
-        sampler = stack.enter_context(Sampler(options, child.pid if child else 0))
-        until = "" if options.duration_s or child else "... Hit Ctrl-C to end."
+    make = partial(Sampler, options)
+    with Output(options.output) as output, prepare(make, options.command) as (sampler, ends):
+        until = "" if options.duration_s or options.command else "... Hit Ctrl-C to end."
         command.say(title(options) + until)
-        if child is not None:
-            child.start()
         if not options.counting and not options.hex:
             output.write([SAMPLE_HEADER])
-        for came in sampler.samples(*([stop] if child is None else [stop, child])):
-            _show(output, options, came)
-        with interruptible(sampler.budget):
-            rest, found = sampler.stop()
-        status = child.end() if child else 0
+        rest, found = run(
+            sampler,
+            ends,
+            lambda: _show(output, options, sampler.drain()),
+            naming=interruptible(sampler.budget),
+        )
+        status = ends.status()
         _show(output, options, rest)
         if options.counting:
             output.write([COUNT_HEADER, *count_lines(found.rows)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
@@ -138,10 +138,11 @@ class Sampler(Closing):
             opened.append(stack.enter_context(one))
         return opened
 
-    def samples(self, *ends: HasFileno) -> Iterator[list[Sample]]:
-        """What came, in the order of time, until the duration is over or one of `ends` is readable.
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until samples may have come.
 
-        In counting mode nothing comes, and this only waits.
+        Returns:
+            Whether the run is over: the duration has passed, or one of `ends` is readable.
         """
         poll = select.poll()
         finished = {end.fileno() for end in ends}
@@ -149,17 +150,20 @@ class Sampler(Closing):
             poll.register(fd, select.POLLIN)
         if self._buffer is not None:
             poll.register(self._buffer.fileno(), select.POLLIN)
-        duration_s = self._options.duration_s
-        deadline = None if duration_s is None else self._started + duration_s
-        while True:
-            left_s = _ROUND_S if deadline is None else min(_ROUND_S, deadline - time.monotonic())
-            if left_s <= 0:
-                return
-            ready = {fd for fd, _ in poll.poll(1000 * left_s)}
-            self._followed.drain()
-            yield self._drained()
-            if ready & finished:
-                return
+        left_s = _ROUND_S
+        if self._options.duration_s is not None:
+            left_s = min(left_s, self._started + self._options.duration_s - time.monotonic())
+        if left_s <= 0:
+            return True
+        return any(fd in finished for fd, _ in poll.poll(1000 * left_s))
+
+    def drain(self) -> list[Sample]:
+        """The samples that came since the last time, in the order of time.
+
+        In counting mode there are none, and only processes are followed.
+        """
+        self._followed.drain()
+        return self._drained()
 
     def _drained(self) -> list[Sample]:
         if self._buffer is None:
@@ -186,8 +190,7 @@ class Sampler(Closing):
             for event in self._events:
                 event.disable()
             readings = [event.read() for event in self._events]
-            self._followed.drain()
-            rest = self._drained()
+            rest = self.drain()
             stats = summed(self._object.maps["stats"])
             rows = tuple(
                 (key.ip, key.tgid, count, self._place(key.ip, key.tgid, None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
@@ -13,9 +13,6 @@ from purebpf.summary.options import View, build_parser, parse
 from purebpf.summary.request import Options
 
 if TYPE_CHECKING:
-    from purebpf.measure.child import Child
-    from purebpf.measure.stop import Stop
-    from purebpf.summary.screen import Screen
     from purebpf.summary.session import Summary
     from purebpf.summary.table import Table
 
@@ -31,38 +28,23 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
-    from purebpf.measure.child import Child
-    from purebpf.measure.stop import Stop
+    from purebpf.measure.run import prepare, run
     from purebpf.summary.loss import is_incomplete
     from purebpf.summary.screen import Screen
     from purebpf.summary.session import Summary
 
-    with ExitStack() as stack:
-        output = stack.enter_context(Output(view.output))
+    with Output(view.output) as output:
         screen = Screen(output, view)
-        stop = stack.enter_context(Stop())
-        child = stack.enter_context(Child(options.command)) if options.command else None
-        summary = stack.enter_context(Summary(options, child.pid if child else 0))
-        if options.duration_s is None and child is None:
-            command.say("Counting system calls... Hit Ctrl-C to end.")
-        if child is not None:
-            child.start()
-        table = _watch(summary, screen, stop, child)
-        status = child.end() if child else 0
-        screen.show(table, last=True)
-        _explain(summary, table)
+        with prepare(partial(Summary, options), options.command) as (summary, ends):
+            if options.duration_s is None and not options.command:
+                command.say("Counting system calls... Hit Ctrl-C to end.")
+            table = run(summary, ends, lambda: screen.show(summary.interval()))
+            status = ends.status()
+            screen.show(table, last=True)
+            _explain(summary, table)
     if view.strict and is_incomplete(table.loss):
         return command.LOSS
     return status
-
-
-def _watch(summary: Summary, screen: Screen, stop: Stop, child: Child | None) -> Table:
-    """Show every interval; the last one, or the only one, is the result."""
-    ends = [stop] if child is None else [stop, child]
-    with command.collecting():
-        while not summary.wait(*ends):
-            screen.show(summary.interval())
-    return summary.stop()
 
 
 def _explain(summary: Summary, table: Table) -> None:

@@ -32,7 +32,7 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.wall.session import Wall
 
     with results.measured(partial(Wall, options), options.command, title(options), view) as run:
-        found = run.named(run.session.stop)
+        found = run.result
         profile = run.lined(found.profile)
         status = run.end()
         from purebpf.wall.render import render  # not before everything is measured

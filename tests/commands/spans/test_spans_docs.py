@@ -8,8 +8,9 @@ from collections import defaultdict
 
 import pytest
 
-from purebpf.cli.latency_command import SpanOptions, losses
+from purebpf.cli.latency_command import SpanOptions
 from purebpf.cpudist.__main__ import parse as cpudist
+from purebpf.measure.latency import losses
 from purebpf.runqlat.__main__ import parse as runqlat
 from tests.commands.conftest import ROOT
 

@@ -13,9 +13,9 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 
 from purebpf.cli import http_door
-from purebpf.cli.command import collecting
 from purebpf.cli.http_door import HttpDoor, Request
 from purebpf.cli.live import LivePage
+from purebpf.measure.run import collecting
 from tests.support.profiles import example
 
 ANYWHERE = ("127.0.0.1", 0)

@@ -1,0 +1,148 @@
+"""How long waits in the run queue, turns on the CPU or times off it take: one run of `Spans`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple, Self
+
+from purebpf.closable import Closing
+from purebpf.kernel.host.cgroups import paths_by_id
+from purebpf.kernel.instruments.latency_histograms import Spans
+from purebpf.measure import targets, wait
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
+from purebpf.results import Cause, Loss
+from purebpf.results.shape.distribution import Distribution
+
+__all__ = ["Interval", "Latency", "Request", "losses"]
+
+
+class Request(NamedTuple):
+    """What to measure, and of whom. Empty tuples and None mean: no restriction.
+
+    `measure` is one of `purebpf.kernel.instruments.latency_histograms.MEASURES`, `by` one of its
+    GROUPINGS, with room for as many `groups`. `interval_s` None: one interval, without an end of
+    its own; else at most so many `times`.
+    """
+
+    measure: str
+    by: str = ""
+    unit_ns: int = 1000
+    groups: int = 1024
+    include_idle: bool = False
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    interval_s: float | None = None
+    times: int | None = None
+
+
+class Interval(NamedTuple):
+    """What came in an interval; `loss` is that of the run so far."""
+
+    distributions: Sequence[Distribution]
+    elapsed_s: float
+    loss: Loss
+
+
+class Latency(Closing):
+    """Measures from when its context is entered until `stop()`; `interval()` reads in between.
+
+    Args:
+        request: what, and of whom.
+        command_pid: a child that waits to execute a command (`purebpf.measure.child`).
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError, NotSupportedError: as `Spans`.
+    """
+
+    def __init__(self, request: Request, command_pid: int = 0) -> None:
+        self._request = request
+        self._command_pid = command_pid
+        self._before: Mapping[int, tuple[int, list[int]]] = {}
+        self._waits = 0
+        self._owned = ExitStack()
+
+    def __enter__(self) -> Self:
+        request = self._request
+        with (
+            needing("CAP_BPF", "CAP_PERFMON"),
+            targets.chosen(request, command_pid=self._command_pid) as whose,
+        ):
+            self._spans = Spans(
+                request.measure,
+                by=request.by,
+                unit_ns=request.unit_ns,
+                groups=request.groups,
+                whose=whose,
+                include_idle=request.include_idle,
+            )
+            self._owned.enter_context(self._spans)
+        self._spans.start()
+        self._started = self._last = time.monotonic()
+        return self
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until the interval is over, or one of `ends` is readable.
+
+        Returns:
+            Whether the run is over; False when only the interval is.
+        """
+        request = self._request
+        self._waits += 1
+        due = None
+        if request.interval_s is not None:
+            due = self._started + self._waits * request.interval_s
+        return wait.until(None, ends, pause=due) or self._waits == request.times
+
+    def interval(self) -> Interval:
+        """What came since the start or the last call of this.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        spans, request = self._spans, self._request
+        now, moment = spans.read(), time.monotonic()
+        cgroups = paths_by_id() if request.by == "cgroup" else {}
+        found = spans.distributions(now, self._before, cgroups)
+        elapsed_s = moment - self._last
+        self._before, self._last = now, moment
+        return Interval(found, elapsed_s, losses(spans.stats(), groups=request.groups))
+
+    def stop(self) -> Interval:
+        """End, read what came since the last interval, and close.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._owned:
+            self._spans.stop()
+            return self.interval()
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._owned.close()
+
+
+def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
+    """Every cause, zero or not; `stats` are those of `Spans.stats()`."""
+    what = {
+        "open_at_start": "had begun before the run",
+        "in_flight": "had not ended when it did",
+        "rows_full": f"found no histogram of {groups}. Raise --groups",
+        "names_full": "times a name found no place: the group has none. Raise --groups",
+        "switches_missed": "switches to another task were not traced: what they end is missing",
+        "storage_failed": "times the kernel had no memory for the state of a task",
+        "clock_backwards": "seem to end before they begin; they count with 0 ns",
+        "outside_namespace": "times a task of a group had no number in this pid namespace",
+        "recursion_misses": "times a program was not run, as it would have interrupted itself",
+    }
+    return Loss(
+        causes=tuple(
+            Cause(name, stats[name], f"{stats[name]} {text}") for name, text in what.items()
+        )
+    )

@@ -1,0 +1,130 @@
+"""The one order in which every command measures.
+
+    with prepare(make, words) as (session, ends):    signals, child, session
+        result = run(session, ends, on_tick)         release the child, wait, tick, stop
+        status = ends.status()                       the command's
+
+What follows is the caller's: write the result, say what was lost.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from purebpf.measure.limits import raise_open_files
+from purebpf.measure.session import Session
+from purebpf.measure.stop import HasFileno, Stop
+
+if TYPE_CHECKING:
+    from purebpf.measure.child import Child
+
+__all__ = ["Ends", "collecting", "prepare", "run"]
+
+Result = TypeVar("Result")
+SomeSession = TypeVar("SomeSession", bound="Session[object]")
+
+
+class Ends(NamedTuple):
+    """What ends a run before its duration is over: a signal, or the end of the command."""
+
+    stop: Stop
+    child: Child | None
+
+    @property
+    def sources(self) -> tuple[HasFileno, ...]:
+        """What to wait for."""
+        return (self.stop,) if self.child is None else (self.stop, self.child)
+
+    def status(self) -> int:
+        """End the command, if there is one; its status, or 0."""
+        return self.child.end() if self.child else 0
+
+
+@contextmanager
+def prepare(
+    make: Callable[[int], SomeSession], words: Sequence[str] = ()
+) -> Iterator[tuple[SomeSession, Ends]]:
+    """Catch the signals that end a run, fork the command, and start the session.
+
+    Args:
+        make: a session, of the number of the child that waits to execute the command (0: none).
+        words: the command; () for none.
+
+    Raises:
+        KernelError: there can be no more processes or descriptors.
+        PurebpfError: what the session raises when its context is entered.
+    """
+    with ExitStack() as stack:
+        stop = stack.enter_context(Stop())
+        child = stack.enter_context(_fork(words)) if words else None
+        raise_open_files()  # not before the child is there, which may count on its limit
+        session = make(child.pid if child else 0)
+        stack.enter_context(session)
+        yield session, Ends(stop, child)
+
+
+def run(
+    session: Session[Result],
+    ends: Ends,
+    on_tick: Callable[[], object] | None = None,
+    *,
+    wait: Callable[..., bool] | None = None,
+    watching: AbstractContextManager[object] | None = None,
+    naming: AbstractContextManager[object] | None = None,
+) -> Result:
+    """Release the command, wait until it is over, and stop the session.
+
+    Args:
+        session: runs already.
+        ends: of `prepare`.
+        on_tick: is called whenever `wait` returns False.
+        wait: how to wait, if not by `session.wait`, which says when a tick is due.
+        watching: a context around the waiting: a page or a screen that shows it.
+        naming: a context around the end, which may take long.
+
+    Returns:
+        What the session found.
+
+    Raises:
+        CommandError: the command cannot be executed.
+        KernelError: the session cannot be read.
+    """
+    wait = wait or session.wait
+    with watching or nullcontext():
+        if ends.child is not None:
+            ends.child.start()
+        if on_tick is None:
+            wait(*ends.sources)
+        else:
+            with collecting():
+                while not wait(*ends.sources):
+                    on_tick()
+    with naming or nullcontext():
+        return session.stop()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """Collect cyclic garbage within this context, where the memory of hours would add up.
+
+    Commands start without (`purebpf.cli.command.run`). What was made before is not searched again
+    and again: it stays until the end anyway.
+    """
+    was_enabled = gc.isenabled()
+    gc.freeze()
+    gc.enable()
+    try:
+        yield
+    finally:
+        if not was_enabled:
+            gc.disable()
+        gc.unfreeze()
+
+
+def _fork(words: Sequence[str]) -> Child:
+    from purebpf.measure.child import Child  # a run without a command does not need it
+
+    return Child(words)
