@@ -293,7 +293,9 @@ class _Walk:
             raise _Stop(Reason.RULE_UNSUPPORTED)
         cfa = base + plan.cfa & _WORD if plan.base >= 0 else self._cfa(plan.row)
         is_signal = plan.row.is_signal
-        if cfa <= sp and not is_signal and not self._is_empty_leaf(plan, cfa, sp):
+        # A leaf may be empty where the return address is in a register: on arm64, and in vfork(2).
+        is_empty_leaf = cfa == sp and plan.ra is None and self._exact
+        if cfa <= sp and not is_signal and not is_empty_leaf:
             raise _Stop(Reason.RULE_UNSUPPORTED)
         caller = self._return_address(plan.row, cfa) if plan.ra is None else word(cfa + plan.ra)
         registers = old.copy()
@@ -311,10 +313,6 @@ class _Walk:
         self._registers = registers
         self._exact = is_signal
         return caller & machine.address_mask
-
-    def _is_empty_leaf(self, plan: _Plan, cfa: int, sp: int) -> bool:
-        """Whether this is a leaf of arm64 without a frame."""
-        return self._machine.leaf_in_register and plan.ra is None and self._exact and cfa == sp
 
     def _cfa(self, row: Row) -> int:
         if row.cfa_register != CFA_EXPRESSION or not isinstance(row.cfa, bytes):

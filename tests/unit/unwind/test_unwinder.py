@@ -127,6 +127,13 @@ def test_a_rule_by_another_register():
     assert trace(section, BASE, stack).reason == Reason.RULE_UNSUPPORTED
 
 
+def test_a_return_address_in_a_register():
+    """glibc's vfork(2) pops it, as the child overwrites the stack of the parent."""
+    section = Section().fde(TEXT, 0x20, cfa_offset(0) + b"\x09\x10\x05")
+    found = trace(section, BASE, Stack(), r5=OUTERMOST + 5)
+    assert found == ([BASE, OUTERMOST + 5], Reason.COMPLETE, 0)
+
+
 def test_registers_that_calls_do_not_keep_are_lost():
     section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x20, b"\x0c\x0a\x20")
     stack = Stack().put(SP, BASE + 0x50).put(SP + 0x118, OUTERMOST + 5)
