@@ -32,7 +32,7 @@ _SMALL = 360 << 10
 _SLICE_STEPS = 1 << 13
 """Bytes of instructions between two yields: about 4 ms."""
 _STEPS = 1 << 18
-_STEPS_A_BYTE = 16
+_STEPS_A_BYTE = 4
 _WINDOW_STEPS = 1 << 18
 _MOST_WINDOWS = 1 << 20
 _ZERO_LENGTH = 64

@@ -31,7 +31,9 @@ _PF_X = 1
 _SHT_NOBITS, _SHF_COMPRESSED = 8, 0x800
 _ELFCOMPRESS_ZLIB = 1
 _LARGEST = 1 << 27
-"""Bytes of a section. Chromium's is 2 MB, the .debug_frame of large Go programs 10 MB."""
+"""Bytes of a section. The largest of Debian 12, libclang-cpp's, is 7 MB."""
+_LARGEST_WHOLE = 1 << 25
+"""Bytes of a section that has to be read from end to end, as it has no table; and of a table."""
 _KEPT = 1 << 19
 """Bytes of a section that are read once and kept; larger ones are read in pieces."""
 _PAGE = 4096
@@ -152,13 +154,14 @@ def eh_frame(image: ElfFile) -> Frames | None:
     text = image.section(".text")
     bases = Bases(text.address if text else None, got.address if got else None, None, _peek(image))
     section = FrameSection(read, size, address, is_terminated=ends, bases=bases)
-    return Frames(section, read_search_table(header, header_address, address))
+    table = read_search_table(header, header_address, address)
+    return Frames(section, table) if table or size <= _LARGEST_WHOLE else None
 
 
 def debug_frame(image: ElfFile) -> Frames | None:
     """`.debug_frame`, which may be compressed."""
     found = image.section(".debug_frame")
-    if found is None or found.type == _SHT_NOBITS or not 0 < found.size <= _LARGEST:
+    if found is None or found.type == _SHT_NOBITS or not 0 < found.size <= _LARGEST_WHOLE:
         return None
     if not found.flags & _SHF_COMPRESSED:
         read, size = _reader(image, found.offset, found.size), found.size
@@ -167,7 +170,7 @@ def debug_frame(image: ElfFile) -> Frames | None:
     if len(data) < 24:
         return None
     kind, _, size, _ = struct.unpack_from("<IIQQ", data)
-    if kind != _ELFCOMPRESS_ZLIB or size > _LARGEST:
+    if kind != _ELFCOMPRESS_ZLIB or size > _LARGEST_WHOLE:
         return None
     try:
         data = zlib.decompressobj().decompress(data[24:], size)
@@ -179,10 +182,10 @@ def debug_frame(image: ElfFile) -> Frames | None:
 def _search_table(image: ElfFile) -> tuple[int, bytes]:
     """Address and bytes of .eh_frame_hdr."""
     for segment in image.segments:
-        if segment.type == _PT_GNU_EH_FRAME and segment.file_size <= _LARGEST:
+        if segment.type == _PT_GNU_EH_FRAME and segment.file_size <= _LARGEST_WHOLE:
             return segment.address, image.read(segment.offset, segment.file_size)
     found = image.section(".eh_frame_hdr")
-    if found is None or found.type == _SHT_NOBITS or found.size > _LARGEST:
+    if found is None or found.type == _SHT_NOBITS or found.size > _LARGEST_WHOLE:
         return 0, b""
     return found.address, image.read(found.offset, found.size)
 

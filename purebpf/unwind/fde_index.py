@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from purebpf.unwind.budget import Budget
+from purebpf.unwind.budget import Budget, OverBudgetError
 from purebpf.unwind.encoded import OMIT, Bases, EncodingError, pointer
 from purebpf.unwind.entries import FrameSection
 
@@ -21,6 +21,8 @@ __all__ = ["FdeIndex", "frame_address", "read_search_table", "scan_index"]
 _DATAREL_SDATA4 = 0x3B
 _WORD = (1 << 64) - 1
 _SLICE = 2048
+_MOST = 1 << 20
+"""Entries of an index: libLLVM has 118,004."""
 
 
 class FdeIndex(NamedTuple):
@@ -87,7 +89,7 @@ def scan_index(section: FrameSection, budget: Budget, made: list[FdeIndex]) -> I
     """Make the index of a section that has none; yields now and then, appends it to `made`.
 
     Raises:
-        OverBudgetError: as `FrameSection.scan` does.
+        OverBudgetError: as `FrameSection.scan` does; and for too many entries.
     """
     starts, offsets = array("Q"), array("Q")
     is_sorted = True
@@ -98,6 +100,8 @@ def scan_index(section: FrameSection, budget: Budget, made: list[FdeIndex]) -> I
             before = start
             starts.append(start)
             offsets.append(offset)
+            if len(starts) > _MOST:
+                raise OverBudgetError
             if not len(starts) % _SLICE:
                 yield
     if not is_sorted:

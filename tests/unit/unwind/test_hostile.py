@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.errors import FormatError
+from purebpf.unwind import fde_index
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.packed_rule import pack_rule
 from tests.unit.unwind.cfi_builder import (
@@ -157,6 +158,20 @@ def test_a_text_of_any_size(text):
     cfi = Section().fde(TEXT, 64).fde(TEXT + (1 << 30), 64).cfi(text=text)
     assert cfi.window_count == 0
     bounded(cfi)
+
+
+def test_a_section_that_is_too_large_to_be_read_whole():
+    data = Section().fde(TEXT, 64).data
+    image = Image({".eh_frame": (FRAME, data)})
+    image._sections[".eh_frame"] = image.section(".eh_frame")._replace(size=1 << 26)
+    assert not CfiFile(image).has_rules
+
+
+def test_an_index_of_more_functions_than_any_program_has(monkeypatch):
+    monkeypatch.setattr(fde_index, "_MOST", 10)
+    cfi = _many(20, lambda section, n: section.fde(TEXT + 16 * n, 16)).cfi()
+    assert cfi.row(TEXT) is None
+    assert cfi.exhausted
 
 
 def test_a_compressed_section_that_claims_more_than_it_has():
