@@ -1,5 +1,6 @@
 # Sourced by the other scripts: makes .venv with purebpf and the extras named in $extras, once.
 # Needs only sh and Python 3.11 or newer; leaves the interpreter's path in $python.
+# In CI ($CI is set), every package is the one that requirements/ci.txt names, by hash.
 
 python3=${PYTHON:-python3}
 if ! "$python3" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -17,8 +18,16 @@ if [ ! -x "$python" ] && ! "$python3" -m venv .venv >/dev/null 2>&1; then
     "$python3" -m venv .venv || exit 1
 fi
 stamp=.venv/installed${extras-}
-if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ]; then
-    "$python" -m pip install --quiet --disable-pip-version-check \
-        --config-settings editable_mode=compat -e ".${extras-}" || exit 1
+if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ] ||
+    { [ -n "${CI-}" ] && [ requirements/ci.txt -nt "$stamp" ]; }; then
+    if [ -n "${CI-}" ]; then
+        "$python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+            -r requirements/ci.txt || exit 1
+        "$python" -m pip install --quiet --disable-pip-version-check --no-deps \
+            --no-build-isolation --config-settings editable_mode=compat -e . || exit 1
+    else
+        "$python" -m pip install --quiet --disable-pip-version-check \
+            --config-settings editable_mode=compat -e ".${extras-}" || exit 1
+    fi
     touch "$stamp"
 fi

@@ -1,6 +1,7 @@
 #!/bin/sh
 # One file that runs where only Python 3.11 or newer is: sh scripts/zipapp.sh [FILE]
-# purebpf, its BPF objects and what it depends on; no pip and no network where it is copied to.
+# purebpf, its BPF objects and what it depends on, each package by the hash in requirements/run.txt;
+# no pip and no network where it is copied to. sbom.cdx.json in it says what it is made of.
 set -eu
 file=$(realpath -m "${1:-build/purebpf.pyz}")
 cd "$(dirname "$0")/.."
@@ -8,7 +9,12 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 rm -rf build/lib # setuptools' scratch, where modules of another version may be left
 trap 'rm -rf "$work"' EXIT
-"$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$work/app" .
+"$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$work/app" \
+    --require-hashes -r requirements/run.txt
+rm -rf "$work/app/bin"
+"$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps \
+    --target "$work/app" .
+cp requirements/sbom.cdx.json "$work/app/"
 rm -rf "$work/app/bin"
 cat >"$work/app/__main__.py" <<MAIN
 import sys

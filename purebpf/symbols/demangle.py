@@ -22,6 +22,8 @@ def demangled(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _demangle(name: str) -> str:
-    from demangle import demangle
-
+    try:
+        from demangle import demangle
+    except ImportError:  # a distribution may leave it out: docs/dependencies.md
+        return sys.intern(name)
     return demangle(name, language=_SCHEMES, style="gnu")

@@ -45,3 +45,12 @@ def test_the_demangler_is_imported_for_the_first_name_that_needs_it():
         "demangled('_Z3foov'); assert 'demangle' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_the_package_names_stay_as_they_are():
+    code = (
+        "import sys; sys.modules['demangle'] = None\n"  # as if it were not installed
+        "from purebpf.symbols.demangle import demangled\n"
+        "assert demangled('_Z3foov') == '_Z3foov'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

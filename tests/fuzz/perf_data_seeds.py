@@ -1,0 +1,65 @@
+"""Files of perf.data with one record of every kind: where the fuzzers begin."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from purebpf.abi.perf import PERF_EVENT_ATTR
+from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.wire import perf_data_features as features
+from purebpf.wire import perf_records as records
+from purebpf.wire.perf_data import Feature, RecordedEvent
+from purebpf.wire.perf_data_writer import PerfDataWriter
+from purebpf.wire.perf_encode import HOST_KERNEL, RecordEncoder
+
+__all__ = ["files"]
+
+
+def files() -> Iterator[bytes]:
+    """A file for each of some sample types, with one record of every kind."""
+    sampled = bit.PERF_SAMPLE_IDENTIFIER | bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_TID
+    timed = sampled | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_CPU | bit.PERF_SAMPLE_PERIOD
+    rich = timed | bit.PERF_SAMPLE_CALLCHAIN | bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_CGROUP
+    for first, second in ((sampled, sampled), (timed, rich), (rich, timed)):
+        types = {11: first, 21: second}
+        events = [
+            RecordedEvent(f"event-{number}", _attr(sample_type), (number,))
+            for number, sample_type in types.items()
+        ]
+        file = io.BytesIO()
+        writer = PerfDataWriter(file, events)
+        encoders = {number: RecordEncoder(each) for number, each in types.items()}
+        for record in _RECORDS:
+            writer.write(encoders[record.id or 11].encode(record))
+            writer.end_round()
+        writer.finish(
+            {
+                Feature.HOSTNAME: features.packed_string("host"),
+                Feature.CMDLINE: features.pack_strings(["record", "-g"]),
+                Feature.NRCPUS: features.pack_cpus(4, 2),
+                Feature.BUILD_ID: features.pack_build_ids([features.BuildId("/bin/sh", bytes(20))]),
+            }
+        )
+        yield file.getvalue()
+
+
+def _attr(sample_type: int) -> bytes:
+    size = PERF_EVENT_ATTR.size
+    return bytes(PERF_EVENT_ATTR.pack(size=size, sample_type=sample_type, sample_id_all=1, type=1))
+
+
+_RECORDS = (
+    records.Mmap(HOST_KERNEL, 0, 1 << 63, 1 << 20, 0, "[kernel.kallsyms]_text", False),
+    records.Comm(7, 7, "sh", True),
+    records.Mmap2(7, 7, 0x1000, 0x2000, 0, "/bin/sh", 8, 1, 99, b"", 5, 2),
+    records.Mmap2(7, 7, 0x9000, 0x2000, 0, "/lib/x", 0, 0, 0, bytes(20), 5, 2),
+    records.Fork(8, 7, 8, 7, 40),
+    records.Sample(2, ip=0x1234, pid=7, tid=7, time=50, id=11, cpu=0, period=3),
+    records.Sample(
+        2, ip=0x9234, pid=8, tid=8, time=45, id=21, cpu=1, callchain=(1, 2), raw=b"abcd"
+    ),
+    records.Exit(8, 7, 8, 7, 60),
+    records.Lost(11, 3),
+    records.LostSamples(3, by_bpf=True),
+)
