@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from purebpf.kernel.symbolize.debuginfod import Debuginfod
     from purebpf.measure.session import StackSession
     from purebpf.results import Profile
-    from purebpf.symbols.budget import Budget
 
 __all__ = ["Run", "measured"]
 
@@ -106,7 +105,7 @@ def measured(
             None if page is None else partial(page.show, session),
             wait=None if page is None else partial(session.wait, at_most_s=1),
             watching=page,
-            naming=_naming(session.budget),
+            naming=_naming(session),
         )
         done = Run(title, options, outputs, session, result, ends, fetch, [])
         yield done
@@ -122,12 +121,12 @@ def _serve(where: tuple[str, int], title: str) -> LivePage:
 
 
 @contextmanager
-def _naming(budget: Budget) -> Iterator[None]:
+def _naming(session: StackSession[object]) -> Iterator[None]:
     """Say on a terminal what takes so long; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
     from purebpf.measure.naming import interruptible
 
-    with doing("looking up names"), interruptible(budget):
+    with doing("looking up names"), interruptible(session.budget):
         yield
 
 
