@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -97,24 +96,24 @@ def status(options: Options) -> Status:
     found = preflight(bpffs)
     slots: list[tuple[str, Slot]] = []
     problems: list[str] = []
-    for uid in options.users or _visible(found.uid, bpffs, problems):
+    for uid in options.users or _visible(found, bpffs, problems):
         try:
             slots += ((_name(uid), slot) for slot in pinned_slots.slots(uid, bpffs))
         except KernelError as error:
-            if found.loads or error.errno != errno.EACCES:  # else it is in the preflight
+            if found.loads or uid != found.uid:  # else it is in the preflight
                 problems.append(str(error))
     return Status(_name(found.uid), found, tuple(slots), tuple(problems), bpffs)
 
 
-def _visible(uid: int, bpffs: str, problems: list[str]) -> Sequence[int]:
+def _visible(found: Preflight, bpffs: str, problems: list[str]) -> Sequence[int]:
     """The users whose slots this process may see."""
     try:
         return pinned_slots.users(bpffs)
     except KernelError as error:
-        if error.errno != errno.EACCES:
+        if found.loads:
             problems.append(str(error))
             return ()
-    return (uid,)
+    return (found.uid,)
 
 
 def _name(uid: int) -> str:

@@ -1,9 +1,9 @@
 """Directories held by descriptor, for work that other users must not be able to misdirect.
 
-A path is looked up anew in each system call, and whoever may write to a directory on it decides
+A path is looked up anew in each system call, and a user who may write to a directory on it decides
 where it leads to. So here every component is opened from the one before it, never through a
 symbolic link, and checked before it is used: it belongs to root or to this process's user, and
-nobody else can put something else in its place. What is changed is changed by descriptor.
+no other user can put something else in its place. What is changed is changed by descriptor.
 
 The descriptors are O_PATH ones (open(2)): they stand for a file without opening it, which pins in
 a bpf file system do not allow anyway. Mode and owner are set through /proc/self/fd, which leads to
@@ -115,7 +115,7 @@ class Folder(Node):
 
     @classmethod
     def reach(cls, path: str, *, outside: bool = False) -> Self:
-        """The directory at `path`, when nobody but root and this user decides what is there.
+        """The directory at `path`, if only root and this user decide what is there.
 
         In file systems other than bpf, owners that have no number in this user namespace are
         trusted, too: root of a container is not the owner of its /sys. With `outside`, everywhere.

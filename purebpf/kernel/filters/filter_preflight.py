@@ -114,7 +114,7 @@ def _pins(uid: int, bpffs: str) -> Check:
     try:
         found = slots(uid, bpffs)
     except PurebpfError as error:
-        return _unopened(name, error, uid)
+        return _unopened(name, error, uid, bpffs)
     if not found:
         return Check(name, False, f"none in {folder}", pin_command(uid, 0, bpffs))
     free = sum(not each.taken and not each.faults for each in found)
@@ -127,7 +127,7 @@ def _pins(uid: int, bpffs: str) -> Check:
     return Check(name, free > 0, text, fix)
 
 
-def _unopened(name: str, error: PurebpfError, uid: int) -> Check:
+def _unopened(name: str, error: PurebpfError, uid: int, bpffs: str) -> Check:
     disabled = proc.sysctl("kernel.unprivileged_bpf_disabled")
     if (
         isinstance(error, KernelError)
@@ -139,4 +139,7 @@ def _unopened(name: str, error: PurebpfError, uid: int) -> Check:
         if disabled == "1":
             return Check(name, False, f"{found}; 1 stays until the next boot")
         return Check(name, False, found, "sudo sysctl kernel.unprivileged_bpf_disabled=0")
-    return Check(name, False, str(error), pin_command(uid))
+    if isinstance(error, KernelError) and error.fix:
+        found = str(KernelError(error.call, error.errno or 0, error.what, why=error.why))
+        return Check(name, False, found, error.fix)
+    return Check(name, False, str(error), pin_command(uid, 0, bpffs))

@@ -50,7 +50,7 @@ class PinnedFilter(Closing):
 
     Args:
         terms: the filter.
-        uid: whose slots to look at.
+        uid: the user with the slots.
         bpffs: where root pinned them.
 
     Attributes:

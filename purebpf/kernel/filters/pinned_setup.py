@@ -169,7 +169,7 @@ def _count(filters: Folder, name: str) -> int:
 
 
 def _reach_bpffs(bpffs: str) -> Folder:
-    """The root of a bpf file system that nobody else can replace.
+    """The root of a bpf file system that no other user can replace.
 
     Raises:
         KernelError: EINVAL, it is another file system; as `Folder.reach`.

@@ -6,7 +6,7 @@
                                     /lease       who uses the slot
 
 The folders are root's (mode 0711): users pass through them, and can neither list nor change them.
-The four files are the user's (mode 0600), so nobody else can open them. Every component is opened
+The four files are the user's (mode 0600), so no other user can open them. Every component is opened
 from the one before it and checked (`purebpf.syscall.folder`), by users as by root: a folder that
 another user has put there is not used.
 
@@ -103,7 +103,7 @@ class Slot(NamedTuple):
     """A slot as it is now.
 
     Attributes:
-        uid: whose it is.
+        uid: the user it is for.
         number: from 0 up.
         taken: a process has it.
         pid: that process, or the last one; 0 when there was none.
@@ -186,7 +186,7 @@ def explain(error: KernelError, bpffs: str, uid: int = -1) -> KernelError:
         if uid >= 0 and path == folder_of(uid, bpffs):
             fix = f"make it root's: {pin_command(uid, 0, bpffs)}"
         elif path.startswith(f"{bpffs}/"):
-            fix = f"if nobody needs it: sudo rm -r {path}"
+            fix = f"unless it is needed, remove it: sudo rm -r {path}"
     return KernelError(error.call, number, path, why=why, fix=fix)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -16,7 +17,7 @@ import pytest
 from purebpf import objects
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.errors import NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.filter import parse
 from purebpf.filter.lowering import NoNames, resolve
 from purebpf.kernel.filters import pinned_setup, pinned_slots
@@ -24,7 +25,9 @@ from purebpf.kernel.filters.pinned_filter import PinnedFilter
 from purebpf.kernel.host import pins
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.syscall import bpf, proc
+from purebpf.syscall.backend import replaced
 from tests.support.attackers import begun, doing, whole_slots
+from tests.support.doors import Call, Interposer
 from tests.support.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")
@@ -199,3 +202,23 @@ def test_the_shapes_of_a_slot_s_maps_are_those_of_the_object() -> None:
         if name in pinned_slots.FILES
     }
     assert shapes == pinned_slots.MAPS
+
+
+@pytest.mark.parametrize("nth", range(1, 6))
+def test_a_pin_that_the_kernel_refuses_half_way_leaves_nothing(nth: int) -> None:
+    """Each file of the first slot, and the first of the second one."""
+    pins_made = []
+
+    def decide(call: Call) -> int | None:
+        if call.command == "BPF_OBJ_PIN":
+            pins_made.append(call.number)
+            return errno.ENOMEM if len(pins_made) == nth else None
+        return None
+
+    with public_bpffs() as folder:
+        with replaced(Interposer(decide)), pytest.raises(KernelError, match="ENOMEM"):
+            pinned_setup.pin(ANN, 2, folder)
+        assert len(pins_made) == nth
+        assert "purebpf" not in os.listdir(folder)
+        pinned_setup.pin(ANN, 2, folder)
+        assert whole_slots(folder, ANN) == [[True, True]]
