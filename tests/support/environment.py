@@ -54,7 +54,6 @@ BY_THEMSELVES = {
     "doctor": "tests/commands/doctor/test_doctor_command.py",
     "record": "tests/commands/record/test_record_surroundings.py",
     "report": "tests/commands/report/test_report.py",
-    "reporter": "tests/commands/report/test_report.py",
     "sampleip": "tests/commands/sampleip/test_sampleip.py",
     "setup": "tests/commands/setup/test_setup_command.py",
     "top": "tests/commands/top/test_top.py",

@@ -63,7 +63,7 @@ def test_every_field_and_constant_is_listed() -> None:
             assert f"`{field}` {' '.join(names)}" in " ".join(PAGE.split())
 
 
-_LINE = re.compile(r"^\$ (?:sudo )?\.venv/bin/python -P -m purebpf\.setup(.*)$", re.MULTILINE)
+_LINE = re.compile(r"^\$ (?:sudo )?\.venv/bin/purebpf setup(.*)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", _LINE.findall(SETUP))

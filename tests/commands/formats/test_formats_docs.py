@@ -15,7 +15,7 @@ from tests.support.pages import run_example
 pytestmark = pytest.mark.any_kernel
 
 PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in ("formats", "flamegraph", "diff")}
-COMMAND = re.compile(r"^\$ (?:sudo )?\.venv/bin/python -P -m purebpf\.(\w+)(.*)$", re.MULTILINE)
+COMMAND = re.compile(r"^\$ (?:sudo )?\.venv/bin/purebpf (\w+)(.*)$", re.MULTILINE)
 LINES = [found for page in PAGES.values() for found in COMMAND.findall(page)]
 
 

@@ -26,9 +26,7 @@ def inspect(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.Complet
 
 @pytest.mark.any_kernel
 def test_the_page_shows_what_the_command_prints():
-    (shown,) = re.findall(
-        r"^\$ python -P -m purebpf\.inspect tests.*\n((?:.*\n)*?)```", PAGE, re.MULTILINE
-    )
+    (shown,) = re.findall(r"^\$ purebpf inspect tests.*\n((?:.*\n)*?)```", PAGE, re.MULTILINE)
     result = inspect(CORE, "--btf", TARGET)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == shown

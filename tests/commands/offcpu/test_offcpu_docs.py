@@ -22,9 +22,7 @@ PARSERS = {"offcpu": offcpu.parse, "wall": wall.parse}
 COMMANDS = [
     (name, line)
     for name, page in PAGES.items()
-    for line in re.findall(
-        rf"^\$ sudo \.venv/bin/python -P -m purebpf\.{name}(.*)$", page, re.MULTILINE
-    )
+    for line in re.findall(rf"^\$ sudo \.venv/bin/purebpf {name}(.*)$", page, re.MULTILINE)
 ]
 
 

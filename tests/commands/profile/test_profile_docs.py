@@ -11,13 +11,15 @@ import pytest
 from purebpf.profile.loss import losses
 from purebpf.profile.options import parse
 from purebpf.profile.request import Options
+from purebpf.results.shape.naming_loss import with_naming
+from purebpf.symbols.budget import Budget
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 
 pytestmark = pytest.mark.any_kernel
 
 PAGE = (ROOT / "docs/profile.md").read_text()
-COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -P -m purebpf\.profile(.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^\$ sudo \.venv/bin/purebpf profile(.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -33,5 +35,6 @@ def test_the_python_example_runs() -> None:
 def test_every_word_of_the_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
     loss = losses(nothing, Options(), expected=0, tolerance=0, max_depth=127, side_band_lost=0)
+    loss = with_naming(loss, Budget())
     words = ["expected", "seen", *(cause.name for cause in loss.causes), "unknown"]
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == words

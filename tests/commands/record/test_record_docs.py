@@ -18,20 +18,17 @@ from tests.support.pages import run_example
 
 pytestmark = pytest.mark.any_kernel
 
-PACKAGES = {"record": "record", "report": "reporter", "sampleip": "sampleip"}
-PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in PACKAGES}
+PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in ("record", "report", "sampleip")}
 COMMANDS = [
     (name, line)
     for page in PAGES.values()
-    for name, line in re.findall(
-        r"^\$ (?:sudo )?\.venv/bin/python -P -m purebpf\.(\w+)(.*)$", page, re.MULTILINE
-    )
+    for name, line in re.findall(r"^\$ (?:sudo )?\.venv/bin/purebpf (\w+)(.*)$", page, re.MULTILINE)
 ]
 
 
 @pytest.mark.parametrize(("name", "line"), COMMANDS)
 def test_every_command_line_parses(name: str, line: str) -> None:
-    options = import_module(f"purebpf.{PACKAGES[name]}.options")
+    options = import_module(f"purebpf.{name}.options")
     assert options.parse(shlex.split(line, comments=True))
 
 

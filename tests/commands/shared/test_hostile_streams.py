@@ -87,7 +87,7 @@ def test_asking_for_help_into_the_void(name: str, argument: str) -> None:
 
 
 NAMES = {path.parent.name for path in (ROOT / "purebpf").glob("*/__main__.py")}
-ALL_COMMANDS = pytest.mark.parametrize("name", sorted(NAMES - {"reporter"}))  # report runs that
+ALL_COMMANDS = pytest.mark.parametrize("name", sorted(NAMES))
 
 
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full"])

@@ -17,9 +17,7 @@ from tests.commands.conftest import ROOT
 pytestmark = pytest.mark.any_kernel
 
 PAGES = [(ROOT / f"docs/{name}.md").read_text() for name in ("runqlat", "cpudist")]
-COMMANDS = re.findall(
-    r"^\$ sudo \.venv/bin/python -P -m purebpf\.(\w+)(.*)$", "".join(PAGES), re.MULTILINE
-)
+COMMANDS = re.findall(r"^\$ sudo \.venv/bin/purebpf (\w+)(.*)$", "".join(PAGES), re.MULTILINE)
 
 
 @pytest.mark.parametrize(("name", "line"), COMMANDS)

@@ -16,7 +16,7 @@ from tests.support.pages import run_example
 pytestmark = pytest.mark.any_kernel
 
 PAGE = (ROOT / "docs/summary.md").read_text()
-COMMANDS = re.findall(r"^\$ sudo \.venv/bin/python -P -m purebpf\.summary(.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^\$ sudo \.venv/bin/purebpf summary(.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", COMMANDS)

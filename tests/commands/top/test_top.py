@@ -77,7 +77,7 @@ def test_nothing_sampled_is_a_table_too() -> None:
 @pytest.mark.any_kernel
 def test_every_command_line_of_its_page_parses() -> None:
     page = (ROOT / "docs/top.md").read_text()
-    lines = re.findall(r"^\$ sudo \.venv/bin/python -P -m purebpf\.top(.*)$", page, re.MULTILINE)
+    lines = re.findall(r"^\$ sudo \.venv/bin/purebpf top(.*)$", page, re.MULTILINE)
     assert lines
     for line in lines:
         assert parse(shlex.split(line))
