@@ -94,6 +94,8 @@ def _lined(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profil
     _tell(source.gone, "deleted, or another file by now:")
     too_short = "interrupted before all of" if budget.is_stopped else "not enough time for all of"
     _tell(source.unfinished, too_short)
+    if source.problem:
+        command.note(f"lines: {source.problem}")
     return found
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from purebpf.symbols.longest_name import shorten
+
 __all__ = ["SourceLine", "parse_lines"]
 
 _UNKNOWN = "??"
@@ -72,4 +74,5 @@ def _line(function: str, place: str) -> SourceLine:
     line = int(number) if number.isascii() and number.isdigit() else 0
     if file == _UNKNOWN:
         file = ""
-    return SourceLine("" if function == _UNKNOWN else function, file, line if file else 0)
+    function = "" if function == _UNKNOWN else shorten(function)
+    return SourceLine(function, shorten(file), line if file else 0)

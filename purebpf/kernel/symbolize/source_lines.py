@@ -1,13 +1,12 @@
 """Where code is in its source, told by llvm-symbolizer or addr2line: DWARF is theirs to read.
 
-One process for each file, which gets all addresses through a pipe. It is bounded in time: what is
-answered until then counts.
+One process for each file, which gets all addresses at once, with few rights (`confined`). It is
+bounded in time: what is answered until then counts.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import subprocess
 import time
@@ -17,7 +16,9 @@ from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.symbolize.confined import Limits, run_on_file
 from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
+from purebpf.symbols.budget import OverBudgetError
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.source_lines import SourceLine, parse_lines
@@ -27,8 +28,8 @@ __all__ = ["LineTool", "SourceLines", "find_tool"]
 _LLVM = ("llvm-symbolizer-19", "llvm-symbolizer")
 _GNU = "addr2line"
 _NOWHERE = (1 << 64) - 1
-_MAX_MEMORY = 8 << 30
-"""Bytes of address space: the tool maps the file, and reads what others wrote."""
+_FILE_S = 20.0
+"""Seconds for one file, so that none takes the time of all."""
 _LINES = (".debug_line", ".zdebug_line")
 
 Lines = Mapping[FileOffset, tuple[SourceLine, ...]]
@@ -63,6 +64,7 @@ class SourceLines:
         without: paths of files that have no line information here.
         gone: paths at which there is no file any more, or another one.
         unfinished: paths of files that there was no time for, or only for a part of.
+        problem: why the tool could not be run, or "".
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class SourceLines:
         self.without: list[str] = []
         self.gone: list[str] = []
         self.unfinished: list[str] = []
+        self.problem = ""
 
     def of(
         self, path: str, build_id: str, places: Iterable[FileOffset], pids: Sequence[int]
@@ -94,66 +97,70 @@ class SourceLines:
         if time.monotonic() >= self._end or self._is_stopped():
             self.unfinished.append(path)
             return {}
+        try:
+            return self._of(path, build_id, places, pids)
+        except OverBudgetError:
+            self.unfinished.append(path)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.problem = f"{self._tool.path}: {error}"
+        return {}
+
+    def _of(
+        self, path: str, build_id: str, places: Iterable[FileOffset], pids: Sequence[int]
+    ) -> Lines:
         with ExitStack() as stack:
-            image = _image(stack, path, build_id, pids)
-            if image is None:
+            found = _image(stack, path, build_id, pids)
+            if found is None:
                 self.gone.append(path)
                 return {}
-            file = image.source
+            fd, image = found
             if not _has_lines(image):
-                debug = debug_file(image, path, pids, _has_lines, self._fetch)
+                debug = debug_file(image, path, pids, _has_lines, self._fetch, spend=self._check)
                 if debug is None:
                     self.without.append(path)
                     return {}
-                os.close(debug.fd)
-                file = debug.path
+                fd = debug.fd
+                stack.callback(os.close, fd)
             by_address = {
                 int(address): place
                 for place in sorted(places)
                 if (address := virtual_offset(image.segments, place)) is not None
             }
-        found = self._asked(file, path, list(by_address))
-        return {by_address[address]: lines for address, lines in found.items()}
+            lines = self._asked(fd, path, list(by_address))
+        return {by_address[address]: answer for address, answer in lines.items()}
 
     def _asked(
-        self, file: str, path: str, addresses: Sequence[int]
+        self, fd: int, path: str, addresses: Sequence[int]
     ) -> dict[int, tuple[SourceLine, ...]]:
-        environment = {name: os.environ[name] for name in os.environ if name != "DEBUGINFOD_URLS"}
-        process = subprocess.Popen(
-            [self._tool.path, *self._tool.options, file],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-        )
         asked = [*addresses, _NOWHERE]  # what follows an answer says that it is complete
         questions = "".join(f"{address:#x}\n" for address in asked).encode()
-        with process:
-            with suppress(OSError):  # it may have ended
-                resource.prlimit(process.pid, resource.RLIMIT_AS, (_MAX_MEMORY, _MAX_MEMORY))
-            try:
-                out, _ = process.communicate(questions, max(0.0, self._end - time.monotonic()))
-            except subprocess.TimeoutExpired as late:
-                process.kill()
-                out = late.output or b""
-                self.unfinished.append(path)
-            except BaseException:
-                process.kill()
-                raise
-        found = parse_lines(out.decode("utf-8", "backslashreplace"), asked)
+        limits = Limits(min(_FILE_S, max(0.0, self._end - time.monotonic())))
+        command = [self._tool.path, *self._tool.options]
+        answer = run_on_file(command, fd, questions, limits, self._is_stopped)
+        if not answer.is_whole:
+            self.unfinished.append(path)
+        found = parse_lines(answer.output.decode("utf-8", "backslashreplace"), asked)
         found.pop(_NOWHERE, None)
         return found
 
+    def _check(self, _nbytes: int) -> None:
+        """Raise OverBudgetError when the time is over."""
+        if time.monotonic() >= self._end or self._is_stopped():
+            raise OverBudgetError("", "the time for lines is over")
 
-def _image(stack: ExitStack, path: str, build_id: str, pids: Sequence[int]) -> ElfImage | None:
+
+def _image(
+    stack: ExitStack, path: str, build_id: str, pids: Sequence[int]
+) -> tuple[int, ElfImage] | None:
     """The file itself, found where a process sees it or here, and open until the stack ends."""
     for place in _places(path, pids):
         try:
-            image = image_of(stack.enter_context(opened_regular(place)), place)
+            fd = stack.enter_context(opened_regular(place))
+            image = image_of(fd, place)
         except (OSError, FormatError, ValueError):  # a path may have any character, NUL too
             continue
         if image.build_id == build_id:
-            return image
+            return fd, image
     return None
 
 
