@@ -51,7 +51,7 @@ def _why_unsafe(directory: str) -> str:
     # a checkout that we run from is its owner's, whatever is imported besides
     is_ours = __file__.startswith(os.path.join(os.path.abspath(directory), ""))
     if not is_ours and found.st_uid not in (0, os.geteuid(), _sudo("SUDO_UID")):
-        return f"it belongs to user {found.st_uid}"
+        return f"it belongs to UID {found.st_uid}"
     return ""
 
 

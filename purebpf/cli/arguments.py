@@ -22,7 +22,7 @@ def positive_int(text: str) -> int:
     if value <= 0:
         raise ArgumentTypeError(f"{text!r} must be above zero")
     if value > _MAX_INT:
-        raise ArgumentTypeError(f"{text!r} is too large: {_MAX_INT} is the most")
+        raise ArgumentTypeError(f"{text!r} is too large (maximum {_MAX_INT})")
     return value
 
 
@@ -31,7 +31,7 @@ def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds") from None
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
     if not 0 < value <= _MAX_SECONDS:
         raise ArgumentTypeError(f"{text!r} must be above zero and at most ten years")
     return value
@@ -41,9 +41,9 @@ def id_list(text: str) -> tuple[int, ...]:
     """Process or thread ids separated by commas: `185,2040`."""
     ids = []
     for part in text.split(","):
-        value = _integer(part, "a process id")
+        value = _integer(part, "a PID")
         if not 0 < value <= _MAX_ID:
-            raise ArgumentTypeError(f"{part!r} is no process id: they go from 1 to {_MAX_ID}")
+            raise ArgumentTypeError(f"invalid PID {part!r} (expected 1 to {_MAX_ID})")
         ids.append(value)
     return tuple(dict.fromkeys(ids))
 
@@ -56,7 +56,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
         start = _integer(first, "a CPU number")
         end = _integer(last, "a CPU number") if dash else start
         if not 0 <= start <= end < _MAX_CPU:
-            raise ArgumentTypeError(f"{part!r} is no CPU or range of CPUs such as 0-3")
+            raise ArgumentTypeError(f"{part!r} is not a CPU or a range of CPUs such as 0-3")
         cpus.update(range(start, end + 1))
     return tuple(sorted(cpus))
 
@@ -66,7 +66,7 @@ def address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     number = _integer(port, "a port") if port and colon else 0
     if not colon or not 0 <= number < 1 << 16:
-        raise ArgumentTypeError(f"{text!r} is no ADDR:PORT such as 127.0.0.1:8080")
+        raise ArgumentTypeError(f"{text!r} is not an address such as 127.0.0.1:8080")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", number
 
 
@@ -84,7 +84,7 @@ def user_id(text: str) -> int:
     try:
         return pwd.getpwnam(text).pw_uid
     except KeyError:
-        raise ArgumentTypeError(f"there is no user {text!r}") from None
+        raise ArgumentTypeError(f"unknown user {text!r}") from None
 
 
 def _integer(text: str, what: str) -> int:

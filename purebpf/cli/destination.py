@@ -67,13 +67,13 @@ def add_destinations(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-o", "--output"), dest="outputs", metavar="FILE", type=output, action="append",
         default=[],
-        help="write here, in the format its name says; appears when it is complete; repeatable; "
-        "-: standard output",
+        help="write to FILE, in the format of its name, when it is complete; repeatable; -: "
+             "standard output",
     )  # fmt: skip
     group.add_argument(
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
         help="text, folded, json, html, pprof, speedscope, firefox, chrome, perf.data, csv; one "
-        "for each -o",
+             "for each -o",
     )  # fmt: skip
 
 
@@ -101,7 +101,9 @@ def destinations(
     found = _paired(parser, formats, outputs, default)
     binary = [each.format for each in found if each.path is None and each.format in _BINARY]
     if binary and sys.stdout is not None and sys.stdout.isatty():
-        parser.error(f"argument --format: {binary[0]} is no text for a terminal: add -o FILE")
+        parser.error(
+            f"argument --format: will not write binary {binary[0]} to a terminal; use -o FILE"
+        )
     return found
 
 
@@ -116,18 +118,18 @@ def _paired(
     for name in formats:
         if name not in FORMATS:
             known = ", ".join(FORMATS)
-            parser.error(f"argument --format: {name!r} is no format; choose from {known}")
+            parser.error(f"argument --format: unknown format {name!r}; known: {known}")
     if len(set(outputs)) < len(outputs):
-        parser.error("argument -o: two results cannot go to one file")
+        parser.error("argument -o: the same file is named twice")
     if not outputs:
         if len(formats) > 1:
-            parser.error("argument --format: several formats need a -o each")
+            parser.error("argument --format: each of several formats needs its own -o")
         # a file that perf looks for, and no terminal wants to see
         return (Destination(formats[0], "perf.data" if formats[0] == "perf.data" else None),)
     if not formats:
         return tuple(Destination(of_path(path or "") or default, path) for path in outputs)
     if len(formats) != len(outputs):
-        parser.error(f"{len(formats)} --format and {len(outputs)} -o: one is needed for each")
+        parser.error(f"{len(formats)} --format and {len(outputs)} -o: each -o needs one --format")
     return tuple(map(Destination, formats, outputs))
 
 

@@ -200,12 +200,14 @@ class HttpDoor(Closing):
         head += data
         if not _END.search(head, searched):
             if len(head) > REQUEST_BYTES:
-                self._refuse(each, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Too long.\n")
+                self._refuse(
+                    each, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request is too long.\n"
+                )
         elif not self._admits(_path(head)):
             problem = "The token is missing or wrong: use the address that the command printed.\n"
             self._refuse(each, HTTPStatus.FORBIDDEN, problem)
         elif len(self._answers) >= ANSWERS:
-            problem = "Too many requests are under way.\n"
+            problem = "Too many requests are in flight.\n"
             self._refuse(each, HTTPStatus.SERVICE_UNAVAILABLE, problem)
         else:
             self._begin(each)
@@ -322,6 +324,6 @@ class _Writer(io.BufferedIOBase):
         with memoryview(data) as view:
             for at in range(0, len(view), _CHUNK):
                 if time.monotonic() > end:
-                    raise TimeoutError("the client takes too long")
+                    raise TimeoutError("the client is too slow")
                 self._connection.sendall(view[at : at + _CHUNK])
             return len(view)

@@ -58,22 +58,22 @@ def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what both commands know; returns the group of what to measure, for more of it."""
     made.add_argument(
         *("interval_s",), metavar="interval", nargs="?", type=seconds,
-        help="seconds between two results (default: one result, at Ctrl-C)",
+        help="seconds between two tables (default: one table, at Ctrl-C)",
     )  # fmt: skip
     made.add_argument(
-        *("times",), metavar="count", nargs="?", type=positive_int, help="how many results"
+        *("times",), metavar="count", nargs="?", type=positive_int, help="number of tables"
     )
-    whose = made.add_argument_group("whose")
+    whose = made.add_argument_group("targets")
     parser.add_targets(
         whose,
-        processes="these processes, and children that they start meanwhile",
+        processes="these processes, and children that they start during the run",
         cpus="what ends on these CPUs",
     )
-    grouping = made.add_argument_group("a histogram for each").add_mutually_exclusive_group()
+    grouping = made.add_argument_group("one histogram for each").add_mutually_exclusive_group()
     for flags, by, what in (
         (("-P", "--pids"), "pid", "process"),
         (("-L", "--tids"), "tid", "thread"),
-        (("--pidnss",), "pidns", "pid namespace"),
+        (("--pidnss",), "pidns", "PID namespace"),
         (("--cgroups",), "cgroup", "cgroup"),
     ):
         grouping.add_argument(*flags, dest="by", action="store_const", const=by, help=what)
@@ -83,15 +83,22 @@ def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("-m", "--milliseconds", action="store_true", help="not microseconds")
-    group.add_argument("-T", "--timestamp", action="store_true", help="the time above each result")
     group.add_argument(
-        *("-e", "--extension"), dest="totals", action="store_true", help="average and total, too"
+        "-m", "--milliseconds", action="store_true", help="milliseconds instead of microseconds"
+    )
+    group.add_argument(
+        "-T", "--timestamp", action="store_true", help="print the time above each table"
+    )
+    group.add_argument(
+        *("-e", "--extension"),
+        dest="totals",
+        action="store_true",
+        help="also print average and total",
     )
     group.add_argument("--format", choices=("text", "json"), default="text")
     group.add_argument(
         *("--groups",), metavar="N", type=positive_int, default=1024,
-        help="histograms that there is room for (default %(default)s)",
+        help="maximum number of histograms (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)
 

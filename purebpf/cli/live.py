@@ -60,7 +60,7 @@ class LivePage(Closing):
                 "bind(2)",
                 error.errno or 0,
                 f"serving on {where[0]}:{where[1]}",
-                fix="--serve without a port takes one that is free",
+                fix="use --serve without a port to listen on a free one",
             ) from None
 
     @property

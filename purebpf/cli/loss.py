@@ -35,8 +35,8 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
     found = ["loss: " + " ".join((*words, *more))]
     if loss.missed > loss.tolerance:
         found.append(
-            f"  missed: {loss.missed} of {expected} {unit} never came. A hypervisor had "
-            "stopped the CPU, or it was inside another BPF program or bpf(2) call"
+            f"  missed: {loss.missed} of {expected} {unit} never arrived. A hypervisor stopped "
+            "the CPU, or it was inside another BPF program or bpf(2) call"
         )
     return found + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
 

@@ -100,11 +100,11 @@ def parse(
     found.command = tuple(command or ())
     if command is not None:
         if not command:
-            parser.error("there is no command behind --")
+            parser.error("a command is missing after --")
         if any(getattr(found, name) for name in targets.values()):
             *others, last = targets
             parser.error(
-                f"{', '.join(others)} and {last} do not go with a command: it is the target"
+                f"{', '.join(others)} and {last} exclude a command: the command is the target"
             )
     return found
 
@@ -147,14 +147,18 @@ def add_targets(
         help=f"{cpus}: 0-3,8",
     )  # fmt: skip
     group.add_argument(
-        *("-G", "--cgroup"), metavar="PATH", help="tasks in and below this cgroup v2 directory"
+        *("-G", "--cgroup"), metavar="PATH", help="tasks in this cgroup v2 directory and below it"
     )
 
 
 def add_thread_kinds(group: argparse._ArgumentGroup) -> None:
     """Options `user_threads_only` and `kernel_threads_only`."""
     kind = group.add_mutually_exclusive_group()
-    kind.add_argument(*("-u", "--user-threads-only"), action="store_true", help="no kernel threads")
+    kind.add_argument(
+        *("-u", "--user-threads-only"),
+        action="store_true",
+        help="user threads only (no kernel threads)",
+    )
     kind.add_argument(
         *("-k", "--kernel-threads-only"), action="store_true", help="kernel threads only"
     )
@@ -163,26 +167,30 @@ def add_thread_kinds(group: argparse._ArgumentGroup) -> None:
 def add_stack_kinds(group: argparse._ArgumentGroup) -> None:
     """Options `user_stacks_only` and `kernel_stacks_only`."""
     kind = group.add_mutually_exclusive_group()
-    kind.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="no kernel stacks")
-    kind.add_argument(*("-K", "--kernel-stacks-only"), action="store_true", help="no user stacks")
+    kind.add_argument(*("-U", "--user-stacks-only"), action="store_true", help="user stacks only")
+    kind.add_argument(
+        *("-K", "--kernel-stacks-only"), action="store_true", help="kernel stacks only"
+    )
 
 
 def add_storage(group: argparse._ArgumentGroup, row: str) -> None:
     """Options `hash_storage_size`, of which `row` is one, and `stack_storage_size`."""
     group.add_argument(
         "--hash-storage-size", metavar="N", type=positive_int, default=40960,
-        help=f"different {row} that can be kept (default %(default)s)",
+        help=f"maximum number of different {row} (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
         "--stack-storage-size", metavar="N", type=positive_int, default=16384,
-        help="different stacks that can be kept (default %(default)s)",
+        help="maximum number of different stacks (default %(default)s)",
     )  # fmt: skip
 
 
 def add_delimited(group: argparse._ArgumentGroup) -> None:
     """Option `delimited`."""
     group.add_argument(
-        *("-d", "--delimited"), action="store_true", help="a delimiter between user and kernel"
+        *("-d", "--delimited"),
+        action="store_true",
+        help="put a delimiter between user and kernel frames",
     )
 
 
@@ -190,7 +198,7 @@ def add_serve(group: argparse._ArgumentGroup) -> None:
     """Option `serve`: where browsers that look on are listened for; None: nowhere."""
     group.add_argument(
         "--serve", metavar="ADDR:PORT", nargs="?", const=_ANYWHERE, type=address,
-        help="show a live flame graph in a browser (default: 127.0.0.1, a free port)",
+        help="serve a live flame graph to a browser (default: 127.0.0.1, a free port)",
     )  # fmt: skip
 
 
@@ -206,22 +214,24 @@ def add_output(group: argparse._ArgumentGroup) -> None:
     """Options `output` and `strict`."""
     group.add_argument(
         *("-o", "--output"), metavar="FILE", type=output,
-        help="write here; appears when it is complete; -: standard output",
+        help="write to FILE when it is complete; -: standard output",
     )  # fmt: skip
     add_strict(group)
 
 
 def add_strict(group: argparse._ArgumentGroup) -> None:
     """Option `strict`."""
-    group.add_argument("--strict", action="store_true", help="exit with 3 if anything was lost")
+    group.add_argument(
+        "--strict", action="store_true", help="exit with status 3 if anything was lost"
+    )
 
 
 def add_names(group: argparse._ArgumentGroup) -> None:
     """Options `lines` and `debuginfod`."""
     group.add_argument(
-        "--lines", action="store_true", help="file, line and inlined functions; docs/symbols.md"
+        "--lines", action="store_true", help="add file, line and inlined functions; docs/symbols.md"
     )
     group.add_argument(
         "--debuginfod", action="store_true",
-        help="get missing debug files from the servers in DEBUGINFOD_URLS",
+        help="download missing debug files from the servers in DEBUGINFOD_URLS",
     )  # fmt: skip

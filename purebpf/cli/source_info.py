@@ -18,8 +18,8 @@ __all__ = ["debuginfod", "lined"]
 
 _TIMEOUT_S = 60.0
 _NO_TOOL = (
-    "--lines needs llvm-symbolizer or addr2line (Debian: llvm or binutils), and neither is there: "
-    "names are shown without lines"
+    "--lines needs llvm-symbolizer or addr2line (Debian: llvm or binutils), and neither was "
+    "found: names are shown without lines"
 )
 _SHOWN = 3
 
@@ -43,9 +43,8 @@ def debuginfod(*, wanted: bool) -> Debuginfod | None:
     urls = servers()
     if not urls:
         raise NoServersError(
-            "--debuginfod: DEBUGINFOD_URLS names no http server: "
-            "set it, for example to https://debuginfod.debian.net (sudo drops it: "
-            "sudo DEBUGINFOD_URLS=... COMMAND)"
+            "--debuginfod: DEBUGINFOD_URLS does not name an http server. Set it, for example to "
+            "https://debuginfod.debian.net (sudo drops it: sudo DEBUGINFOD_URLS=... COMMAND)"
         )
     return Debuginfod(urls)
 
@@ -90,8 +89,8 @@ def _lined(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profil
             for module, asked in wanted(profile).items()
         }
         found = with_lines(profile, answers)
-    _tell(source.without, "no line information of")
-    _tell(source.gone, "deleted, or another file by now:")
+    _tell(source.without, "without line information:")
+    _tell(source.gone, "deleted or replaced:")
     too_short = "interrupted before all of" if budget.is_stopped else "not enough time for all of"
     _tell(source.unfinished, too_short)
     if source.problem:

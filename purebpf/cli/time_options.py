@@ -13,7 +13,7 @@ __all__ = ["add_output", "add_whose"]
 def add_whose(group: argparse._ArgumentGroup, *, cpus: str) -> None:
     """Targets, and which kinds of threads; `cpus` is the help of `--cpus`."""
     parser.add_targets(
-        group, processes="these processes, and children that they start meanwhile", cpus=cpus
+        group, processes="these processes, and children that they start during the run", cpus=cpus
     )
     parser.add_thread_kinds(group)
 
@@ -24,7 +24,7 @@ def add_output(group: argparse._ArgumentGroup) -> None:
     add_destinations(group)
     parser.add_delimited(group)
     group.add_argument(
-        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets behind names (text)"
+        *("-s", "--offset"), dest="offsets", action="store_true", help="offsets after names (text)"
     )
     parser.add_storage(group, "(thread, stacks, state)")
     parser.add_serve(group)

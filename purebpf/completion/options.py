@@ -14,8 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 _DESCRIPTION = """\
 Print a script that completes `purebpf`, its commands and their options in a
-shell. It is made from the parsers of this version: make it again after an
-update."""
+shell. It fits the options of this version: print it again after an update."""
 
 _EPILOG = """\
 examples:

@@ -12,9 +12,9 @@ from purebpf.cli.destination import Destination, add_destinations, destinations
 __all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Write a saved profile in other formats. A profile is saved by any command that
-counts stacks, with -o FILE.json or FILE.json.gz; perf.data and folded stacks of
-other tools can be read too."""
+Convert a saved profile to other formats. Each command that counts stacks saves
+a profile with -o FILE.json or FILE.json.gz; convert also reads perf.data and
+the folded stacks of other tools."""
 
 _EPILOG = """\
 examples:

@@ -13,8 +13,8 @@ __all__ = ["build_parser", "main"]
 NAME = "purebpf.cpudist"
 
 _DESCRIPTION = """\
-How long tasks stay on a CPU once they have it, or off it (-O). Counted in the
-kernel as a histogram."""
+Show how long tasks stay on a CPU, or off it (-O). The kernel counts the times
+in a histogram."""
 
 _EPILOG = """\
 examples:
@@ -55,9 +55,11 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
     whose = latency_command.add_options(made)
     whose.add_argument(
-        *("-O", "--offcpu"), dest="off_cpu", action="store_true", help="times off the CPU instead"
+        *("-O", "--offcpu"), dest="off_cpu", action="store_true", help="times off the CPU"
     )
-    whose.add_argument("-I", "--include-idle", action="store_true", help="the idle tasks too")
+    whose.add_argument(
+        "-I", "--include-idle", action="store_true", help="also count the idle tasks"
+    )
     return made
 
 

@@ -14,10 +14,10 @@ __all__ = ["Options", "build_parser", "parse"]
 FORMATS = ("text", "html", "json")
 
 _DESCRIPTION = """\
-Show what changed between two saved profiles. Each is taken as a whole: a longer
-run is not a slower one. The text is a table of functions, by how much the part
-they use themselves has changed; html is a flame graph, red where it grew, blue
-where it shrank."""
+Show what changed between two saved profiles, in percent of each one's total: a
+longer run is not a slower one. The text is a table of functions, ordered by the
+change of their self time; html is a flame graph, red where a function grew,
+blue where it shrank."""
 
 _EPILOG = """\
 examples:
@@ -62,7 +62,7 @@ def _points(text: str) -> float:
     except ValueError:
         value = -1
     if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 100")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
     return value
 
 
@@ -72,14 +72,14 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         "before", metavar="BEFORE", help="a saved profile: JSON or folded; -: standard input"
     )
-    made.add_argument("after", metavar="AFTER", help="one to compare with it")
-    made.add_argument("--format", choices=FORMATS, help="default: what FILE's name says, or text")
+    made.add_argument("after", metavar="AFTER", help="the profile to compare with it")
+    made.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, or text")
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output,
-        help="write here; appears when it is complete; -: standard output",
+        help="write to FILE when it is complete; -: standard output",
     )  # fmt: skip
     made.add_argument(
         "--fail-over", metavar="PCT", type=_points,
-        help="exit with 3 if a function's own part grew by more than so many points",
+        help="exit with status 3 if a function's self time grew by more than N points",
     )  # fmt: skip
     return made

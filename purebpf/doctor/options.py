@@ -11,8 +11,8 @@ from purebpf.cli.arguments import output
 
 __all__ = ["Options", "build_parser", "parse"]
 
-_DESCRIPTION = """Say what BPF can do on this machine for this user: privileges, settings, kernel
-features found by trying them, and what each command of purebpf would need.
+_DESCRIPTION = """Check what BPF can do on this machine for this user: privileges, settings,
+kernel features found by trying them, and what each command of purebpf needs.
 """
 
 _EXAMPLES = """examples:
@@ -46,9 +46,9 @@ def parse(argv: Sequence[str]) -> Options:
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf.doctor", _DESCRIPTION, _EXAMPLES, usage="")
-    made.add_argument("--all", action="store_true", help="list what works, too")
-    made.add_argument("--json", action="store_true", help="JSON instead of text")
+    made.add_argument("--all", action="store_true", help="also list what works")
+    made.add_argument("--json", action="store_true", help="print JSON instead of text")
     made.add_argument(
-        *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
+        *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
     return made

@@ -29,15 +29,15 @@ _CAPABILITIES = {
     "CAP_SYSLOG": (34, "kernel addresses while kernel.kptr_restrict is 1"),
 }
 _SYSCTLS = {
-    "kernel.unprivileged_bpf_disabled": "0: any user may load some programs; 1, 2: none may",
-    "kernel.perf_event_paranoid": "above 1, users may not profile the kernel without CAP_PERFMON",
-    "kernel.kptr_restrict": "2 hides kernel symbols from everybody",
-    "kernel.perf_event_max_stack": "frames of a stack",
-    "kernel.perf_event_max_sample_rate": "samples a second",
+    "kernel.unprivileged_bpf_disabled": "0: any user can load some programs; 1, 2: none can",
+    "kernel.perf_event_paranoid": "above 1, users cannot profile the kernel without CAP_PERFMON",
+    "kernel.kptr_restrict": "2 hides kernel symbols from all processes",
+    "kernel.perf_event_max_stack": "maximum frames of a stack",
+    "kernel.perf_event_max_sample_rate": "maximum samples a second",
     "kernel.perf_event_mlock_kb": "ring memory of a user without CAP_IPC_LOCK",
     "kernel.bpf_stats_enabled": "1: run time statistics are always on",
-    "net.core.bpf_jit_enable": "1: programs are compiled",
-    "net.core.bpf_jit_harden": "2: constants are blinded for everybody, which costs time",
+    "net.core.bpf_jit_enable": "1: the JIT compiles programs",
+    "net.core.bpf_jit_harden": "2: the JIT blinds constants for all users, which costs time",
     "net.core.bpf_jit_kallsyms": "1: programs have names in /proc/kallsyms",
     "net.core.bpf_jit_limit": "bytes of compiled programs",
 }
@@ -69,9 +69,9 @@ def _user() -> Iterator[Fact]:
         yield Fact(name, "yes" if held & 1 << bit else "no", use)
     soft, hard = (_limit(each) for each in resource.getrlimit(resource.RLIMIT_MEMLOCK))
     yield Fact("RLIMIT_MEMLOCK", f"{soft} (hard {hard})", "limits BPF before Linux 5.11")
-    yield Fact("seccomp", status.get("Seccomp", "unknown"), "0: no filter in force")
+    yield Fact("seccomp", status.get("Seccomp", "unknown"), "0: no seccomp filter is active")
     mapped = proc.uid_map()
-    yield Fact("user namespace", mapped or "unknown", "0 0 4294967295 is the first")
+    yield Fact("user namespace", mapped or "unknown", "0 0 4294967295 is the initial one")
 
 
 def _limit(value: int) -> str:
@@ -85,7 +85,7 @@ def _settings() -> Iterator[Fact]:
         except KernelError as error:
             value = "hidden from users" if error.errno == errno.EACCES else str(error)
         yield Fact(name, "not on this kernel" if value is None else value, meaning)
-    yield Fact("lockdown", proc.lockdown() or "not shown", "none: nothing is locked")
+    yield Fact("lockdown", proc.lockdown() or "not shown", "none: not locked down")
 
 
 def _machine() -> Iterator[Fact]:
@@ -94,7 +94,7 @@ def _machine() -> Iterator[Fact]:
     try:
         yield Fact("kernel BTF", f"{len(kernel_btf()):,} types", "CO-RE works")
     except PurebpfError as error:
-        yield Fact("kernel BTF", "no", f"{error}; load(btf=FILE) takes a file's")
+        yield Fact("kernel BTF", "no", f"{error}; load(btf=FILE) takes types from a file")
     mounts = {kind: path for path, kind in reversed(proc.mounts())}
     mounted = tracefs.mount_point()
     yield Fact("tracefs", mounted or "not readable", "" if mounted else _unmounted())

@@ -224,7 +224,7 @@ class _Parser:
         if number < 0 or "_" in word:
             raise self._error(f"{word!r} is not a number", *place)
         if number >= _TOP:
-            raise self._error(f"{word} does not fit 64 bits", *place)
+            raise self._error(f"{word} does not fit in 64 bits", *place)
         return number
 
     # The text

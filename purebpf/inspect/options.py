@@ -35,16 +35,16 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--btf",
         metavar="FILE",
-        help="the types of another kernel: BTF alone, or an ELF file that has it",
+        help="the types of another kernel: BTF alone, or an ELF file that contains it",
     )
     form = made.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="JSON instead of text")
+    form.add_argument("--json", action="store_true", help="print JSON instead of text")
     form.add_argument(
         "--stubs",
         action="store_true",
-        help="a Python module whose load() gives this object's maps, globals and records types",
+        help="print a Python module with a typed load() of this object: maps, globals and records",
     )
     made.add_argument(
-        *("-o", "--output"), metavar="FILE", type=output, help="write here, not to the screen"
+        *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
     return made

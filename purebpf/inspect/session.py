@@ -36,7 +36,7 @@ def inspect(options: Options) -> Report:
         try:
             targets = list(types.core_targets()) if spec.btf is not None else []
         except NotSupportedError as error:
-            notes.append(f"{error}; --btf FILE says what another kernel has")
+            notes.append(f"{error}; use --btf FILE for another kernel")
         externs = {} if btf is not None else _externs(spec, targets)
     return describe(spec, targets, externs=externs, notes=notes)
 
@@ -80,12 +80,14 @@ def _externs(spec: ObjectSpec, targets: list[Btf] | None) -> dict[str, str]:
 def _configured(spec: ObjectSpec) -> dict[str, str]:
     """The kernel's settings; those of libbpf's own are only known to a process that may load."""
     wanted = {name for name, each in spec.externs.items() if each.section == KCONFIG}
-    found = dict.fromkeys(wanted, "asked of the kernel when the object is loaded")
+    found = dict.fromkeys(wanted, "resolved by the kernel at load time")
     configs = {name for name in wanted if name.startswith(PREFIX)}
     if configs:
         text = proc.kernel_config()
         known = settings(text or "", configs)
-        absent = "not set" if text is not None else "unknown: the kernel shows no configuration"
+        absent = (
+            "not set" if text is not None else "unknown: the kernel does not show its configuration"
+        )
         found |= {name: known.get(name, absent) for name in configs}
     return found
 

@@ -34,7 +34,7 @@ class DataFile(Closing):
         except (NotRegularError, IsADirectoryError):
             raise NotSupportedError(
                 f"output {path}",
-                "its header grows with it, so it must be a regular file and no pipe or device",
+                "its header grows with it, so it must be a regular file, not a pipe or device",
             ) from None
         except OSError as error:
             raise self._error("open(2)", error) from None

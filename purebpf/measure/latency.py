@@ -131,15 +131,15 @@ class Latency(Closing):
 def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
     """Every cause, zero or not; `stats` are those of `Spans.stats()`."""
     what = {
-        "open_at_start": "had begun before the run",
-        "in_flight": "had not ended when it did",
-        "rows_full": f"found no histogram of {groups}. Raise --groups",
-        "names_full": "times a name found no place: the group has none. Raise --groups",
-        "switches_missed": "switches to another task were not traced: what they end is missing",
+        "open_at_start": "started before the run",
+        "in_flight": "were in flight when it ended",
+        "rows_full": f"were dropped: the map of {groups} histograms was full. Raise --groups",
+        "names_full": "names were dropped, as the map of groups was full. Raise --groups",
+        "switches_missed": "context switches were not traced: the times that they end are missing",
         "storage_failed": "times the kernel had no memory for the state of a task",
-        "clock_backwards": "seem to end before they begin; they count with 0 ns",
-        "outside_namespace": "times a task of a group had no number in this pid namespace",
-        "recursion_misses": "times a program was not run, as it would have interrupted itself",
+        "clock_backwards": "had a clock that ran backwards; they count as 0 ns",
+        "outside_namespace": "times a task of a group had no ID in this PID namespace",
+        "recursion_misses": "recursion misses: the kernel does not run a program inside itself",
     }
     return Loss(
         causes=tuple(

@@ -164,7 +164,9 @@ def _number(file: PerfData, counted: Counted, event: str | None) -> int:
     if event is None:
         return next((n for n in range(len(names)) if counted.samples[n]), 0)
     if event not in names:
-        raise NoSuchEventError(f"{file.source} has no event {event!r}; it has {', '.join(names)}")
+        raise NoSuchEventError(
+            f"{file.source} does not have event {event!r}; it has {', '.join(names)}"
+        )
     return names.index(event)
 
 
@@ -187,7 +189,7 @@ def _about(file: PerfData) -> dict[str, object]:
 
 def _loss(counted: Counted, number: int) -> Loss:
     lost = counted.lost
-    what = f"{lost} samples found no room in the rings when the file was recorded"
+    what = f"{lost} samples were lost while the file was recorded: the ring buffers were full"
     return Loss(None, counted.samples[number], 0, (Cause("ring_lost", lost, what),))
 
 

@@ -75,7 +75,7 @@ def _tasks(target: Target, command_pid: int) -> list[int]:
     if uid is not None:
         found = _threads(_of_user(uid))
         if not found:
-            raise NoSuchTargetError(f"there is no process of user {uid}")
+            raise NoSuchTargetError(f"no process belongs to user {uid}")
         return found
     return [-1]
 

@@ -64,7 +64,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        problem = "no text: saved profiles are JSON, folded stacks or perf.data"
+        problem = "not text: saved profiles are JSON, folded stacks or perf.data"
         raise FormatError(name, f"byte {error.start}", problem) from None
     if text.lstrip()[:1] == "{":
         return json.parse(text, name)
@@ -107,6 +107,6 @@ def _unpacked(data: bytes, path: str) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             return _content(file)
     except EOFError:
-        raise FormatError(path, "gzip", "the file is cut short") from None
+        raise FormatError(path, "gzip", "the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(path, "gzip", f"the file is damaged: {error}") from None

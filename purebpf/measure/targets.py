@@ -126,7 +126,7 @@ def check_cpus(wanted: Collection[int]) -> None:
     missing = set(wanted).difference(cpus.online()) if wanted else ()
     if missing:
         online = proc.cpu_list("online")
-        raise NoSuchTargetError(f"CPU {min(missing)} is not online: CPUs {online} are")
+        raise NoSuchTargetError(f"CPU {min(missing)} is offline (online: {online})")
 
 
 def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
@@ -139,8 +139,8 @@ def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
         tgid = _process_of(pid)
         if tgid != pid:
             raise NoSuchTargetError(
-                f"{pid} is a thread of process {tgid}: take it alone with {thread_option} {pid}, "
-                f"or all of its process with -p {tgid}"
+                f"{pid} is a thread of process {tgid}: select it with {thread_option} {pid}, or "
+                f"its process with -p {tgid}"
             )
 
 
@@ -158,7 +158,8 @@ def _process_of(task: int) -> int:
     status = proc.status(task)
     if status is None:
         raise NoSuchTargetError(
-            f"there is no process or thread {task} (no /proc/{task} in this pid namespace)"
+            f"no process or thread has ID {task} (/proc/{task} does not exist in this PID "
+            "namespace)"
         )
     return int(status["Tgid"])
 
@@ -173,12 +174,14 @@ def open_cgroup(path: str) -> Descriptor:
     try:
         opened = directory(path)
     except OSError as error:
-        raise NoSuchTargetError(f"there is no cgroup directory {path} ({error.strerror})") from None
+        raise NoSuchTargetError(
+            f"cgroup directory {path} does not exist ({error.strerror})"
+        ) from None
     if not os.path.exists(os.path.join(path, "cgroup.controllers")):
         opened.close()
         raise NotSupportedError(
             f"measuring {path}",
-            "it is no directory of a cgroup2 file system; `findmnt -t cgroup2` shows where that is",
+            "the path is not a cgroup v2 directory; find the mount with: findmnt -t cgroup2",
         )
     return opened
 

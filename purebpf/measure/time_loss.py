@@ -18,57 +18,60 @@ __all__ = ["about", "cost", "cost_line", "losses"]
 def losses(times: Times, request: Request) -> Loss:
     """Every cause, zero or not."""
     stats = times.stats
-    more = f"among {request.hash_storage_size}. Raise --hash-storage-size"
+    more = f"at {request.hash_storage_size} entries. Raise --hash-storage-size"
     what = {
-        "map_full": (stats["sums_full"], f"times found no place {more}"),
+        "map_full": (stats["sums_full"], f"times were dropped: the map was full, {more}"),
         "ring_full": (
             stats["ring_full"],
             (
-                "times at or above the threshold came faster than they could be read: they are "
-                "counted, but not one by one. Raise --thresh"
+                "times at or above the threshold were lost as single records, since their ring "
+                "buffer was full; they are counted. Raise --thresh"
             ),
         ),
         "storage_failed": (
             stats["storage_failed"],
-            "switches of threads that found no memory for their state: their time is missing",
+            "switches of threads had no memory for their state: their time is missing",
         ),
         "births_missed": (
             stats["births_missed"],
-            "threads were not seen to begin: children of what is traced may be missing",
+            "new threads were not traced: children of the target may be missing",
         ),
         "switches_missed": (
             stats["switches_missed"],
-            "switches were not traced: times around them are right to the next one that was",
+            "switches were not traced: times around them are correct up to the next traced one",
         ),
         "clock_backwards": (
             stats["clock_backwards"],
-            "times seem to end before they begin; they count with 0",
+            "times had a clock that ran backwards; they count as 0",
         ),
         "outside_namespace": (
             stats["outside_namespace"],
-            "times a task had no number in this pid namespace: it is shown as process 0",
+            "times a task had no ID in this PID namespace: it is shown as process 0",
         ),
         "recursion_misses": (
             stats["recursion_misses"],
-            "times a program was not run, as it would have interrupted itself",
+            "recursion misses: the kernel does not run a program inside itself",
         ),
         "undescribed": (
             times.undescribed,
             (
-                "threads were off when the run began, and moved before their stacks could "
-                "be walked, or this kernel does not say where (Linux 5.15 does)"
+                "threads were off the CPU when the run began, and moved before purebpf read "
+                "their stacks, or this kernel does not show them (Linux 5.15 does)"
             ),
         ),
         "sideband_lost": (
             times.side_band_lost,
             (
                 "records of new processes and mappings were lost: names of processes that ended "
-                "meanwhile may be missing"
+                "during the run may be missing"
             ),
         ),
     }
     if request.on_cpu:
-        what["samples_full"] = (stats["samples_full"], f"samples found no place {more}")
+        what["samples_full"] = (
+            stats["samples_full"],
+            f"samples were dropped: the map was full, {more}",
+        )
     causes = [Cause(name, lost, f"{lost} {text}") for name, (lost, text) in what.items()]
     causes[1:1] = kept.causes(
         stats,

@@ -48,8 +48,8 @@ def _explain(profile: Profile) -> None:
 
     still = sum(row.weight for row in profile.rows() if row.marks.is_open)
     command.say(
-        f"off-CPU: {profile.total / 1e9:.3f} s in {profile.about['elapsed_s']} s; "
-        f"{still / 1e9:.3f} s not over at the end (~)"
+        f"off-CPU: {profile.total / 1000000000.0:.3f} s in {profile.about['elapsed_s']} s; "
+        f"{still / 1000000000.0:.3f} s in flight at the end (~)"
     )
     command.say(cost_line(profile))
     tell(paragraphs(profile))

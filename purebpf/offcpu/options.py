@@ -18,18 +18,18 @@ ONE_BY_ONE = frozenset({"json", "chrome", "perf.data"})
 _BITS = {1: "S", 2: "D", 4: "T", 8: "t", 64: "P", 0x402: "I"}
 
 _DESCRIPTION = """\
-Show where threads wait: how long each was off the CPU, by stack, added up in
-the kernel. Long sleeps are recorded one by one; those that were not over when
-the run ended are shown too, with `~`."""
+Show where threads block: how long each was off the CPU, by stack, added up in
+the kernel. Long waits are recorded one by one; waits in flight when the run
+ends are shown too, with `~`."""
 
 _EPILOG = """\
 examples:
   python -m purebpf.offcpu 5                the whole machine, for 5 seconds
   python -m purebpf.offcpu -p 185 5         process 185 and its new children
-  python -m purebpf.offcpu --waker -p 185 5   and who woke it up
-  python -m purebpf.offcpu --state D 5      waits that no signal ends: disk
+  python -m purebpf.offcpu --waker -p 185 5   with the wakers
+  python -m purebpf.offcpu --state D 5      uninterruptible waits: disk
   python -m purebpf.offcpu --preempt 5      waiting for a CPU as well
-  python -m purebpf.offcpu -m 1000 5        at least a millisecond each
+  python -m purebpf.offcpu -m 1000 5        waits of a millisecond or more
   python -m purebpf.offcpu -f 5 > out       folded stacks, for flame graphs
   python -m purebpf.offcpu --format json --thresh 0 -o out.json 5
   python -m purebpf.offcpu --thresh 0 -o a.trace.json 5   for Perfetto
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if found.max_us is not None and found.max_us < found.min_us:
-        made.error("-M is below -m: nothing would be left")
+        made.error("-M is below -m: no time can match")
     found.to = destinations(made, found.formats, found.outputs)
     found.one_by_one = any(each.format in ONE_BY_ONE for each in found.to)
     return parser.pick(Options, found), parser.pick(ResultOptions, found)
@@ -65,8 +65,8 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf.offcpu", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "trace")
-    time_options.add_whose(made.add_argument_group("whose time"), cpus="what leaves these CPUs")
-    _add_times(made.add_argument_group("which time"))
+    time_options.add_whose(made.add_argument_group("targets"), cpus="threads that leave these CPUs")
+    _add_times(made.add_argument_group("times"))
     output = made.add_argument_group("output")
     parser.add_stack_kinds(output)
     time_options.add_output(output)
@@ -76,28 +76,31 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_times(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("--state",), dest="states", metavar="S,D,..", type=_states,
-        help="in these states; or bcc's number (1: S, 2: D; default: all but R)",
+        help="only these states; or bcc's number (1: S, 2: D; default: all but R)",
     )  # fmt: skip
     group.add_argument(
-        "--preempt", action="store_true", help="R too: preempted, or waiting for the first run"
+        "--preempt", action="store_true", help="also R: preempted, or waiting for the first run"
     )
     group.add_argument(
         *("-m", "--min-block-time"), dest="min_us", metavar="USEC", type=_microseconds, default=0,
-        help="at least so long",
+        help="minimum duration",
     )  # fmt: skip
     group.add_argument(
         *("-M", "--max-block-time"), dest="max_us", metavar="USEC", type=_microseconds,
-        help="at most so long",
+        help="maximum duration",
     )  # fmt: skip
     group.add_argument(
         *("--thresh",), dest="threshold_ms", metavar="MS", type=_milliseconds,
         default=DEFAULT_THRESHOLD_MS,
-        help="from here on, each has a record of its own (default %(default)g; 0: all)",
+        help=(
+            "minimum duration; longer waits are also recorded one by one (default %(default)g; "
+            "0: all)"
+        ),
     )  # fmt: skip
     group.add_argument(
-        "--waker", action="store_true", help="who ended it, and how long the CPU was waited for"
+        "--waker", action="store_true", help="show the waker, and the run-queue delay"
     )
-    group.add_argument("--inflight", action="store_true", help="only what was not over at the end")
+    group.add_argument("--inflight", action="store_true", help="only waits in flight at the end")
 
 
 def _states(text: str) -> str:
@@ -112,13 +115,13 @@ def _states(text: str) -> str:
         letters = text.replace(",", "")
     wrong = letters.strip("R" + STATES)
     if wrong or not letters:
-        raise ArgumentTypeError(f"{text!r}: states are S, D, I, T, t, P and R")
+        raise ArgumentTypeError(f"unknown state {text!r}; known: S, D, I, T, t, P and R")
     return "".join(dict.fromkeys(letters))
 
 
 def _microseconds(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) >= 1 << 53:
-        raise ArgumentTypeError(f"{text!r} is no whole number of microseconds")
+        raise ArgumentTypeError(f"{text!r} is not a whole number of microseconds")
     return int(text)
 
 
@@ -126,7 +129,7 @@ def _milliseconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no number of milliseconds") from None
+        raise ArgumentTypeError(f"{text!r} is not a number of milliseconds") from None
     if not 0 <= value <= 1e12:
         raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds")
     return value

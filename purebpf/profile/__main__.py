@@ -52,14 +52,16 @@ def _explain(profile: Profile) -> None:
     from purebpf.cli.loss import paragraphs, tell
 
     about = profile.about
-    instead = f" (nothing here counts {about['event_asked']})" if "event_asked" in about else ""
+    instead = (
+        f" (this machine has no PMU event {about['event_asked']})" if "event_asked" in about else ""
+    )
     command.say(f"event: {about['event']}{instead}")
     command.say(
         f"samples: {about['counted']} counted, {about['idle']} idle, "
         f"{about['filtered']} outside the target"
     )
     if not about["counted"]:
-        command.say("no samples: the target did not run on a CPU meanwhile")
+        command.say("no samples: the target did not run on a CPU during the run")
     tell(paragraphs(profile))
 
 

@@ -63,13 +63,16 @@ def losses(
         Cause(
             "map_full",
             stats["counts_full"],
-            f"{stats['counts_full']} samples found no place among "
-            f"{options.hash_storage_size} counts. Raise --hash-storage-size",
+            f"{stats['counts_full']} samples were dropped: the map of counts was full, at "
+            f"{options.hash_storage_size}. Raise --hash-storage-size",
         ),
         Cause(
             "map_busy",
             stats["counts_busy"],
-            f"{stats['counts_busy']} samples interrupted an update of the counts. Lower -F",
+            (
+                f"{stats['counts_busy']} samples interrupted an update of the counts and were "
+                "dropped. Lower -F"
+            ),
         ),
         *causes(
             stats,
@@ -82,14 +85,14 @@ def losses(
         Cause(
             "outside_namespace",
             stats["outside_namespace"],
-            f"{stats['outside_namespace']} samples were of tasks without a number in this pid "
+            f"{stats['outside_namespace']} samples were of tasks without an ID in this PID "
             "namespace: they are shown as process 0",
         ),
         Cause(
             "sideband_lost",
             side_band_lost,
             f"{side_band_lost} records of new processes and mappings were lost: names of "
-            "processes that ended meanwhile may be missing",
+            "processes that ended during the run may be missing",
         ),
     )
     return Loss(expected, stats["seen"], tolerance, lost)

@@ -31,7 +31,7 @@ examples:
   python -m purebpf.profile -- make test  a command and its children
 
 The loss line at the end, on standard error, says what the numbers do not
-include: samples expected and seen, stacks that found no place or were cut,
+include: samples expected and seen, stacks that were dropped or truncated,
 frames without a name.
 
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
@@ -62,16 +62,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
     parser.add_targets(group, thread="-L")
-    group.add_argument("-I", "--include-idle", action="store_true", help="the idle task too")
+    group.add_argument("-I", "--include-idle", action="store_true", help="also count the idle task")
     group.add_argument(
         *("--cgroupmap",),
         dest="cgroup_map",
         metavar="PATH",
-        help="cgroup ids in this pinned BPF map",
+        help="only cgroup IDs in this pinned BPF map",
     )
     group.add_argument(
         *("--mntnsmap",), dest="mount_namespace_map", metavar="PATH",
-        help="mount namespaces in this pinned BPF map",
+        help="only mount namespaces in this pinned BPF map",
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     add_destinations(group)
     parser.add_delimited(group)
     group.add_argument(
-        *("-a", "--annotations"), action="store_true", help="_[k] on kernel frames (folded)"
+        *("-a", "--annotations"), action="store_true", help="append _[k] to kernel frames (folded)"
     )
     group.add_argument(
         *("-A", "--address"),

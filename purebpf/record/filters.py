@@ -173,7 +173,7 @@ def _filter_tracepoint(each: Sampled) -> None:
                 raise
             category, name = each.choice.event.name.split(":")[:2]
             raise EventError(
-                f"tracepoint {category}:{name} does not take the filter {text!r}. Its fields are "
-                f"in events/{category}/{name}/format of tracefs, and compared as in "
-                '`prev_pid > 1000 && prev_comm == "bash"`'
+                f"tracepoint {category}:{name} does not take the filter {text!r}. The fields are "
+                f"in events/{category}/{name}/format of tracefs; compare them as in `prev_pid > "
+                '1000 && prev_comm == "bash"`'
             ) from None

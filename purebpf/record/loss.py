@@ -51,25 +51,28 @@ def losses(found: Recorded) -> Loss:
         Cause(
             "ring_lost",
             found.lost,
-            f"{found.lost} samples found no room in the rings. Lower -F, or give them more: -m",
+            (
+                f"{found.lost} samples were lost: the ring buffers were full. Lower -F, or "
+                "enlarge them with -m"
+            ),
         ),
         Cause(
             "throttled",
             found.throttled,
-            f"{found.throttled} times the kernel paused an event, since sampling took too much of "
-            "the CPU (kernel.perf_cpu_time_max_percent). Lower -F",
+            f"{found.throttled} times the kernel paused an event, as sampling took too much CPU "
+            "(kernel.perf_cpu_time_max_percent). Lower -F",
         ),
         Cause(
             "sideband_lost",
             found.side_band_lost,
-            f"{found.side_band_lost} records of new processes and mappings found no room: names "
-            "of functions may be missing",
+            f"{found.side_band_lost} records of new processes and mappings were lost: names of "
+            "functions may be missing",
         ),
         Cause(
             "undecided",
             found.undecided,
-            f"{found.undecided} samples were dropped by a pinned filter program without a verdict "
-            "of this filter: another process of this user's wrote to its table",
+            f"{found.undecided} samples were dropped by a pinned filter program without a "
+            "decision of this filter: another process of this user wrote to its table",
         ),
     )
     return Loss(found.due, found.samples + found.dropped, found.tolerance, causes)

@@ -17,8 +17,8 @@ _MAX_PAGES = 1 << 18
 
 _DESCRIPTION = """\
 Record samples into a perf.data file, which perf report, perf script, hotspot
-and Firefox Profiler open; purebpf.report prints it. A filter decides in the
-kernel which samples are kept."""
+and Firefox Profiler open; purebpf.report prints it. A filter drops
+unwanted samples in the kernel."""
 
 _EPILOG = """\
 examples:
@@ -35,8 +35,9 @@ The loss line at the end, on standard error, says what the file does not have.
 exit status: 0; 1 an error; 2 a wrong option, event or filter; 3 something was
 lost, with --strict; that of the command, with --.
 
-Needs CAP_PERFMON, or root; a filter CAP_BPF too. Your own processes can be
-recorded without, where kernel.perf_event_paranoid is 2 or less. docs/record.md"""
+Needs CAP_PERFMON, or root; a filter CAP_BPF too. You can record your own
+processes without them if kernel.perf_event_paranoid is 2 or less.
+docs/record.md"""
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -55,10 +56,10 @@ def parse(argv: Sequence[str]) -> Options:
         if value
     ]
     if len(given) > 1:
-        made.error(f"{given[0]} and {given[1]} do not go together: they are two targets")
+        made.error(f"{given[0]} and {given[1]} exclude each other: choose one target")
     found.events = _events(made, found.events)
     if found.explain and not any(event.filters for event in found.events):
-        made.error("--explain explains filters, and there is none: add --filter EXPR")
+        made.error("--explain needs a filter: add --filter EXPR")
     if found.output == "-":
         made.error("-o -: the file's header grows with it, so it cannot be a pipe")
     found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
@@ -70,17 +71,17 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.record", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "record")
     _add_events(made.add_argument_group("which samples"))
-    _add_targets(made.add_argument_group("whose samples"))
-    _add_fields(made.add_argument_group("what a sample says, besides ip, pid, tid, time, period"))
+    _add_targets(made.add_argument_group("targets"))
+    _add_fields(made.add_argument_group("fields of a sample, besides ip, pid, tid, time, period"))
     group = made.add_argument_group("output")
     group.add_argument(
         *("-o", "--output"), metavar="FILE", default="perf.data",
-        help="write here; appears when it is complete (default: perf.data)",
+        help="write to FILE when it is complete (default: perf.data)",
     )  # fmt: skip
     parser.add_strict(group)
     group.add_argument(
         *("--explain",), action="store_true",
-        help="print what the filters mean and became, and end",
+        help="print what the filters mean and how they run, then exit",
     )  # fmt: skip
     return made
 
@@ -93,7 +94,7 @@ def _add_events(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         *("--filter",), dest="events", metavar="EXPR", action=_AddFilter,
-        help="keep what this is true of, for the events of the -e before; again: both",
+        help="keep samples that match, for the events of the -e before; repeat to require both",
     )  # fmt: skip
     rate = group.add_mutually_exclusive_group()
     rate.add_argument(
@@ -109,16 +110,16 @@ def _add_events(group: argparse._ArgumentGroup) -> None:
 def _add_targets(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-a", "--all-cpus"), action="store_true",
-        help="everything (the default without a command)",
+        help="all tasks on all CPUs (the default without a command)",
     )  # fmt: skip
     parser.add_targets(
         group,
-        processes="these processes, and children that they start meanwhile",
-        threads="these threads alone",
+        processes="these processes, and children that they start during the run",
+        threads="these threads only",
     )
     group.add_argument(
         *("-u", "--uid"), metavar="USER", type=user_id,
-        help="processes of this user, and their children: name or number",
+        help="processes of this user, and their children: name or UID",
     )  # fmt: skip
 
 
@@ -127,7 +128,7 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
     chains.add_argument("-g", dest="callchains", action="store_true", help="the call chain")
     chains.add_argument(
         *("--call-graph",), dest="callchains", metavar="fp", type=_frame_pointers,
-        help="the same: by frame pointers",
+        help="the same, by frame pointers",
     )  # fmt: skip
     for options, name, text in (
         (("-d", "--data"), "addresses", "the data address"),
@@ -135,16 +136,16 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
         (("-W", "--weight"), "weights", "the weight"),
         (("--sample-cpu",), "sample_cpu", "the CPU (with -a and -C anyway)"),
         (("--phys-data",), "phys_data", "the physical data address"),
-        (("--data-page-size",), "data_page_size", "the size of the data's page"),
-        (("--code-page-size",), "code_page_size", "the size of the code's page"),
+        (("--data-page-size",), "data_page_size", "the page size of the data"),
+        (("--code-page-size",), "code_page_size", "the page size of the code"),
         (("--all-cgroups",), "all_cgroups", "the cgroup"),
         (("--transaction",), "transactions", "the flags of a transaction"),
-        (("--sample-identifier",), "identifiers", "the event's number (every sample has it)"),
+        (("--sample-identifier",), "identifiers", "the event ID (every sample has it)"),
     ):
         group.add_argument(*options, dest=name, action="store_true", help=text)
     group.add_argument(
         *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=_pages,
-        default=RING_PAGES, help="pages of a CPU's ring (default %(default)s)",
+        default=RING_PAGES, help="pages of each CPU's ring (default %(default)s)",
     )  # fmt: skip
 
 
@@ -183,7 +184,7 @@ def _events(
     from purebpf.kernel.perf.event_parser import split
 
     if lists[0][0] is None and len(lists) > 1:
-        made.error("--filter comes behind the -e whose samples it chooses")
+        made.error("--filter must follow the -e that it applies to")
     return tuple(
         EventOption(name, tuple(filters))
         for text, filters in lists
@@ -193,7 +194,9 @@ def _events(
 
 def _frame_pointers(text: str) -> bool:
     if text != "fp":
-        raise argparse.ArgumentTypeError(f"{text!r}: only fp, by frame pointers")
+        raise argparse.ArgumentTypeError(
+            f"unknown call graph mode {text!r}; known: fp (frame pointers)"
+        )
     return True
 
 
@@ -201,6 +204,6 @@ def _pages(text: str) -> int:
     pages = positive_int(text)
     if pages > _MAX_PAGES:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is too large: {_MAX_PAGES} pages are the most that the kernel takes"
+            f"{text!r} is too large: the kernel takes at most {_MAX_PAGES} pages"
         )
     return pages

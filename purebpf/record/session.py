@@ -220,7 +220,7 @@ class Recorder(Closing):
         for each in self._sampled:
             event = each.opened[0].event
             if event.fell_back:
-                yield f"event: {event.name} (nothing here counts {event.asked})"
+                yield f"event: {event.name} (this machine has no PMU event {event.asked})"
             if each.user_only:
                 level = proc.sysctl("kernel.perf_event_paranoid")
                 yield (

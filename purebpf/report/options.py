@@ -13,7 +13,7 @@ __all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Read a perf.data file, of purebpf.record or of perf record, and print its
-stacks with the names of their functions."""
+stacks with function names."""
 
 _EPILOG = """\
 examples:
@@ -69,12 +69,12 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "-e", "--event", metavar="EVENT",
-        help="of a file with several: this one (default: the first that has samples)",
+        help="the event to report, if the file has several (default: the first that has samples)",
     )  # fmt: skip
     made.add_argument(
         *("--weight",), choices=("samples", "period"),
-        help="count samples, or add up their periods: ns of a clock (default: samples; of "
-        "offcpu-time and its like the periods)",
+        help="count samples, or add up their periods: ns of a clock (default: samples; periods "
+             "for offcpu-time and similar)",
     )  # fmt: skip
     group = made.add_argument_group("output")
     add_destinations(group)

@@ -13,9 +13,9 @@ __all__ = ["build_parser", "main"]
 NAME = "purebpf.runqlat"
 
 _DESCRIPTION = """\
-How long tasks wait for a CPU once they could run: from the moment they are
-woken, or lose the CPU to another one, until they have it. Counted in the kernel
-as a histogram."""
+Show how long tasks wait in a run queue: from the wake-up, or from the moment
+they lose the CPU to another task, until they run. The kernel counts the waits
+in a histogram."""
 
 _EPILOG = """\
 examples:

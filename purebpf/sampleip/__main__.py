@@ -66,7 +66,7 @@ def _explain(event: Event, found: Found) -> None:
     """The event, what became of the samples, and the loss line."""
     from purebpf.cli.loss import of_loss, tell
 
-    instead = f" (nothing here counts {event.asked})" if event.fell_back else ""
+    instead = f" (this machine has no PMU event {event.asked})" if event.fell_back else ""
     stats = found.stats
     inside = stats["seen"] - stats["outside"]
     command.say(f"event: {event.name}{instead}")

@@ -22,29 +22,32 @@ def losses(stats: Mapping[str, int], options: Options) -> tuple[Cause, ...]:
         Cause(
             "output_full",
             full,
-            f"{full} samples found their CPU's ring full (ENOSPC). Lower -F, or raise -m",
+            f"{full} samples were lost: their CPU's ring was full (ENOSPC). Lower -F, or raise -m",
         ),
         Cause(
             "output_none",
             none,
-            f"{none} samples were taken on a CPU without a ring (ENOENT): it came online later",
+            f"{none} samples were lost: their CPU had no ring (ENOENT), as it came online later",
         ),
         Cause("output_failed", failed, f"{failed} samples could not be sent"),
         Cause(
             "map_full",
             stats["counts_full"],
-            f"{stats['counts_full']} samples found no place among {options.map_entries} "
-            "addresses. Raise --map-entries",
+            f"{stats['counts_full']} samples were dropped: the map was full, at "
+            f"{options.map_entries} addresses. Raise --map-entries",
         ),
         Cause(
             "map_busy",
             stats["counts_busy"],
-            f"{stats['counts_busy']} samples interrupted an update of the counts. Lower -F",
+            (
+                f"{stats['counts_busy']} samples interrupted an update of the counts and were "
+                "dropped. Lower -F"
+            ),
         ),
         Cause(
             "outside_namespace",
             stats["outside_namespace"],
-            f"{stats['outside_namespace']} samples were of tasks without a number in this pid "
+            f"{stats['outside_namespace']} samples were of tasks without an ID in this PID "
             "namespace: they are shown as process 0",
         ),
     )

@@ -13,12 +13,12 @@ from purebpf.sampleip.request import FREQUENCY, MAP_ENTRIES, RING_PAGES, Options
 __all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """\
-Sample the instruction pointer, and show or count it when it is in a range: an
-address range, a function, a module. The choice is made in the kernel."""
+Sample the instruction pointer, and show or count the samples in an address
+range, a function or a module. The kernel selects the samples."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.sampleip --symbol vfs_read 5       who is in vfs_read, now
+  python -m purebpf.sampleip --symbol vfs_read 5       what runs vfs_read
   python -m purebpf.sampleip --symbol vfs_read+0x1c 5  at one instruction
   python -m purebpf.sampleip --count 5                 hot addresses
   python -m purebpf.sampleip --module libc.so.6 -p 185 --count 5
@@ -41,7 +41,7 @@ def parse(argv: Sequence[str]) -> Options:
     made = build_parser()
     found = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
     if found.hex and found.counting:
-        made.error("--hex shows samples, and --count does not")
+        made.error("--hex shows samples, but --count shows only counts")
     for name in ("ranges", "symbols", "modules"):
         setattr(found, name, tuple(getattr(found, name)))
     found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
@@ -52,28 +52,31 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf.sampleip", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "sample")
-    group = made.add_argument_group("which addresses (all of these together; default: every one)")
+    group = made.add_argument_group("addresses (all of these together; default: all)")
     group.add_argument(
         *("--range",), dest="ranges", metavar="START-END", type=_range, action="append", default=[],
-        help="from START up to, but not, END",
+        help="from START to END, END excluded",
     )  # fmt: skip
     group.add_argument(
         *("--symbol",), dest="symbols", metavar="NAME[+OFF]", type=_symbol, action="append",
-        default=[], help="a function of the kernel or, with -p, of the process; or one place in it",
+        default=[], help="a function of the kernel or, with -p, of the process; or an offset in it",
     )  # fmt: skip
     group.add_argument(
         *("--module",), dest="modules", metavar="M", action="append", default=[],
         help="a kernel module, `kernel`, or, with -p, a file that the process has mapped",
     )  # fmt: skip
-    rate = made.add_argument_group("how often").add_mutually_exclusive_group()
+    rate = made.add_argument_group("rate").add_mutually_exclusive_group()
     rate.add_argument(
         *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int, default=FREQUENCY,
         help="samples a second (default %(default)s)",
     )  # fmt: skip
     rate.add_argument(
-        *("-c", "--period"), metavar="PERIOD", type=positive_int, help="a sample every so many"
+        *("-c", "--period"),
+        metavar="PERIOD",
+        type=positive_int,
+        help="take a sample every N events",
     )
-    parser.add_targets(made.add_argument_group("whose"))
+    parser.add_targets(made.add_argument_group("targets"))
     _add_output(made.add_argument_group("output"))
     return made
 
@@ -81,16 +84,16 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("--count",), dest="counting", action="store_true",
-        help="count in the kernel instead of showing each one",
+        help="count in the kernel instead of printing each sample",
     )  # fmt: skip
     group.add_argument("--hex", action="store_true", help="the bytes, as perf script prints them")
     group.add_argument(
         *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
-        help="addresses that --count has room for (default %(default)s)",
+        help="maximum number of addresses for --count (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
         *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=positive_int,
-        default=RING_PAGES, help="pages of a CPU's ring (default %(default)s)",
+        default=RING_PAGES, help="pages of each CPU's ring (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)
 
@@ -98,10 +101,10 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 def _range(text: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range such as 0x1000-0x2000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range such as 0x1000-0x2000")
     start, end = _number(found[1]), _number(found[2])
     if end > _TOP:
-        raise argparse.ArgumentTypeError(f"{text!r} does not fit 64 bits")
+        raise argparse.ArgumentTypeError(f"{text!r} does not fit in 64 bits")
     if start >= end:
         raise argparse.ArgumentTypeError(f"{text!r}: the start must be below the end")
     return start, end
@@ -110,7 +113,7 @@ def _range(text: str) -> tuple[int, int]:
 def _symbol(text: str) -> Symbol:
     found = _SYMBOL.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError("a function has a name")
+        raise argparse.ArgumentTypeError("a function name is required")
     return Symbol(found[1], None if found[2] is None else _number(found[2]))
 
 

@@ -45,7 +45,7 @@ def resolve(options: Options) -> tuple[IpRange, ...]:
     for module in options.modules:
         found += _of_module(module, options.pids)
     if len(found) > MAX_RANGES:
-        raise NoSuchRangeError(f"{len(found)} ranges are too many: {MAX_RANGES} is the most")
+        raise NoSuchRangeError(f"{len(found)} ranges are too many (maximum {MAX_RANGES})")
     return tuple(dict.fromkeys(found))
 
 
@@ -61,7 +61,7 @@ def _of_symbol(symbol: Symbol, names: MachineNames) -> Iterator[IpRange]:
             yield IpRange(start + symbol.offset, start + symbol.offset, tgid)
         else:
             raise NoSuchRangeError(
-                f"{symbol.name} has {last - start + 1} bytes: {symbol.offset:#x} is behind it"
+                f"{symbol.name} has {last - start + 1} bytes: {symbol.offset:#x} is past its end"
             )
 
 
@@ -79,6 +79,6 @@ def _of_module(module: str, pids: Iterable[int]) -> list[IpRange]:
             if module in (each.file.path, each.file.path.rpartition("/")[2])
         ]
     if not found:
-        hint = "" if pids else "; files are looked for in the processes that -p names"
-        raise NoSuchRangeError(f"there is no module {module!r} here{hint}")
+        hint = "" if pids else "; files are searched in the processes that -p names"
+        raise NoSuchRangeError(f"unknown module {module!r}{hint}")
     return found

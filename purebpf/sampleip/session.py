@@ -204,7 +204,7 @@ class Sampler(Closing):
         begun = self._followed.tasks if self._command_pid else len(self._events)
         causes = (
             *losses(stats, self._options),
-            Cause("ring_lost", lost, f"{lost} samples were lost on their way to the reader"),
+            Cause("ring_lost", lost, f"{lost} samples were lost on the way to the reader"),
             Cause(
                 "sideband_lost",
                 self._followed.lost,

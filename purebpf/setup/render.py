@@ -83,11 +83,11 @@ def _check(check: Check) -> Iterator[str]:
 
 def _place(found: Preflight) -> str:
     if not found.checks[0].holds:
-        return "nowhere: there are no events to filter"
+        return "nowhere: this user cannot open events"
     if found.loads:
-        return "in the kernel, each in a program of its own"
+        return "in the kernel, each with its own program"
     if found.uses_pins:
-        return "in the kernel, in programs that root has pinned"
+        return "in the kernel, with programs that root pinned"
     return "in user space only"
 
 

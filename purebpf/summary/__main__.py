@@ -55,7 +55,7 @@ def _explain(summary: Summary, table: Table) -> None:
     if summary.why_not:
         command.note(f"hook: {summary.hook}, as {summary.why_not}")
     if not summary.abis_known:
-        command.say("abi: not known without the kernel's BTF: 32-bit calls count as 64-bit ones")
+        command.say("abi: unknown without the kernel's BTF: 32-bit calls count as 64-bit ones")
     tell(of_table(table.loss, EXPLANATIONS))
 
 

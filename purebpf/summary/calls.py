@@ -62,7 +62,7 @@ def call_list(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
         if name not in known:
-            raise ArgumentTypeError(f"there is no system call {name!r}{_similar(name, known)}")
+            raise ArgumentTypeError(f"unknown system call {name!r}{_similar(name, known)}")
     return names
 
 
@@ -88,7 +88,7 @@ def errno_number(text: str) -> int:
     by_name = {name: number for number, name in _ERRNOS.items()}
     by_name |= {name: number for name, number in vars(errno).items() if name.startswith("E")}
     if text not in by_name:
-        raise ArgumentTypeError(f"there is no error {text!r}{_similar(text.upper(), by_name)}")
+        raise ArgumentTypeError(f"unknown error {text!r}{_similar(text.upper(), by_name)}")
     return by_name[text]
 
 

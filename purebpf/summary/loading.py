@@ -130,7 +130,7 @@ def _fork_child_offset() -> int:
     text = tracefs.tracepoint_format("sched", "sched_process_fork")
     found = re.search(r"child_pid;\s*offset:(\d+);", text)
     if found is None:
-        raise NotSupportedError("following new tasks", "sched_process_fork has no child_pid")
+        raise NotSupportedError("following new tasks", "sched_process_fork does not have child_pid")
     return int(found[1])
 
 

@@ -31,25 +31,25 @@ def losses(
         "open_at_start": counted["open_at_start"] + still_open,
         "recursion_misses": misses,
     }
-    more = f"of {map_entries}. Raise --map-entries"
+    more = f"at {map_entries} entries. Raise --map-entries"
     what = {
-        "open_at_start": "calls were open when the run began",
-        "in_flight": "calls had not returned when it ended; --inflight lists them",
+        "open_at_start": "calls were in flight when the run began",
+        "in_flight": "calls were in flight when it ended; list them with --inflight",
         "exits": "calls of exit and exit_group, which do not return",
         "died": "tasks died inside another call, which did not return",
         "unpaired": "returns of calls that seccomp refused before their entry was traced",
-        "tid_changed": "threads took over the number of their process (execve)",
-        "unreturned": "calls whose return was not seen: a recursion miss, or a tracer's doing",
-        "states_full": "calls found no place for their start",
-        "rows_full": f"calls found no row {more}",
-        "errors_full": "failed calls are counted, but not by their error",
-        "histograms_full": "calls are counted, but not in a histogram, nor in percentiles",
+        "tid_changed": "threads took over the PID of their process (execve)",
+        "unreturned": "returns were not traced: a recursion miss, or a tracer skipped them",
+        "states_full": "calls were dropped: the map of calls in flight was full",
+        "rows_full": f"calls were dropped: the map of rows was full, {more}",
+        "errors_full": "failed calls are counted without their error",
+        "histograms_full": "calls are counted without their duration: no histogram, no percentiles",
         "names_full": "groups have no name",
         "follow_full": "new tasks could not be followed",
-        "recursion_misses": "times a program was not run, as it would have interrupted itself",
-        "switches_missed": "calls are lost, as a switch to another task was not traced",
-        "clock_backwards": "calls seem to end before they begin; they count with 0 ns",
-        "outside_namespace": "times a wanted task had no number in this pid namespace",
+        "recursion_misses": "recursion misses: the kernel does not run a program inside itself",
+        "switches_missed": "calls were lost, as a context switch was not traced",
+        "clock_backwards": "calls had a clock that ran backwards; they count as 0 ns",
+        "outside_namespace": "times a target task had no ID in this PID namespace",
     }
     lost = {name: found[name] if name in found else counted[name] for name in what}
     return Loss(

@@ -14,9 +14,8 @@ __all__ = ["SORTS", "View", "build_parser", "parse"]
 
 SORTS = ("total", "calls", "errors", "min", "avg", "max", "stddev", "p50", "p95", "p99")
 _DESCRIPTION = """\
-Count and time system calls, in the kernel: how many, how many failed, how long
-they took in total, at least, on average and at most. Exact, and cheap enough
-for a machine that works."""
+Count and time system calls in the kernel: calls, errors, and total, minimum,
+average and maximum duration. Exact, and cheap enough for a busy machine."""
 
 _EPILOG = """\
 examples:
@@ -29,8 +28,8 @@ examples:
   python -m purebpf.summary --format json -o out.json 5
 
 The loss line at the end, on standard error, says what the table does not
-include: calls that were open at the start or are at the end, those that never
-return, tables that were full.
+include: calls in flight at the start or the end, calls that never return, calls
+that a full map dropped.
 
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
@@ -74,33 +73,36 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf.summary", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "count")
-    _add_targets(made.add_argument_group("whose calls"))
+    _add_targets(made.add_argument_group("targets"))
     _add_filters(made.add_argument_group("which calls"))
     _add_output(made.add_argument_group("output"))
     return made
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--mode", choices=MODES, default="total", help="what has a table of its own")
+    group.add_argument("--mode", choices=MODES, default="total", help="one table for each")
     parser.add_targets(
         group,
-        processes="these processes, and children that they start meanwhile",
+        processes="these processes, and children that they start during the run",
         threads="these threads",
         cpus="calls that end on these CPUs",
     )
     group.add_argument(
-        *("-u", "--uid"), metavar="USER", type=user_id, help="tasks of this user: name or number"
+        *("-u", "--uid"), metavar="USER", type=user_id, help="tasks of this user: name or UID"
     )
 
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("--syscall",), dest="calls", metavar="NAME", type=_calls, default=(),
-        help="these calls: NAME[,NAME...]",
+        help="only these calls: NAME[,NAME...]",
     )  # fmt: skip
-    group.add_argument("-x", "--only-failed", action="store_true", help="calls that failed")
+    group.add_argument("-x", "--only-failed", action="store_true", help="only calls that failed")
     group.add_argument(
-        *("-e", "--errno"), metavar="ERRNO", type=_errno, help="calls that failed so: ENOENT"
+        *("-e", "--errno"),
+        metavar="ERRNO",
+        type=_errno,
+        help="only calls that failed with this errno, such as ENOENT",
     )
 
 
@@ -110,28 +112,26 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         *("--hist",), dest="histogram", action="store_true",
         help="percentiles, and a histogram of the durations",
     )  # fmt: skip
+    group.add_argument("--inflight", action="store_true", help="list calls in flight at the end")
     group.add_argument(
-        "--inflight", action="store_true", help="list calls that are open at the end"
-    )
-    group.add_argument(
-        *("-T", "--top"), metavar="N", type=positive_int, help="the first N groups and rows only"
+        *("-T", "--top"), metavar="N", type=positive_int, help="only the first N groups and rows"
     )
     group.add_argument(
         "--sort", metavar="KEY", choices=SORTS, default="total", help=", ".join(SORTS)
     )
     group.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
-        help="a table every so often; each has only what ended in it",
+        help="print a table at this interval, with what ended in it",
     )  # fmt: skip
     group.add_argument("--format", choices=("text", "json", "csv"), default="text")
     parser.add_output(group)
     group.add_argument(
         *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
-        help="rows that the modes other than total have room for (default %(default)s)",
+        help="maximum number of rows in the modes other than total (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
         *("--hook",), choices=("tp_btf", "raw_tp", "tracepoint"),
-        help="how to attach (default: the first of these that the kernel has)",
+        help="how to attach (default: the first that the kernel supports)",
     )  # fmt: skip
 
 

@@ -108,7 +108,7 @@ def _open_calls(calls: Iterable[OpenCall]) -> Iterator[str]:
     yield "   comm               pid      tid  syscall               elapsed (msec)\n"
     yield "   --------------- ------- ------- --------------------- ----------------\n"
     for call in sorted(calls, key=_longest_first):
-        elapsed = "since before" if call.elapsed_ns is None else f"{call.elapsed_ns / 1e6:.3f}"
+        elapsed = "before the run" if call.elapsed_ns is None else f"{call.elapsed_ns / 1e6:.3f}"
         yield f"   {printable(call.comm) or '?':<15} {call.pid:7d} {call.tid:7d} "
         yield f"{call.call.name:<21} {elapsed:>16}\n"
     yield "\n"

@@ -13,10 +13,9 @@ from purebpf.profile.request import Options
 __all__ = ["View", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Show which functions the CPUs are in, anew every two seconds: samples at regular
-intervals, counted in the kernel. A table on a terminal covers the last one;
-into a file or a pipe they are written below each other. At the end comes a
-table of the whole run."""
+Show the functions that the CPUs run, in a new table every two seconds, from
+samples that the kernel counts. In a file or a pipe, one table follows the
+other. A table of the whole run comes at the end."""
 
 _EPILOG = """\
 examples:

@@ -13,9 +13,9 @@ from purebpf.wall.request import DEFAULT_FREQUENCY, Options
 __all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """\
-Show where threads spend the wall clock: on a CPU, off it, or waiting for one.
-What they wait for is measured at every switch; where they run is sampled, and
-scaled to the time that they were seen to run: a thread's parts add up."""
+Show where threads spend wall-clock time: on a CPU, blocked, or in a run queue.
+Waits are measured at every context switch. Time on a CPU is sampled, and scaled
+to the measured run time, so that a thread's parts add up."""
 
 _EPILOG = """\
 examples:
@@ -49,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.wall", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "trace")
     time_options.add_whose(
-        made.add_argument_group("whose time"), cpus="what runs on, or leaves, these CPUs"
+        made.add_argument_group("targets"), cpus="threads that run on, or leave, these CPUs"
     )
     _add_output(made.add_argument_group("output"))
     return made

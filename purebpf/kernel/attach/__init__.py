@@ -113,12 +113,12 @@ def _module(program: Program) -> str | None:
 
 def _why_not(program: Program) -> str:
     if program.type == _TEST_RUN_ONLY:
-        return "syscall programs are not attached: run it with .test_run()"
+        return "syscall programs have no attach point: run it with .test_run()"
     if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS:
-        return "a struct_ops program is registered with its map: obj.maps[name].attach()"
+        return "a struct_ops map registers its programs: obj.maps[name].attach()"
     if program.definition is not None:
         kind = program.definition.prefix
-        return f"purebpf does not attach {kind} programs yet; its descriptor is .fileno()"
+        return f"purebpf does not attach {kind} programs yet; the descriptor is .fileno()"
     known = program.type in bpf_prog_type._value2member_map_
     kind = bpf_prog_type(program.type).name if known else f"type {program.type}"
-    return f"purebpf does not attach {kind} programs yet; its descriptor is .fileno()"
+    return f"purebpf does not attach {kind} programs yet; the descriptor is .fileno()"

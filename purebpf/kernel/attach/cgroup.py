@@ -65,14 +65,14 @@ def attach(
         NotSupportedError: an order, and a kernel that has none.
     """
     if not isinstance(target, str | os.PathLike) and not hasattr(target, "fileno"):
-        raise TypeError(f"program {program.name!r}: which cgroup? give its directory")
+        raise TypeError(f"program {program.name!r}: target required: a cgroup directory")
     assert target is not None
     attach_type = _attach_type(program, kind)
     place = order(before, after, revision, preorder=preorder)
     what = f"program {program.name!r} on cgroup {_name(target)}"
     if replace is not None:
         if place.asked:
-            raise TypeError("a program that replaces another one runs where that one did")
+            raise TypeError("replace= keeps the position: before= and after= cannot be set")
         fields = {"attach_flags": ALLOW_MULTI | REPLACE, "replace_bpf_fd": replace.fileno()}
         return _plainly(program, target, attach_type, what, fields)
     with open_cgroup(target) as cgroup:
@@ -91,7 +91,7 @@ def attach(
         except KernelError as error:
             if place.asked and not _has_order(cgroup, attach_type):
                 feature = f"an order for {what}"
-                raise NotSupportedError(feature, f"{error}; Linux 6.17 has it") from None
+                raise NotSupportedError(feature, f"{error}; needs Linux 6.17") from None
             if error.errno != errno.EINVAL or place.asked:
                 raise _refused(error, what, place) from None
     # Before Linux 5.7 there was no such link; if that was not the reason, this fails as well.
@@ -103,8 +103,7 @@ def _attach_type(program: Program, kind: str | int | None) -> int:
         return attach_type_of(kind)
     if program.definition is None:
         raise TypeError(
-            f"program {program.name!r} does not say what it attends to; give "
-            'kind="cgroup/connect4" or the like'
+            f'program {program.name!r}: attach type required: kind="cgroup/connect4" or another'
         )
     return program.attach_type
 
@@ -138,12 +137,12 @@ def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
 def _refused(error: KernelError, what: str, asked: Order) -> AttachError:
     number = error.errno or 0
     if number == errno.EBADF:
-        why = f"that is no cgroup2 cgroup; {cgroups.where()}"
+        why = f"the target is not a cgroup v2 directory; {cgroups.where()}"
         return AttachError(error.call, number, what, why=why)
     if number == errno.EPERM:
         from purebpf.kernel.host.privilege import denied
 
-        above = "a program of a cgroup above it was attached without BPF_F_ALLOW_MULTI"
+        above = "an ancestor cgroup has a program without BPF_F_ALLOW_MULTI"
         why, fix = denied("CAP_BPF", "CAP_NET_ADMIN", otherwise=above)
         return AttachError(error.call, number, what, why=why, fix=fix)
     return refused(error, what, asked)

@@ -16,8 +16,8 @@ from purebpf.syscall import bpf
 __all__ = ["attach"]
 
 _WHY = {
-    errno.EBUSY: "the function is replaced already, or its program is in a PROG_ARRAY",
-    errno.EINVAL: "the function takes or returns something else than the one it was loaded for",
+    errno.EBUSY: "the function is already replaced, or its program is in a PROG_ARRAY",
+    errno.EINVAL: "the signature of the function differs from that of the target at load time",
 }
 
 
@@ -41,7 +41,7 @@ def attach(
         AttachError: EBUSY, the function is replaced already; EINVAL, another signature.
     """
     if target is None and function:
-        raise TypeError("a function of which program? give target, too")
+        raise TypeError("target required with function=: the program that has the function")
     name = function or program.target
     where = f"{name}() of program {target.name!r}" if target is not None else f"{name}()"
     what = f"program {program.name!r} in the place of {where}"
@@ -57,7 +57,7 @@ def attach(
         number = error.errno or 0
         why = _WHY.get(number, "")
         if number in (errno.EINVAL, errno.ENOENT) and target is None:  # ENOENT: Linux 5.10
-            why = "it was attached before, and the kernel has forgotten where it was loaded for"
-            fix = "say where again: .attach(target)"
+            why = "it was attached before, and the kernel no longer keeps its target"
+            fix = "pass the target again: .attach(target)"
             raise AttachError(error.call, number, what, why=why, fix=fix) from None
         raise AttachError(error.call, number, what, why=why) from None

@@ -100,7 +100,7 @@ class IteratorLink(Link):
                 yield from record.iter_decode(rest[:whole])
                 rest = rest[whole:]
         if rest:
-            raise FormatError(self.what, "its end", f"{len(rest)} of {record.size} bytes of {type}")
+            raise FormatError(self.what, "the end", f"{len(rest)} of {record.size} bytes of {type}")
 
 
 def attach(
@@ -143,7 +143,7 @@ def attach(
     if takes and not set(given) <= set(takes):
         raise TypeError(f"program {program.name!r}: {what_it_takes}, not {given[0]}=")
     if order not in _ORDERS:
-        raise ValueError(f"no order {order!r}; there are {', '.join(_ORDERS)}")
+        raise ValueError(f"unknown order {order!r}; known: {', '.join(_ORDERS)}")
     what = f"iterator {program.name!r} over {program.target}"
     fields: dict[str, Field] = {}
     with ExitStack() as stack:
@@ -171,4 +171,4 @@ def _task(tid: int, pid: int) -> bytes:
     try:
         return struct.pack("=IIIxxxx", tid, pid, 0)
     except struct.error:
-        raise ValueError(f"there is no process or thread {tid or pid}") from None
+        raise ValueError(f"no process or thread has ID {tid or pid}") from None

@@ -19,12 +19,12 @@ __all__ = ["attach"]
 
 _PLACE = re.compile(r"((?:[\w-]+:)?[A-Za-z_.$][\w.$]*)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _WHY = {
-    errno.ENOENT: "this kernel has no such function, or it may not be probed",
-    errno.EINVAL: "nothing can be probed there: the function is on the kernel's list of those that "
-    "must not be, or the offset is not the start of an instruction",
-    errno.EADDRNOTAVAIL: "several functions of this kernel have that name",
+    errno.ENOENT: "this kernel does not have this function, or does not allow probes in it",
+    errno.EINVAL: "the kernel's kprobe blacklist has the function, or the offset is not the "
+    "start of an instruction",
+    errno.EADDRNOTAVAIL: "several functions of this kernel have this name",
     errno.EILSEQ: "the offset is not the start of an instruction",
-    errno.EBUSY: "something else patches that instruction",
+    errno.EBUSY: "another user has patched this instruction",
 }
 
 
@@ -47,12 +47,12 @@ def attach(
         AttachError: ENOENT, EINVAL, EADDRNOTAVAIL: nothing can be probed there.
         NotSupportedError: a kernel without kprobes; a cookie, and a kernel that has none.
     """
-    where = target_of(program, target, "which function of the kernel?")
+    where = target_of(program, target, "target required: a kernel function")
     found = _PLACE.fullmatch(where)
     if found is None:
-        several = '; patterns are for SEC("kprobe.multi")' if set(where) & set("*?") else ""
+        several = '; patterns need SEC("kprobe.multi")' if set(where) & set("*?") else ""
         place = "'function' or 'function+8'"
-        raise ValueError(f"{where!r} is no place in the kernel: that is {place}{several}")
+        raise ValueError(f"{where!r} is not a kernel function: expected {place}{several}")
     name, offset = found[1], int(found[2] or "0", 0)
     if program.definition is not None and program.definition.prefix.endswith("syscall"):
         name = syscall_function(name)

@@ -29,9 +29,9 @@ __all__ = ["attach", "matching", "regex", "traceable"]
 _RETURN = 1  # BPF_F_KPROBE_MULTI_RETURN
 _AVAILABLE = "available_filter_functions"
 _WHY = {
-    errno.EOPNOTSUPP: "this kernel has no fprobe (CONFIG_FPROBE, Linux 5.18)",
-    errno.EINVAL: "this kernel does not know the kind, or one function cannot be traced",
-    errno.ESRCH: "not every one of them is a function that can be traced",
+    errno.EOPNOTSUPP: "this kernel does not have fprobe (CONFIG_FPROBE, Linux 5.18)",
+    errno.EINVAL: "this kernel does not support kprobe.multi, or cannot trace one of the functions",
+    errno.ESRCH: "the kernel cannot trace one of the functions",
 }
 
 
@@ -59,14 +59,14 @@ def attach(
             traced; EOPNOTSUPP, a kernel without fprobe.
         NotSupportedError: a pattern, and no tracefs, or addresses that may not be seen.
     """
-    where = target_of(program, target, "which functions of the kernel?")
+    where = target_of(program, target, "target required: kernel functions")
     what = f"program {program.name!r} on kernel functions {where}"
     wanted = each_cookie(where, cookie, what)
     memory: Buffer | None = None  # what pointers lead to, kept until the call is over
     if isinstance(where, str) and set(where) & set("*?"):
         places = matching(where)
         if not places:
-            why = f"no function that can be traced matches {where!r}"
+            why = f"no traceable kernel function matches {where!r}"
             raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
         field, pointers = "kprobe_multi_addrs", array("Q", places)
         cookies = packed_cookies([cookie] * len(places))
@@ -115,7 +115,10 @@ def matching(pattern: str) -> list[int]:
     found = [(int(m[1], 16), m[2].decode()) for m in line.finditer(proc.kallsyms())]
     places = sorted({address for address, name in found if name in known})
     if places and not places[-1]:
-        reason = f"{proc.KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG"
+        reason = (
+            f"{proc.KALLSYMS} shows zeros: kernel.kptr_restrict hides addresses from a process "
+            "without CAP_SYSLOG"
+        )
         raise NotSupportedError(f"kernel functions {pattern}", reason)
     return places
 

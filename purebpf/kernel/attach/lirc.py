@@ -20,11 +20,11 @@ __all__ = ["attach"]
 
 
 _WHY = {
-    errno.EINVAL: "that is no receiver of pulses and spaces (a lirc device of a raw driver), or "
-    "this kernel was built without CONFIG_BPF_LIRC_MODE2",
-    errno.EEXIST: "the program is attached there already",
-    errno.E2BIG: "it has as many programs as the kernel runs there (64)",
-    errno.ENODEV: "the receiver is gone",
+    errno.EINVAL: "the target is not a raw lirc device, or this kernel was built without "
+    "CONFIG_BPF_LIRC_MODE2",
+    errno.EEXIST: "the program is already attached there",
+    errno.E2BIG: "the device already has 64 programs, the kernel's maximum",
+    errno.ENODEV: "the lirc device was removed",
 }
 
 
@@ -43,9 +43,11 @@ def attach(program: Program, target: Device | None = None) -> Link:
             no CAP_NET_ADMIN, or a descriptor for reading only.
     """
     if not isinstance(target, str | os.PathLike) and not hasattr(target, "fileno"):
-        raise TypeError(f"program {program.name!r}: which receiver? '/dev/lirc0'")
+        raise TypeError(
+            f"program {program.name!r}: target required: a lirc device such as '/dev/lirc0'"
+        )
     assert target is not None
-    what = f"program {program.name!r} on receiver {target}"
+    what = f"program {program.name!r} on lirc device {target}"
     try:
         device = open_receiver(target, what)
         return attach_plainly(program, device, bpf_attach_type.BPF_LIRC_MODE2, what)
@@ -60,5 +62,5 @@ def _refused(error: KernelError, what: str) -> AttachError:
         return attach_error(error, what, _WHY)
     from purebpf.kernel.host.privilege import denied
 
-    why, fix = denied("CAP_NET_ADMIN", otherwise="the device was opened for reading only")
+    why, fix = denied("CAP_NET_ADMIN", otherwise="the device was opened read-only")
     return AttachError(error.call, errno.EPERM, what, why=why, fix=fix)

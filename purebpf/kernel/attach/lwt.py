@@ -30,9 +30,9 @@ _SIDES = {
     bpf_prog_type.BPF_PROG_TYPE_LWT_SEG6LOCAL: "seg6local",
 }
 _WHY = {
-    errno.EEXIST: "there is a route to that network already",
-    errno.ENETUNREACH: "the gateway cannot be reached from the interface",
-    errno.EHOSTUNREACH: "the gateway cannot be reached from the interface",
+    errno.EEXIST: "the network already has a route",
+    errno.ENETUNREACH: "the gateway is unreachable from the interface",
+    errno.EHOSTUNREACH: "the gateway is unreachable from the interface",
     errno.ENETDOWN: "the interface is down",
     errno.EOPNOTSUPP: "this kernel was built without CONFIG_LWTUNNEL_BPF, or CONFIG_IPV6_SEG6_BPF",
 }
@@ -61,13 +61,13 @@ def attach(
             CAP_NET_ADMIN.
     """
     if target is None:
-        raise TypeError(f"program {program.name!r}: for packets to which network?")
+        raise TypeError(f"program {program.name!r}: target required: the network of the route")
     network = ip_network(target)
     side = _SIDES[bpf_prog_type(program.type)]
     if side == "seg6local" and network.version != 6:
-        raise ValueError(f"program {program.name!r}: segments are of IPv6, unlike {network}")
+        raise ValueError(f"program {program.name!r}: segment routing needs IPv6, not {network}")
     if gateway and ip_address(gateway).version != network.version:
-        raise ValueError(f"program {program.name!r}: {gateway} is no gateway to {network}")
+        raise ValueError(f"program {program.name!r}: {gateway} is not a gateway to {network}")
     device = find_interface(interface)
     what = f"program {program.name!r} on the route to {network} by {device}"
     from purebpf.syscall.netlink import Route, Tunnel

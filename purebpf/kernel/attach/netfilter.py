@@ -17,12 +17,12 @@ _FAMILIES = {"ipv4": 2, "ipv6": 10}
 _HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 _DEFRAGMENT = 1  # BPF_F_NETFILTER_IP_DEFRAG
 _WHY = {
-    errno.EAFNOSUPPORT: "this kernel does not filter that family (CONFIG_NETFILTER)",
-    errno.EBUSY: "the hook has a BPF program of this priority already: choose another",
-    errno.ERANGE: "the priority is taken by the kernel: the lowest and the highest are",
-    errno.EINVAL: "this kernel has no netfilter links (Linux 6.4, CONFIG_NETFILTER_BPF_LINK)",
-    errno.EOPNOTSUPP: "this kernel cannot put packets together again here "
-    "(CONFIG_NF_DEFRAG_IPV4, _IPV6)",
+    errno.EAFNOSUPPORT: "this kernel does not filter this family (CONFIG_NETFILTER)",
+    errno.EBUSY: "the hook already has a BPF program of this priority: choose another",
+    errno.ERANGE: "the kernel reserves the lowest and the highest priority",
+    errno.EINVAL: "this kernel does not support netfilter links (Linux 6.4, "
+    "CONFIG_NETFILTER_BPF_LINK)",
+    errno.EOPNOTSUPP: "this kernel cannot defragment packets here (CONFIG_NF_DEFRAG_IPV4, _IPV6)",
 }
 
 
@@ -49,11 +49,11 @@ def attach(
         AttachError: EBUSY, the priority is taken; EPERM, no CAP_NET_ADMIN; EINVAL, no such links.
     """
     if not target or not hook:
-        raise TypeError(f'program {program.name!r}: give a family and a hook: "ipv4", hook="input"')
+        raise TypeError(f'program {program.name!r}: family and hook required: "ipv4", hook="input"')
     if target not in _FAMILIES:
-        raise ValueError(f"there is no family {target!r}; there are {', '.join(_FAMILIES)}")
+        raise ValueError(f"unknown family {target!r}; known: {', '.join(_FAMILIES)}")
     if hook not in _HOOKS:
-        raise ValueError(f"there is no hook {hook!r}; there are {', '.join(_HOOKS)}")
+        raise ValueError(f"unknown hook {hook!r}; known: {', '.join(_HOOKS)}")
     what = f"program {program.name!r} on {target} {hook}, priority {priority}"
     try:
         link = bpf.link_create(

@@ -61,7 +61,10 @@ def attach(
     except KernelError as error:
         number = error.errno or 0
         if number in (errno.ENXIO, errno.EACCES) or (number == errno.EINVAL and not place.asked):
-            why = f"{interface} is no primary netkit device, or this kernel has none (Linux 6.7)"
+            why = (
+                f"{interface} is not a primary netkit device, or this kernel does not support "
+                "netkit (Linux 6.7)"
+            )
             raise attach_error(error, what, {number: why}) from None
         raise not_attached(error, what, place) from None
 
@@ -69,9 +72,9 @@ def attach(
 def _attach_type(program: Program, end: str) -> bpf_attach_type:
     if end:
         if end not in _ENDS:
-            raise ValueError(f'end is "primary" or "peer", not {end!r}')
+            raise ValueError(f'end must be "primary" or "peer", not {end!r}')
         return _ENDS[end]
     definition = program.definition
     if definition is not None and definition.attach_type in _ENDS.values():
         return bpf_attach_type(definition.attach_type)
-    raise TypeError(f'program {program.name!r}: end="primary" or "peer"?')
+    raise TypeError(f'program {program.name!r}: end required: "primary" or "peer"')

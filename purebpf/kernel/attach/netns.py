@@ -20,10 +20,13 @@ _ATTACH_TYPES: dict[int, int] = {
     bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR: bpf_attach_type.BPF_FLOW_DISSECTOR,
 }
 _WHY = {
-    errno.EEXIST: "the first network namespace has a flow dissector, which is that of all; or it "
-    "may have none, as another one has",
-    errno.EINVAL: "that is no network namespace, or this kernel has no such links (Linux 5.8, 5.9)",
-    errno.E2BIG: "it has as many programs as the kernel runs there: one flow dissector, 64 others",
+    errno.EEXIST: "the initial network namespace has a flow dissector, which applies to all "
+    "others; or it cannot have one while another namespace has one",
+    errno.EINVAL: (
+        "the target is not a network namespace, or this kernel does not support such links "
+        "(Linux 5.8, 5.9)"
+    ),
+    errno.E2BIG: "it already has the kernel's maximum of programs: one flow dissector, 64 others",
 }
 
 

@@ -38,7 +38,7 @@ def attach(program: Program, target: Event | None, *, cookie: int = 0, enable: b
     """
     if target is None or not hasattr(target, "fileno"):
         raise TypeError(
-            f"program {program.name!r} runs on a perf event: give one, as in "
+            f"program {program.name!r}: target required: a perf event, as in "
             "program.attach(PerfEvent.sampling(frequency=99, cpu=0))"
         )
     what = f"program {program.name!r} on perf event {target!r}"
@@ -123,8 +123,8 @@ def _without_link(program: Program, event: Event, what: str) -> Link:
 def refused(error: KernelError, what: str) -> AttachError:
     """The error of an attachment to a perf event, explained."""
     reasons = {
-        errno.EEXIST: "a program is attached to it already",
-        errno.EBUSY: "a program is attached to it already",
-        errno.E2BIG: "too many programs run on this event (the kernel takes 64)",
+        errno.EEXIST: "the event already has a program",
+        errno.EBUSY: "the event already has a program",
+        errno.E2BIG: "the event already has 64 programs, the kernel's maximum",
     }
     return attach_error(error, what, reasons)

@@ -111,20 +111,20 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
         from purebpf.kernel.host.interfaces import find_interface
 
         if target is not None and not isinstance(target, str | int):
-            raise TypeError(f"the name or index of an interface is needed, not {target!r}")
+            raise TypeError(f"expected the name or index of an interface, got {target!r}")
         return find_interface(target).ifindex
     if isinstance(target, int):
-        raise TypeError(f"a number is no such place: {target!r}; give what it is a number of")
+        raise TypeError(f"expected a path or an object, got the integer {target!r}")
     if attach_type in _NAMESPACES:
         return stack.enter_context(open_namespace(target)).fileno()
     if target is None:
-        raise TypeError("which cgroup, map of sockets, or receiver?")
+        raise TypeError("target required: a cgroup path, a sockmap or a lirc device")
     if attach_type in _SOCKMAPS:
         if isinstance(target, str | os.PathLike):
-            raise TypeError(f"a map of sockets is needed, not {target!r}")
+            raise TypeError(f"expected a sockmap, got {target!r}")
         return target.fileno()
     if attach_type == bpf_attach_type.BPF_LIRC_MODE2:
-        return stack.enter_context(open_receiver(target, "what is attached to it")).fileno()
+        return stack.enter_context(open_receiver(target, "programs attached to it")).fileno()
     return stack.enter_context(open_cgroup(target)).fileno()
 
 
@@ -146,12 +146,12 @@ def _ask(place: int, attach_type: int, lists: tuple[str, ...], room: int, flags:
 
 
 def _refused(error: KernelError, kind: str) -> KernelError | NotSupportedError:
-    what = f"what is attached to {kind}"
+    what = f"programs attached to {kind}"
     if error.errno == errno.EPERM:
         from purebpf.kernel.host.privilege import explained
 
         return explained(error, what, "CAP_NET_ADMIN")
     if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
-        reason = f"this kernel cannot, or the target is of another kind: {error}"
+        reason = f"this kernel cannot list them, or the target is of another kind: {error}"
         return NotSupportedError(f"listing {what}", reason)
     return KernelError(error.call, error.errno or 0, what)

@@ -26,7 +26,7 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
         AttachError: ENOENT, no such tracepoint.
         NotSupportedError: a cookie, and a kernel that has none.
     """
-    where = target_of(program, target, "which raw tracepoint?")
+    where = target_of(program, target, "target required: a raw tracepoint")
     what = f"program {program.name!r} on raw tracepoint {where}"
     try:
         return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
@@ -37,6 +37,6 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
 def refused(error: KernelError, what: str, *, cookie: int) -> AttachError | NotSupportedError:
     """The error of an attachment to a raw or BTF tracepoint, explained."""
     if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
-        return NotSupportedError("a cookie for a raw tracepoint", f"{error}; Linux 6.10 has them")
-    why = "this kernel has no such tracepoint; the name is without the category"
+        return NotSupportedError("a cookie for a raw tracepoint", f"{error}; needs Linux 6.10")
+    why = "this kernel does not have this tracepoint; the name is without the category"
     return attach_error(error, what, {errno.ENOENT: why})

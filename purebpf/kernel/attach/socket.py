@@ -20,10 +20,10 @@ __all__ = ["attach"]
 
 _WHY = {
     errno.EPERM: "the socket's filter is locked (SO_LOCK_FILTER)",
-    errno.EBUSY: "the socket's memory for options is used up (net.core.optmem_max)",
-    errno.ENOMEM: "the socket's memory for options is used up (net.core.optmem_max)",
-    errno.ENOTSOCK: "that is no socket",
-    errno.EINVAL: "the program is of another type, or the socket does not share its port: set "
+    errno.EBUSY: "the socket option memory is used up (net.core.optmem_max)",
+    errno.ENOMEM: "the socket option memory is used up (net.core.optmem_max)",
+    errno.ENOTSOCK: "the target is not a socket",
+    errno.EINVAL: "the program has another type, or the socket does not share its port: set "
     "SO_REUSEPORT before binding it",
     errno.EADDRINUSE: "the socket does not share its port",
 }
@@ -45,7 +45,7 @@ def attach(program: Program, target: Usable | None, *, reuseport: bool | None = 
         AttachError: EINVAL, the socket does not share its port; ENOTSOCK; EPERM.
     """
     if target is None or not hasattr(target, "fileno"):
-        raise TypeError(f"program {program.name!r}: which socket? not {target!r}")
+        raise TypeError(f"program {program.name!r}: expected a socket, got {target!r}")
     if (number := target.fileno()) < 0:
         raise ValueError(f"program {program.name!r}: the socket is closed")
     if reuseport is None:

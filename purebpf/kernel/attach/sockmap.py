@@ -25,7 +25,7 @@ __all__ = ["attach"]
 
 _TYPES = (bpf_map_type.BPF_MAP_TYPE_SOCKMAP, bpf_map_type.BPF_MAP_TYPE_SOCKHASH)
 _WHY = {
-    errno.EBUSY: "the map has a program of this kind, or of one that excludes it "
+    errno.EBUSY: "the map already has a program of this kind, or of one that excludes it "
     "(sk_skb/verdict and sk_skb/stream_verdict)",
     errno.EOPNOTSUPP: "this kernel was built without stream parsers (CONFIG_BPF_STREAM_PARSER)",
     errno.EINVAL: "the program was loaded for another hook",
@@ -47,7 +47,7 @@ def attach(program: Program, target: Map | None, *, kind: str | int | None = Non
         AttachError: EBUSY, it has such a program; EPERM, no CAP_NET_ADMIN.
     """
     if not isinstance(target, Map) or target.type not in _TYPES:
-        raise TypeError(f"program {program.name!r}: to which map of sockets? not {target!r}")
+        raise TypeError(f"program {program.name!r}: expected a sockmap, got {target!r}")
     attach_type = _attach_type(program, kind)
     what = f"program {program.name!r} on map {target.name!r}"
     try:
@@ -70,7 +70,7 @@ def _attach_type(program: Program, kind: str | int | None) -> int:
         return attach_type_of("sk_msg")
     if program.definition is None or not program.definition.attach_type:
         raise TypeError(
-            f"program {program.name!r} does not say what it does with packets; give "
-            'kind="sk_skb/stream_verdict" or another'
+            f'program {program.name!r}: attach type required: kind="sk_skb/stream_verdict" or '
+            "another"
         )
     return program.definition.attach_type

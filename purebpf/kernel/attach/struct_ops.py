@@ -71,8 +71,8 @@ def _write(owner: MapHandle) -> None:
 def _not_registered(error: KernelError, what: str) -> AttachError:
     number = error.errno or 0
     why = {
-        errno.EEXIST: "something of that name is registered already",
-        errno.EBUSY: "it is registered already, or was and is still in use",
-        errno.EINVAL: "a member that must be set is not, or has a value the kernel does not take",
+        errno.EEXIST: "the name is already registered",
+        errno.EBUSY: "it is already registered, or still in use after it was",
+        errno.EINVAL: "a required member is not set, or the kernel refuses the value of one",
     }.get(number, "")
     return AttachError(error.call, number, what, why=why)

@@ -34,10 +34,12 @@ _LAST_PRIORITY = 0xFFFF
 _HANDLES = 1 << 10
 """Filters of one priority to look for a free place among."""
 
-_NO_FILTERS = "this kernel has no clsact qdisc or no BPF filters (modules sch_ingress, cls_bpf)"
+_NO_FILTERS = (
+    "this kernel does not have a clsact qdisc or BPF filters (modules sch_ingress, cls_bpf)"
+)
 _REFUSED = {
-    errno.EEXIST: "the priority has no free place",
-    errno.EINVAL: "the priority holds filters of another kind or protocol, or the interface has an "
+    errno.EEXIST: "the priority has no free handle",
+    errno.EINVAL: "the priority has filters of another kind or protocol, or the interface has an "
     "ingress qdisc instead of clsact",
     errno.ENOENT: _NO_FILTERS,
     errno.EOPNOTSUPP: _NO_FILTERS,
@@ -81,9 +83,11 @@ def attach(
         NotSupportedError: an order, and a kernel without tcx.
     """
     if program.type != bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS:
-        raise NotSupportedError(f"program {program.name!r}", "a tc action belongs to a filter")
+        raise NotSupportedError(
+            f"program {program.name!r}", "tc runs actions from a filter; purebpf attaches filters"
+        )
     if not 0 <= priority <= _LAST_PRIORITY:
-        raise ValueError(f"a filter's priority goes from 1 to {_LAST_PRIORITY}, not {priority}")
+        raise ValueError(f"a filter's priority must be 1 to {_LAST_PRIORITY}, not {priority}")
     interface = find_interface(target)
     attach_type = _attach_type(program, direction)
     side = "ingress" if attach_type == _INGRESS else "egress"
@@ -92,7 +96,7 @@ def attach(
     place = order(before, after, revision)
     if clsact:
         if place.asked or replace is not None:
-            raise TypeError("filters are ordered by priority=, not by before= and after=")
+            raise TypeError("clsact filters take priority=, not before= or after=")
         return _filter(program, interface, attach_type, priority, f"{what} (clsact filter)")
     if replace is not None:
         return replacing(program, replace, hook, place, what)
@@ -103,25 +107,25 @@ def attach(
             raise not_attached(error, what, place) from None
         if place.asked:
             raise NotSupportedError(
-                f"an order for {what}", f"this kernel has no tcx: {error}"
+                f"an order for {what}", f"this kernel does not support tcx: {error}"
             ) from None
-        instead = f"{what} (clsact filter, as this kernel has no tcx)"
+        instead = f"{what} (clsact filter, as this kernel does not support tcx)"
         return _filter(program, interface, attach_type, priority, instead)
     if priority:
         link.close()
-        raise TypeError("tcx has no priorities: use before= and after=, or clsact=True")
+        raise TypeError("tcx does not have priorities: use before= and after=, or clsact=True")
     return link
 
 
 def _attach_type(program: Program, direction: str) -> bpf_attach_type:
     if direction:
         if direction not in _SIDES:
-            raise ValueError(f'direction is "ingress" or "egress", not {direction!r}')
+            raise ValueError(f'direction must be "ingress" or "egress", not {direction!r}')
         return _SIDES[direction]
     definition = program.definition
     if definition is not None and definition.attach_type in _PARENTS:
         return bpf_attach_type(definition.attach_type)
-    raise TypeError(f'program {program.name!r}: direction="ingress" or "egress"?')
+    raise TypeError(f'program {program.name!r}: direction required: "ingress" or "egress"')
 
 
 def _has_tcx(interface: Interface, attach_type: int) -> bool:

@@ -15,7 +15,7 @@ from purebpf.syscall import tracefs
 
 __all__ = ["attach"]
 
-_MISSING = {errno.ENOENT: "this kernel has no such tracepoint"}
+_MISSING = {errno.ENOENT: "this kernel does not have this tracepoint"}
 _ANY_CPU = 0
 """The program runs wherever the tracepoint is passed; the event must merely be somewhere."""
 
@@ -32,10 +32,10 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
         AttachError: ENOENT, no such tracepoint; EEXIST, the program is on it already.
         NotSupportedError: no tracefs; a cookie, and a kernel that has none.
     """
-    where = target_of(program, target, "which tracepoint? 'category/name'")
+    where = target_of(program, target, "target required: a tracepoint, 'category/name'")
     category, _, name = where.replace(":", "/").partition("/")
     if not category or not name or "/" in name:
-        raise ValueError(f"{where!r} is no tracepoint: that is 'category/name'")
+        raise ValueError(f"{where!r} is not a tracepoint: expected 'category/name'")
     what = f"program {program.name!r} on tracepoint {category}/{name}"
     return owning_link(program, _opened(category, name, what), what, cookie=cookie)
 
@@ -47,6 +47,6 @@ def _opened(category: str, name: str, what: str) -> PerfEvent:
         return PerfEvent.tracepoint(number, pid=-1, cpu=_ANY_CPU)
     except KernelError as error:
         if error.errno == errno.ENOENT and not error.why:
-            fix = "`perf list tracepoint` shows those it has"
+            fix = "list tracepoints with: perf list tracepoint"
             raise attach_error(error, what, _MISSING, fix=fix) from None
         raise attach_error(error, what) from None

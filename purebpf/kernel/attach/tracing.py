@@ -19,19 +19,19 @@ __all__ = ["attach"]
 
 _PLACES: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_RAW_TP: "BTF tracepoint",
-    bpf_attach_type.BPF_TRACE_FENTRY: "the start of",
-    bpf_attach_type.BPF_TRACE_FEXIT: "the end of",
-    bpf_attach_type.BPF_TRACE_FSESSION: "the start and the end of",
+    bpf_attach_type.BPF_TRACE_FENTRY: "entry to",
+    bpf_attach_type.BPF_TRACE_FEXIT: "return of",
+    bpf_attach_type.BPF_TRACE_FSESSION: "entry to and return of",
     bpf_attach_type.BPF_MODIFY_RETURN: "the return value of",
     bpf_attach_type.BPF_LSM_MAC: "LSM hook",
 }
 _WHY: dict[int, str] = {
-    errno.EBUSY: "the program is attached there already, the kernel's own tracing holds the "
+    errno.EBUSY: "the program is already attached there, another kernel tracer uses the "
     "function, or another program replaces it",
-    errno.E2BIG: "too many programs are attached to the function (the kernel takes 38)",
-    errno.ENOENT: "this kernel has no such tracepoint; the name is without the category",
-    errno.EINVAL: "the function can no longer be patched, or may not have such programs",
-    ENOTSUPP: "this kernel has no trampolines on this machine (CONFIG_DYNAMIC_FTRACE, the JIT)",
+    errno.E2BIG: "the function already has 38 programs, the kernel's maximum",
+    errno.ENOENT: "this kernel does not have this tracepoint; the name is without the category",
+    errno.EINVAL: "the kernel can no longer patch the function, or allows no such programs on it",
+    ENOTSUPP: "this kernel does not have BPF trampolines here (CONFIG_DYNAMIC_FTRACE, the JIT)",
 }
 
 
@@ -48,9 +48,11 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
         NotSupportedError: a cookie, and a kernel that has none.
     """
     if target is not None:
-        raise TypeError(f"program {program.name!r} can only go where it was loaded for")
+        raise TypeError(
+            f"program {program.name!r} takes no target: its target was fixed at load time"
+        )
     place = f"{_PLACES.get(program.attach_type, '')} {program.target}".strip()
-    what = f"program {program.name!r} on {place or 'what it was loaded for'}"
+    what = f"program {program.name!r} on {place or 'its target'}"
     try:
         if not cookie:
             return Link(what, link=bpf.raw_tracepoint_open(program.fileno()))
@@ -63,6 +65,6 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
     except KernelError as error:
         if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
             feature = f"a cookie for {program.name!r}"
-            since = "Linux 5.19 has them for functions, 6.10 for tracepoints"
+            since = "needs Linux 5.19 for functions, 6.10 for tracepoints"
             raise NotSupportedError(feature, f"{error}; {since}") from None
         raise attach_error(error, what, _WHY) from None

@@ -30,9 +30,12 @@ __all__ = ["attach"]
 _MOST_ARGUMENTS = 12  # MAX_BPF_FUNC_ARGS
 _LARGEST_ARGUMENT = 16
 _WHY = {
-    errno.EINVAL: "this kernel does not know the kind (7.2 does), or one function cannot be traced",
-    errno.EOPNOTSUPP: "this kernel has no trampolines that many functions share",
-    errno.EBUSY: "the kernel's own tracing holds one of the functions",
+    errno.EINVAL: (
+        "this kernel does not support this kind (Linux 7.2 does), or cannot trace one of the "
+        "functions"
+    ),
+    errno.EOPNOTSUPP: "this kernel does not support shared trampolines",
+    errno.EBUSY: "another kernel tracer uses one of the functions",
 }
 
 
@@ -54,7 +57,7 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
             EINVAL, a kernel that does not know the kind.
         NotSupportedError: the kernel has no BTF, or the module is not loaded.
     """
-    where = target_of(program, target, "which functions of the kernel?")
+    where = target_of(program, target, "target required: kernel functions")
     what = f"program {program.name!r} on kernel functions {where}"
     wanted = dict(_ids(each_cookie(where, cookie, what), what))
     ids = array("I", sorted(wanted))
@@ -88,7 +91,7 @@ def _ids(wanted: Mapping[str, int], what: str) -> Iterator[tuple[int, int]]:
             types = _types_of(module, modules) if modules and module else kernel_btf()
             found = _matching(types, pattern, known)
             if not found:
-                why = f"no function that can be traced matches {each!r}"
+                why = f"no traceable kernel function matches {each!r}"
                 raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
             yield from ((type_id, cookie) for type_id in found)
 

@@ -19,9 +19,8 @@ __all__ = ["attach"]
 
 _EVERY = -1
 _WHY = {
-    errno.EINVAL: "nothing can be probed there: the offset is outside of the file's code, or not "
-    "the start of an instruction",
-    errno.ESRCH: "there is no such process",
+    errno.EINVAL: "the offset is outside of the file's code, or not the start of an instruction",
+    errno.ESRCH: "the process does not exist",
 }
 
 
@@ -56,12 +55,14 @@ def attach(
         FormatError: the file is no ELF file, and no offset was given.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
     """
-    where = target_of(program, target, "which function? 'file:function'")
+    where = target_of(program, target, "target required: 'file:function'")
     end = at_return(program, returns)
     what = f"program {program.name!r} on {'return of' if end else 'entry to'} {where}"
     path, places = find_places(where, what)
     if len(places) > 1:
-        raise ValueError(f'{where!r} is {len(places)} functions: that takes SEC("uprobe.multi")')
+        raise ValueError(
+            f'{where!r} matches {len(places)} functions, which needs SEC("uprobe.multi")'
+        )
     try:
         event = open_probe(
             Probe("uprobe", os.fsencode(path), places[0], end, pid=pid, semaphore=semaphore)

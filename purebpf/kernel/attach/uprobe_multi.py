@@ -54,7 +54,7 @@ def attach(
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
         FormatError: the file is no ELF file, and no offset was given.
     """
-    where = target_of(program, target, "which functions? 'file:pattern'")
+    where = target_of(program, target, "target required: 'file:pattern'")
     what = f"program {program.name!r} on {where}"
     path, places = _places(each_cookie(where, cookie, what), what)
     offsets = array("Q", sorted(places))
@@ -74,10 +74,10 @@ def attach(
         )
     except KernelError as error:
         reasons = {
-            errno.EINVAL: "this kernel has no multi-uprobes (Linux 6.6; sessions 6.13)",
-            errno.ESRCH: f"there is no process {pid}",
-            errno.EBADF: f"{path} is no regular file",
-            ENOTSUPP: "one of them begins with an instruction that cannot be probed",
+            errno.EINVAL: "this kernel does not support multi-uprobes (Linux 6.6; sessions 6.13)",
+            errno.ESRCH: f"no process has PID {pid}",
+            errno.EBADF: f"{path} is not a regular file",
+            ENOTSUPP: "one of the functions starts with an instruction that cannot be probed",
         }
         raise attach_error(error, what, reasons) from None
 
@@ -90,7 +90,7 @@ def _places(wanted: Mapping[str, int], what: str) -> tuple[str, dict[int, int]]:
         files.add(path)
         places.update(dict.fromkeys(offsets, cookie))
     if len(files) > 1:
-        raise ValueError(f"{what}: one link is for one file, not {', '.join(sorted(files))}")
+        raise ValueError(f"{what}: a link takes one file, not {', '.join(sorted(files))}")
     return files.pop(), places
 
 

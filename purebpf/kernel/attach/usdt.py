@@ -99,7 +99,7 @@ def attach(
         NotSupportedError: an argument that cannot be described; a 32-bit file; a library without
             `pid` before Linux 5.15; an object without the header.
     """
-    where = target_of(program, target, "which probe? 'file:provider:name'")
+    where = target_of(program, target, "target required: 'file:provider:name'")
     file, provider, name = _parts(where)
     what = f"program {program.name!r} at probe {where}"
     if not isinstance(program.usdt, UsdtSpecs):
@@ -120,20 +120,22 @@ def _parts(where: str) -> tuple[str, str, str]:
     file, _, rest = where.rpartition(":")
     file, _, provider = file.rpartition(":")
     if not file or not provider or not rest:
-        raise ValueError(f"{where!r} is no probe in a file: that is 'file:provider:name'")
+        raise ValueError(f"{where!r} is not a USDT probe: expected 'file:provider:name'")
     return file, provider, rest
 
 
 def _find(path: str, provider: str, name: str, what: str) -> _Target:
     with opened_image(path) as image:
         if not image.is64:
-            raise NotSupportedError(what, f"{path} is a 32-bit file, whose registers differ")
+            raise NotSupportedError(
+                what, f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only"
+            )
         every = list(usdt_probes(image))
         probes = [each for each in every if (each.provider, each.name) == (provider, name)]
         if not probes:
             known = sorted({f"{each.provider}:{each.name}" for each in every})
             has = f"it has {', '.join(known)}" if known else "it has none"
-            why = f"{path} has no such probe; {has}"
+            why = f"{path} does not have this probe; {has}"
             raise AttachError("usdt", errno.ENOENT, what, why=why)
         return _Target(path, probes, image.machine, image.type == ET_DYN, _EVERY)
 
@@ -150,7 +152,7 @@ def _describe(
                 arguments = parse_arguments(probe.arguments, target.machine)
             except ValueError as error:
                 raise NotSupportedError(
-                    what, f"its arguments {probe.arguments!r}: {error}"
+                    what, f"cannot read its arguments {probe.arguments!r}: {error}"
                 ) from None
             numbers[probe.arguments] = specs.add(arguments, cookie)
     return [numbers[probe.arguments] for probe in target.probes]
@@ -210,7 +212,10 @@ def _addresses(target: _Target, what: str) -> list[int]:
     if not target.movable:
         return [each.address for each in target.probes]
     if target.pid < 0:
-        reason = "it may be anywhere in memory, and this kernel has no attach cookies; give pid="
+        reason = (
+            "the library has another address in each process, and this kernel does not have "
+            "attach cookies; use pid="
+        )
         raise NotSupportedError(f"{what} in every process", reason)
     text = proc.maps(target.pid)
     if text is None:
@@ -231,11 +236,11 @@ def _addresses(target: _Target, what: str) -> list[int]:
 
 def _refused(error: KernelError, target: _Target, what: str) -> AttachError:
     reasons = {
-        errno.EINVAL: "the place is not code, or its semaphore not data, of the file",
+        errno.EINVAL: "the address is not code of the file, or the semaphore is not data",
         errno.ESRCH: _no_process(target),
     }
     return attach_error(error, what, reasons)
 
 
 def _no_process(target: _Target) -> str:
-    return f"there is no process {target.pid}"
+    return f"no process has PID {target.pid}"

@@ -27,8 +27,8 @@ _MODES = {"": 0, "generic": _GENERIC, "native": _NATIVE, "offload": _OFFLOAD}
 
 _GONE = (errno.EEXIST, errno.ENOENT, errno.ENODEV, errno.EINVAL)
 _REFUSED = {
-    errno.EOPNOTSUPP: "the driver of the interface has no XDP in this mode",
-    errno.ERANGE: "the interface's MTU does not fit into one buffer: load the program as "
+    errno.EOPNOTSUPP: "the interface's driver does not support XDP in this mode",
+    errno.ERANGE: "the interface's MTU does not fit in one buffer: load the program as "
     'SEC("xdp.frags"), or lower the MTU',
     errno.EEXIST: "the interface runs a program in another mode, or not the one to replace",
     errno.EINVAL: "the driver refuses the program or the interface's settings (MTU, queues), or "
@@ -64,7 +64,7 @@ def attach(
     interface = find_interface(target)
     if mode not in _MODES:
         known = ", ".join(filter(None, _MODES))
-        raise ValueError(f"there is no XDP mode {mode!r}; there are {known}")
+        raise ValueError(f"unknown XDP mode {mode!r}; known: {known}")
     flags = _MODES[mode]
     what = f"program {program.name!r} on {f'{mode} XDP' if mode else 'XDP'} of {interface}"
     if netlink or replace is not None:
@@ -83,7 +83,7 @@ def attach(
         if error.errno != errno.EINVAL or program.attach_type not in (0, bpf_attach_type.BPF_XDP):
             raise _explained(error, interface, what) from None
     # Before Linux 5.9 there was no such link; if that was not the reason, this fails as well.
-    instead = f"{what} (over netlink, as this kernel has no XDP links)"
+    instead = f"{what} (over netlink, as this kernel does not support XDP links)"
     return _over_netlink(program, interface, flags, None, instead)
 
 
@@ -114,6 +114,6 @@ def _over_netlink(
 
 
 def _explained(error: KernelError, interface: Interface, what: str) -> AttachError:
-    busy = {errno.EBUSY: f"{interface} has an XDP program already"}
-    fix = f"see which with: ip link show dev {interface}" if error.errno in busy else ""
+    busy = {errno.EBUSY: f"{interface} already has an XDP program"}
+    fix = f"show it with: ip link show dev {interface}" if error.errno in busy else ""
     return attach_error(error, what, {**_REFUSED, **busy}, "CAP_BPF", "CAP_NET_ADMIN", fix=fix)

@@ -103,7 +103,7 @@ def have_attach(kind: str) -> Feature:
         KeyError: there is no such kind; lists those that there are.
     """
     if kind not in KINDS:
-        raise KeyError(f"no kind of attachment {kind!r}: there are {', '.join(KINDS)}")
+        raise KeyError(f"unknown attach kind {kind!r}; known: {', '.join(KINDS)}")
     name = f"attaching by {kind}"
     try:
         if kind in _LINKS:
@@ -132,7 +132,11 @@ def _attached(name: str, function: _Function) -> Feature:
     """Attach for real, for the moment that it takes."""
     found = kernel_btf().find(function.target, function.kind)
     if not found:
-        return Feature(name, supported=False, reason=f"there is no {function.target} to try it on")
+        return Feature(
+            name,
+            supported=False,
+            reason=f"this kernel does not have {function.target}, the function to try it on",
+        )
     with bpf.prog_load(
         function.program,
         probes.RETURN_0,

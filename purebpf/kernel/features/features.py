@@ -108,7 +108,7 @@ def _have_program_type(program_type: int) -> Feature:
     log = Log(_LOG_SIZE)
     feature = _try(name, lambda: probes.load_program(program_type, log=log))
     if not feature and log.text():
-        return Feature(name, supported=True, reason="the verifier knows it")
+        return Feature(name, supported=True, reason="the verifier supports it")
     return feature
 
 
@@ -128,7 +128,7 @@ def _have_map_type(map_type: int) -> Feature:
         made = _made(lambda: probes.make_map(map_type))
     except KernelError as error:
         if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
-            return Feature(name, supported=True, reason="the kernel knows it")
+            return Feature(name, supported=True, reason="the kernel supports it")
         return refused(name, error)
     assert made is not None
     made.close()
@@ -155,7 +155,7 @@ def _have_helper(program_type: int, helper: int) -> Feature:
         f"in program type {_enum_name(bpf_prog_type, program_type)}"
     )
     if program_type in probes.NEEDS_BTF_TARGET:
-        raise NotSupportedError(name, "such a program cannot be loaded without a target to ask")
+        raise NotSupportedError(name, "the probe cannot load such a program without a target")
     if not (loads := have_program_type(program_type)):
         return loads._replace(name=name)
     log = Log(_LOG_SIZE)
@@ -167,7 +167,7 @@ def _have_helper(program_type: int, helper: int) -> Feature:
             return Feature(name, supported=False, reason=line)
     if not log.text():
         return feature
-    return Feature(name, supported=True, reason="the verifier knows it")
+    return Feature(name, supported=True, reason="the verifier supports it")
 
 
 @remembered
@@ -287,7 +287,7 @@ def have_instruction_set(version: int) -> Feature:
         ValueError: there is no such version.
     """
     if version not in probes.INSTRUCTION_SETS:
-        raise ValueError(f"no instruction set v{version}: there are v1 to v4")
+        raise ValueError(f"unknown instruction set v{version}; known: v1 to v4")
     return _try(f"instruction set v{version}", _filter(probes.INSTRUCTION_SETS[version]))
 
 
@@ -349,7 +349,7 @@ def have_perf_event_link() -> Feature:
         known = error.errno == errno.EBADF and "LINK_CREATE" in error.call
         if not known:
             return refused(name, error)
-        return Feature(name, known, "the kernel knows them")
+        return Feature(name, known, "the kernel supports them")
     raise AssertionError("the kernel linked a program to descriptor -1")
 
 
@@ -380,9 +380,9 @@ def have_uprobe_multi() -> Feature:
     except KernelError as error:
         return refused(name, error)
     if said == [errno.EBADF, errno.EINVAL]:
-        return Feature(name, supported=True, reason="the kernel knows them")
+        return Feature(name, supported=True, reason="the kernel supports them")
     answers = " and ".join(errno_name(each or 0) for each in said)
-    return Feature(name, supported=False, reason=f"bpf(BPF_LINK_CREATE) says {answers}")
+    return Feature(name, supported=False, reason=f"bpf(BPF_LINK_CREATE) failed with {answers}")
 
 
 def have_attach_cookie() -> Feature:
@@ -447,7 +447,7 @@ def _number(names: _Names, wanted: int | str) -> int:
     if names is bpf_func_id:
         short = short.removeprefix("bpf_")
     if short not in known:
-        raise KeyError(f"no {kind} {wanted!r}: there are {', '.join(known)}")
+        raise KeyError(f"unknown {kind} {wanted!r}; known: {', '.join(known)}")
     return known[short]
 
 

@@ -47,7 +47,7 @@ class MachineNames:
         try:
             return pwd.getpwnam(name).pw_uid
         except KeyError:
-            raise LookupError(f"there is no user {name!r}") from None
+            raise LookupError(f"unknown user {name!r}") from None
 
     def group(self, name: str) -> int:
         """A group's number."""
@@ -56,7 +56,7 @@ class MachineNames:
         try:
             return grp.getgrnam(name).gr_gid
         except KeyError:
-            raise LookupError(f"there is no group {name!r}") from None
+            raise LookupError(f"unknown group {name!r}") from None
 
     def cgroup(self, path: str) -> tuple[int, int]:
         """The id of a cgroup, and its level below the root of the hierarchy.
@@ -66,14 +66,14 @@ class MachineNames:
         """
         roots = [place for place, kind in proc.mounts() if kind == "cgroup2"]
         if not roots:
-            raise LookupError("no cgroup2 file system is mounted here")
+            raise LookupError("no cgroup2 file system is mounted")
         for root in roots:
             inside = path == root or path.startswith(f"{root}/")
             folder = os.path.normpath(path if inside else f"{root}/{path}")
             if os.path.isfile(f"{folder}/cgroup.procs") and f"{folder}/".startswith(f"{root}/"):
                 level = 0 if folder == root else os.path.relpath(folder, root).count("/") + 1
                 return os.stat(folder).st_ino, level + _hidden_levels()
-        raise LookupError(f"there is no cgroup {path} in {roots[0]}")
+        raise LookupError(f"unknown cgroup {path} in {roots[0]}")
 
     def symbol(self, name: str) -> tuple[SymbolRange, ...]:
         """Where a function is, in the kernel and in each process."""
@@ -86,14 +86,13 @@ class MachineNames:
             return found
         if _is_hidden(kallsyms, name):
             raise LookupError(
-                f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros to who lacks "
-                "CAP_SYSLOG, and to everybody where kernel.kptr_restrict is 2"
+                f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros without "
+                "CAP_SYSLOG, and to all processes when kernel.kptr_restrict is 2"
             )
         looked = [proc.KALLSYMS, *(f"process {pid}" for pid in self._pids)]
-        hint = "" if self._pids else "; programs are searched when they run and are chosen by -p"
+        hint = "" if self._pids else "; purebpf searches only the running programs that -p names"
         raise LookupError(
-            f"there is no function {name!r} in {', '.join(looked)}"
-            f"{self._nearest(kallsyms, name)}{hint}"
+            f"unknown function {name!r} in {', '.join(looked)}{self._nearest(kallsyms, name)}{hint}"
         )
 
     def _in_processes(self, name: str) -> Iterator[SymbolRange]:
@@ -113,7 +112,7 @@ class MachineNames:
             try:
                 text = proc.maps(pid) or ""
             except PurebpfError as error:
-                raise LookupError(f"functions of process {pid} cannot be seen: {error}") from None
+                raise LookupError(f"cannot read the functions of process {pid}: {error}") from None
             for mapping in parse_maps(text):
                 if not (mapping.file.is_anonymous or mapping.file.is_special):
                     yield pid, mapping
@@ -157,4 +156,4 @@ def _hidden_levels() -> int:
     """Levels of the hierarchy above what this process sees; only the first namespace sees all."""
     if proc.in_first_namespace("cgroup"):
         return 0
-    raise LookupError("this process is in a cgroup namespace, and cannot tell a cgroup's level")
+    raise LookupError("this process is in a cgroup namespace, where cgroup levels are unknown")

@@ -100,10 +100,12 @@ def _file_system(bpffs: str) -> Check:
     name = "bpf file system"
     kinds = [kind for place, kind in proc.mounts() if place == bpffs]
     if not kinds or kinds[-1] != "bpf":
-        return Check(name, False, f"none at {bpffs}", f"sudo mount -t bpf -o mode=0700 bpf {bpffs}")
+        return Check(
+            name, False, f"not mounted at {bpffs}", f"sudo mount -t bpf -o mode=0700 bpf {bpffs}"
+        )
     mode = stat.S_IMODE(os.stat(bpffs).st_mode)
     if not os.access(bpffs, os.X_OK):
-        found = f"{bpffs} has mode {mode:04o}, so this user cannot pass"
+        found = f"{bpffs} has mode {mode:04o}, so this user cannot enter it"
         return Check(name, False, found, pin_command(os.geteuid(), 0, bpffs))
     return Check(name, True, f"{bpffs} has mode {mode:04o}")
 
@@ -135,9 +137,12 @@ def _unopened(name: str, error: PurebpfError, uid: int, bpffs: str) -> Check:
         and error.call.startswith("bpf(")
         and disabled not in ("0", None)
     ):
-        found = f"kernel.unprivileged_bpf_disabled is {disabled}, and this kernel then refuses all"
+        found = (
+            f"kernel.unprivileged_bpf_disabled is {disabled}, and this kernel then refuses all "
+            "BPF without privileges"
+        )
         if disabled == "1":
-            return Check(name, False, f"{found}; 1 stays until the next boot")
+            return Check(name, False, f"{found}; 1 cannot be lowered until the next boot")
         return Check(name, False, found, "sudo sysctl kernel.unprivileged_bpf_disabled=0")
     if isinstance(error, KernelError) and error.fix:
         found = str(KernelError(error.call, error.errno or 0, error.what, why=error.why))

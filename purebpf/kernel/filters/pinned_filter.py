@@ -138,7 +138,7 @@ def _total(element: Element, counter: int) -> int:
 def _claim(uid: int, bpffs: str, stack: ExitStack) -> tuple[int, Folder]:
     """The first slot that is whole and free, kept until `stack` is closed."""
     path = folder_of(uid, bpffs)
-    reason = f"root has pinned none in {path}; for some: {pin_command(uid, 0, bpffs)}"
+    reason = f"root has not pinned any in {path}; pin some: {pin_command(uid, 0, bpffs)}"
     try:
         folder = open_user(uid, bpffs)
     except KernelError as error:
@@ -158,10 +158,10 @@ def _claim(uid: int, bpffs: str, stack: ExitStack) -> tuple[int, Folder]:
     broken = {number: why for number, why in faults.items() if why}
     if whole:
         more = pin_command(uid, 2 * len(whole), bpffs)
-        reason = f"none of {len(whole)} in {path} is free; for more: {more}"
+        reason = f"all {len(whole)} in {path} are in use; pin more: {more}"
     for number, why in broken.items():
         repair = pin_command(uid, len(faults), bpffs)
-        reason += f"; slot {number} cannot be used ({'; '.join(why)}); repair: {repair}"
+        reason += f"; slot {number} is not usable ({'; '.join(why)}); repair it: {repair}"
         break
     raise NotSupportedError(_FEATURE, reason)
 

@@ -181,7 +181,7 @@ def explain(error: KernelError, bpffs: str, uid: int = -1) -> KernelError:
     """Say what to do about a path that this process cannot pass, or had better not."""
     number, path, why, fix = error.errno or 0, error.what, error.why, error.fix
     if number == errno.EACCES and uid >= 0:
-        why = f"the way to it is closed until root has run: {pin_command(uid, 0, bpffs)}"
+        why = f"the folder is closed until root runs: {pin_command(uid, 0, bpffs)}"
     elif number == errno.EPERM and error.call == "open" and not fix:  # its owner is not trusted
         if uid >= 0 and path == folder_of(uid, bpffs):
             fix = f"make it root's: {pin_command(uid, 0, bpffs)}"
@@ -236,7 +236,7 @@ def find_faults(folder: Folder, uid: int, number: int) -> tuple[str, ...]:
         if why := untrusted(slot.status):
             return (f"folder: {why}",)
         if slot.mode != FOLDER_MODE:
-            return (f"folder: it has mode {slot.mode:04o}, as if `pin` had been interrupted",)
+            return (f"folder: it has mode {slot.mode:04o}: an interrupted `pin` leaves it so",)
         found = [(name, _fault(slot, name, uid)) for name in FILES]
     return tuple(f"{name}: {why}" for name, why in found if why)
 
@@ -244,7 +244,7 @@ def find_faults(folder: Folder, uid: int, number: int) -> tuple[str, ...]:
 def _fault(slot: Folder, name: str, uid: int) -> str:
     node = slot.find(name)
     if node is None:
-        return "it is not there"
+        return "it does not exist"
     with node:
         if not stat.S_ISREG(node.status.st_mode):
             return "it is not a pin"
@@ -277,7 +277,7 @@ def open_program(slot: Folder) -> Program:
             raise _unopened(error, node) from None
     if program.type != bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT:
         program.close()
-        why = f"it is a program of type {program.type}, not for perf events"
+        why = f"it is a program of type {program.type}, not a perf event program"
         raise KernelError("bpf(BPF_OBJ_GET)", errno.EINVAL, node.path, why=why)
     return program
 

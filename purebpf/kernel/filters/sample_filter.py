@@ -120,7 +120,7 @@ class SampleFilter(Closing):
         check(parsed, sample_type, event)
         self.parsed = parsed
         self.terms: tuple[Term, ...] = resolve(parsed, sample_type, names or MachineNames())
-        self.why_user_space = "" if in_kernel else "it was asked for"
+        self.why_user_space = "" if in_kernel else "the caller chose user space"
         self._compiled: CompiledFilter | None = None
         self._pinned: PinnedFilter | None = None
         self._rejecting: Callable[[Sample], int] | None = None
@@ -136,7 +136,7 @@ class SampleFilter(Closing):
         """A program that filters; or why there is none in `why_user_space`."""
         access = kernel_access()
         if absent := missing(self.terms, access):
-            self.why_user_space = f"this kernel shows programs no {', '.join(absent)}"
+            self.why_user_space = f"BPF programs cannot read {', '.join(absent)} on this kernel"
             return
         try:
             self._compiled = stack.enter_context(CompiledFilter(self.terms, access))
@@ -155,7 +155,7 @@ class SampleFilter(Closing):
         try:
             return predicate(self.terms)
         except NotSupportedError as error:
-            reason = f"{error.reason}, and no program can filter: {self.why_user_space}"
+            reason = f"{error.reason}, and no BPF program can filter: {self.why_user_space}"
             raise NotSupportedError(f"the filter {self.parsed}", reason) from None
 
     @property
@@ -169,7 +169,7 @@ class SampleFilter(Closing):
         if self._compiled is not None:
             return f"a program of {len(self._compiled.code.instructions)} instructions"
         if self._pinned is not None:
-            return f"the program that root has pinned for this user, slot {self._pinned.number}"
+            return f"the program that root pinned for this user, slot {self._pinned.number}"
         return f"user space: {self.why_user_space}"
 
     @property

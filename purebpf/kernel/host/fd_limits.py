@@ -18,9 +18,9 @@ def explanation(number: int) -> tuple[str, str]:
     """Why, on this host, and what would help; `number` is one of NONE_LEFT."""
     if number == errno.ENFILE:
         return (
-            "this machine has as many open files as fs.file-max allows",
+            "the system has reached fs.file-max, its limit of open files",
             "close some, or raise it",
         )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    why = f"this process may have {soft} open files (RLIMIT_NOFILE, hard limit {hard})"
+    why = f"this process has reached {soft} open files (RLIMIT_NOFILE, hard limit {hard})"
     return why, "close some, or raise it: ulimit -n" if soft == hard else f"ulimit -n {hard}"

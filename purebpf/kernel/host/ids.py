@@ -31,7 +31,7 @@ def open_id(get: Callable[[int], Descriptor], number: int, what: str) -> Descrip
             from purebpf.kernel.host.privilege import explained
 
             raise explained(error, what, "CAP_SYS_ADMIN") from None
-        why = "there is none of this id" if error.errno == errno.ENOENT else ""
+        why = "no object has this ID" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, what, why=why) from None
 
 
@@ -51,7 +51,7 @@ def walk(after: Callable[[int], int], make: Callable[[int], _Opened]) -> Iterato
             if error.errno == errno.EPERM:
                 from purebpf.kernel.host.privilege import explained
 
-                raise explained(error, "listing what is loaded", "CAP_SYS_ADMIN") from None
+                raise explained(error, "listing BPF objects", "CAP_SYS_ADMIN") from None
             raise
         try:
             made = make(number)

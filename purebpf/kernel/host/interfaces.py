@@ -27,7 +27,7 @@ def find_interface(target: str | int | None) -> Interface:
         ValueError: there is no such interface here; lists those with a similar name.
     """
     if target is None:
-        raise TypeError("which network interface? give its name or index")
+        raise TypeError("target required: the name or index of a network interface")
     if isinstance(target, int):
         found = Interface(interfaces.name_of(target), target)
     else:
@@ -38,4 +38,4 @@ def find_interface(target: str | int | None) -> Interface:
 
     known = interfaces.names()
     close = get_close_matches(str(target), known) or known
-    raise ValueError(f"there is no network interface {target!r} here; there is {', '.join(close)}")
+    raise ValueError(f"unknown network interface {target!r}; known: {', '.join(close)}")

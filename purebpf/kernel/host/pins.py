@@ -99,15 +99,15 @@ def _unpinned(error: KernelError, path: str) -> KernelError:
     why = fix = ""
     directory = os.path.dirname(path) or "."
     if error.errno == errno.ENOENT and not os.path.isdir(directory):
-        why = f"there is no directory {directory}"
+        why = f"directory {directory} does not exist"
     elif error.errno == errno.EPERM and "." in os.path.basename(path):
-        why = "names in a bpf file system have no dots"
+        why = "names in a bpf file system cannot have dots"
     elif error.errno in (errno.EPERM, errno.ENOENT):  # ENOENT: of sysfs, which makes no files
         why = f"{path} is not in a bpf file system"
         why += ", or this process lacks CAP_BPF" if error.errno == errno.EPERM else ""
-        fix = f"pin below {BPFFS}; if need be: mount -t bpf -o mode=0700 bpf {BPFFS}"
+        fix = f"pin below {BPFFS}; mount it with: mount -t bpf -o mode=0700 bpf {BPFFS}"
     elif error.errno == errno.EEXIST:
-        why, fix = f"{path} is there already", f"rm {path}"
+        why, fix = f"{path} already exists", f"rm {path}"
     return KernelError(error.call, error.errno or 0, path, why=why, fix=fix)
 
 
@@ -226,7 +226,7 @@ def require_map(fd: int, what: str = "") -> None:
     if kind != "bpf-map":
         call = "bpf(BPF_OBJ_GET_INFO_BY_FD)"
         what = what or f"descriptor {fd}"
-        raise KernelError(call, errno.EINVAL, what, why=f"it is a {kind}, no map")
+        raise KernelError(call, errno.EINVAL, what, why=f"it is a {kind}, not a map")
 
 
 def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:
@@ -237,7 +237,7 @@ def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:
     if kind in kinds:
         return descriptor
     descriptor.close()
-    why = f"it is no {wanted} but {kind}"
+    why = f"the pinned object is a {kind}, not a {wanted}"
     raise KernelError("bpf(BPF_OBJ_GET)", errno.EINVAL, path, why=why)
 
 

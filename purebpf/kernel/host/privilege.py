@@ -73,7 +73,7 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
         return _lacks(host, missing), f"run it as root: sudo {host.command}"
     if host.uid_map not in (None, _PARENT_HAS_ALL):
         why = "this process has its capabilities in a user namespace only (a rootless container)"
-        fix = "run it outside, or in a container that is started by root with --privileged"
+        fix = "run it outside, or in a container that root starts with --privileged"
         if "CAP_BPF" in needed:
             fix += ", or where BPF is delegated: load(..., token=)"
         return why, fix
@@ -81,13 +81,15 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
         why = f"the kernel is locked down (/sys/kernel/security/lockdown: {host.lockdown})"
         return why, "boot with lockdown=none, or with Secure Boot off"
     if host.seccomp:
-        why = f"a seccomp filter is in force (/proc/self/status: Seccomp {host.seccomp})"
+        why = f"a seccomp filter is active (/proc/self/status: Seccomp {host.seccomp})"
         return why, "start the container with --security-opt seccomp=unconfined"
     if host.memlock is not None and "CAP_BPF" in needed:
         why = f"RLIMIT_MEMLOCK is {host.memlock} bytes, which limits BPF before Linux 5.11"
-        return why, "raise it in the shell that starts this: ulimit -l unlimited"
+        return why, "raise it in the shell: ulimit -l unlimited"
     held = " and ".join(needed)
-    return f"this process has {held}, so a security module or the kernel's build refuses it", ""
+    return (
+        f"this process has {held}, so a security module or the kernel's configuration refuses it"
+    ), ""
 
 
 def denied(*needed: str, otherwise: str) -> tuple[str, str]:

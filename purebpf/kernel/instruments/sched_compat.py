@@ -49,7 +49,10 @@ def has_prev_state() -> bool:
     btf = kernel_btf()
     found = btf.find("btf_trace_sched_switch")
     if not found:
-        raise NotSupportedError("tracing switches between tasks", "the kernel's BTF has none")
+        raise NotSupportedError(
+            "tracing switches between tasks",
+            "the kernel's BTF does not have btf_trace_sched_switch",
+        )
     pointer: Any = btf.type(btf.resolve(found[0]))
     prototype: Any = btf.type(pointer.type_id)
     return len(prototype.params) >= _PREV_STATE_PARAMS

@@ -72,4 +72,4 @@ def have_far_offsets() -> Feature:
     except KernelError as error:
         if not log.text() or _TOO_FAR in log.text():
             return refused(name, error)
-    return Feature(name, supported=True, reason="the verifier did not mind")
+    return Feature(name, supported=True, reason="the verifier accepted the program")

@@ -39,7 +39,7 @@ def upload_simplified(btf: Btf, refusal: KernelError) -> Upload:
             raise
         return Upload(None, functions=False, problem=f"{error}{_reason(data)}")
     functions = not unknown & {Kind.FUNC, Kind.FUNC_PROTO}
-    return Upload(descriptor, functions, f"this kernel knows no {without} in BTF")
+    return Upload(descriptor, functions, f"this kernel does not support {without} in BTF")
 
 
 def _reason(data: bytes) -> str:

@@ -136,7 +136,7 @@ def _create_with_more(
     if each.pinning != _BY_NAME:
         raise NotSupportedError(
             f"{spec.source}: map {each.name!r}",
-            f"pinning is {each.pinning}; known are 0 (not pinned) and 1 (by name)",
+            f"pinning is {each.pinning}; known: 0 (not pinned) and 1 (by name)",
         )
     path = os.path.join(_pin_directory(pin_path, each.pin_directory), each.name)
     shared = Map.shared(

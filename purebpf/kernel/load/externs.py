@@ -103,7 +103,7 @@ class KernelExterns:
         return LinkError(
             self._spec.source,
             extern.name,
-            f"declared as {spell(self._btf, declared)}, and this kernel's is "
+            f"declared as {spell(self._btf, declared)}, but this kernel's is "
             f"{spell(btf, actual)} ({btf.source})",
         )
 
@@ -118,7 +118,10 @@ class KernelExterns:
         if 0 in found and self._hidden:
             raise NotSupportedError(
                 f"{self._spec.source}: address of {extern.name}",
-                f"{proc.KALLSYMS} shows zeros (kernel.kptr_restrict); the process needs CAP_SYSLOG",
+                (
+                    f"{proc.KALLSYMS} shows zeros: kernel.kptr_restrict hides addresses from a "
+                    "process without CAP_SYSLOG"
+                ),
             )
         if len(found) > 1:
             places = ", ".join(f"{each:#x}" for each in sorted(found))

@@ -73,7 +73,7 @@ class Globals(Closing, MutableMapping[str, Any]):
         if self._maps[variable.map].frozen:
             raise NotSupportedError(
                 f"writing {name!r}",
-                f"it is constant once loaded; use spec.set({name}=...) before load()",
+                f"it is constant after load; use spec.set({name}=...) before load()",
             )
         data = self._codec(variable).encode(value)
         if len(data) > variable.size:
@@ -81,7 +81,9 @@ class Globals(Closing, MutableMapping[str, Any]):
         end = variable.offset + len(data)
         if (view := self._view(variable.map)) is not None:
             if view.readonly:
-                reason = f"map {variable.map}, which was not made here, is frozen or read-only"
+                reason = (
+                    f"map {variable.map}, which another process created, is frozen or read-only"
+                )
                 raise NotSupportedError(f"writing {name!r}", reason)
             view[variable.offset : end] = data
             return

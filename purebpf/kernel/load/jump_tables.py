@@ -60,7 +60,7 @@ def _explained(
     if features.have_map_type(bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY):
         return KernelError(error.call, error.errno or 0, f"{what}: jump table {name}")
     reason = (
-        "a switch in it jumps through a table, and this kernel has no instruction arrays for that "
-        "(Linux 6.19); compiled with -mcpu=v3 or -fno-jump-tables, it does without"
+        "a switch in it uses a jump table, and this kernel does not support instruction arrays "
+        "(Linux 6.19); compile with -mcpu=v3 or -fno-jump-tables"
     )
     return NotSupportedError(what, reason)

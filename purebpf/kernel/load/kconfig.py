@@ -50,8 +50,9 @@ def _configuration(spec: ObjectSpec) -> str:
     if text is None:
         raise NotSupportedError(
             f"{spec.source}: its .kconfig externs",
-            f"this kernel shows no configuration: there is no {proc.PROC}/config.gz and no "
-            f"{proc.BOOT}/config-{os.uname().release}; load(..., kconfig=text) can set them all",
+            f"this kernel does not show its configuration: {proc.PROC}/config.gz and "
+            f"{proc.BOOT}/config-{os.uname().release} do not exist; set the values with "
+            "load(..., kconfig=text)",
         )
     return text
 

@@ -74,7 +74,7 @@ def load(
     Whatever it raises, nothing stays open, and the maps that it pinned are unpinned again.
     """
     if log_level not in _LOG_LEVELS:
-        raise ValueError(f"log_level is 0, or a sum of 1, 2, 4 and 8, not {log_level!r}")
+        raise ValueError(f"log_level must be 0 or a sum of 1, 2, 4 and 8, not {log_level!r}")
     if not isinstance(source, ObjectSpec):
         from purebpf.elf import read_object
 

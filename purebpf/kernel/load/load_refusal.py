@@ -80,7 +80,7 @@ def explained(
         poisoned = linked.poisoned.get(instruction, "")
     why, fix = ("", "") if line else _silent_refusal(program, error)
     if btf_problem:
-        without = f"it was loaded without all of its BTF: {btf_problem}"
+        without = f"it was loaded without part of its BTF: {btf_problem}"
         why = f"{why}. {without}" if why else without
     return VerifierError(
         program.name,
@@ -105,14 +105,17 @@ def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]
         return privilege.advice(_host(), *needed)
     known = features.have_program_type(program.type)
     if not known:
-        return f"this kernel has no such programs ({known})", ""
+        return f"this kernel does not support these programs ({known})", ""
     if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
-        why = "no struct_ops map of the object refers to it, and so it is for no member of a struct"
+        why = "no struct_ops map of the object has it as a member"
         return (
             why,
-            f"spec.struct_ops(map, member={program.name!r}), or leave it out: spec.only(...)",
+            (
+                f"set it with spec.struct_ops(map, member={program.name!r}), or leave it out "
+                "with spec.only(...)"
+            ),
         )
-    return "the verifier left no log", ""
+    return "the verifier log is empty", ""
 
 
 def _host() -> privilege.Host:

@@ -127,7 +127,7 @@ class Object(Closing):
 
     def _use(self, owned: _Owned) -> _Owned:
         if not self._open:
-            raise ValueError(f"object {self.name!r} is closed: its maps and programs are gone")
+            raise ValueError(f"object {self.name!r} is closed, with its maps and programs")
         return owned
 
     def __repr__(self) -> str:

@@ -71,12 +71,12 @@ def prepare_spec(
         KernelError: EPERM, for what only a module has, without CAP_SYS_ADMIN.
     """
     if spec.byteorder != sys.byteorder:
-        reason = f"its code is {spec.byteorder}-endian and this machine is {sys.byteorder}-endian"
+        reason = f"its code is {spec.byteorder}-endian, but this machine is {sys.byteorder}-endian"
         raise NotSupportedError(f"loading {spec.source}", reason)
     if unknown := given.keys() - spec.maps.keys():
-        raise KeyError(f"{spec.source}: no map {', '.join(sorted(unknown))}")
+        raise KeyError(f"{spec.source}: unknown map {', '.join(sorted(unknown))}")
     if unknown := replaced.keys() - spec.programs.keys():
-        raise KeyError(f"{spec.source}: no program {', '.join(sorted(unknown))}")
+        raise KeyError(f"{spec.source}: unknown program {', '.join(sorted(unknown))}")
     if _KCONFIG in spec.maps:
         from purebpf.kernel.load.kconfig import configured
 
@@ -102,7 +102,7 @@ def prepare_spec(
         if not each.autoload:
             continue
         if not each.type:
-            reason = f"section {each.section!r} is not in libbpf's table of program types"
+            reason = f"libbpf's table of program types does not have section {each.section!r}"
             raise NotSupportedError(f"program {name!r}", reason)
         definition = each.definition
         if definition is None or name in attach_targets:

@@ -127,7 +127,7 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
             for program, member in table.members:
                 place = (table.target, member)
                 if used.setdefault(program, place) != place:
-                    reason = "struct_ops maps have it at different members"
+                    reason = "struct_ops maps have it as different members"
                 elif spec.programs[program].type != bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS:
                     reason = f'struct_ops {name!r} has it as a member: put it in SEC("struct_ops")'
                 else:
@@ -158,7 +158,9 @@ class _Table:
         self._btf = spec.btf
         declared = spec.btf.type(each.value_type_id)
         if not isinstance(declared, Struct):
-            reason = 'its value is no struct: struct_ops maps are variables in SEC(".struct_ops")'
+            reason = (
+                'its value is not a struct: struct_ops maps are variables in SEC(".struct_ops")'
+            )
             raise NotSupportedError(f"{spec.source}: map {each.name!r}", reason)
         self._struct = declared
         self._name = essential_name(self._struct.name)
@@ -180,7 +182,9 @@ class _Table:
             contents = self._contents(member)
             if found is None:
                 if any(contents):
-                    raise self._refused(f"has no member {member.name!r}, which is not zero here")
+                    raise self._refused(
+                        f"does not have a member {member.name!r}, which is not zero here"
+                    )
                 continue
             target = self._kernel_struct.members[found]
             at = self._base + target.bit_offset // 8
@@ -209,7 +213,7 @@ class _Table:
         sizes = self._btf.sizeof(member.type_id), self._kernel.sizeof(target.type_id)
         is_pointer = kinds[0] is Kind.PTR
         if kinds[0] is not kinds[1] or (not is_pointer and sizes[0] != sizes[1]):
-            reason = f"has member {member.name!r} as {actual}, and the object as {declared}"
+            reason = f"has member {member.name!r} as {actual}, but the object as {declared}"
             raise self._refused(reason)
 
     def _refused(self, reason: str) -> NotSupportedError:
@@ -226,7 +230,7 @@ class _Table:
             return "", kernel_btf(), own[0]
         if found := types.modules.find(name, Kind.STRUCT):
             return found[0]
-        reason = "does not exist, or is none that programs can implement"
+        reason = "does not exist, or BPF programs cannot implement it"
         raise self._refused(f"{reason} ({name} is not in its BTF)")
 
     def _inside(self) -> tuple[int, int]:
@@ -248,5 +252,5 @@ def _struct(btf: Btf, type_id: int) -> Struct:
 def _not_created(error: KernelError, spec: MapSpec) -> KernelError:
     number = error.errno or 0
     needs_links = spec.flags & BPF_F_LINK and number == errno.EINVAL
-    why = "this kernel has no links of struct_ops (Linux 6.4)" if needs_links else ""
+    why = "this kernel does not support struct_ops links (Linux 6.4)" if needs_links else ""
     return KernelError(error.call, number, f"struct_ops {spec.name!r}", why=why)

@@ -45,11 +45,17 @@ def open_token(path: str | os.PathLike[str] | int) -> Descriptor:
     except KernelError as error:
         number = error.errno or 0
         if number == errno.EOPNOTSUPP:
-            reason = "the first user namespace has no tokens: its rights are the process's own"
+            reason = (
+                "the initial user namespace has no tokens: a process there uses its own "
+                "capabilities"
+            )
             raise NotSupportedError(what, reason) from None
         why = {
             errno.ENOENT: "the file system was mounted without any delegate_... option",
-            errno.EINVAL: "it is no bpf file system's root, or this kernel has no tokens",
+            errno.EINVAL: (
+                "the path is not the root of a bpf file system, or this kernel does not "
+                "support tokens"
+            ),
             errno.EPERM: "it belongs to another user namespace, or CAP_BPF is missing in this one",
         }.get(number, "")
         raise KernelError(error.call, number, what, why=why) from None

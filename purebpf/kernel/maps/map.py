@@ -197,7 +197,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             KernelError: E2BIG, a queue or stack is full.
         """
         if self.type not in map_traits.KEYLESS:
-            reason = f"push() is for queues, stacks and bloom filters, this is a {self._store.info}"
+            reason = f"push() needs a queue, stack or bloom filter; this is a {self._store.info}"
             raise NotSupportedError(f"pushing to map {self.name!r}", reason)
         self.put(b"", value, flags)
 

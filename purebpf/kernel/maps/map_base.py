@@ -307,7 +307,7 @@ class MapHandle(Closing):
             AttachError: EEXIST, something of that name is registered; EINVAL, a member is missing.
         """
         if not self.struct_ops:
-            reason = "only struct_ops maps of loaded objects are"
+            reason = "only struct_ops maps of loaded objects can be attached"
             raise NotSupportedError(f"attaching map {self.name!r} ({self.info})", reason)
         from purebpf.kernel.attach.struct_ops import attach
 
@@ -359,7 +359,9 @@ class MapHandle(Closing):
                 mapping is another process's.
         """
         if self.type != bpf_map_type.BPF_MAP_TYPE_ARENA:
-            raise NotSupportedError(f"pages of map {self.name!r} ({self.info})", "it is no arena")
+            raise NotSupportedError(
+                f"pages of map {self.name!r} ({self.info})", "the map is not an arena"
+            )
         if self._arena is None:
             self._arena = self.mmap()
         return self._arena
@@ -381,9 +383,9 @@ class MapHandle(Closing):
             from purebpf.kernel.rings.perf_buffer import PerfBuffer
 
             return PerfBuffer(self, *args, **options)
-        reason = f"a {map_traits.type_name(self.type)} has elements"
+        reason = f"a {map_traits.type_name(self.type)} has elements, not records"
         if self.type == bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF:
-            reason = "a USER_RINGBUF is written to, see `Map.writer()`"
+            reason = "a USER_RINGBUF takes records: see `Map.writer()`"
         raise NotSupportedError(f"records of map {self.name!r}", reason)
 
     def wakes(self, reader: Wakeable) -> None:
@@ -400,7 +402,9 @@ class MapHandle(Closing):
         """
         if self.type != bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF:
             kind = map_traits.type_name(self.type)
-            raise NotSupportedError(f"writing to map {self.name!r}", f"a {kind} is no user ring")
+            raise NotSupportedError(
+                f"writing to map {self.name!r}", f"a {kind} is not a user ring buffer"
+            )
         from purebpf.kernel.rings.user_ring_buffer import UserRingBuffer
 
         return UserRingBuffer(self, *args)

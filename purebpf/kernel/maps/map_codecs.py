@@ -102,7 +102,7 @@ class NoKeys(Bytes):
             return b""
         kind = map_traits.type_name(self._map_type)
         instead = _INSTEAD_OF_KEYS.get(self._map_type)
-        raise SchemaError(f"a {kind} has no keys" + (f": use {instead}" if instead else ""))
+        raise SchemaError(f"a {kind} does not have keys" + (f": use {instead}" if instead else ""))
 
 
 _INSTEAD_OF_KEYS: dict[int, str] = {
@@ -121,7 +121,7 @@ def _exactly(size: int, value: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise SchemaError(f"a map without BTF takes {size} bytes, not {type(value).__name__}")
     if len(data := bytes(value)) != size:
-        raise SchemaError(f"{size} bytes are needed, {len(data)} were given")
+        raise SchemaError(f"expected {size} bytes, got {len(data)}")
     return data
 
 
@@ -147,9 +147,7 @@ class Index:
         try:
             return self._U32.pack(value)
         except struct.error:
-            raise SchemaError(
-                f"an index is a number from 0 to 2**32 - 1, not {shown(value)}"
-            ) from None
+            raise SchemaError(f"an index must be 0 to 2**32 - 1, not {shown(value)}") from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
@@ -180,7 +178,7 @@ class Handle:
         try:
             return self._format.pack(value if fileno is None else fileno())
         except struct.error:
-            raise SchemaError(f"a file descriptor is needed, not {shown(value)}") from None
+            raise SchemaError(f"expected a file descriptor, got {shown(value)}") from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[int]:
         """The numbers."""
@@ -221,7 +219,7 @@ class Redirects:
         try:
             return self._FORMAT.pack(target, program if fileno is None else fileno(), *rest)
         except struct.error:
-            reason = f"a number is needed, or a number and a program, not {shown(value)}"
+            reason = f"expected a number, or a number and a program, got {shown(value)}"
             raise SchemaError(reason) from None
 
     def iter_decode(self, buffer: Readable, /) -> Iterator[Redirect]:
@@ -288,9 +286,7 @@ class PerCpu:
         if isinstance(value, bytes | bytearray | memoryview):
             return _exactly(self.size, value)
         if not isinstance(value, Sequence) or len(value) != self._cpus:
-            raise SchemaError(
-                f"a value for each of {self._cpus} CPUs is needed, not {shown(value)}"
-            )
+            raise SchemaError(f"expected a value for each of {self._cpus} CPUs, got {shown(value)}")
         encode = self._inner.encode
         return b"".join([encode(item) + self._padding for item in value])
 
@@ -314,7 +310,7 @@ def bound(codec: Codec, cls: type) -> Codec:
     if isinstance(codec, PerCpu):
         return codec.bound(cls)
     if not isinstance(codec, OfBtf | BoundCodec):
-        raise SchemaError(f"class {cls.__name__}: the map has no struct in BTF there")
+        raise SchemaError(f"class {cls.__name__}: the map's BTF does not have a struct for it")
     return bind(codec, cls)
 
 

@@ -69,8 +69,7 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
     if spec.extra:
         raise NotSupportedError(
             f"map {spec.name!r}",
-            f"its definition goes on behind map_flags, with {spec.extra.hex()}, and purebpf does "
-            "not know what that asks for",
+            f"its definition has {spec.extra.hex()} after map_flags, which purebpf does not know",
         )
     spec = fitted(spec)
     if spec.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
@@ -113,8 +112,8 @@ def _check_room(arena: MapSpec) -> None:
     if needed > arena.max_entries:
         raise NotSupportedError(
             f"map {arena.name!r}",
-            f"its variables take {len(arena.contents)} bytes, and it has {arena.max_entries} pages "
-            f"of {mmap.PAGESIZE}: spec.resize({arena.name}={needed})",
+            f"its variables take {len(arena.contents)} bytes, but it has {arena.max_entries} "
+            f"pages of {mmap.PAGESIZE}: spec.resize({arena.name}={needed})",
         )
 
 

@@ -24,20 +24,20 @@ _NET_ADMIN = frozenset(
 )
 """Types that want CAP_NET_ADMIN (map_create in kernel/bpf/syscall.c)."""
 
-_CONNECTED = "its sockets are of TCP, connected or listening, or of UDP, Unix or vsock"
+_CONNECTED = "it takes sockets of TCP (connected or listening), UDP, Unix or vsock"
 _SOCKETS: dict[int, str] = {
     t.BPF_MAP_TYPE_SOCKMAP: _CONNECTED,
     t.BPF_MAP_TYPE_SOCKHASH: _CONNECTED,
-    t.BPF_MAP_TYPE_XSKMAP: "its sockets are of AF_XDP",
+    t.BPF_MAP_TYPE_XSKMAP: "it takes AF_XDP sockets",
 }
-_DEVICES = "its interfaces are of this network namespace, its programs of section xdp/devmap"
+_DEVICES = "it takes interfaces of this network namespace and programs of section xdp/devmap"
 _RULES: dict[int, str] = {
-    t.BPF_MAP_TYPE_PROG_ARRAY: "it holds programs of one type: that of the first one, or of the "
+    t.BPF_MAP_TYPE_PROG_ARRAY: "it takes programs of one type: that of the first one, or of the "
     "one that uses it",
     t.BPF_MAP_TYPE_DEVMAP: _DEVICES,
     t.BPF_MAP_TYPE_DEVMAP_HASH: _DEVICES,
-    t.BPF_MAP_TYPE_CPUMAP: "its programs are of section xdp/cpumap",
-    t.BPF_MAP_TYPE_REUSEPORT_SOCKARRAY: "its sockets are bound, with SO_REUSEPORT set before",
+    t.BPF_MAP_TYPE_CPUMAP: "it takes programs of section xdp/cpumap",
+    t.BPF_MAP_TYPE_REUSEPORT_SOCKARRAY: "it takes bound sockets, with SO_REUSEPORT set before",
 }
 """What elements must be like, by type of map."""
 
@@ -58,16 +58,16 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
     if number in (errno.ENOMEM, errno.E2BIG):
         size = _bytes(spec)
         why = f"its elements alone take {size} bytes" + (
-            ", which the kernel could not get (or the cgroup's memory.max forbids)"
+            ", which the kernel could not allocate (or the cgroup's memory.max forbids)"
             if number == errno.ENOMEM
-            else ", or one is larger than the kernel allocates at once"
+            else ", or one is larger than the kernel's largest allocation"
         )
         if resize := _resize(spec, "fewer_entries"):
             fix = f"make it smaller: {resize}"
     elif number == errno.EINVAL:
         why, fix = _invalid(spec)
     if spec.program_hash and number in (errno.EINVAL, errno.E2BIG) and not _exclusive_maps():
-        why = "this kernel has no maps that are exclusive to a program (Linux 6.18)"
+        why = "this kernel does not support maps exclusive to a program (Linux 6.18)"
         fix = ""
     return KernelError(error.call, number, what, why=why, fix=fix)
 
@@ -93,18 +93,18 @@ def _invalid(spec: MapSpec) -> tuple[str, str]:
     """The rule a spec breaks, if it is one of those people break."""
     if spec.type in map_traits.RINGS:
         if not spec.max_entries:
-            return "a ring buffer's max_entries is its size in bytes, and it is 0", ""
+            return "the max_entries of a ring buffer is its size in bytes, and it is 0", ""
     elif spec.type in map_traits.KEYLESS:
         if spec.key_size:
-            return f"a {map_traits.type_name(spec.type)} has no key", "leave the key out"
+            return f"a {map_traits.type_name(spec.type)} does not have a key", "leave the key out"
     elif spec.type in map_traits.INDEXED and spec.key_size != map_traits.FD_SIZE:
         return "its key must be a 4-byte index", "use __u32 as its key"
     elif spec.type == t.BPF_MAP_TYPE_LPM_TRIE and not spec.flags & 1:
-        return "an LPM trie is not preallocated", "set BPF_F_NO_PREALLOC (1) in map_flags"
+        return "an LPM trie cannot be preallocated", "set BPF_F_NO_PREALLOC (1) in map_flags"
     elif not spec.max_entries and spec.type not in map_traits.ENDLESS:
         return "max_entries is 0", _resize(spec, "entries")
     kind = map_traits.type_name(spec.type)
-    return f"a size or flag does not suit {kind}, or this kernel has no such maps", ""
+    return f"a size or flag does not suit {kind}, or this kernel does not support such maps", ""
 
 
 def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "") -> KernelError:
@@ -117,19 +117,19 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
     if error == errno.E2BIG:
         why, fix = _too_big(info)
     elif error == errno.EINVAL and verb in _WRITES and (rule := _element_rule(info)):
-        why = f"{rule}, or these flags are not for it"
+        why = f"{rule}, or it does not take these flags"
     elif error in (errno.EBADF, errno.ENOTSOCK):
-        why = "that is no open descriptor, or not of what the map holds"
+        why = "the value is not an open descriptor of what the map holds"
     elif error == errno.EOPNOTSUPP and verb in _WRITES and info.type in _SOCKETS:
         why = _SOCKETS[info.type]
     elif error == errno.ENOSPC and info.type in map_traits.SOCKETS:
-        why, fix = "a socket is read as its cookie, of 8 bytes", "use __u64 as its value"
+        why, fix = "the kernel reads a socket as its cookie, of 8 bytes", "use __u64 as its value"
     elif error in (errno.EINVAL, errno.EOPNOTSUPP, ENOTSUPP):
-        why = f"a {map_traits.type_name(info.type)} does not offer this, or not with these flags"
+        why = f"a {map_traits.type_name(info.type)} does not support this, or not with these flags"
     elif error == errno.EEXIST:
-        why = "the key is there already, and BPF_NOEXIST was asked for"
+        why = "the key exists, and BPF_NOEXIST is set"
     elif error == errno.ENOENT:
-        why = "the key is not there"
+        why = "the key does not exist"
     elif error == errno.ENOMEM:
         why = "the kernel could not allocate the element"
     elif error == errno.EBUSY:
@@ -140,14 +140,19 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
 def _element_rule(info: MapInfo) -> str:
     """What a key or value must be like beyond its size, or ""."""
     if info.type in map_traits.MAP_VALUES:
-        inner = "with keys and values of one size, and the same flags (arrays: as many entries)"
-        return f"it holds maps of one type, {inner}: this one differs"
+        inner = (
+            "with keys and values of one size, and the same flags (arrays: the same max_entries)"
+        )
+        return f"it takes maps of one type, {inner}: this one differs"
     if info.type == t.BPF_MAP_TYPE_LPM_TRIE:
-        return f"its prefix lengths go from 0 to {8 * (info.key_size - map_traits.FD_SIZE)}"
+        return f"its prefix lengths are 0 to {8 * (info.key_size - map_traits.FD_SIZE)}"
     return _RULES.get(info.type, "")
 
 
 def _too_big(info: MapInfo) -> tuple[str, str]:
     if info.type in map_traits.INDEXED:
-        return f"its indexes go from 0 to {info.max_entries - 1}", ""
-    return f"all {info.max_entries} entries are taken", "give it more: spec.resize(name=entries)"
+        return f"its indexes are 0 to {info.max_entries - 1}", ""
+    return (
+        f"the map is full: all {info.max_entries} entries are in use",
+        "raise it: spec.resize(name=entries)",
+    )

@@ -30,7 +30,7 @@ def open_id(map_id: int, flags: int = 0) -> Descriptor:
         what = f"map {map_id}"
         if error.errno == errno.EPERM:
             raise _explained(error, what, "CAP_SYS_ADMIN") from None
-        why = "there is no map of this id" if error.errno == errno.ENOENT else ""
+        why = "no map has this ID" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, what, why=why) from None
 
 

@@ -46,7 +46,7 @@ class StackTrace:
         except (TypeError, struct.error):
             raw = None
         if raw is None or len(raw) > self.size:
-            raise SchemaError(f"at most {self._most} {self._WHAT} are needed, not {shown(value)}")
+            raise SchemaError(f"expected at most {self._most} {self._WHAT}, got {shown(value)}")
         return raw.ljust(self.size, b"\0")
 
     def _row(self, frame: Any) -> tuple[Any, ...]:

@@ -39,9 +39,7 @@ def walk(elements: Elements, max_entries: int) -> Iterator[bytes]:
             seen.add(key)
             yield key
         if (steps := steps - 1) < 0:
-            raise Interrupted(
-                f"the map changed faster than it could be walked: {len(seen)} keys were seen"
-            )
+            raise Interrupted(f"the map changed faster than the walk: {len(seen)} keys were seen")
 
 
 def _after(elements: Elements, key: bytes | None) -> bytes | None:

@@ -72,9 +72,9 @@ def chosen(text: str) -> Choice:
         KernelError, NotSupportedError: tracefs or sysfs may not be read.
     """
     if not text:
-        raise EventError("an event without a name: a comma too many?")
+        raise EventError("an event without a name: is there a comma too many?")
     if "{" in text or "}" in text:
-        raise EventError(f"event {text!r}: groups are not supported, name its events one by one")
+        raise EventError(f"event {text!r}: groups are not supported; name the events one by one")
     if "/" in text:
         return _of_unit(text)
     head, colon, modifiers = text.partition(":")
@@ -82,7 +82,7 @@ def chosen(text: str) -> Choice:
         found = event_named(head)
         return Choice(found._replace(name=text), _modified(text, modifiers) if colon else {})
     if not colon:
-        raise EventError(f"no event is called {text!r}{_nearest(text, known_names())}")
+        raise EventError(f"unknown event {text!r}{_nearest(text, known_names())}")
     name, _, modifiers = modifiers.partition(":")
     return _tracepoint(text, head, name, modifiers)
 
@@ -99,7 +99,7 @@ def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
             raise
         known = [each.replace("/", ":") for each in tracefs.tracepoints()]
         raise EventError(
-            f"no tracepoint is called {category}:{name}{_nearest(f'{category}:{name}', known)}"
+            f"unknown tracepoint {category}:{name}{_nearest(f'{category}:{name}', known)}"
         ) from None
     event = Event(text, perf_type_id.PERF_TYPE_TRACEPOINT, number)
     return Choice(event, _modified(text, modifiers))
@@ -109,7 +109,7 @@ def _modified(text: str, modifiers: str) -> dict[str, int]:
     """The attr fields of modifiers."""
     wrong = set(modifiers) - {"u", "k", "h", "p", "I"}
     if wrong:
-        raise EventError(f"event {text!r}: there is no modifier {min(wrong)!r}; u k h p I are")
+        raise EventError(f"event {text!r}: unknown modifier {min(wrong)!r}; known: u k h p I")
     found: dict[str, int] = {}
     spaces = set(modifiers) & set(_SPACES)
     if spaces:
@@ -129,10 +129,10 @@ def _of_unit(text: str) -> Choice:
     unit, _, rest = text.partition("/")
     terms, slash, modifiers = rest.rpartition("/")
     if not slash:
-        raise EventError(f"event {text!r}: a second / ends the terms")
+        raise EventError(f"event {text!r}: the closing / is missing")
     number = proc.pmu(unit, "type") if re.fullmatch(r"[\w.-]+", unit) else None
     if number is None:
-        raise EventError(f"no performance unit is called {unit!r}{_nearest(unit, _units())}")
+        raise EventError(f"unknown PMU {unit!r}{_nearest(unit, _units())}")
     fields: dict[str, int] = {}
     name = _apply(text, unit, terms, fields, named=True) or text
     config = fields.pop("config", 0)
@@ -157,7 +157,9 @@ def _apply(text: str, unit: str, terms: str, fields: dict[str, int], *, named: b
             _apply(text, unit, meaning, fields, named=False)
         else:
             known = [*_listed(unit, "format"), *_listed(unit, "events"), *_CONFIGS]
-            raise EventError(f"event {text!r}: {unit} has no term {key!r}{_nearest(key, known)}")
+            raise EventError(
+                f"event {text!r}: {unit} does not have a term {key!r}{_nearest(key, known)}"
+            )
     return name
 
 
@@ -165,7 +167,9 @@ def _place(text: str, key: str, form: str, value: int, fields: dict[str, int]) -
     """Spread a value over the bits that sysfs names: `config:0-7,32-35`."""
     match = _BITS.fullmatch(form)
     if match is None:
-        raise EventError(f"event {text!r}: sysfs says of {key} {form!r}, which is no place")
+        raise EventError(
+            f"event {text!r}: cannot parse the format that sysfs gives for {key}: {form!r}"
+        )
     field, left = match[1], value
     for part in match[2].split(","):
         first, dash, last = part.partition("-")
@@ -180,9 +184,9 @@ def _number(text: str, key: str, value: str) -> int:
     try:
         number = int(value, 0)
     except ValueError:
-        raise EventError(f"event {text!r}: {key}={value} is no number") from None
+        raise EventError(f"event {text!r}: {key}={value} is not a number") from None
     if not 0 <= number <= _U64:
-        raise EventError(f"event {text!r}: {key}={value} does not fit 64 bits")
+        raise EventError(f"event {text!r}: {key}={value} does not fit in 64 bits")
     return number
 
 
@@ -206,4 +210,4 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     import difflib  # 3 ms for those who misspell
 
     found = difflib.get_close_matches(name, list(known), n=_NEAREST)
-    return f"; did you mean {' or '.join(found)}?" if found else "; `perf list` shows what there is"
+    return f"; did you mean {' or '.join(found)}?" if found else "; list events with: perf list"

@@ -33,7 +33,7 @@ def packed(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
     fields = {_SPELT.get(name, name): value for name, value in fields.items()}
     for name in fields:
         if name not in PERF_EVENT_ATTR.fields and name not in PERF_EVENT_ATTR.bits:
-            raise TypeError(f"struct perf_event_attr has no field {name!r}")
+            raise TypeError(f"struct perf_event_attr does not have a field {name!r}")
     try:
         attr = PERF_EVENT_ATTR.pack(
             type=event.type,
@@ -53,7 +53,7 @@ def rate(frequency: int | None, period: int | None) -> dict[str, int]:
     Raises ValueError unless exactly one of the two is given, and positive.
     """
     if (frequency is None) == (period is None):
-        raise ValueError("give either a frequency or a period")
+        raise ValueError("exactly one of frequency and period is required")
     if (frequency or period or 0) <= 0:
         raise ValueError(f"cannot sample at {frequency or period or 0}: it must be positive")
     if frequency is not None:

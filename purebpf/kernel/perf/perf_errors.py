@@ -54,7 +54,7 @@ def mapping_explained(error: KernelError, pages: int) -> KernelError:
     why = fix = ""
     if error.errno == errno.EPERM:
         limit = proc.sysctl("kernel.perf_event_mlock_kb")
-        why = f"kernel.perf_event_mlock_kb lets a user lock {limit} KiB for every CPU"
+        why = f"kernel.perf_event_mlock_kb lets a user lock {limit} KiB on each CPU"
         fix = "use fewer pages, or give the process CAP_IPC_LOCK"
     what = f"a ring of {pages} pages"
     return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
@@ -66,13 +66,13 @@ def _refused(request: Request) -> tuple[str, str]:
     host = privilege.read_host()
     if privilege.perf_needs_admin(host):
         why = (
-            f"kernel.perf_event_paranoid is {host.perf_event_paranoid}, and above 2 the kernels of "
-            "Debian and Ubuntu want CAP_SYS_ADMIN"
+            f"kernel.perf_event_paranoid is {host.perf_event_paranoid}; above 2, the kernels of "
+            "Debian and Ubuntu require CAP_SYS_ADMIN"
         )
         return why, "allow it: sudo sysctl kernel.perf_event_paranoid=2"
     why, fix = privilege.advice(host, "CAP_PERFMON")
     if fix and request.pid >= 0 and not request.cgroup:
-        own = "watch a process of your own with exclude_kernel=1 (kernel.perf_event_paranoid 2)"
+        own = "profile your own process with exclude_kernel=1 (kernel.perf_event_paranoid 2)"
         fix = f"{own}, or {fix}"
     return why, fix
 
@@ -82,9 +82,9 @@ def _no_pmu(request: Request) -> tuple[str, str]:
     if offline := _offline(request):
         return offline, ""
     if kind == perf_type_id.PERF_TYPE_TRACEPOINT:
-        return "this kernel has no tracepoint of that number", ""
+        return "this kernel does not have a tracepoint of this ID", ""
     units = _pmus()
-    why = f"no performance unit of this machine counts it; it has {', '.join(units) or 'none'}"
+    why = f"this machine has no PMU for this event; it has {', '.join(units) or 'none'}"
     if kind in (perf_type_id.PERF_TYPE_HARDWARE, perf_type_id.PERF_TYPE_HW_CACHE):
         return why, "use a software event such as cpu-clock"
     return why, ""
@@ -92,7 +92,7 @@ def _no_pmu(request: Request) -> tuple[str, str]:
 
 def _cannot(_request: Request) -> tuple[str, str]:
     why = (
-        "the performance unit lacks what this asks for: sampling interrupts, precise_ip or branch "
+        "the PMU does not support a requested feature: sampling interrupts, precise_ip or branch "
         "stacks (perf_event_open(2), EOPNOTSUPP)"
     )
     return why, "count it, or sample a software event such as cpu-clock"
@@ -108,16 +108,16 @@ def _pmus() -> list[str]:
 def _offline(request: Request) -> str:
     if request.cpu < 0 or request.cpu in cpus.online():
         return ""
-    return f"CPU {request.cpu} is not online: CPUs {proc.cpu_list('online')} are"
+    return f"CPU {request.cpu} is offline (online: {proc.cpu_list('online')})"
 
 
 def _no_process(request: Request) -> tuple[str, str]:
-    return f"there is no process {request.pid}", ""
+    return f"no process has PID {request.pid}", ""
 
 
 def _no_cgroup(request: Request) -> tuple[str, str]:
     if request.cgroup:
-        return f"{request.cgroup} is no directory of a cgroup file system", ""
+        return f"{request.cgroup} is not a directory of a cgroup file system", ""
     return "", ""
 
 
@@ -126,15 +126,18 @@ def _invalid(request: Request) -> tuple[str, str]:
     if offline := _offline(request):
         return offline, ""
     if request.pid == -1 and request.cpu == -1:
-        return "every process on every CPU at once is not offered", "open one event for each CPU"
+        return (
+            "every process on every CPU at once is not offered",
+            "one event cannot cover all processes on all CPUs",
+        )
     if request.cgroup and request.cpu < 0:
-        return "a cgroup is watched one CPU at a time", "open one event for each CPU"
+        return "a cgroup is watched one CPU at a time", "a cgroup event covers one CPU"
     frequency, limit = int(attr["sample_freq"]), proc.sysctl("kernel.perf_event_max_sample_rate")
     if attr["freq"] and limit is not None and frequency > int(limit):
         why = f"{frequency} Hz is above kernel.perf_event_max_sample_rate, which is {limit}"
         return why, f"sample at {limit} Hz or less, or raise it with sysctl"
     if unknown := _unknown_fields(int(attr["sample_type"])):
-        return f"samples of this kernel have no {' and no '.join(unknown)}", "do without"
+        return f"this kernel's samples do not have {' and no '.join(unknown)}", "do without"
     return "the kernel refuses this combination of attr fields", ""
 
 
@@ -152,7 +155,7 @@ def _unknown_fields(sample_type: int) -> list[str]:
     for number in range(perf_event_sample_format.PERF_SAMPLE_CGROUP.bit_length() - 1, 64):
         bit = sample_type & 1 << number
         if bit and not _is_known(bit):
-            found.append(_LATE_FIELDS.get(bit, f"field of bit {number}"))
+            found.append(_LATE_FIELDS.get(bit, f"the field of bit {number}"))
     return found
 
 

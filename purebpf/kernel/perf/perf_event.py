@@ -273,9 +273,9 @@ class PerfEvent(Closing):
             ValueError: `pages` is no power of two, or there is a ring already.
         """
         if PERF_EVENT_ATTR.unpack(self.attr).get("write_backward"):
-            raise NotSupportedError(f"the ring of {self!r}", "it would be written backward")
+            raise NotSupportedError(f"the ring of {self!r}", "a backward ring")
         if self._ring is not None:
-            raise ValueError(f"{self!r} has a ring already")
+            raise ValueError(f"{self!r} already has a ring")
         self._ring = PerfRing(self.fileno(), pages)
         return self._ring
 
@@ -288,7 +288,7 @@ class PerfEvent(Closing):
         """
         self.fileno()
         if self._ring is None:
-            raise ValueError(f"{self!r} has no ring: call map_ring() first")
+            raise ValueError(f"{self!r} does not have a ring: call map_ring() first")
         for record in self._unread:
             yield record  # noqa: UP028 - `yield from` would close _unread when the caller breaks out
         self._unread = self.format.iter_decode(self._ring.consume())
@@ -311,5 +311,5 @@ class PerfEvent(Closing):
 def _of_type(name: str, kind: perf_type_id) -> Event:
     found = event_named(name)
     if found.type != kind:
-        raise ValueError(f"{name} is no event of {kind.name}")
+        raise ValueError(f"{name} is not an event of {kind.name}")
     return found

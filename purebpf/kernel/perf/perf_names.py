@@ -90,7 +90,7 @@ def event_named(name: str) -> Event:
         return Event(name, perf_type_id.PERF_TYPE_TRACEPOINT, number)
     found = _generic(_ALIASES.get(name, name)) or _cache(name) or _raw(name)
     if found is None:
-        raise ValueError(f"no perf event is called {name!r}; see `perf list`, or give a type")
+        raise ValueError(f"unknown perf event {name!r}; see `perf list`, or pass a type")
     return Event(name, *found)
 
 

@@ -37,7 +37,7 @@ class PerfRing:
             ValueError: `pages` is no power of two.
         """
         if pages <= 0 or pages & (pages - 1):
-            raise ValueError(f"a perf ring has a power of two of pages, not {pages}")
+            raise ValueError(f"the pages of a perf ring must be a power of two, not {pages}")
         try:
             self._memory = Memory(fd, (1 + pages) * mmap.PAGESIZE, writable=True)
         except KernelError as error:

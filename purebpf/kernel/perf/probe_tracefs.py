@@ -71,7 +71,10 @@ def open_traced(probe: Probe) -> TracedProbe:
         tracefs.append(table, f"{kind}:{_GROUP}/{name} {where}")
     except FileNotFoundError:
         config = f"CONFIG_{probe.pmu.upper()}_EVENTS"
-        reason = f"this kernel has no {probe.pmu} PMU, and its tracefs no {table} ({config})"
+        reason = (
+            f"this kernel does not have the {probe.pmu} PMU, and its tracefs does not have "
+            f"{table} ({config})"
+        )
         raise NotSupportedError(f"{probe.pmu}s", reason) from None
     try:
         number = tracefs.tracepoint_id(_GROUP, name)

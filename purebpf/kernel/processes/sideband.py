@@ -94,7 +94,7 @@ class SideBand(Closing):
             ValueError: closed.
         """
         if self._lost_at_close is not None:
-            raise ValueError("the side band is closed")
+            raise ValueError("the sideband is closed")
         from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap2
 
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)

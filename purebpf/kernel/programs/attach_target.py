@@ -46,10 +46,13 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
         module = program.attach_target.rpartition(":")[0]
         return AttachTarget(0, modules.descriptor(module) if module else 0)
     if section.attach == "freplace":
-        reason = f"whose function does it replace? load(..., targets={{{program.name!r}: program}})"
+        reason = (
+            "target required: the program that has the function: load(..., "
+            f"targets={{{program.name!r}: program}})"
+        )
         raise NotSupportedError(what, reason)
     if not program.attach_target:
-        reason = f"{program.section!r} says no target, and the verifier needs one to check it"
+        reason = f"section {program.section!r} does not name a target, which the verifier needs"
         raise NotSupportedError(what, reason)
     module, _, function = program.attach_target.rpartition(":")
     name = f"{section.btf_prefix}{function}"
@@ -63,10 +66,12 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
     if others:
         prefix = f"{section.prefix}/{others[0].module}"
         names = ", ".join(each.module for each in others)
-        reason = f"modules {names} each have a {word} {function!r}; say which: {prefix}:{function}"
+        reason = (
+            f"modules {names} each have a {word} {function!r}; name the module: {prefix}:{function}"
+        )
         raise NotSupportedError(what, reason)
     place = f"module {module!r}" if module else "this kernel"
-    reason = f"{place} has no {word} {function!r} ({name} is not in its BTF)"
+    reason = f"{place} does not have {word} {function!r} ({name} is not in its BTF)"
     raise NotSupportedError(what, reason)
 
 
@@ -81,7 +86,9 @@ def function_target(program: ProgramSpec, target: Program) -> AttachTarget:
     what = f"program {program.name!r}"
     function = program.attach_target
     if not function:
-        raise NotSupportedError(what, f"{program.section!r} says no function of {target.name!r}")
+        raise NotSupportedError(
+            what, f"section {program.section!r} does not name a function of {target.name!r}"
+        )
     return AttachTarget(function_of(target, function, what), target.fileno())
 
 
@@ -91,7 +98,9 @@ def function_of(target: Program, function: str, what: str) -> int:
 
     number = target.info.btf_id
     if not number:
-        raise NotSupportedError(what, f"program {target.name!r} has no BTF: compile it with -g")
+        raise NotSupportedError(
+            what, f"program {target.name!r} does not have BTF: compile it with -g"
+        )
     btf = read_btf(number)
     if found := btf.find(function, Kind.FUNC):
         return found[0]
@@ -99,5 +108,5 @@ def function_of(target: Program, function: str, what: str) -> int:
 
     names = sorted({btf.name(each) for each in range(1, len(btf)) if btf.kind(each) is Kind.FUNC})
     similar = ", ".join(get_close_matches(function, names) or names)
-    reason = f"program {target.name!r} has no function {function!r}; there is {similar}"
+    reason = f"program {target.name!r} does not have a function {function!r}; similar: {similar}"
     raise NotSupportedError(what, reason)

@@ -149,7 +149,7 @@ class Link(Closing):
             raise ValueError(f"{self.what}: the link is closed")
         owned = self._link or self._event
         if owned is None:
-            raise NotSupportedError(self.what, "such an attachment has no descriptor")
+            raise NotSupportedError(self.what, "this attachment has no descriptor")
         return owned.fileno()
 
     @property
@@ -181,7 +181,7 @@ class Link(Closing):
         if prepare is not None:
             prepare()
         fields = {} if old is None else {"old_prog_fd": old.fileno(), "flags": _REPLACE}
-        number = self._bpf_link("updating a link")
+        number = self._bpf_link("{}: update() cannot change this kind of link")
         try:
             bpf.link_update(number, new_prog_fd=new.fileno(), **fields)
         except KernelError as error:
@@ -190,11 +190,14 @@ class Link(Closing):
     def _not_updated(self, error: KernelError) -> NotSupportedError | KernelError:
         number = error.errno or 0
         if number == errno.EOPNOTSUPP or (number == errno.EINVAL and not self._can_be_updated()):
-            return NotSupportedError("updating a link", f"{self.what}: its kind stays as it is")
+            return NotSupportedError(
+                "{}: update() cannot change this kind of link",
+                f"{self.what}: its kind stays as it is",
+            )
         why = {
-            errno.EPERM: "another program than the expected one is attached",
-            errno.EINVAL: "the new program is of another type, or was loaded for another hook",
-            errno.ENOLINK: "what it was attached to is gone",
+            errno.EPERM: "the link has another program than the expected one",
+            errno.EINVAL: "the new program has another type or attach type",
+            errno.ENOLINK: "the attach point no longer exists",
         }.get(number, "")
         return KernelError(error.call, number, self.what, why=why)
 
@@ -240,8 +243,8 @@ class Link(Closing):
                 bpf.link_detach(self._link.fileno())
             except KernelError as error:
                 if error.errno in _CANNOT_DETACH and self._found:
-                    reason = f"{self.what}: it ends when all its holders close or unpin it"
-                    raise NotSupportedError("detaching a link made elsewhere", reason) from None
+                    reason = f"{self.what}: the link ends when all its holders close or unpin it"
+                    raise NotSupportedError("detaching a link of another process", reason) from None
         while self._pins:
             pins.unpin(self._pins.pop())
         self._maker = Maker()

@@ -30,6 +30,6 @@ def run_time() -> Descriptor:
         return bpf.enable_stats(bpf_stats_type.BPF_STATS_RUN_TIME)
     except KernelError as error:
         if error.errno == errno.EINVAL:
-            reason = f"{error}; sysctl kernel.bpf_stats_enabled=1 does the same for everyone"
+            reason = f"{error}; enable them for all processes: sysctl kernel.bpf_stats_enabled=1"
             raise NotSupportedError("run time statistics", reason) from None
         raise

@@ -134,7 +134,7 @@ def run(
 
 
 def _unsupported(program: Runnable) -> NotSupportedError:
-    reason = f"this kernel runs no {_kind(program)} programs on request"
+    reason = f"this kernel cannot test-run {_kind(program)} programs"
     return NotSupportedError(f"test run of program {program.name!r}", reason)
 
 
@@ -150,8 +150,8 @@ def _unsuitable(program: Runnable, size: int, error: KernelError) -> KernelError
     fix = ""
     if program.type in _ON_PACKETS and size < _LEAST_PACKET:
         least = f"a packet of at least {_LEAST_PACKET} bytes, not {size}"
-        why = f"a {_kind(program)} program wants {least}"
-        fix = "give it one: test_run(data=bytes(64))"
+        why = f"a {_kind(program)} program needs {least}"
+        fix = "pass one: test_run(data=bytes(64))"
     what = f"test run of program {program.name!r}"
     return KernelError(error.call, errno.EINVAL, what, why=why, fix=fix)
 

@@ -148,7 +148,7 @@ def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:
     if isinstance(type_, type) and type_ is not bytes:
         type_id = _mirrored(source, type_)
     elif type_ is not None and not isinstance(type_, str):
-        raise SchemaError(f"map {source.name!r}: {type_!r} is no type of its BTF")
+        raise SchemaError(f"map {source.name!r}: its BTF does not have type {type_!r}")
     else:
         type_id = _declared(source) if type_ is None else _named(source, type_)
     assert source.btf is not None
@@ -204,8 +204,8 @@ def type_named(btf: Btf | None, text: str, where: str) -> int:
         raise SchemaError(f"{where}: the object's BTF has {len(found)} types {text!r}")
     variable = f"{keyword or 'struct'} {name} *unused;"
     raise SchemaError(
-        f"{where}: the object's BTF has no type {text!r}; if only functions use it, a global "
-        f"variable `{variable}` puts it there"
+        f"{where}: the object's BTF does not have type {text!r}; if only functions use it, add a "
+        f"global variable `{variable}`"
     )
 
 
@@ -221,8 +221,8 @@ def _declared(source: RecordMap) -> int:
             if type_id and btf.kind(btf.resolve(type_id)) in (Kind.STRUCT, Kind.UNION):
                 return type_id
     raise SchemaError(
-        f"map {source.name!r} does not say what its records are; read it with "
-        f'type="struct NAME" or type=bytes, or declare `struct NAME *{source.name}_record;`'
+        f'map {source.name!r}: unknown record type; read it with type="struct NAME" or '
+        f"type=bytes, or declare `struct NAME *{source.name}_record;`"
     )
 
 

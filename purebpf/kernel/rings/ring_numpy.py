@@ -62,7 +62,7 @@ def next_run(data: memoryview, position: int, target: int, dtype: Any) -> Run | 
         length = head & ~DISCARD
         step = (length + HEADER_SIZE + 7) & ~7
         if position + step > target:
-            problem = f"a record of {length} bytes passes the end"
+            problem = f"a record of {length} bytes runs past the end"
             error = FormatError("ring buffer", f"position {position}", problem)
             return Run(np.empty(0, dtype), position, error)
         if head & DISCARD:

@@ -114,7 +114,7 @@ class UserRingBuffer(Closing):
     def _encoded(self, record: Any) -> bytes:
         data = self._encode(record)
         if stride(len(data)) > self._size:
-            raise ValueError(f"a record of {len(data)} bytes in a ring of {self._size}")
+            raise ValueError(f"a record of {len(data)} bytes exceeds a ring of {self._size}")
         return data
 
     def _append(self, records: list[bytes]) -> int:

@@ -65,7 +65,7 @@ class Debuginfod:
         path = os.path.join(folder, "debuginfo")
         try:
             if not own_directory(folder):
-                self._say(f"{self._directory} is not ours alone: nothing is downloaded")
+                self._say(f"other users can write to {self._directory}: nothing is downloaded")
                 return None
             known = _known(path)
             if known is not None:
@@ -91,7 +91,7 @@ class Debuginfod:
         if os.path.lexists(path):  # an earlier server had it
             return None
         if self._left_s <= 0:
-            self._say("no time is left to download more")
+            self._say("the time limit for downloads is reached")
             return None
         begun = time.monotonic()
         where = f"{url.rstrip('/')}/buildid/{build_id}/debuginfo"
@@ -123,9 +123,9 @@ class Debuginfod:
             with open(os.open(temporary, flags, 0o600), "w+b") as file:
                 size = self._copy(response, file, end)
                 if said not in (-1, size):
-                    raise FormatError(path, "size", f"{size} bytes came of {said}")
+                    raise FormatError(path, "size", f"got {size} bytes of {said}")
                 if image_of(file.fileno(), path).build_id != build_id:
-                    raise FormatError(path, "build id", "the file that came has another build id")
+                    raise FormatError(path, "build id", "the downloaded file has another build ID")
             os.replace(temporary, path)
         finally:
             with suppress(FileNotFoundError):
@@ -138,7 +138,7 @@ class Debuginfod:
             if size > self._max_size:
                 raise FormatError("", "size", f"more than {self._max_size} bytes")
             if time.monotonic() > end:
-                raise TimeoutError("the time for downloads is over")
+                raise TimeoutError("the time limit for downloads is reached")
             file.write(piece)
         file.flush()
         return size

@@ -46,7 +46,9 @@ def parse_place(text: str) -> Place:
     """
     found = _PLACE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no place in a file: that is 'file:function' or 'file:0x123'")
+        raise ValueError(
+            f"{text!r} is not a place in a file: expected 'file:function' or 'file:0x123'"
+        )
     file, function, offset = found.groups()
     if _NUMBER.fullmatch(function):
         return Place(file, "", int(function, 0) + int(offset or "0", 0))
@@ -95,7 +97,7 @@ def find_file(name: str, what: str) -> str:
         if os.path.isfile(path):
             return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
     searched = f" in {', '.join(folders)}" if folders != [""] else ""
-    raise AttachError("open", errno.ENOENT, what, why=f"there is no file {name}{searched}")
+    raise AttachError("open", errno.ENOENT, what, why=f"file {name} does not exist{searched}")
 
 
 def _cached(name: str) -> str:
@@ -158,6 +160,6 @@ def _function_offsets(
 def _why_not(path: str, pattern: str, *, is_there: bool) -> str:
     """Why a file has no function to probe."""
     if is_there:
-        reason = "its code chooses, once for each program, what is called instead"
+        reason = "its resolver chooses the function at run time"
         return f"{pattern!r} of {path} is an indirect function (IFUNC): {reason}; probe that"
-    return f"{path} has no function {pattern!r}"
+    return f"{path} does not have a function {pattern!r}"

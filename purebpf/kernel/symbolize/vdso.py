@@ -24,10 +24,10 @@ def vdso_functions(mapping: Mapping) -> ElfFunctions | Problem:
     """
     own = _own()
     if own is None:
-        return Problem(Reason.NOT_FOUND, "we have no vDSO ourselves")
+        return Problem(Reason.NOT_FOUND, "this process does not have a vDSO")
     size = own.end - own.start
     if mapping.end - mapping.start != size:
-        return Problem(Reason.UNREADABLE, "the vDSO of another kind of process")
+        return Problem(Reason.UNREADABLE, "the process has a vDSO of another kind")
     try:
         return functions_of(_image(own))
     except FormatError as error:

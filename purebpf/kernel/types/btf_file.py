@@ -29,6 +29,8 @@ def read_btf_file(path: str | os.PathLike[str]) -> Btf:
         section = image.section(".BTF")
         if section is None:
             raise FormatError(
-                name, "section .BTF", "there is none; compile with -g, or see pahole -J"
+                name,
+                "section .BTF",
+                "the section does not exist; compile with -g, or see pahole -J",
             )
         return Btf(image.contents(section), source=name)

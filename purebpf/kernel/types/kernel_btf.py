@@ -27,7 +27,7 @@ def kernel_btf() -> Btf:
         with open(_PATH, "rb") as file:
             data = file.read()
     except OSError as error:
-        reason = f"{_PATH} gave {errno_name(error.errno or 0)}"
+        reason = f"reading {_PATH} failed with {errno_name(error.errno or 0)}"
         if error.errno == errno.ENOENT:
             reason += "; the kernel was built without CONFIG_DEBUG_INFO_BTF"
         raise NotSupportedError("kernel BTF", reason) from None

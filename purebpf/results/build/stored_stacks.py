@@ -96,14 +96,14 @@ def causes(
         Cause(
             "truncated",
             user + kernel,
-            f"{user} user and {kernel} kernel stacks reached {max_depth} frames and lack their "
-            f"roots. {_deeper(max_depth, room)}",
+            f"{user} user and {kernel} kernel stacks were truncated at {max_depth} frames and "
+            f"lack their roots. {_deeper(max_depth, room)}",
         ),
         Cause(
             "unavailable",
             no_user + no_kernel,
-            f"{no_user} user and {no_kernel} kernel stacks could not be walked "
-            "(bpf_get_stack failed)",
+            f"{no_user} user and {no_kernel} kernel stacks could not be read (bpf_get_stack "
+            "failed)",
         ),
     )
 
@@ -112,17 +112,22 @@ def _lost(stats: Mapping[str, int], unit: str, storage_size: int, rarer: str) ->
     parts = []
     if stats["stacks_full"]:
         parts.append(
-            f"{stats['stacks_full']} {unit} have a stack that found no place among "
+            f"{stats['stacks_full']} {unit} lost their stack: the map was full, at "
             f"{storage_size}. Raise --stack-storage-size"
         )
     if stats["stacks_crowded"]:
-        parts.append(f"{stats['stacks_crowded']} share their hash with too many other stacks")
+        parts.append(
+            f"{stats['stacks_crowded']} lost their stack: too many others have the same hash"
+        )
     if stats["stacks_busy"]:
-        parts.append(f"{stats['stacks_busy']} interrupted an update of the stacks. {rarer}")
+        parts.append(
+            f"{stats['stacks_busy']} interrupted an update of the stack map and lost their "
+            f"stack. {rarer}"
+        )
     return "; ".join(parts)
 
 
 def _deeper(max_depth: int, room: int) -> str:
     if max_depth < room:
-        return f"Raise it: sysctl kernel.perf_event_max_stack={room}"
-    return f"{room} is the most that is kept"
+        return f"Raise the limit: sysctl kernel.perf_event_max_stack={room}"
+    return f"purebpf keeps at most {room} frames"

@@ -114,7 +114,7 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
         if not path or not (count.isascii() and count.isdigit()):
             if not line or line.startswith("#"):
                 continue  # a comment; with a count it is a stack, as processes may be called `#x`
-            raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end in a count")
+            raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end with a count")
         if len(count) > _DIGITS:
             raise FormatError(source, f"line {number}", f"a count of {len(count)} digits")
         comm, *names = path.split(";")

@@ -178,16 +178,16 @@ def parse(text: str, source: str = "profile") -> Profile:
     try:
         tree = JSONDecoder(object_hook=stacks).decode(text)
     except (TypeError, OverflowError) as error:
-        raise FormatError(source, "stacks", f"no numbers of frames: {error}") from None
+        raise FormatError(source, "stacks", f"not numbers of frames: {error}") from None
     except JSONDecodeError as error:
-        raise FormatError(source, f"character {error.pos}", f"no JSON: {error.msg}") from None
+        raise FormatError(source, f"character {error.pos}", f"not JSON: {error.msg}") from None
     except ValueError as error:  # a number with thousands of digits
         raise FormatError(source, "JSON", str(error)) from None
     except RecursionError:
         raise FormatError(source, "JSON", "nested too deeply") from None
     schema = tree.get("schema") if isinstance(tree, dict) else None
     if schema != SCHEMA:
-        raise FormatError(source, "schema", f"{schema!r} where {SCHEMA!r} was expected")
+        raise FormatError(source, "schema", f"got {schema!r}, expected {SCHEMA!r}")
     try:
         return _profile(tree, stacks.highest)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -283,7 +283,7 @@ def _parsed_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:
     if type(numbers) is array:  # what _Compactor has made of a list
         return Numbered(frames, numbers)
     if numbers != []:
-        raise TypeError(f"a stack is a list or null, not {numbers!r}")
+        raise TypeError(f"a stack must be a list or null, not {numbers!r}")
     return ()
 
 
@@ -323,4 +323,4 @@ def _whole(value: Any, low: int = 0, end: int = 1 << 63) -> int:
 def _one_of(known: Collection[str], value: object) -> str:
     if isinstance(value, str) and value in known:
         return value
-    raise ValueError(f"{value!r} is none of {', '.join(known)}")
+    raise ValueError(f"{value!r} is not one of {', '.join(known)}")

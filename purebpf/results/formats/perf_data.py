@@ -99,7 +99,7 @@ def _check(rows: list[Row]) -> None:
     if first is not None and not first.address and not any(each.address for each in entries):
         raise NotSupportedError(
             "writing perf.data",
-            "these stacks have names and no addresses, and the format knows only addresses",
+            "the format stores addresses, and these stacks have only names",
         )
 
 

@@ -25,12 +25,12 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "text": Format("formats.text:blocks", (".txt",), "a block for each stack"),
-    "folded": Format("formats.folded:lines", (".folded", ".collapsed"), "a line for each stack"),
+    "text": Format("formats.text:blocks", (".txt",), "one block for each stack"),
+    "folded": Format("formats.folded:lines", (".folded", ".collapsed"), "one line for each stack"),
     "json": Format(
-        "formats.json:document", (".json",), "everything; the form to save and convert later"
+        "formats.json:document", (".json",), "everything; save in this form to convert later"
     ),
-    "html": Format("formats.html:page", (".html", ".htm"), "a flame graph to look at, offline"),
+    "html": Format("formats.html:page", (".html", ".htm"), "a flame graph that works offline"),
     "pprof": Format(
         "formats.pprof:document", (".pb.gz", ".pprof"), "go tool pprof, Pyroscope, Parca"
     ),

@@ -66,11 +66,18 @@ def compare(before: Profile, after: Profile, title: str) -> Difference:
         FormatError: they count different things, or one counts nothing.
     """
     if before.unit != after.unit:
-        raise FormatError(title, "unit", f"one profile counts {before.unit}, one {after.unit}")
+        raise FormatError(
+            title,
+            "unit",
+            (
+                f"cannot compare profiles of different units: one counts {before.unit}, one "
+                f"{after.unit}"
+            ),
+        )
     wholes = before.total, after.total
     for name, whole in zip(("before", "after"), wholes, strict=True):
         if not whole:
-            raise FormatError(title, name, "an empty profile cannot be compared")
+            raise FormatError(title, name, "cannot compare an empty profile")
     parts: dict[Function, list[float]] = {}
     for at, (profile, whole) in enumerate(zip((before, after), wholes, strict=True)):
         for function, own, total in table.lines(profile):

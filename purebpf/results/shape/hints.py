@@ -68,8 +68,8 @@ def _stripped(profile: Profile) -> list[str]:
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     which = f"{', '.join(files[:_SHOWN])}{more} {'is' if len(files) == 1 else 'are'}"
     advice = (
-        "stripped: debug packages have the names (Debian: -dbgsym, Fedora: -debuginfo), and so "
-        "may the servers that --debuginfod asks"
+        "stripped: install their debug packages (Debian: -dbgsym, Fedora: -debuginfo), or ask "
+        "servers with --debuginfod"
     )
     return [f"{which} {advice}"]
 
@@ -93,33 +93,33 @@ def _python(runtime: Runtime, whose: str) -> str:
     which = f"Python {runtime.version}".strip()
     if runtime.is_named:
         return (
-            f"{which} ({whose}) wrote down its functions, but no stack reached them: that needs "
-            f"{_FRAME_POINTERS}"
+            f"{which} ({whose}) wrote the names of its functions, but no stack reached them: "
+            f"that needs {_FRAME_POINTERS}"
         )
     if runtime.version and int(runtime.version.partition(".")[2]) < 12:
         return (
-            f"{which} ({whose}) cannot tell profilers its functions. 3.12 and later can: "
-            "`python -X perf`; py-spy finds those of this one from outside"
+            f"{which} ({whose}) cannot give profilers the names of its functions. 3.12 and later "
+            "can: `python -X perf`; for this one, use py-spy"
         )
     since = "" if runtime.version else ", from 3.12 on,"
     return (
-        f"{which} ({whose}) tells profilers its functions{since} when it is started as "
+        f"{which} ({whose}) gives profilers the names of its functions{since} when started as "
         f"`python -X perf` or with PYTHONPERFSUPPORT=1; stacks reach them in {_FRAME_POINTERS}"
     )
 
 
 def _node(_runtime: Runtime, whose: str) -> str:
     return (
-        f"node ({whose}) names what it compiles when it is started with --perf-basic-prof, and "
-        "what it interprets with --interpreted-frames-native-stack besides"
+        f"node ({whose}) names compiled functions when started with --perf-basic-prof, and "
+        "interpreted ones with --interpreted-frames-native-stack as well"
     )
 
 
 def _chromium(_runtime: Runtime, whose: str) -> str:
     return (
-        f"Chromium ({whose}) names the JavaScript that it compiles when it is started with "
+        f"Chromium ({whose}) names compiled JavaScript when started with "
         "--js-flags=--perf-basic-prof and --no-sandbox, which lets it write /tmp/perf-PID.map: "
-        "for pages that can be trusted"
+        "use it only for trusted pages"
     )
 
 
@@ -131,7 +131,7 @@ def _java(runtime: Runtime, whose: str) -> str:
         how = _PERF_MAP_AGENT
     else:
         how = _PERF_MAP_COMMAND
-    return f"{which} ({whose}) names what it compiles: {how}; -XX:+PreserveFramePointer for stacks"
+    return f"{which} ({whose}) names compiled methods: {how}; -XX:+PreserveFramePointer for stacks"
 
 
 _ADVICE: dict[str, Callable[[Runtime, str], str]] = {

@@ -42,14 +42,14 @@ def test_an_unknown_format_is_told_with_those_that_are_known(name: str, tmp_path
     where = ("--format", "svg", "-o", str(tmp_path / "out.svg"))
     done = run(name, *where, *STACK_COMMANDS[name])
     known = ", ".join(FORMATS)
-    assert f"argument --format: 'svg' is no format; choose from {known}" in done.stderr
+    assert f"argument --format: unknown format 'svg'; known: {known}" in done.stderr
     assert (done.returncode, done.stdout, os.listdir(tmp_path)) == (2, "", [])
 
 
 @stack_commands
 def test_each_format_needs_a_file(name: str) -> None:
     done = run(name, "--format", "html", "--format", "pprof", *STACK_COMMANDS[name])
-    assert "several formats need a -o each" in done.stderr
+    assert "each of several formats needs its own -o" in done.stderr
     assert (done.returncode, done.stdout) == (2, "")
 
 

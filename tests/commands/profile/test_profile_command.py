@@ -176,7 +176,7 @@ def test_a_command_keeps_its_streams(profile: Run) -> None:
 def test_no_such_process(profile: Run) -> None:
     result = profile("-p", "4194304", "1")
     assert result.returncode == 1
-    assert "there is no process or thread 4194304" in said(result)
+    assert "no process or thread has ID 4194304" in said(result)
 
 
 @pytest.mark.any_kernel
@@ -185,14 +185,14 @@ def test_a_thread_is_not_taken_for_a_process(workloads: Workloads, profile: Run)
         (tid,) = (name for name in os.listdir(f"/proc/{pid}/task") if name != str(pid))
         result = profile("-p", tid, "1")
     assert result.returncode == 1
-    assert f"{tid} is a thread of process {pid}: take it alone with -L {tid}" in said(result)
+    assert f"{tid} is a thread of process {pid}: select it with -L {tid}" in said(result)
 
 
 @pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-G", "/no/such/cgroup"), "there is no cgroup directory /no/such/cgroup"),
+        (("-G", "/no/such/cgroup"), "cgroup directory /no/such/cgroup"),
         (("-G", "/tmp"), "it is no directory of a cgroup2 file system"),
         (("--cgroupmap", "/no/such/map"), "/no/such/map"),
         (("--mntnsmap", "/no/such/map"), "/no/such/map"),
@@ -238,7 +238,7 @@ def test_a_full_count_table_is_reported(workloads: Workloads, profile: Run) -> N
         result = profile("-f", "--strict", "--hash-storage-size", "1", "-F", "499", "0.5")
     assert result.returncode == 3
     assert int(loss(result.stderr)["map_full"]) > 0
-    assert "place among 1 counts. Raise --hash-storage-size" in said(result)
+    assert "the map of counts was full, at 1. Raise --hash-storage-size" in said(result)
     assert len(result.stdout.splitlines()) == 1, "the one count that found a place"
 
 
@@ -261,7 +261,7 @@ def test_a_sleeping_target_is_told(profile: Run) -> None:
         result = profile("-p", str(sleeper.pid), "0.2")
         sleeper.kill()
     assert result.returncode == 0
-    assert "no samples: the target did not run on a CPU meanwhile" in result.stderr
+    assert "no samples: the target did not run on a CPU during the run" in result.stderr
 
 
 @pytest.mark.any_kernel

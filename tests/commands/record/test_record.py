@@ -247,7 +247,7 @@ def test_it_ends_with_its_target(workloads: Workloads, record: Record) -> None:
     ("arguments", "status", "words"),
     [
         (["-e", "cycels", "1"], 2, "did you mean cycles"),
-        (["-e", "nothing:here", "1"], 2, "no tracepoint is called nothing:here"),
+        (["-e", "nothing:here", "1"], 2, "unknown tracepoint nothing:here"),
         (["-p", "4194304", "1"], 1, "there is no process"),
         (["-G", "/nowhere", "1"], 1, "no cgroup directory"),
         (["-F", "99999999", "-e", "cpu-clock", "1"], 1, "kernel.perf_event_max_sample_rate"),
@@ -256,7 +256,7 @@ def test_it_ends_with_its_target(workloads: Workloads, record: Record) -> None:
         (["-c", "99999999999999999999", "1"], 2, "9223372036854775807 is the most"),
         (["-p", "99999999999999999999", "1"], 2, "is no process id"),
         (["--filter", "ip < 18446744073709551616", "1"], 2, "does not fit 64 bits"),
-        (["-e", "r1ffffffffffffffff", "1"], 2, "no event is called 'r1ffffffffffffffff'"),
+        (["-e", "r1ffffffffffffffff", "1"], 2, "unknown event 'r1ffffffffffffffff'"),
         (["--filter", "cpu = 1", "1"], 2, "unknown operator '='; write '=='"),
         (["--filter", "period > 1 || txn == 1", "1"], 2, "(PERF_SAMPLE_TRANSACTION): add"),
     ],

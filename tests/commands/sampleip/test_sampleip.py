@@ -124,9 +124,9 @@ def test_a_command_is_sampled(workloads: Workloads, sampleip: SampleIp) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--symbol", "no_such_function"], "there is no function 'no_such_function'"),
+        (["--symbol", "no_such_function"], "unknown function 'no_such_function'"),
         (["--symbol", "vfs_read+0xffffff"], "0xffffff is behind it"),
-        (["--module", "no_such_module"], "there is no module 'no_such_module'"),
+        (["--module", "no_such_module"], "unknown module 'no_such_module'"),
         (["-p", "4194304"], "there is no process"),
     ],
 )

@@ -47,7 +47,7 @@ def test_pin_status_unpin(bpffs: str) -> None:
     done = setup("status", *where)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
-    assert lines[0] == "filters of root (uid 0) run in the kernel, each in a program of its own"
+    assert lines[0] == "filters of root (uid 0) run in the kernel, each with its own program"
     assert lines[-3:] == [
         "USER  SLOT  STATE       PID  COMMAND",
         "4711     0  free",
@@ -69,7 +69,7 @@ def test_a_user_is_told_what_is_in_the_way_and_then_that_nothing_is(
     text = flat(done.stdout)
     assert "run in user space only" in text
     assert "no own programs this process lacks CAP_BPF" in text
-    assert f"no bpf file system {bpffs} has mode 1700, so this user cannot pass" in text
+    assert f"no bpf file system {bpffs} has mode 1700, so this user cannot enter it" in text
     command = f"-m purebpf.setup pin --user {NOBODY}"
     assert command in text
 
@@ -82,7 +82,7 @@ def test_a_user_is_told_what_is_in_the_way_and_then_that_nothing_is(
     assert setup("pin", "--user", str(NOBODY), "--slots", "1", *where).returncode == 0
     done = setup("status", *where, user="ordinary")
     assert done.returncode == 0
-    assert "run in the kernel, in programs that root has pinned" in done.stdout
+    assert "run in the kernel, with programs that root pinned" in done.stdout
     assert "  ok  pinned slots     1 of 1 free" in done.stdout
     assert done.stdout.splitlines()[-1].split() == ["nobody", "0", "free"]
     assert "4711" not in done.stdout
@@ -118,7 +118,7 @@ def test_a_broken_slot_is_shown_and_repaired(bpffs: str) -> None:
         "4711     0  free",
         "4711     1  broken",
         "",
-        "4711, slot 1: table: it is not there",
+        "4711, slot 1: table: it does not exist",
     ]
     repair = done.stdout.splitlines()[-1]
     assert repair.endswith(f"pin --user 4711 --slots 2 --bpffs {bpffs}")

@@ -1,4 +1,4 @@
-"""From within a pid namespace, tasks of those below it have the number that they have in ours."""
+"""From within a PID namespace, tasks of those below it have the number that they have in ours."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = "2"  # for a workload to be sampled on a busy machine
 
 
 class Nested(NamedTuple):
-    """A workload in a pid namespace below one: its number there, and how to run commands there."""
+    """A workload in a PID namespace below one: its number there, and how to run commands there."""
 
     pid: int
     prefix: tuple[str, ...]
@@ -32,7 +32,7 @@ class Nested(NamedTuple):
 
 @contextmanager
 def running_below(workloads: Workloads, name: str, *arguments: str) -> Iterator[Nested]:
-    """Run one that never ends in a pid namespace whose parent is a new one, too."""
+    """Run one that never ends in a PID namespace whose parent is a new one, too."""
     shell = ("sh", "-c", '"$@"; exit', "sh")  # whose /proc is that of the upper one
     command = [*ABOVE, *shell, *ABOVE, workloads.path(name), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -73,7 +73,7 @@ def of(nested: Nested, name: str, pid: int, *arguments: str) -> dict[str, Any]:
 
 
 def started_below(name: str, *options: str, command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command that starts another one in a pid namespace below its own."""
+    """Run a command that starts another one in a PID namespace below its own."""
     return run(ABOVE, name, *options, "--", *NEW_NAMESPACE, *command)
 
 

@@ -97,7 +97,7 @@ def test_root_without_the_right_to_raise_limits(name: str) -> None:
         return
     expected = (
         rf"purebpf\.{name}: .* failed with EPERM\. RLIMIT_MEMLOCK is 65536 bytes, which limits BPF "
-        r"before Linux 5\.11\. raise it in the shell that starts this: ulimit -l unlimited"
+        r"before Linux 5\.11\. raise it in the shell: ulimit -l unlimited"
     )
     assert re.fullmatch(expected, said(result)), result.stderr
     assert (result.returncode, result.stdout) == (1, "")

@@ -69,7 +69,7 @@ def test_a_directory_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path, OTHER, OTHER)
     refused = run(tmp_path)
     assert refused.returncode == 2
-    assert f"it belongs to user {OTHER}" in refused.stderr
+    assert f"it belongs to UID {OTHER}" in refused.stderr
     assert run(tmp_path, SUDO_UID=str(OTHER), SUDO_GID=str(OTHER)).returncode == 0
 
 

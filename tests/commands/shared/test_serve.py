@@ -113,5 +113,5 @@ def test_a_port_in_use_is_told(name: str) -> None:
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
     assert "bind(2) failed with EADDRINUSE" in " ".join(done.stderr.split())
-    assert "--serve without a port takes one that is free" in " ".join(done.stderr.split())
+    assert "use --serve without a port to listen on a free one" in " ".join(done.stderr.split())
     assert done.stdout == ""

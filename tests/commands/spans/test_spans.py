@@ -251,4 +251,4 @@ def test_the_status_is_the_commands() -> None:
 def test_a_target_that_is_not_there() -> None:
     result = run("cpudist", "-p", "4194000")
     assert result.returncode == 1
-    assert "there is no process or thread 4194000" in result.stderr
+    assert "no process or thread has ID 4194000" in result.stderr

@@ -231,9 +231,9 @@ def test_the_status_is_the_command_s(command: list[str], status: int, said: str)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-p", "4194303"], "there is no process or thread 4194303"),
-        (["-t", "4194303"], "there is no process or thread 4194303"),
-        (["-G", "/nonexistent"], "there is no cgroup directory /nonexistent"),
+        (["-p", "4194303"], "no process or thread has ID 4194303"),
+        (["-t", "4194303"], "no process or thread has ID 4194303"),
+        (["-G", "/nonexistent"], "cgroup directory /nonexistent"),
         (["-G", "/tmp"], "it is no directory of a cgroup2 file system"),
     ],
 )

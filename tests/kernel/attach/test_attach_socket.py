@@ -115,7 +115,7 @@ def test_a_locked_filter_says_so():
 
 def test_what_is_no_socket():
     with load("filter") as obj, open(os.devnull) as file:
-        with pytest.raises(TypeError, match="which socket"):
+        with pytest.raises(TypeError, match="expected a socket"):
             obj.programs["filter"].attach()
         with pytest.raises(purebpf.AttachError, match=r"ENOTSOCK"):
             obj.programs["filter"].attach(file)
@@ -198,7 +198,10 @@ def test_a_namespace_may_be_a_file():
             obj.programs["pass"].attach(1)
         with pytest.raises(purebpf.KernelError, match=r"the network namespace: open\(/proc/no"):
             obj.programs["pass"].attach("/proc/no/ns/net")
-        with open(os.devnull) as file, pytest.raises(purebpf.AttachError, match="no network names"):
+        with (
+            open(os.devnull) as file,
+            pytest.raises(purebpf.AttachError, match="not a network nam"),
+        ):
             obj.programs["pass"].attach(file)
 
 
@@ -329,7 +332,7 @@ def test_before_there_were_links_the_map_held_its_program(connection):
 def test_what_is_no_map_of_sockets():
     with load("message", "bare") as obj:
         for target in (None, obj.maps[".bss"], 3):
-            with pytest.raises(TypeError, match="to which map of sockets"):
+            with pytest.raises(TypeError, match="expected a sockmap"):
                 obj.programs["message"].attach(target)
         with pytest.raises(TypeError, match="kind="):
             obj.programs["bare"].attach(obj.maps["sockets"])

@@ -91,7 +91,7 @@ def test_a_child_that_closes_it_leaves_it_registered(name: str):
 
 def test_one_name_is_registered_once():
     with purebpf.load(only("plain")) as one, purebpf.load(only("plain")) as two:
-        reason = "something of that name is registered"
+        reason = "the name is already registered"
         with one.maps["plain"].attach(), pytest.raises(purebpf.AttachError, match=reason):
             two.maps["plain"].attach()
         assert "purebpf_plain" not in available()
@@ -141,7 +141,7 @@ def test_a_member_may_be_taken_away():
 
 def test_what_must_be_there_is_missed():
     spec = only("plain", SPEC.struct_ops("plain", ssthresh=None))
-    reason = "a member that must be set is not"
+    reason = "a required member is not set"
     with purebpf.load(spec) as obj, pytest.raises(purebpf.AttachError, match=reason):
         obj.maps["plain"].attach()
 
@@ -149,7 +149,7 @@ def test_what_must_be_there_is_missed():
 @links
 def test_a_table_for_links_is_judged_when_it_is_attached():
     both = SPEC.leave_out("plain").struct_ops("linked").struct_ops("successor", cong_avoid=None)
-    reason = "a member that must be set is not"
+    reason = "a required member is not set"
     with purebpf.load(both) as obj:
         with pytest.raises(purebpf.AttachError, match=reason):
             obj.maps["successor"].attach()
@@ -189,7 +189,7 @@ def test_members_that_this_kernel_does_not_have():
 
 def test_a_program_is_for_one_member():
     twice = SPEC.struct_ops("plain", ssthresh="on_undo_cwnd")
-    with pytest.raises(NotSupportedError, match=r"'on_undo_cwnd': .* at different members"):
+    with pytest.raises(NotSupportedError, match=r"'on_undo_cwnd': .* as different members"):
         purebpf.load(twice)
 
 
@@ -215,7 +215,7 @@ def test_a_map_of_this_type_that_is_no_struct_is_told_where_they_are():
 def test_mistakes_in_changing_members():
     with pytest.raises(KeyError, match=r"does not have a member 'ssthres'; similar: ssthresh"):
         SPEC.struct_ops("plain", ssthres=None)
-    with pytest.raises(KeyError, match=r"no program 'on_ini'; similar: on_init"):
+    with pytest.raises(KeyError, match=r"unknown program 'on_ini'; similar: on_init"):
         SPEC.struct_ops("plain", init="on_ini")
     with pytest.raises(SchemaError, match="300"):
         SPEC.struct_ops("plain", flags="300")

@@ -227,7 +227,7 @@ def without_tcx(call):
 def test_a_kernel_without_tcx_gets_a_filter_and_says_so(box):
     with load("packet", answer=UNSPEC) as obj, replaced(Interposer(without_tcx)):
         with obj.programs["packet"].attach("lo", direction="egress") as link:
-            assert "clsact filter, as this kernel has no tcx" in link.what
+            assert "clsact filter, as this kernel does not support tcx" in link.what
             assert box.mail() == PRIME
             assert obj.globals["hits"] == PRIME
         with pytest.raises(purebpf.NotSupportedError, match=r"an order for .*no tcx"):
@@ -245,7 +245,7 @@ def test_a_priority_has_16_bits(priority: int):
 def test_tc_is_told_what_it_needs():
     with load("packet", "entering") as obj:
         packet = obj.programs["packet"]
-        with pytest.raises(TypeError, match='direction="ingress" or "egress"'):
+        with pytest.raises(TypeError, match='direction required: "ingress" or "egress"'):
             packet.attach("lo")
         with pytest.raises(ValueError, match="not 'up'"):
             packet.attach("lo", direction="up")

@@ -100,6 +100,6 @@ def test_a_program_that_does_not_fit_leaves_no_event():
 def test_a_kernel_without_kprobes_says_so_here_too():
     with (
         loaded("on_kprobe") as obj,
-        pytest.raises(purebpf.NotSupportedError, match="its tracefs no kprobe_events"),
+        pytest.raises(purebpf.NotSupportedError, match="its tracefs does not have kprobe_events"),
     ):
         obj.programs["on_kprobe"].attach()

@@ -99,7 +99,7 @@ FAULTS: dict[str, tuple[Callable[[str], None], str]] = {
         lambda slot: (os.unlink(f"{slot}/table"), os.mkdir(f"{slot}/table"))[0],
         "table: it is not a pin",
     ),
-    "unfinished": (lambda slot: os.chmod(slot, 0o700), "as if `pin` had been interrupted"),
+    "unfinished": (lambda slot: os.chmod(slot, 0o700), "an interrupted `pin` leaves it so"),
 }
 
 
@@ -110,7 +110,7 @@ def test_a_broken_slot_is_shown_not_used_and_repaired(bpffs: str, kind: str) -> 
     (slot,) = pinned_slots.slots(ANN, bpffs)
     assert any(words in fault for fault in slot.faults), slot
     terms = resolve(parse("pid > 1"), WHERE, NoNames())
-    with pytest.raises(NotSupportedError, match=r"slot 0 cannot be used .*repair: sudo .* pin"):
+    with pytest.raises(NotSupportedError, match=r"slot 0 is not usable .*repair it: sudo .* pin"):
         PinnedFilter(terms, ANN, bpffs)
     pinned_setup.pin(ANN, 1, bpffs)
     (slot,) = pinned_slots.slots(ANN, bpffs)

@@ -117,7 +117,7 @@ def test_every_slot_is_one_filter_and_no_more(bpffs: str) -> None:
                 numbers = [first.number, second.number]
                 taken = [each.taken for each in pinned_slots.slots(ANN, bpffs)]
                 owners = {each.pid for each in pinned_slots.slots(ANN, bpffs)}
-                with pytest.raises(NotSupportedError, match=r"none of 2 in .*/4711 is free"):
+                with pytest.raises(NotSupportedError, match=r"all 2 in .*/4711 are in use"):
                     PinnedFilter(terms_of("pid == 3"), ANN, bpffs)
             with PinnedFilter(terms_of("pid == 3"), ANN, bpffs) as third:
                 numbers.append(third.number)
@@ -246,7 +246,7 @@ def test_the_sample_filter_takes_a_pinned_program_when_it_may_load_none(bpffs: s
 
     assert as_user(ANN, work) == [
         True,
-        "the program that root has pinned for this user, slot 0",
+        "the program that root pinned for this user, slot 0",
         ["   0: if uid == 0x1267 goto 1 else drop (1)", "   1: if pid > 0x1 keep else drop (2)"],
     ]
 
@@ -259,7 +259,7 @@ def test_without_either_it_filters_in_user_space_and_says_so(bpffs: str) -> None
     in_kernel, why = as_user(4713, work)
     assert not in_kernel
     assert "this process lacks CAP_BPF" in why
-    assert f"root has pinned none in {bpffs}/purebpf/filter/4713" in why
+    assert f"root has not pinned any in {bpffs}/purebpf/filter/4713" in why
     assert "-m purebpf.setup pin --user 4713" in why
     with public_bpffs() as closed:
         bpffs = closed

@@ -43,7 +43,7 @@ def test_an_elf_file_and_its_btf_alone_are_the_same_types(tmp_path: Path):
 
 
 def test_files_without_types(tmp_path: Path):
-    with pytest.raises(purebpf.FormatError, match=r"section \.BTF: there is none"):
+    with pytest.raises(purebpf.FormatError, match=r"section \.BTF: the section does not exist"):
         read_btf_file("/bin/true")
     text = tmp_path / "text"
     text.write_text("no types at all, but long enough for a header")

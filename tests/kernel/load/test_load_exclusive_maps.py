@@ -71,7 +71,7 @@ def test_a_kernel_without_them_is_named(monkeypatch):
     with pytest.raises(purebpf.KernelError) as caught:
         Map.create(wrong)
     assert caught.value.why == (
-        "this kernel has no maps that are exclusive to a program (Linux 6.18)"
+        "this kernel does not support maps exclusive to a program (Linux 6.18)"
     )
 
 
@@ -81,7 +81,7 @@ def test_the_program_must_be_in_the_object():
 
 
 def test_names_are_checked():
-    with pytest.raises(KeyError, match="no map 'secret'; similar: secrets"):
+    with pytest.raises(KeyError, match="unknown map 'secret'; similar: secrets"):
         SPEC.exclusive(secret="owner")
     with pytest.raises(KeyError, match="no program 'owners'; similar: owner"):
         SPEC.exclusive(secrets="owners")

@@ -78,6 +78,6 @@ def test_a_kernel_without_such_jumps_is_named():
     with pytest.raises(purebpf.NotSupportedError) as caught:
         purebpf.load(SPEC)
     assert str(caught.value) == (
-        "program 'first': a switch in it jumps through a table, and this kernel has no instruction "
-        "arrays for that (Linux 6.19); compiled with -mcpu=v3 or -fno-jump-tables, it does without"
+        "program 'first': a switch in it uses a jump table, and this kernel does not support "
+        "instruction arrays (Linux 6.19); compile with -mcpu=v3 or -fno-jump-tables"
     )

@@ -52,7 +52,7 @@ def test_values_are_constants(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(proc, "kernel_config", lambda: EVERY)
     with purebpf.load(OBJECT) as loaded:
         assert loaded.maps[".kconfig"].frozen
-        with pytest.raises(purebpf.NotSupportedError, match="it is constant once loaded"):
+        with pytest.raises(purebpf.NotSupportedError, match="it is constant after load"):
             loaded.globals["CONFIG_HZ"] = 100
 
 

@@ -92,7 +92,7 @@ def test_a_call_of_a_missing_function_is_explained():
         pytest.param(
             "mistake_it",
             "bpf_prog_active",
-            "declared as struct unlike, and this kernel's is int",
+            "declared as struct unlike, but this kernel's is int",
             marks=pytest.mark.needs("kernel_variable_types"),
         ),
     ],
@@ -111,7 +111,7 @@ def test_hidden_and_ambiguous_addresses_are_not_used(
     kallsyms = tmp_path / "kallsyms"
     monkeypatch.setattr(proc, "KALLSYMS", str(kallsyms))
     kallsyms.write_text("0000000000000000 T schedule\n")
-    with pytest.raises(purebpf.NotSupportedError, match=r"shows zeros \(kernel\.kptr_restrict\)"):
+    with pytest.raises(purebpf.NotSupportedError, match=r"shows zeros: kernel\.kptr_restrict"):
         purebpf.load(spec)
     kallsyms.write_text("ffffffff81000000 t schedule\nffffffff82000000 t schedule\n")
     with pytest.raises(purebpf.LinkError, match="several kernel symbols have this name"):

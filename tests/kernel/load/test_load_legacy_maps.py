@@ -25,7 +25,7 @@ def test_programs_use_them():
 
 
 def test_fields_that_are_not_known_are_refused_with_their_bytes():
-    with pytest.raises(purebpf.NotSupportedError, match=r"map 'old': .* with 0000000002000000"):
+    with pytest.raises(purebpf.NotSupportedError, match=r"map 'old': .* has 0000000002000000"):
         purebpf.load(DATA / "elf_bad_legacy_maps.bpf.o")
 
 

@@ -61,7 +61,7 @@ def test_a_global_written_while_the_program_runs_is_seen_by_it():
 def test_constants_are_what_was_set_and_stay_so():
     with purebpf.load(purebpf.read_object(COUNTER).set(target_pid=41)) as obj:
         assert obj.globals["target_pid"] == 41
-        with pytest.raises(purebpf.NotSupportedError, match=r"constant once loaded; use spec\.set"):
+        with pytest.raises(purebpf.NotSupportedError, match=r"constant after load; use spec\.set"):
             obj.globals["target_pid"] = 42
         assert obj.globals["target_pid"] == 41
 
@@ -199,7 +199,9 @@ def test_an_unknown_section_is_refused_by_name():
     spec = purebpf.read_object(DATA / "load_refused.bpf.o").only("accepted")
     program = spec.programs["accepted"]
     odd = program._replace(section="mystery/x", type=0, sec_prefix="")
-    with pytest.raises(purebpf.NotSupportedError, match="'mystery/x' is not in libbpf's table"):
+    with pytest.raises(
+        purebpf.NotSupportedError, match=r"libbpf's table .* does not have section 'mystery/x'"
+    ):
         purebpf.load(spec._replace(programs={"accepted": odd}))
 
 
@@ -212,7 +214,7 @@ def test_a_map_may_be_given_instead_of_made():
             calls[5] = {"total": 7, "last_cpu": 0}
             assert second.maps["calls"][5].total == 7
         assert calls[5].total == 7
-        with pytest.raises(KeyError, match="no map nothing"):
+        with pytest.raises(KeyError, match="unknown map nothing"):
             purebpf.load(COUNTER, maps={"nothing": calls})
         with pytest.raises(purebpf.NotSupportedError, match="as 'calls': it has type 2"):
             purebpf.load(COUNTER, maps={"calls": first.maps[".bss"]})

@@ -49,5 +49,5 @@ def test_both_halves_of_the_address_become_calls_that_tell_the_map():
 
 
 def test_a_map_that_is_not_there_cannot_be_left_out():
-    with pytest.raises(KeyError, match=r"no map 'tabel'; similar: table"):
+    with pytest.raises(KeyError, match=r"unknown map 'tabel'; similar: table"):
         SPEC.leave_out("tabel")

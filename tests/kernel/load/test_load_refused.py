@@ -184,4 +184,6 @@ def test_a_program_type_this_kernel_has_not_is_said_to_be_missing(monkeypatch):
     monkeypatch.setattr(features, "have_program_type", lambda _: no)
     door = Interposer(lambda call: errno.EINVAL if call.command == "BPF_PROG_LOAD" else None)
     error = refusal("accepted", door)
-    assert "this kernel has no such programs (program type RAW_TRACEPOINT: no" in str(error)
+    assert "this kernel does not support these programs (program type RAW_TRACEPOINT: no" in str(
+        error
+    )

@@ -96,7 +96,7 @@ def test_the_environment_may_say_where():
 
 def test_a_place_without_delegation_in_the_environment_is_an_error(monkeypatch, bpffs: Path):
     monkeypatch.setenv("LIBBPF_BPF_TOKEN_PATH", str(bpffs))
-    with pytest.raises(NotSupportedError, match="first user namespace has no tokens"):
+    with pytest.raises(NotSupportedError, match="initial user namespace has no tokens"):
         load_with(None)
     monkeypatch.setenv("LIBBPF_BPF_TOKEN_PATH", "")
     assert load_with(None) == "3 maps, 1 programs"
@@ -149,5 +149,5 @@ def test_where_nothing_is_delegated_there_is_no_token():
 
 
 def test_the_first_namespace_needs_none(bpffs: Path):
-    with pytest.raises(NotSupportedError, match="first user namespace has no tokens"):
+    with pytest.raises(NotSupportedError, match="initial user namespace has no tokens"):
         purebpf.load(DATA / "load_optional_map.bpf.o", token=bpffs)

@@ -41,7 +41,7 @@ def test_an_arena_without_room_for_its_variables_says_how_many_pages_they_need()
     spec = purebpf.read_object(DATA / "load_arena.bpf.o").resize(arena=1)
     arena = spec.maps["arena"]
     large = spec._replace(maps={**spec.maps, "arena": arena._replace(contents=bytes(4097))})
-    told = r"take 4097 bytes, and it has 1 pages of 4096: spec.resize\(arena=2\)"
+    told = r"take 4097 bytes, but it has 1 pages of 4096: spec.resize\(arena=2\)"
     with pytest.raises(NotSupportedError, match=told):
         purebpf.load(large)
     purebpf.load(large.resize(arena=2)).close()
@@ -75,7 +75,7 @@ def test_an_address_is_taken_once():
 def test_another_map_has_no_pages():
     with (
         purebpf.Map.create(purebpf.MapSpec("array", 2, 4, 4, 1)) as array,
-        pytest.raises(NotSupportedError, match="it is no arena"),
+        pytest.raises(NotSupportedError, match="the map is not an arena"),
     ):
         assert array.arena
 

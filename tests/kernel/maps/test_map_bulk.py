@@ -160,7 +160,9 @@ def test_a_bucket_with_more_elements_than_asked_for_makes_room(kind, monkeypatch
 
 def test_a_full_map_says_which_key_did_not_fit():
     with made(t.BPF_MAP_TYPE_HASH, 10, flags=BPF_F_NO_PREALLOC) as m:
-        with pytest.raises(KernelError, match="all 10 entries are taken") as caught:
+        with pytest.raises(
+            KernelError, match="the map is full: all 10 entries are in use"
+        ) as caught:
             m.update((key(number), key(number)) for number in range(20))
         assert caught.value.errno == errno.E2BIG
         assert f"at {key(10)!r}" in str(caught.value)

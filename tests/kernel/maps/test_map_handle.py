@@ -112,14 +112,14 @@ def test_memlock_is_raised_once_when_the_kernel_says_eperm(monkeypatch):
     ("wrong", "said"),
     [
         ({"type": t.BPF_MAP_TYPE_ARRAY, "key_size": 8}, "its key must be a 4-byte index"),
-        ({"type": t.BPF_MAP_TYPE_QUEUE}, "a QUEUE has no key"),
+        ({"type": t.BPF_MAP_TYPE_QUEUE}, "a QUEUE does not have a key"),
         ({"type": t.BPF_MAP_TYPE_RINGBUF, "max_entries": 0}, "size in bytes, and it is 0"),
         ({"type": t.BPF_MAP_TYPE_LPM_TRIE, "key_size": 8}, "set BPF_F_NO_PREALLOC"),
         ({"max_entries": 0}, "max_entries is 0. spec.resize(m=entries)"),
         ({"flags": 1 << 30}, "a size or flag does not suit HASH"),
-        ({"type": 4711}, "does not suit type 4711, or this kernel has no such maps"),
+        ({"type": 4711}, "does not suit type 4711, or this kernel does not support such maps"),
         ({"value_size": 1 << 31}, "E2BIG. its elements alone take 17179869216 bytes"),
-        ({"name": "outer.inner", "value_size": 1 << 31}, "than the kernel allocates at once"),
+        ({"name": "outer.inner", "value_size": 1 << 31}, "than the kernel's largest allocation"),
         ({"value_size": 1 << 31}, "make it smaller: spec.resize(m=fewer_entries)"),
     ],
     ids=str,
@@ -251,7 +251,7 @@ def test_a_pinned_map_is_found_again(bpffs: Path):
 def test_pin_errors_say_what_is_there(bpffs: Path, tmp_path: Path):
     with Map.create(COUNTS) as m:
         m.pin(bpffs / "counts")
-        with pytest.raises(KernelError, match=r"is there already\. rm ") as caught:
+        with pytest.raises(KernelError, match=r"already exists\. rm ") as caught:
             m.pin(bpffs / "counts")
         assert caught.value.errno == errno.EEXIST
         with pytest.raises(KernelError, match="mount -t bpf -o mode=0700 bpf /sys/fs/bpf"):
@@ -268,7 +268,7 @@ def test_a_pin_in_no_bpf_file_system_says_what_to_mount():
         ) as caught:
             m.pin("/proc/purebpf-nothing-is-made-here")
         assert caught.value.errno == errno.ENOENT
-        with pytest.raises(KernelError, match="there is no directory /sys/no/such") as caught:
+        with pytest.raises(KernelError, match="directory /sys/no/such") as caught:
             m.pin("/sys/no/such/counts")
         assert caught.value.errno == errno.ENOENT
 
@@ -276,9 +276,9 @@ def test_a_pin_in_no_bpf_file_system_says_what_to_mount():
 def test_what_is_pinned_may_be_no_map(bpffs: Path):
     with bpf.prog_load(1, bytes.fromhex("b7000000000000009500000000000000"), "GPL") as program:
         bpf.obj_pin(program.fileno(), str(bpffs / "program"))
-        with pytest.raises(KernelError, match="it is a bpf-prog, no map"):
+        with pytest.raises(KernelError, match="it is a bpf-prog, not a map"):
             Map.from_fd(program.fileno())
-    with pytest.raises(KernelError, match="it is a bpf-prog, no map") as caught:
+    with pytest.raises(KernelError, match="it is a bpf-prog, not a map") as caught:
         Map.open(bpffs / "program")
     assert caught.value.errno == errno.EINVAL
 
@@ -383,7 +383,7 @@ def test_a_pin_that_leads_nowhere_is_looked_at_a_few_times(bpffs: Path):
 
 
 def test_an_unknown_id_is_enoent():
-    with pytest.raises(KernelError, match=r"map 4294967295: .*there is no map of this id"):
+    with pytest.raises(KernelError, match=r"map 4294967295: .*no map has this ID"):
         Map.from_id(2**32 - 1)
 
 

@@ -110,7 +110,7 @@ def test_frames_go_to_a_socket():
                 assert until(lambda: produced(received, offsets[0]) >= PRIME)
                 assert produced(received, offsets[0]) == PRIME
             del obj.maps["sockets"][0]
-            with pytest.raises(purebpf.KernelError, match="a XSKMAP does not offer this"):
+            with pytest.raises(purebpf.KernelError, match="a XSKMAP does not support this"):
                 list(obj.maps["sockets"])
 
 

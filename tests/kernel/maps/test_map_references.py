@@ -130,7 +130,7 @@ def test_a_perf_event_array_takes_events_and_shows_nothing():
     ):
         assert m.max_entries == cpus.possible()[-1] + 1
         m[0] = event
-        with pytest.raises(KernelError, match="PERF_EVENT_ARRAY does not offer this"):
+        with pytest.raises(KernelError, match="PERF_EVENT_ARRAY does not support this"):
             m[0]
         del m[0]
         with pytest.raises(KeyError):
@@ -240,20 +240,30 @@ def test_local_storage_belongs_to_what_the_descriptor_is(kind, owner, btf_fd):
         del m[descriptor]
         assert descriptor not in m
         for call in (m.__getitem__, m.__delitem__, lambda key: m.put(key, (0, 0))):
-            with pytest.raises(KernelError, match=r"EBADF.* no open descriptor"):
+            with pytest.raises(KernelError, match=r"EBADF.* not an open descriptor"):
                 call(-1)
 
 
 @pytest.mark.parametrize(
     ("kind", "size", "value", "said"),
     [
-        (t.BPF_MAP_TYPE_PROG_ARRAY, 4, "program", "EINVAL.*holds programs of one type"),
-        (t.BPF_MAP_TYPE_PROG_ARRAY, 4, -1, "EBADF.*no open descriptor"),
+        (t.BPF_MAP_TYPE_PROG_ARRAY, 4, "program", "EINVAL.*takes programs of one type"),
+        (t.BPF_MAP_TYPE_PROG_ARRAY, 4, -1, "EBADF.*not an open descriptor"),
         (t.BPF_MAP_TYPE_SOCKMAP, 8, "socket", "connected or listening"),
-        (t.BPF_MAP_TYPE_SOCKMAP, 8, "file", "ENOTSOCK.*not of what the map holds"),
-        (t.BPF_MAP_TYPE_DEVMAP, 4, 1 << 30, "EINVAL.*interfaces are of this network namespace"),
-        (t.BPF_MAP_TYPE_XSKMAP, 4, "socket", "sockets are of AF_XDP"),
-        (t.BPF_MAP_TYPE_REUSEPORT_SOCKARRAY, 8, "socket", "EINVAL.*bound, with SO_REUSEPORT"),
+        (
+            t.BPF_MAP_TYPE_SOCKMAP,
+            8,
+            "file",
+            "ENOTSOCK.*descriptor of what the map holds",
+        ),
+        (t.BPF_MAP_TYPE_DEVMAP, 4, 1 << 30, "EINVAL.*takes interfaces of this network namespace"),
+        (t.BPF_MAP_TYPE_XSKMAP, 4, "socket", "takes AF_XDP sockets"),
+        (
+            t.BPF_MAP_TYPE_REUSEPORT_SOCKARRAY,
+            8,
+            "socket",
+            "EINVAL.*bound sockets, with SO_REUSEP",
+        ),
     ],
 )
 def test_what_a_map_does_not_hold_is_refused_with_what_it_holds(kind, size, value, said):

@@ -165,7 +165,7 @@ def test_a_ring_as_an_array(t):
 def test_records_of_unknown_or_wrong_type(t):
     with ring_producer(1 << 14) as producer:
         source = typed(producer, t.btf, t.event)
-        untyped = pytest.raises(SchemaError, match="no type of its BTF")
+        untyped = pytest.raises(SchemaError, match="its BTF does not have type")
         with RingBuffer(source, bytes) as ring, untyped:
             ring.drain_numpy()
         with RingBuffer(typed(producer, t.btf, t.value)) as ring:

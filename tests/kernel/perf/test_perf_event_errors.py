@@ -33,7 +33,7 @@ def test_too_high_a_frequency_names_the_limit_in_force() -> None:
 
 def test_a_sample_field_of_another_kernel_is_named() -> None:
     fields = perf_event_sample_format.PERF_SAMPLE_IP | 1 << 62
-    with pytest.raises(KernelError, match=r"this kernel have no field of bit 62\. do without"):
+    with pytest.raises(KernelError, match=r"samples do not have the field of bit 62\. do without"):
         PerfEvent.sampling(99, event="cpu-clock", pid=0, sample_type=fields)
 
 
@@ -52,7 +52,7 @@ def test_no_such_process() -> None:
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    with pytest.raises(KernelError, match=f"there is no process {child}") as caught:
+    with pytest.raises(KernelError, match=f"no process has PID {child}") as caught:
         PerfEvent.software("task-clock", pid=child)
     assert caught.value.errno == errno.ESRCH
 
@@ -60,12 +60,12 @@ def test_no_such_process() -> None:
 def test_no_such_cpu() -> None:
     absent = cpus.possible()[-1] + 1
     online = Path("/sys/devices/system/cpu/online").read_text().strip()
-    with pytest.raises(KernelError, match=f"CPU {absent} is not online: CPUs {online} are"):
+    with pytest.raises(KernelError, match=f"CPU {absent} is offline \\(online: {online}\\)"):
         PerfEvent.software("cpu-clock", cpu=absent)
 
 
 def test_every_process_on_every_cpu_wants_an_event_for_each_cpu() -> None:
-    with pytest.raises(KernelError, match="open one event for each CPU"):
+    with pytest.raises(KernelError, match="one event cannot cover all processes on all CPUs"):
         PerfEvent.software("cpu-clock")
 
 
@@ -109,7 +109,7 @@ def test_without_privilege_the_capability_and_the_sysctl_are_named() -> None:
 
 
 def test_a_directory_that_is_no_cgroup(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match="is no directory of a cgroup file system") as caught:
+    with pytest.raises(KernelError, match="is not a directory of a cgroup file system") as caught:
         PerfEvent.software("cpu-clock", cgroup=str(tmp_path), cpu=0)
     assert caught.value.errno == errno.EBADF
     with pytest.raises(KernelError, match="absent"):
@@ -118,12 +118,12 @@ def test_a_directory_that_is_no_cgroup(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["no-such-event", "rxyz", "max", "L1-dcache-loads-misses", ""])
 def test_names_that_are_no_events(name: str) -> None:
-    with pytest.raises(ValueError, match="no perf event is called"):
+    with pytest.raises(ValueError, match="unknown perf event"):
         PerfEvent.open(name, pid=0)
 
 
 def test_an_event_of_another_type_and_fields_that_are_none() -> None:
-    with pytest.raises(ValueError, match="cpu-cycles is no event of PERF_TYPE_SOFTWARE"):
+    with pytest.raises(ValueError, match="cpu-cycles is not an event of PERF_TYPE_SOFTWARE"):
         PerfEvent.software("cpu-cycles", pid=0)
     with pytest.raises(TypeError, match="does not have a field 'wake_up'"):
         PerfEvent.software("dummy", pid=0, wake_up=1)
@@ -137,14 +137,14 @@ def test_numbers_that_the_kernel_would_cut_are_refused() -> None:
             PerfEvent.software("cpu-clock", **where)
     with PerfEvent.software("cpu-clock", pid=0) as event:
         for period in (-1, 1 << 64):
-            with pytest.raises(ValueError, match=f"a period is .*, not {period}"):
+            with pytest.raises(ValueError, match=f"a period must .*, not {period}"):
                 event.set_period(period)
 
 
 def test_a_ring_that_is_written_backward_is_not_read_forward() -> None:
     with (
         PerfEvent.software("page-faults", pid=0, write_backward=1) as event,
-        pytest.raises(NotSupportedError, match="written backward"),
+        pytest.raises(NotSupportedError, match="a backward ring"),
     ):
         event.map_ring()
     with pytest.raises(ValueError, match="closed"):

@@ -134,7 +134,9 @@ def test_bytes_are_always_to_be_had(loaded: purebpf.Object) -> None:
 
 
 def test_an_object_that_does_not_say_is_not_guessed_at(loaded: purebpf.Object) -> None:
-    with pytest.raises(SchemaError, match=r"'untold' does not say .* `struct NAME \*untold_record"):
+    with pytest.raises(
+        SchemaError, match=r"'untold': unknown record.* `struct NAME \*untold_record"
+    ):
         next(loaded.maps["untold"].read())
     with pytest.raises(SchemaError, match=r"no type 'struct absent'; .* `struct absent \*unused;`"):
         next(loaded.maps["untold"].read(type="struct absent"))

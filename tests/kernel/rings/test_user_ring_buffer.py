@@ -68,9 +68,9 @@ def test_bytes_are_written_as_they_are(obj):
         assert orders.write(b"1234")
         assert drain(obj) == 1
         assert obj.globals["short_ones"] == 1
-        with pytest.raises(ValueError, match="a record of 4096 bytes in a ring of 4096"):
+        with pytest.raises(ValueError, match="a record of 4096 bytes exceeds a ring of 4096"):
             orders.write(bytes(4096))
-        with pytest.raises(ValueError, match="a record of 4096 bytes in a ring of 4096"):
+        with pytest.raises(ValueError, match="a record of 4096 bytes exceeds a ring of 4096"):
             orders.write_all([b"1234", bytes(4096)])
         assert drain(obj) == 0
 
@@ -90,7 +90,7 @@ def test_what_is_written_outlives_its_writer(obj):
 
 
 def test_other_maps_are_not_written_this_way(obj):
-    with pytest.raises(purebpf.NotSupportedError, match="a ARRAY is no user ring"):
+    with pytest.raises(purebpf.NotSupportedError, match="a ARRAY is not a user ring buffer"):
         obj.maps[".bss"].writer()
     with pytest.raises(purebpf.SchemaError):
         obj.maps["orders"].writer("struct disorder")

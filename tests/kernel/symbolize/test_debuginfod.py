@@ -141,8 +141,8 @@ def test_that_no_server_has_it_is_remembered_for_a_while(stripped, serve, cache)
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (_file(b"no ELF file"), "no ELF magic"),
-        (_file(b"\x7fELF", 1000), "4 bytes came of 1000"),
+        (_file(b"no ELF file"), "wrong magic"),
+        (_file(b"\x7fELF", 1000), "got 4 bytes of 1000"),
         (lambda request: request.send_error(500), "HTTP status 500"),
         (lambda request: request.wfile.write(b"nonsense\r\n\r\n"), "nonsense"),
         (lambda request: request.connection.shutdown(socket.SHUT_RDWR), "closed connection"),
@@ -168,7 +168,7 @@ def test_another_file_than_the_one_asked_for_is_not_kept(stripped, serve, cache,
     other = compile_program(tmp_path / "other", "-DOTHER", "-Wl,--build-id=0xabcdef0123")
     fetch = Debuginfod([serve(_file(other.read_bytes()))])
     assert _named(stripped, fetch)[0] is Reason.STRIPPED
-    assert "another build id" in fetch.problems[0]
+    assert "another build ID" in fetch.problems[0]
     assert not os.listdir(cache / stripped.build_id)
 
 
@@ -212,7 +212,7 @@ def test_a_server_that_drips_is_left_when_the_time_is_over(serve, monkeypatch):
         assert fetch("ab" * 20) is None
     finally:
         over.set()
-    assert "time for downloads is over" in fetch.problems[0]
+    assert "time limit for downloads is reached" in fetch.problems[0]
     assert fetch("cd" * 20) is None
 
 
@@ -224,7 +224,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(stripped, serve, cache):
     folder.chmod(0o777)
     fetch = Debuginfod([serve(_file(b""))])
     assert _named(stripped, fetch)[0] is Reason.STRIPPED
-    assert "not ours alone" in fetch.problems[0]
+    assert "other users can write to" in fetch.problems[0]
     assert not serve.asked
 
 

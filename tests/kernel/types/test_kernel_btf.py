@@ -38,7 +38,7 @@ def test_a_kernel_without_btf(elsewhere):
 
 def test_btf_that_cannot_be_read(elsewhere):
     elsewhere.mkdir()
-    with pytest.raises(purebpf.NotSupportedError, match="gave EISDIR"):
+    with pytest.raises(purebpf.NotSupportedError, match="failed with EISDIR"):
         purebpf.kernel_btf()
 
 

@@ -44,10 +44,10 @@ def test_the_first_format_goes_to_the_first_file(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--format", "svg"], "'svg' is no format; choose from text, folded, json"),
-        (["--format", "csv", "--format", "json"], "need a -o each"),
-        (["-o", "a", "-o", "a"], "two results cannot go to one file"),
-        (["-o", "-", "-o", "-"], "two results cannot go to one file"),
+        (["--format", "svg"], "'svg'; known: text, folded, json"),
+        (["--format", "csv", "--format", "json"], "of several formats needs its own -o"),
+        (["-o", "a", "-o", "a"], "the same file is named twice"),
+        (["-o", "-", "-o", "-"], "the same file is named twice"),
         (["--format", "csv", "-o", "a", "-o", "b"], "1 --format and 2 -o"),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_terminal_gets_nothing_binary(
     with pytest.raises(SystemExit) as raised:
         parsed(*arguments)
     assert raised.value.code == 2
-    assert "no text for a terminal: add -o FILE" in capsys.readouterr().err
+    assert "to a terminal; use -o FILE" in capsys.readouterr().err
 
 
 def test_a_name_asks_for_gzip() -> None:

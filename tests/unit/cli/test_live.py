@@ -142,7 +142,7 @@ def test_a_snapshot_is_everything_so_far(live: LivePage, path: str) -> None:
 def test_an_address_in_use_is_told() -> None:
     with socket.create_server(ANYWHERE) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(KernelError, match="takes one that is free") as raised:
+        with pytest.raises(KernelError, match="listen on a free one") as raised:
             LivePage(("127.0.0.1", port), "")
     assert raised.value.errno == errno.EADDRINUSE
 

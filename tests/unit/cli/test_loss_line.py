@@ -26,7 +26,7 @@ def test_each_loss_gets_its_paragraph() -> None:
     causes = (Cause("map_full", 3, "3 samples; raise it"), Cause("busy", 0, "no"))
     profile = Profile(loss=Loss(100, 90, 2, causes))
     _, missed, full = paragraphs(profile)
-    assert missed.startswith("  missed: 10 of 100 samples never came. ")
+    assert missed.startswith("  missed: 10 of 100 samples never arrived. ")
     assert full == "  map_full: 3 samples; raise it"
 
 

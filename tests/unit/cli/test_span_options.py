@@ -46,8 +46,8 @@ def test_what_cpudist_alone_knows() -> None:
         ("-p 1 -t 2", "not allowed with argument"),
         ("0", "argument interval: '0' must be above zero"),
         ("1 0", "argument count: '0' must be above zero"),
-        ("-p 1 -- make", "-p and -t do not go with a command"),
-        ("--", "there is no command behind --"),
+        ("-p 1 -- make", "-p and -t exclude a command"),
+        ("--", "a command is missing after --"),
     ],
 )
 def test_refused(line: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:

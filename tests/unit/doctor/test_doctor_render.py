@@ -10,7 +10,7 @@ from purebpf.doctor.render import document, lines
 REPORT = Report(
     kernel="Linux 6.1.0 x86_64",
     user=(Fact("uid", "0"), Fact("CAP_BPF", "yes", "maps and programs")),
-    settings=(Fact("net.core.bpf_jit_enable", "1", "1: programs are compiled"),),
+    settings=(Fact("net.core.bpf_jit_enable", "1", "1: the JIT compiles programs"),),
     machine=(Fact("bpffs", "not mounted", "needed to pin only"),),
     asked=True,
     features=(
@@ -28,7 +28,7 @@ THIS PROCESS
   CAP_BPF  yes (maps and programs)
 
 SETTINGS
-  net.core.bpf_jit_enable  1 (1: programs are compiled)
+  net.core.bpf_jit_enable  1 (1: the JIT compiles programs)
 
 THIS MACHINE
   bpffs  not mounted (needed to pin only)

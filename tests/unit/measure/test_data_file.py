@@ -42,7 +42,7 @@ def test_the_file_behind_a_link_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"), [("/dev/null", "no pipe or device"), (".", "no pipe or device")]
+    ("path", "said"), [("/dev/null", "not a pipe or device"), (".", "not a pipe or device")]
 )
 def test_what_cannot_be_written_to_at_any_place(path: str, said: str) -> None:
     with pytest.raises(NotSupportedError, match=said):

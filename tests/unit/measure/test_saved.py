@@ -38,17 +38,17 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
     ("data", "problem"),
     [
         (b"", "the file is empty"),
-        (gzip.compress(TEXT)[:-9], "cut short"),
-        (gzip.compress(TEXT)[:3], "cut short"),
+        (gzip.compress(TEXT)[:-9], "truncated"),
+        (gzip.compress(TEXT)[:3], "truncated"),
         (b"\x1f\x8bnot gzip at all", "gzip: "),
-        (HALVES[:-9], "cut short"),
+        (HALVES[:-9], "truncated"),
         (HALVES + bytes(3) + b"x", "gzip: the file is damaged: "),
         (HALVES + b"x", "gzip: the file is damaged: "),
-        (TEXT[: len(TEXT) // 2], "no JSON"),
-        (b"\x7fELF\xff\xff", "no text: saved profiles are"),
-        (b"#!/bin/sh\necho\n", "line 2: 'echo' does not end in a count"),
+        (TEXT[: len(TEXT) // 2], "not JSON"),
+        (b"\x7fELF\xff\xff", "not text: saved profiles are"),
+        (b"#!/bin/sh\necho\n", "line 2: 'echo' does not end with a count"),
         (b"main;work " + b"9" * 4_301, "line 1: a count of 4301 digits"),
-        (b"main;work 1e309", "line 1: .* does not end in a count"),
+        (b"main;work 1e309", "line 1: .* does not end with a count"),
         (TEXT.replace(b'"weight":', b'"weight":1e309,"_":', 1), "profile: OverflowError"),
         (TEXT.replace(b'"weight":', b'"weight":1' + b"0" * 5_000 + b',"_":', 1), "JSON: "),
     ],
@@ -128,5 +128,5 @@ def test_text_that_is_packed_has_a_lower_limit(
     with pytest.raises(FormatError, match=r"more than 1 MB of text\. Unpack it with gunzip"):
         profile_loader.read(str(path))
     path.write_bytes(text)
-    with pytest.raises(FormatError, match="no JSON"):
+    with pytest.raises(FormatError, match="not JSON"):
         profile_loader.read(str(path))

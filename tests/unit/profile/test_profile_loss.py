@@ -52,13 +52,17 @@ def test_every_cause_is_named_when_nothing_is_lost() -> None:
 @pytest.mark.parametrize(
     ("counter", "cause", "advice"),
     [
-        ("counts_full", "map_full", "7 samples found no place among 100 counts. Raise --hash-s"),
+        (
+            "counts_full",
+            "map_full",
+            "7 samples were dropped: the map of counts was full, at 100. Raise --hash-s",
+        ),
         ("counts_busy", "map_busy", "Lower -F"),
-        ("stacks_full", "stacks_lost", "no place among 50. Raise --stack-storage-size"),
-        ("stacks_crowded", "stacks_lost", "7 share their hash with too many other stacks"),
+        ("stacks_full", "stacks_lost", "the map was full, at 50. Raise --stack-storage-size"),
+        ("stacks_crowded", "stacks_lost", "7 lost their stack: too many others have the same hash"),
         ("stacks_busy", "stacks_lost", "Lower -F"),
-        ("user_truncated", "truncated", "7 user and 0 kernel stacks reached 127 frames"),
-        ("kernel_truncated", "truncated", "127 is the most that is kept"),
+        ("user_truncated", "truncated", "7 user and 0 kernel stacks were truncated at 127 frames"),
+        ("kernel_truncated", "truncated", "127 frames"),
         ("user_unavailable", "unavailable", "7 user and 0 kernel"),
         ("kernel_unavailable", "unavailable", "0 user and 7 kernel"),
     ],

@@ -35,18 +35,18 @@ def test_call_chains(argv: list[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["-a", "-p", "1"], "-a and -p do not go together"),
-        (["-u", "0", "-G", "/x"], "-u and -G do not go together"),
+        (["-a", "-p", "1"], "-a and -p exclude each other"),
+        (["-u", "0", "-G", "/x"], "-u and -G exclude each other"),
         (["-F", "9", "-c", "9"], "not allowed with"),
         (["-F", "0"], "above zero"),
-        (["--call-graph", "dwarf"], "only fp"),
-        (["--"], "no command"),
-        (["--filter", "pid == 1", "-e", "cs"], "--filter comes behind the -e"),
-        (["--explain"], "there is none"),
+        (["--call-graph", "dwarf"], "known: fp"),
+        (["--"], "a command is missing"),
+        (["--filter", "pid == 1", "-e", "cs"], "--filter must follow the -e"),
+        (["--explain"], "needs a filter"),
         (["-o", "-"], "cannot be a pipe"),
-        (["-u", "nobody-is-called-that"], "there is no user"),
-        (["-m", "262145"], "262144 pages are the most"),
-        (["-m", "9000000000000000000"], "262144 pages are the most"),
+        (["-u", "nobody-is-called-that"], "unknown user"),
+        (["-m", "262145"], "at most 262144 pages"),
+        (["-m", "9000000000000000000"], "at most 262144 pages"),
     ],
 )
 def test_mistakes_are_usage_errors(

@@ -88,9 +88,13 @@ def test_json() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
-        (Profile(), AFTER, "before: an empty profile"),
-        (BEFORE, Profile(), "after: an empty profile"),
-        (BEFORE, Profile(unit="ns"), "one profile counts samples, one ns"),
+        (Profile(), AFTER, "before: cannot compare an empty profile"),
+        (BEFORE, Profile(), "after: cannot compare an empty profile"),
+        (
+            BEFORE,
+            Profile(unit="ns"),
+            "cannot compare profiles of different units: one counts samples, one ns",
+        ),
     ],
 )
 def test_what_cannot_be_compared(before: Profile, after: Profile, problem: str) -> None:

@@ -69,14 +69,14 @@ def test_json_comes_back_whole(profile: Profile) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "no JSON"),
-        ("{", "no JSON"),
-        (json.document(profiles.example())[:-40], "no JSON"),
-        ("[]", "schema: None where"),
-        ('{"schema": "purebpf.report/9"}', "'purebpf.report/9' where 'purebpf.report/1'"),
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        (json.document(profiles.example())[:-40], "not JSON"),
+        ("[]", "schema: got None, expected"),
+        ('{"schema": "purebpf.report/9"}', "got 'purebpf.report/9', expected 'purebpf.report/1'"),
         ('{"schema": "purebpf.report/1"}', "KeyError: 'title'"),
         (json.document(profiles.example()).replace('"user":[0', '"user":[-1'), "negative"),
-        (json.document(profiles.example()).replace('"user":[0', '"user":[{}'), "no numbers"),
+        (json.document(profiles.example()).replace('"user":[0', '"user":[{}'), "not numbers"),
         (
             json.document(profiles.example()).replace('"user":[0', '"user":[99'),
             "IndexError: frame 99 of",
@@ -178,7 +178,7 @@ def test_folded_lines_of_other_tools() -> None:
 
 @pytest.mark.parametrize("line", ["a;b", "a;b x", "a;b -1", "12", "a;b ²"])
 def test_a_folded_line_without_a_count_is_told(line: str) -> None:
-    with pytest.raises(FormatError, match=r"line 2: .* does not end in a count"):
+    with pytest.raises(FormatError, match=r"line 2: .* does not end with a count"):
         folded.parse(["a;b 1", line])
 
 

@@ -40,7 +40,11 @@ def told(found, **runtimes):
             EVAL,
             ["Python 3.12 (PID 7)", "PYTHONPERFSUPPORT=1"],
         ),
-        (Runtime("python", "3.12", is_named=True), EVAL, ["wrote down", "-fno-omit-frame-pointer"]),
+        (
+            Runtime("python", "3.12", is_named=True),
+            EVAL,
+            ["wrote the names", "-fno-omit-frame"],
+        ),
         (Runtime("python"), EVAL, ["Python (PID 7)", "from 3.12 on", "-X perf"]),
         (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
         (Runtime("chromium"), GENERATED, ["Chromium (PID 7)", "--js-flags=--perf-basic-prof"]),

@@ -150,7 +150,7 @@ def test_hostile_names_are_names() -> None:
 
 
 def test_names_without_addresses_are_refused() -> None:
-    with pytest.raises(NotSupportedError, match="names and no addresses"):
+    with pytest.raises(NotSupportedError, match="addresses, and these stacks have only names"):
         perf_data.document(folded.parse(["a;b;c 1"]))
     assert [type(each) for each in records(Profile("nothing"))] == [Comm]
 

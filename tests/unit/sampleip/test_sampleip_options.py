@@ -33,11 +33,11 @@ def test_names_may_hold_a_plus() -> None:
     ("argv", "said"),
     [
         (["--range", "0x20-0x10"], "start must be below the end"),
-        (["--range", "0x20"], "no range such as"),
-        (["--range", "0-0x10000000000000001"], "does not fit 64 bits"),
+        (["--range", "0x20"], "not a range such as"),
+        (["--range", "0-0x10000000000000001"], "does not fit in 64 bits"),
         (["--hex", "--count"], "--hex shows samples"),
         (["-F", "99", "-c", "5"], "not allowed with"),
-        (["-p", "1", "--", "ls"], "do not go with a command"),
+        (["-p", "1", "--", "ls"], "exclude a command"),
     ],
 )
 def test_mistakes(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

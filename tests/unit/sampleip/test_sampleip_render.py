@@ -89,4 +89,4 @@ def test_every_loss_is_named() -> None:
     assert [cause.lost for cause in losses(nothing, Options())] == [0] * 6
     each = dict(zip(names, range(1, 7), strict=True))
     assert [cause.lost for cause in losses(each, Options())] == [1, 2, 3, 4, 5, 6]
-    assert "among 8192" in losses(each, Options())[3].what
+    assert "at 8192" in losses(each, Options())[3].what

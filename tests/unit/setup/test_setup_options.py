@@ -31,15 +31,15 @@ def test_a_group_is_its_members_each_once(monkeypatch):
     ("argv", "said"),
     [
         ([], "the following arguments are required: action"),
-        (["pin"], "pin for whom? give --user or --group"),
+        (["pin"], "users required: --user or --group"),
         (["lift"], "invalid choice: 'lift'"),
-        (["pin", "--user", "no such user"], "there is no user 'no such user'"),
-        (["pin", "--group", "no such group"], "there is no group 'no such group'"),
-        (["pin", "--group", "99999999999999999999"], "there is no group"),
+        (["pin", "--user", "no such user"], "unknown user 'no such user'"),
+        (["pin", "--group", "no such group"], "unknown group 'no such group'"),
+        (["pin", "--group", "99999999999999999999"], "unknown group"),
         (["pin", "--user", "root", "--slots", "0"], "'0' must be above zero"),
-        (["pin", "--user", "root", "--slots", "65"], "a user has at most 64"),
+        (["pin", "--user", "root", "--slots", "65"], "maximum 64 for each user"),
         (["pin", "--user", "root", "--group", "root"], "not allowed with argument"),
-        (["status", "--user", "nobody"], "status is about the user who asks"),
+        (["status", "--user", "nobody"], "status shows the current user"),
     ],
 )
 def test_mistakes_are_explained(argv, said, capsys):

@@ -19,7 +19,7 @@ def test_a_user_with_slots():
         ("ann", Slot(1000, 1, False, 4242, "", ())),
     )
     assert "".join(shown(Status("ann", found, slots))) == (
-        "filters of ann (uid 1000) run in the kernel, in programs that root has pinned\n"
+        "filters of ann (uid 1000) run in the kernel, with programs that root pinned\n"
         "  ok  perf events      kernel.perf_event_paranoid is 2: user mode of its own\n"
         "  no  own programs     this process lacks CAP_BPF and CAP_PERFMON (CapEff 0x0)\n"
         "  ok  bpf file system  /sys/fs/bpf has mode 1711\n"
@@ -53,12 +53,12 @@ def test_no_events_at_all():
     closed = Check("perf events", False, "kernel.perf_event_paranoid is 3", "sudo sysctl x=2")
     found = Preflight(1000, False, True, (closed, OWN, SYSTEM, SLOTS))
     first = next(iter(shown(Status("ann", found, ()))))
-    assert first == "filters of ann (uid 1000) run nowhere: there are no events to filter\n"
+    assert first == "filters of ann (uid 1000) run nowhere: this user cannot open events\n"
 
 
 def test_a_slot_that_lost_a_file():
     found = Preflight(0, True, False, (EVENTS,))
-    slots = (("a-long-name", Slot(1, 0, False, 0, "", ("table: it is not there", "x: \x1b[2J"))),)
+    slots = (("a-long-name", Slot(1, 0, False, 0, "", ("table: it does not exist", "x: \x1b[2J"))),)
     status = Status("root", found, slots)
     assert not status.is_whole
     lines = "".join(shown(status)).splitlines()
@@ -66,7 +66,7 @@ def test_a_slot_that_lost_a_file():
         "USER         SLOT  STATE       PID  COMMAND",
         "a-long-name     0  broken",
         "",
-        "a-long-name, slot 0: table: it is not there; x: ?[2J",
+        "a-long-name, slot 0: table: it does not exist; x: ?[2J",
     ]
     assert lines[-1].startswith("repair: sudo ")
     assert lines[-1].endswith(" pin --user 1 --slots 1")
@@ -88,5 +88,5 @@ def test_pinned_and_unpinned():
         "bob had 1 slot in /b\n",
         "cyd had none\n",
     ]
-    assert list(unpinned([Done("dan", "/d", 0, "it belongs to user 7")])) == []
+    assert list(unpinned([Done("dan", "/d", 0, "it belongs to UID 7")])) == []
     assert list(unpinned([])) == ["no user had any\n"]

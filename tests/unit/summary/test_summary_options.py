@@ -65,13 +65,13 @@ def usage_error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--"], "there is no command behind --"),
-        (["-p", "1", "--", "true"], "-p and -t do not go with a command"),
+        (["--"], "a command is missing after --"),
+        (["-p", "1", "--", "true"], "-p and -t exclude a command"),
         (["-p", "1", "-t", "2"], "not allowed with"),
         (["--mode", "cpu"], "invalid choice: 'cpu'"),
-        (["-e", "ENOEND"], "there is no error 'ENOEND'; did you mean ENOENT?"),
-        (["-e", "0"], "there is no error '0'"),
-        (["-u", "nobody-at-all"], "there is no user 'nobody-at-all'"),
+        (["-e", "ENOEND"], "unknown error 'ENOEND'; did you mean ENOENT?"),
+        (["-e", "0"], "unknown error '0'"),
+        (["-u", "nobody-at-all"], "unknown user 'nobody-at-all'"),
         (["-i", "0"], "'0' must be above zero"),
         (["-T", "0"], "'0' must be above zero"),
     ],
@@ -84,9 +84,9 @@ def test_wrong_usage(argv: list[str], said: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("opennat", "there is no system call 'opennat'; did you mean openat?"),
-        ("read,", "there is no system call ''"),
-        ("1234567", "there is no system call '1234567'"),
+        ("opennat", "unknown system call 'opennat'; did you mean openat?"),
+        ("read,", "unknown system call ''"),
+        ("1234567", "unknown system call '1234567'"),
     ],
 )
 def test_unknown_calls(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

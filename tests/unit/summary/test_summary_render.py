@@ -158,7 +158,7 @@ def test_calls_in_flight_the_longest_first() -> None:
 
    comm               pid      tid  syscall               elapsed (msec)
    --------------- ------- ------- --------------------- ----------------
-   init                  1       1 read                      since before
+   init                  1       1 read                    before the run
    long                 12      12 openat(i386)                  9000.000
    short                12      13 read                             1.500
 
@@ -267,7 +267,10 @@ def test_the_loss_line_says_zero_too() -> None:
 def test_a_loss_is_explained_and_counts_for_strict() -> None:
     loss = explained(rows_full=9)
     assert of_table(loss, EXPLANATIONS)[1:] == [
-        "  rows_full: 9 calls found no row of 64. Raise --map-entries"
+        (
+            "  rows_full: 9 calls were dropped: the map of rows was full, "
+            "at 64 entries. Raise --map-entries"
+        )
     ]
     assert is_incomplete(loss)
     assert not is_incomplete(explained(exits=7, died=1, unpaired=1))

@@ -26,5 +26,5 @@ def attach_type_of(kind: str | int) -> int:
     name = kind if kind in _HOOKS else kind.rpartition("/")[0]  # lsm_cgroup/socket_bind
     if name not in _HOOKS:
         close = get_close_matches(kind, _HOOKS) or sorted(_HOOKS)
-        raise ValueError(f"there is no hook {kind!r}; similar: {', '.join(close)}")
+        raise ValueError(f"unknown hook {kind!r}; similar: {', '.join(close)}")
     return _HOOKS[name]

@@ -52,7 +52,7 @@ def order(
         ValueError: the neighbour is closed.
     """
     if before is not None and after is not None:
-        raise TypeError("give before= or after=, not both")
+        raise TypeError("before= and after= exclude each other")
     flags = _PREORDER if preorder else 0
     neighbour = before if before is not None else after
     if neighbour is None:
@@ -64,18 +64,18 @@ def order(
         return Order(flags | LINK, neighbour.fileno(), revision)
     if isinstance(neighbour, Program):
         return Order(flags, neighbour.fileno(), revision)
-    raise TypeError(f'a program, a link or "all" is needed, not {neighbour!r}')
+    raise TypeError(f'expected a program, a link or "all", got {neighbour!r}')
 
 
 def refused(error: KernelError, what: str, asked: Order) -> AttachError:
     """The error of an attachment with an order, on a kernel that has them."""
     reasons = {
         errno.ESTALE: f"the hook has changed: its revision is no longer {asked.revision}",
-        errno.EEXIST: "the program is attached there already",
+        errno.EEXIST: "the program is already attached there",
         errno.ENOENT: "the program to run before or after, or to replace, is not attached there",
-        errno.ERANGE: "the hook has as many programs as the kernel runs (64)",
-        errno.E2BIG: "the hook has as many programs as the kernel runs (64)",
+        errno.ERANGE: "the hook already has 64 programs, the kernel's maximum",
+        errno.E2BIG: "the hook already has 64 programs, the kernel's maximum",
     }
     if asked.relative_fd and not asked.flags & LINK:
-        reasons[errno.EINVAL] = "a program with a bpf_link is no neighbour by itself: give its link"
+        reasons[errno.EINVAL] = "the program before or after has a bpf_link: pass its link instead"
     return attach_error(error, what, reasons)

@@ -47,11 +47,13 @@ def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
         names = [functions] if isinstance(functions, str) else functions
         found = dict.fromkeys(names, checked_cookie(cookie))
     elif cookie:
-        raise TypeError(f"{what}: they have cookies of their own, and one for all is given")
+        raise TypeError(
+            f"{what}: a mapping has a cookie for each function, so cookie= cannot be set"
+        )
     else:
         found = {name: checked_cookie(own) for name, own in functions.items()}
     if not found:
-        raise ValueError(f"{what}: none are given")
+        raise ValueError(f"{what}: at least one function is required")
     return found
 
 
@@ -68,5 +70,5 @@ def checked_cookie(cookie: int) -> int:
         ValueError: no number of 64 bits.
     """
     if not 0 <= cookie < 1 << 64:
-        raise ValueError(f"a cookie is a number of 64 bits, not {cookie}")
+        raise ValueError(f"a cookie must fit in 64 bits, not {cookie}")
     return cookie

@@ -53,7 +53,7 @@ def replacing(program: Program, old: Program, hook: Hook, place: Order, what: st
         AttachError: ENOENT, `old` is not attached there, or has a bpf_link.
     """
     if place.asked:
-        raise TypeError("a program that replaces another one runs where that one did")
+        raise TypeError("replace= keeps the position: before= and after= cannot be set")
     try:
         return attach_plainly(
             program,
@@ -70,6 +70,6 @@ def replacing(program: Program, old: Program, hook: Hook, place: Order, what: st
 def not_attached(error: KernelError, what: str, place: Order) -> AttachError:
     """The error of an attachment to an interface, explained."""
     if error.errno in (errno.EPERM, errno.EBUSY):
-        linked_already = {errno.EBUSY: "the program to replace has a bpf_link: update that"}
+        linked_already = {errno.EBUSY: "the program to replace has a bpf_link: update that link"}
         return attach_error(error, what, linked_already, "CAP_BPF", "CAP_NET_ADMIN")
     return refused(error, what, place)

@@ -64,8 +64,10 @@ class UsdtSpecs:
         try:
             self._specs.put(number, value)
         except SchemaError as error:
-            problem = f"the object's bpf/usdt.bpf.h has no word for an argument ({error})"
-            raise NotSupportedError("this USDT probe", f"{problem}; libbpf 1.7 has") from None
+            problem = f"the object's bpf/usdt.bpf.h cannot read an argument ({error})"
+            raise NotSupportedError(
+                "this USDT probe", f"{problem}; use the header of libbpf 1.7"
+            ) from None
         return self._free.pop()
 
     def put_place(self, address: int, number: int) -> None:

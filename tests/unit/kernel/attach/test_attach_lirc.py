@@ -68,7 +68,7 @@ def test_the_program_is_given_to_the_device_and_taken_back(program: Program, dev
         assert attr["attach_type"] == bpf_attach_type.BPF_LIRC_MODE2
         assert os.path.samestat(os.fstat(attr["target_fd"]), device.stat())
         assert os.get_blocking(attr["target_fd"])
-        assert f"on receiver {device}" in link.what
+        assert f"on lirc device {device}" in link.what
         given = attr
         link.close()
         (command, attr) = kernel.seen[1]
@@ -81,7 +81,7 @@ def test_the_program_is_given_to_the_device_and_taken_back(program: Program, dev
 def test_a_refusal_is_explained(program: Program, device: Path):
     with (
         backend.replaced(cast("Any", Receiver(errno.EINVAL))),
-        pytest.raises(purebpf.AttachError, match=r"EINVAL\. that is no receiver of pulses"),
+        pytest.raises(purebpf.AttachError, match=r"EINVAL\. the target is not a raw lirc device"),
     ):
         lirc.attach(program, device)
 
@@ -93,7 +93,7 @@ def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
     with (
         device.open("rb") as file,
         backend.replaced(cast("Any", Receiver(errno.EPERM))),
-        pytest.raises(purebpf.AttachError, match=r"EPERM\. the device was opened for reading only"),
+        pytest.raises(purebpf.AttachError, match=r"EPERM\. the device was opened read-only"),
     ):
         lirc.attach(program, file)
 
@@ -114,5 +114,5 @@ def test_its_programs_are_asked_for(device: Path):
 def test_what_is_no_device(program: Program):
     with pytest.raises(purebpf.KernelError, match=r"open\(/dev/none\) failed with ENOENT"):
         lirc.attach(program, "/dev/none")
-    with pytest.raises(TypeError, match="which receiver"):
+    with pytest.raises(TypeError, match="target required: a lirc device"):
         lirc.attach(program)

@@ -26,7 +26,7 @@ def test_a_function_whose_address_is_hidden_is_there(name: str) -> None:
 
 
 def test_a_misspelt_name_is_not() -> None:
-    with pytest.raises(LookupError, match=r"there is no function 'vfs_raed'.*similar: vfs_read"):
+    with pytest.raises(LookupError, match=r"unknown function 'vfs_raed'.*similar: vfs_read"):
         MachineNames().symbol("vfs_raed")
 
 

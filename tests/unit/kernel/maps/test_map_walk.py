@@ -98,7 +98,7 @@ def test_a_map_that_starts_over_for_ever_ends_with_an_exception(elements):
         table.keys = [3, 4] if step % 2 else [1, 2]
 
     table.before = replace
-    with pytest.raises(Interrupted, match="faster than it could be walked: 2 keys were seen"):
+    with pytest.raises(Interrupted, match="faster than the walk: 2 keys were seen"):
         walked(elements, table)
 
 

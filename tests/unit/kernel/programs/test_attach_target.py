@@ -43,8 +43,9 @@ def target_of(function: str) -> AttachTarget:
 def test_modules_with_one_name_are_listed():
     with pytest.raises(purebpf.NotSupportedError) as caught:
         target_of("poll")
-    assert "modules left, right each have a function 'poll'; say which: fentry/left:poll" in str(
-        caught.value
+    assert (
+        "modules left, right each have a function 'poll'; name the module: fentry/left:poll"
+        in str(caught.value)
     )
 
 

@@ -251,5 +251,5 @@ def test_what_is_there_before_a_length_that_cannot_be() -> None:
     with ring_of(0, records, None, Numbers) as ring:
         assert ring.drain_numpy()["n"].tolist() == [0, 1]
         for _ in range(2):
-            with pytest.raises(FormatError, match="passes the end"):
+            with pytest.raises(FormatError, match="runs past the end"):
                 ring.drain_numpy()

@@ -31,7 +31,7 @@ def test_places(text: str, place: Place) -> None:
 
 @pytest.mark.parametrize("text", ["", "file", "file:", ":function", "file:f+", "file:f+x"])
 def test_what_is_no_place(text: str) -> None:
-    with pytest.raises(ValueError, match="is no place in a file"):
+    with pytest.raises(ValueError, match="is not a place in a file"):
         parse_place(text)
 
 
@@ -50,9 +50,7 @@ def test_a_file_is_searched_where_its_kind_would_be(
     monkeypatch.chdir(tmp_path)
     assert find_file("./bin/tool", "it") == "./bin/tool"
     for missing in ("libx.so.1x", "tool2", "./tool"):
-        with pytest.raises(
-            AttachError, match=f"it: open failed with ENOENT. there is no file {missing}"
-        ):
+        with pytest.raises(AttachError, match=f"it: open failed with ENOENT. file {missing}"):
             find_file(missing, "it")
 
 
