@@ -17,7 +17,7 @@ import ctypes
 import errno
 import os
 import stat
-from typing import Self
+from contextlib import ExitStack
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
@@ -31,6 +31,9 @@ BPF_FS_MAGIC = 0xCAFE4A11
 
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_MOST_PARTS = 256
+"""Components of a path, and of the symbolic links in it."""
+
 _DEEPEST = 8
 """Levels of directories that `Folder.remove` goes down."""
 
@@ -113,39 +116,64 @@ class Folder(Node):
 
     __slots__ = ()
 
-    @classmethod
-    def reach(cls, path: str, *, outside: bool = False) -> Self:
+    @staticmethod
+    def reach(path: str, *, outside: bool = False, follow: bool = False) -> Folder:
         """The directory at `path`, if only root and this user decide what is there.
 
         In file systems other than bpf, owners that have no number in this user namespace are
         trusted, too: root of a container is not the owner of its /sys. With `outside`, everywhere.
+        With `follow`, symbolic links are followed, if they are to be trusted like directories.
 
         Raises:
             KernelError: EPERM, another user owns a component, or may replace it; ENOENT; ENOTDIR,
-                a component is none, or a symbolic link; EACCES.
+                a component is none, or a symbolic link; ELOOP, too many of them; EACCES.
         """
-        reached = cls(Descriptor(os.open("/", _PLACE | os.O_DIRECTORY)), "/")
-        for name in filter(None, os.path.abspath(path).split("/")):
-            with reached:
-                reached.require_trusted(outside=outside)
-                reached = reached.enter(name)
-        try:
-            reached.require_trusted(outside=outside)
-        except BaseException:
-            reached.close()
-            raise
-        return reached
+        with ExitStack() as held:
+            place = held.enter_context(Folder._root())
+            parts = os.path.abspath(path).split("/")[::-1]
+            for _ in range(_MOST_PARTS):
+                place.require_trusted(outside=outside)
+                if not parts:
+                    held.pop_all()
+                    return place
+                name = parts.pop()
+                target = place.read_link(name, outside=outside) if follow and name else None
+                if target is None:
+                    after = place.enter(name or ".")
+                else:
+                    parts += target.split("/")[::-1]
+                    after = Folder._root() if target.startswith("/") else place.enter(".")
+                held.pop_all()
+                place.close()
+                place = held.enter_context(after)
+        raise KernelError("open", errno.ELOOP, path)
 
-    def enter(self, name: str) -> Self:
+    @staticmethod
+    def _root() -> Folder:
+        return Folder(Descriptor(os.open("/", _PLACE | os.O_DIRECTORY)), "/")
+
+    def read_link(self, name: str, *, outside: bool = False) -> str | None:
+        """Where a symbolic link in this directory leads to; None: it is something else.
+
+        Raises:
+            KernelError: EPERM, another user made the link; ENOENT; EACCES.
+        """
+        with Node(self._open(name, _PLACE), self._path(name)) as node:
+            if not stat.S_ISLNK(node.status.st_mode):
+                return None
+            node.require_trusted(outside=outside)
+            return os.readlink("", dir_fd=node.fileno())
+
+    def enter(self, name: str) -> Folder:
         """A directory in this one, not checked.
 
         Raises:
             KernelError: ENOENT; ENOTDIR, it is none, or a symbolic link; EACCES.
         """
         path = self._path(name)
-        return type(self)(self._open(name, _PLACE | os.O_DIRECTORY), path)
+        return Folder(self._open(name, _PLACE | os.O_DIRECTORY), path)
 
-    def make(self, name: str, mode: int) -> Self:
+    def make(self, name: str, mode: int) -> Folder:
         """A directory in this one, checked, and made if it was not there, with that mode.
 
         Raises:

@@ -177,8 +177,7 @@ def open_own_map(path: str) -> Descriptor:
 def _own_pin(path: str) -> Node:
     """What is pinned there, and what a symbolic link there leads to."""
     folder, name = os.path.split(path)
-    # What a link on the way leads to is checked like any other directory.
-    with Folder.reach(os.path.realpath(folder), outside=True) as directory:
+    with Folder.reach(folder, outside=True, follow=True) as directory:
         entry = directory.find(name)
         if entry is None:
             raise KernelError("open", errno.ENOENT, path)

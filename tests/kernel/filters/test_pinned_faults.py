@@ -145,6 +145,7 @@ def test_a_pin_that_is_killed_is_repaired_by_the_next() -> None:
             assert pinned_slots.users(folder) == ()
 
 
+@pytest.mark.needs("pinned_by_users")
 def test_a_lease_is_believed_only_as_far_as_it_is_the_user_s_process(bpffs: str) -> None:
     """The user writes what he likes there: root's status shows no process of others as his."""
 

@@ -81,6 +81,15 @@ def test_a_link_of_another_user_leads_to_no_shared_map(bpffs: str) -> None:
         Map.shared(COUNTS, f"{bpffs}/counts")
 
 
+def test_a_link_of_another_user_on_the_way_is_not_followed(bpffs: str) -> None:
+    """Though it leads to where only root writes."""
+    os.mkdir(f"{bpffs}/ours", 0o755)
+    Map.shared(COUNTS, f"{bpffs}/ours/counts").close()
+    as_user(ANN, lambda: os.symlink(f"{bpffs}/ours", f"{bpffs}/app"))
+    with pytest.raises(KernelError, match=rf"{bpffs}/app: .*it belongs to UID {ANN}"):
+        Map.shared(COUNTS, f"{bpffs}/app/counts")
+
+
 @pytest.mark.parametrize("attempt", range(3))
 def test_unpinning_removes_the_pin_and_nothing_else(bpffs: str, attempt: int) -> None:
     """The directory of the pin is swapped for a link to one of root's, as fast as can be."""

@@ -52,6 +52,23 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert caught.value.errno == errno.ENOENT
 
 
+def test_links_are_followed_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "real/below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real/up").symlink_to("../link/below")
+    (tmp_path / "absolute").symlink_to(tmp_path / "real/up")
+    (tmp_path / "circle").symlink_to("circle")
+    for place in ("link/below", "real/up", "link/up", "absolute"):
+        with Folder.reach(str(tmp_path / place), follow=True) as found:
+            assert os.path.samestat(found.status, (tmp_path / "real/below").stat())
+    with pytest.raises(KernelError) as caught:
+        Folder.reach(str(tmp_path / "circle"), follow=True)
+    assert caught.value.errno == errno.ELOOP
+    (tmp_path / "real").chmod(0o777)
+    with pytest.raises(KernelError, match=r"real: .*other users can write"):
+        Folder.reach(str(tmp_path / "absolute"), follow=True)
+
+
 def test_what_is_there_is_found_without_following(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with Folder.reach(str(tmp_path)) as folder:
