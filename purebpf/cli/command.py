@@ -90,7 +90,10 @@ def note(text: str, *, indent: str = "") -> None:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error as it is; that it is closed, full or unread is no error."""
+    """Print a line on standard error; that it is closed, full or unread is no error.
+
+    What would move a terminal's cursor is `?`: the line may quote a file or a server.
+    """
     from purebpf.cli import progress  # which --help does not need
 
     stream: TextIO | None = sys.stderr  # None where the descriptor is closed
@@ -98,10 +101,16 @@ def say(line: str) -> None:
         return
     try:
         progress.take_back()
-        stream.write(line + "\n")
+        stream.write(_shown(line) + "\n")
         stream.flush()
     except OSError:
         # what is still in the buffer must not make the interpreter's last flush fail
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def _shown(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)

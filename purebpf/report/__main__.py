@@ -25,6 +25,7 @@ def _run(options: Options) -> int:
     from purebpf.cli.source_info import debuginfod, lined
     from purebpf.measure.perf_data_loader import Wanted, read
     from purebpf.results.formats import registry
+    from purebpf.results.model.spelling import printable
     from purebpf.symbols.budget import Budget
 
     timed = any(destination.format in registry.TIMED for destination in options.to)
@@ -34,9 +35,11 @@ def _run(options: Options) -> int:
         found = read(options.path, Wanted(options.event, options.weight, timed, fetch, budget))
     profile = lined(found.profile, lines=options.lines, fetch=fetch, budget=budget)
     write(profile, options.to)
-    command.say(found.profile.title)
+    command.say(printable(found.profile.title))
     for name, samples in found.others:
-        command.say(f"also in the file: {samples} samples of {name} (-e {name})")
+        command.say(
+            f"also in the file: {samples} samples of {printable(name)} (-e {printable(name)})"
+        )
     if found.profile.about["rejected"]:
         command.say(f"rejected by filters: {found.profile.about['rejected']} samples")
     tell(paragraphs(found.profile))

@@ -10,6 +10,7 @@ lower our own bounds.
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import IO, Any
 from purebpf.errors import FormatError
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.symbol_cache import cache_home, own_directory
+from purebpf.results.model.spelling import printable
 
 __all__ = ["Debuginfod", "servers"]
 
@@ -86,7 +88,8 @@ class Debuginfod:
     def _from(self, url: str, build_id: str, folder: str, path: str) -> bool | None:
         """Whether the file came; None: the server cannot be asked."""
         import urllib.error
-        import urllib.request
+
+        from purebpf.kernel.symbolize.download import requested
 
         if os.path.lexists(path):  # an earlier server had it
             return None
@@ -96,9 +99,10 @@ class Debuginfod:
         begun = time.monotonic()
         where = f"{url.rstrip('/')}/buildid/{build_id}/debuginfo"
         try:
-            wait_s = min(self._silence_s, self._left_s)
-            with urllib.request.urlopen(where, timeout=wait_s) as response:  # noqa: S310 - `servers`
-                self._save(response, begun + self._left_s, build_id, folder, path)
+            left_s = self._left_s
+            wait_s = min(self._silence_s, left_s)
+            with requested(where, silence_s=wait_s, total_s=left_s) as response:
+                self._save(response, begun + left_s, build_id, folder, path)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == _NOT_FOUND:
@@ -107,7 +111,7 @@ class Debuginfod:
         except FormatError as error:
             self._give_up(url, f"{build_id}: {error.problem}")
         except (OSError, HTTPException, ValueError) as error:
-            self._give_up(url, str(getattr(error, "reason", error)))
+            self._give_up(url, printable(str(getattr(error, "reason", error))))
         else:
             return True
         finally:
@@ -117,8 +121,8 @@ class Debuginfod:
     def _save(self, response: Any, end: float, build_id: str, folder: str, path: str) -> None:
         """Write the file under another name, and rename it when it is the right one."""
         said = int(response.headers.get("Content-Length") or -1)
-        temporary = os.path.join(folder, f"debuginfo.{os.getpid()}")
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        temporary = os.path.join(folder, f"debuginfo.{secrets.token_hex(4)}")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             with open(os.open(temporary, flags, 0o600), "w+b") as file:
                 size = self._copy(response, file, end)

@@ -119,7 +119,7 @@ def test_nothing_is_asked_unless_the_user_wants_it(stripped, serve, monkeypatch)
 
 def test_a_wish_without_servers_is_refused(monkeypatch):
     monkeypatch.setenv("DEBUGINFOD_URLS", "ftp://x file:///etc")
-    with pytest.raises(NoServersError, match="DEBUGINFOD_URLS names no http server"):
+    with pytest.raises(NoServersError, match="DEBUGINFOD_URLS does not name an http server"):
         debuginfod(wanted=True)
 
 
@@ -214,6 +214,64 @@ def test_a_server_that_drips_is_left_when_the_time_is_over(serve, monkeypatch):
         over.set()
     assert "time limit for downloads is reached" in fetch.problems[0]
     assert fetch("cd" * 20) is None
+
+
+def _drip_headers(over: threading.Event) -> Serve:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.wfile.write(b"HTTP/1.0 200 OK\r\nX-Slow: ")
+        while not over.wait(0.1):
+            try:
+                request.wfile.write(b"x")
+            except OSError:
+                return
+
+    return answer
+
+
+def test_a_server_that_drips_its_headers_is_left_when_the_time_is_over(serve, monkeypatch):
+    over = threading.Event()
+    monkeypatch.setenv("DEBUGINFOD_MAXTIME", "1")
+    fetch = Debuginfod([serve(_drip_headers(over))])
+    begun = time.monotonic()
+    try:
+        assert fetch("ab" * 20) is None
+    finally:
+        over.set()
+    assert time.monotonic() - begun < 10
+    assert "time limit for downloads is reached" in fetch.problems[0]
+
+
+def _redirect(to: str) -> Serve:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(302)
+        request.send_header("Location", to)
+        request.end_headers()
+
+    return answer
+
+
+@pytest.mark.parametrize("to", ["ftp://localhost/file", "file:///etc/passwd", "data:,x"])
+def test_a_redirection_to_another_protocol_is_not_followed(serve, to):
+    fetch = Debuginfod([serve(_redirect(to))])
+    assert fetch("ab" * 20) is None
+    refused = "redirected from http to ftp"  # urllib itself knows the others
+    assert (refused if to.startswith("ftp") else "HTTP status 302") in fetch.problems[0]
+
+
+@pytest.mark.needs("gcc", "objcopy")
+def test_a_redirection_to_another_server_is_followed(stripped, serve):
+    behind = serve(_file(stripped.debug.read_bytes()))
+    fetch = Debuginfod([serve(_redirect(f"{behind}file"))])
+    assert _named(stripped, fetch) == _NAMES
+    assert serve.asked[-1] == "/file"
+
+
+def test_what_a_server_says_moves_no_cursor(serve, capsys):
+    hostile = b"\x1b]0;owned\x07\x1b[2J"
+    fetch = Debuginfod([serve(lambda request: request.wfile.write(hostile + b"\r\n\r\n"))])
+    assert fetch("ab" * 20) is None
+    assert "owned" in fetch.problems[0]
+    assert fetch.problems[0].isprintable()
 
 
 @pytest.mark.needs("gcc", "objcopy")

@@ -100,3 +100,13 @@ def test_an_interrupt_while_options_are_read_is_silent(
     monkeypatch.setattr(module, "parse", interrupted)
     assert module.main([]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_said_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    command.say("event \x1b]0;owned\x07 \x9b2J \u202e of\tthe file")
+    command.note("profile.json: line 1: '\x1b[2J' does not end in a count\n    quoted \x1b[1m")
+    said = capsys.readouterr().err
+    assert said == (
+        "event ?]0;owned? ?2J ? of\tthe file\n"
+        "profile.json: line 1: '?[2J' does not end in a count\n    quoted ?[1m\n"
+    )

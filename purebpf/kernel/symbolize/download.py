@@ -1,0 +1,139 @@
+"""An HTTP request that ends in time, whatever the server does, and stays with HTTP.
+
+A socket's timeout begins again with every byte, so a server that sends a header a byte a second
+holds a client for hours. Here a thread shuts the connections down when the time is over. A
+redirection may lead from http to https and not back, and to no other protocol.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection
+from typing import IO, Any, Self
+
+__all__ = ["requested"]
+
+
+@contextmanager
+def requested(url: str, *, silence_s: float, total_s: float) -> Iterator[HTTPResponse]:
+    """The response to GET, in whose body `read1` blocks no longer than until the time is over.
+
+    Args:
+        url: http or https.
+        silence_s: how long the server may send nothing.
+        total_s: for all of it: connecting, redirections, headers, and what is read of the body.
+
+    Raises:
+        OSError, http.client.HTTPException, ValueError: as urllib.request.urlopen;
+            TimeoutError: the time is over.
+    """
+    with _Deadline(total_s) as deadline:
+        try:
+            with _opener(deadline).open(url, timeout=silence_s) as response:
+                yield response
+        except urllib.error.HTTPError:
+            raise
+        except Exception as error:
+            if deadline.is_over:
+                raise TimeoutError("the time limit for downloads is reached") from error
+            raise
+
+
+class _Deadline:
+    """Shuts connections down when the time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_over = False
+        self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        for each in self._sockets:
+            each.close()
+
+    def connect(self, *arguments: Any, **options: Any) -> socket.socket:
+        """socket.create_connection, to be shut down in time."""
+        connection = socket.create_connection(*arguments, **options)
+        with self._lock:
+            self._sockets.append(connection.dup())  # TLS takes the other one over
+            if self.is_over:
+                self._shut_down()
+        return connection
+
+    def _end(self) -> None:
+        with self._lock:
+            self.is_over = True
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(  # noqa: PLR0917  as urllib has it
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = urllib.parse.urlsplit(newurl).scheme.lower()
+        if scheme != "https" and (scheme, req.type) != ("http", "http"):
+            raise urllib.error.URLError(f"redirected from {req.type} to {scheme or 'nothing'}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
+    """One that knows no other protocols; the proxies are those of the environment."""
+
+    def plain(host: str, **options: Any) -> HTTPConnection:
+        connection = HTTPConnection(host, **options)
+        _watch(connection)
+        return connection
+
+    def secure(host: str, **options: Any) -> HTTPSConnection:
+        connection = HTTPSConnection(host, **options)
+        _watch(connection)
+        return connection
+
+    def _watch(connection: Any) -> None:
+        connection._create_connection = deadline.connect  # noqa: SLF001  there is no public way
+
+    class Plain(urllib.request.HTTPHandler):
+        def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(plain, req)
+
+    class Secure(urllib.request.HTTPSHandler):
+        def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(secure, req)
+
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.UnknownHandler(),
+        Plain(),
+        Secure(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        _Redirects(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
