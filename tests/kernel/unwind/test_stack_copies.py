@@ -17,7 +17,7 @@ import pytest
 
 from purebpf import objects
 from purebpf.kernel.instruments.stack_maps import summed
-from purebpf.kernel.load.object import load
+from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.unwind.copy_buffer import CopiedStack, CopyBuffer
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
@@ -122,18 +122,20 @@ def _build(folder: Path, source: str, *flags: str) -> Path:
     return program
 
 
+def _listed(program: Path) -> str:
+    command = ["nm", "-n", "--defined-only", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @contextmanager
-def _running(program: Path) -> Iterator[tuple[int, Functions]]:
+def _running(program: Path, listed: str = "") -> Iterator[tuple[int, Functions]]:
     child = subprocess.Popen([program])
     try:
         time.sleep(0.1)
         text = Path(f"/proc/{child.pid}/maps").read_text()
         mapped = re.findall(rf"^(\w+)-(\w+) .*{re.escape(str(program))}$", text, re.MULTILINE)
         start, end = int(mapped[0][0], 16), int(mapped[-1][1], 16)
-        listed = subprocess.run(
-            ["nm", "-n", "--defined-only", program], capture_output=True, text=True, check=True
-        ).stdout
-        rows = [line.split() for line in listed.splitlines()]
+        rows = [line.split() for line in (listed or _listed(program)).splitlines()]
         code = [(int(row[0], 16), row[2]) for row in rows if row[1] in "tT"]
         bias = start if code[0][0] < 0x400000 else 0
         yield child.pid, Functions([at for at, _ in code], [name for _, name in code], bias, end)
@@ -146,7 +148,8 @@ def _run(program: Path, *, seconds: float = 1.5, pages: int = 1024, **options: A
     """Copy the stacks of a program at 497 Hz on each CPU, and unwind them."""
     stack_bytes = options.pop("stack_bytes", 16384)
     with ExitStack() as stack:
-        pid, functions = stack.enter_context(_running(program))
+        listed = options.pop("listed", "")
+        pid, functions = stack.enter_context(_running(program, listed))
         constants = {"has_tgids": True, "copies_per_second": 0, **options}
         spec = objects.spec("stack_copy").only("copy_stack").set(**constants)
         loaded = stack.enter_context(load(spec))
@@ -214,6 +217,44 @@ def test_signals_callbacks_and_recursion(tmp_path: Path) -> None:
             seen["compare"] += 1
     assert seen["handler"] > 5
     assert seen["compare"] > 50
+
+
+_GO = """package main
+var sink int
+//go:noinline
+func leaf(n int) int { for i := 0; i < 300; i++ { n = n*3 + i }; return n }
+//go:noinline
+func level2(n int) int { return leaf(n) + leaf(n + 1) }
+//go:noinline
+func level1(n int) int { return level2(n) + 1 }
+func main() { for { sink += level1(sink) } }
+"""
+
+
+@pytest.mark.needs("go")
+def test_the_caller_of_a_leaf_of_go_is_there(tmp_path: Path) -> None:
+    """A leaf of Go has no frame pointer of its own: without the SP table level2 would be missing.
+
+    The program is stripped; its names are those of the same program with symbols.
+    """
+    (tmp_path / "program.go").write_text(_GO)
+    cache = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    build = ["go", "build", "-o", "program", "program.go"]
+    subprocess.run(build, cwd=tmp_path, env=cache, check=True)
+    program = tmp_path / "program"
+    listed = _listed(program)
+    stripped = ["strip", "-o", "stripped", "program"]
+    subprocess.run(stripped, cwd=tmp_path, check=True)
+    run = _run(tmp_path / "stripped", listed=listed)
+    leaves = [run.names(found) for _, found in run.traces if run.names(found)[0] == "main.leaf"]
+    chain = ["main.leaf", "main.level2", "main.level1", "main.main", "runtime.main"]
+    assert len(leaves) > 50
+    assert {tuple(names[:5]) for names in leaves} == {tuple(chain)}
+    assert {found.reason for _, found in run.traces if found.frames[2:]} <= {
+        Reason.FP_GUESS,
+        Reason.COPY_SHORT,
+        Reason.NO_UNWIND_INFO,
+    }
 
 
 def test_a_copy_that_is_too_short_is_said_to_be(tmp_path: Path) -> None:
