@@ -214,21 +214,24 @@ class Unwinder:
         if file is None:
             return _Special.NO_RULE
         address = at - mapping.bias & _WORD
-        if self._is_sigreturn(file, pc - mapping.bias & _WORD):
+        pcs = self._machine.sigreturn_pcs
+        if self._is_sigreturn(file, pc - mapping.bias & _WORD, pcs):
             return _Special.SIGRETURN
         row = file.row(address)
         if row is not None:
             return _plan(row, self._machine)
+        if exact and self._is_sigreturn(file, address, (len(self._machine.sigreturn),)):
+            return _Special.SIGRETURN  # a sample in the system call, which does not return here
         return _Special.NO_RULE if file.fde(address) is None else _Special.UNSUPPORTED
 
-    def _is_sigreturn(self, file: CodeFile, address: int) -> bool:
+    def _is_sigreturn(self, file: CodeFile, address: int, distances: tuple[int, ...]) -> bool:
         """Whether code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in musl
         and in the vdso of arm64 before Linux 5.8 (commit 87676cfca141).
         """
         code = self._machine.sigreturn
         return any(
             address >= before and file.code(address - before, len(code)) == code
-            for before in self._machine.sigreturn_pcs
+            for before in distances
         )
 
 

@@ -191,6 +191,20 @@ def _sleb(number):
     return bytes([number & 0x7F | 0x80, number >> 7])
 
 
+def test_a_sample_in_the_system_call_that_ends_a_handler():
+    """Its address is behind the instructions of the trampoline, where there are no rules."""
+    code = b"\x90" * 0x80 + X86_64.sigreturn
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x7F, 10)
+    stack = Stack().put(SP + 40, *_mcontext(BASE + 4, SP + 0x300, 0))
+    stack.put(SP + 0x300, OUTERMOST + 5)
+    found = trace(section, BASE + 0x89, stack, code=code)
+    assert found == ([BASE + 0x89, BASE + 5, OUTERMOST + 5], Reason.COMPLETE, 0)
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x89, 16)
+    stack = Stack().put(SP, OUTERMOST + 5)
+    found = trace(section, BASE + 0x89, stack, code=code)
+    assert found == ([BASE + 0x89, OUTERMOST + 5], Reason.COMPLETE, 0)
+
+
 def test_a_signal_on_another_stack_is_beyond_the_copy():
     section = Section().fde(TEXT, 0x20)
     code = b"\x90" * 0x80 + X86_64.sigreturn
