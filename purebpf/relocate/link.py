@@ -61,7 +61,7 @@ class Linker:
         self._externs = externs
         self._targets = targets
         self._patched: dict[str, Patched] = {}
-        self._tags: list[int] | None = None  # declaration tags, if one is for such a callback
+        self._throws = spec.btf is not None and _EXCEPTION_CALLBACK.encode() in spec.btf.data
 
     def link(self, program: str) -> LinkedProgram:
         """Link one of `spec.programs`.
@@ -76,19 +76,19 @@ class Linker:
         spec = self._spec
         starts = self._place(program, spec.programs[program].function)
         patched = {key: self._patch(key) for key in starts}
-        code = Code(b"".join(function.code for function in patched.values()), spec.byteorder)
+        joined = b"".join(function.code for function in patched.values())
         poisoned = {
             starts[key] + slot: why
             for key, function in patched.items()
             for slot, why in function.poisoned.items()
         }
-        references = tuple(self._resolve(code, starts, poisoned))
+        code, references = self._resolve(joined, starts, poisoned)
         placed = [(start, spec.functions[key]) for key, start in starts.items()]
         return LinkedProgram(
             name=program,
             source=spec.source,
             byteorder=spec.byteorder,
-            code=bytes(code),
+            code=code,
             references=references,
             functions=starts,
             func_info=func_info(placed, spec.byteorder),
@@ -106,7 +106,10 @@ class Linker:
         functions = self._spec.functions
         starts: dict[str, int] = {}
         end = 0
-        unread = [iter([(program, entry), *self._exception_callbacks(entry)])]
+        first = [(program, entry)]
+        if self._throws and entry in functions:
+            first += self._exception_callbacks(entry)
+        unread = [iter(first)]
         while unread:
             caller, callee = next(unread[-1], ("", ""))
             if not callee:
@@ -130,19 +133,21 @@ class Linker:
 
     def _exception_callbacks(self, entry: str) -> Iterator[tuple[str, str]]:
         """(the program, what it wants called when it throws): nothing but a tag refers to it."""
-        btf = self._spec.btf
-        if btf is None or entry not in self._spec.functions:
+        btf, type_id = self._spec.btf, self._spec.functions[entry].type_id
+        if btf is None or not type_id:
             return
-        type_id = self._spec.functions[entry].type_id
-        if self._tags is None:
-            has_one = _EXCEPTION_CALLBACK.encode() in btf.data
-            ids = range(1, len(btf)) if has_one else ()
-            self._tags = [each for each in ids if btf.kind(each) is Kind.DECL_TAG]
         for tag_id in self._tags:
             tag = btf.type(tag_id)
             assert isinstance(tag, DeclTag)
-            if tag.type_id == type_id != 0 and tag.name.startswith(_EXCEPTION_CALLBACK):
+            if tag.type_id == type_id and tag.name.startswith(_EXCEPTION_CALLBACK):
                 yield entry, tag.name.removeprefix(_EXCEPTION_CALLBACK)
+
+    @cached_property
+    def _tags(self) -> list[int]:
+        """The ids of the object's declaration tags."""
+        btf = self._spec.btf
+        assert btf is not None  # asked for by a function with a type
+        return [each for each in range(1, len(btf)) if btf.kind(each) is Kind.DECL_TAG]
 
     @cached_property
     def _matcher(self) -> CoreMatcher:
@@ -171,10 +176,12 @@ class Linker:
         return FormatError(self._spec.source, f"function {function.name}", problem)
 
     def _resolve(
-        self, code: Code, starts: dict[str, int], poisoned: dict[int, str]
-    ) -> Iterator[Reference]:
-        """Write the distances to functions and the kernel's symbols; the references to maps."""
+        self, joined: bytes, starts: dict[str, int], poisoned: dict[int, str]
+    ) -> tuple[bytes, tuple[Reference, ...]]:
+        """The code with distances to functions and kernel symbols; the references to maps."""
+        code = Code(joined, self._spec.byteorder)
         maps = self._spec.maps
+        found = []
         for key, start in starts.items():
             function = self._spec.functions[key]
             for relocation in function.relocations:
@@ -198,12 +205,15 @@ class Linker:
                 if not code.is_load64(slot):
                     raise self._error(function, f"{relocation} is not for an ld_imm64")
                 if kind is RelocationKind.JUMP_TABLE:
-                    yield Reference(slot, kind, f"{key}:{target}", addend)
+                    found.append(Reference(slot, kind, f"{key}:{target}", addend))
                 elif maps[target].autocreate:
-                    yield Reference(slot, kind, target, addend + maps[target].contents_offset)
+                    if kind is RelocationKind.DATA:
+                        addend += maps[target].contents_offset
+                    found.append(Reference(slot, kind, target, addend))
                 else:
                     why = self._poison_map(code, slot, target)
                     poisoned |= dict.fromkeys((slot, slot + 1), why)
+        return bytes(code), tuple(found)
 
     def _undefined(self, function: FunctionSpec, relocation: Relocation) -> LinkError:
         kind = relocation.kind.value if relocation.kind in _OF_NAMES else "map"

@@ -18,7 +18,7 @@ from typing import Protocol
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.syscall.descriptor import Fresh
 
-__all__ = ["Attr", "Door", "KernelDoor", "bpf", "perf_event_open", "replaced"]
+__all__ = ["Attr", "Door", "KernelDoor", "door", "replaced"]
 
 _GENERIC = (280, 241)
 """Numbers of bpf and perf_event_open in include/uapi/asm-generic/unistd.h (arm64, riscv, ...)."""
@@ -96,28 +96,16 @@ class KernelDoor:
         return result if result >= 0 else -ctypes.get_errno()
 
 
-_current: Door = KernelDoor()
-
-
-def bpf(command: int, attr: Attr, size: int) -> int:
-    """Issue a BPF command through the current door: the result, or a negated errno."""
-    return _current.bpf(command, attr, size)
-
-
-def perf_event_open(attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
-    """Open a perf event through the current door: the descriptor, or a negated errno.
-
-    `attr` is the address of a struct perf_event_attr, which has its own size inside.
-    """
-    return _current.perf_event_open(attr, pid, cpu, group, flags)
+door: Door = KernelDoor()
+"""The current one. `backend.door.bpf(...)`: its name is looked up at each call."""
 
 
 @contextmanager
-def replaced(door: Door) -> Iterator[Door]:
-    """Use `door` inside the `with` block, in every thread."""
-    global _current  # noqa: PLW0603 - the one swappable object of the package
-    before, _current = _current, door
+def replaced(other: Door) -> Iterator[Door]:
+    """Use another door inside the `with` block, in every thread."""
+    global door  # noqa: PLW0603 - the one swappable object of the package
+    before, door = door, other
     try:
-        yield door
+        yield other
     finally:
-        _current = before
+        door = before

@@ -12,6 +12,8 @@ since the kernel fails with valid results in hand.
 
 from __future__ import annotations
 
+import struct
+
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.syscall import token
@@ -20,13 +22,16 @@ from purebpf.syscall.command import (
     Field,
     Log,
     TestRun,
-    checked,
     command,
     issue,
     number,
+    refused,
 )
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.map_sizes import require_sizes
+from purebpf.syscall.map_sizes import Sizes, require_sizes
+
+_LENGTH_AT, _code = ATTR["info"].fields["info_len"]
+_LENGTH = struct.Struct("=" + _code)
 
 # Maps
 
@@ -45,7 +50,8 @@ def map_create(
     """
     flags = fields.get("map_flags", 0)
     assert isinstance(flags, int)
-    fields |= token.fields("map", flags)
+    if token.current.get() >= 0:
+        fields |= token.fields("map", flags)
     return Descriptor(
         command(
             bpf_cmd.BPF_MAP_CREATE,
@@ -66,9 +72,20 @@ def map_lookup_elem(map_fd: int, key: bytes, value: bytearray, flags: int = 0) -
     command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
 
 
-def map_update_elem(map_fd: int, key: bytes, value: bytes | bytearray, flags: int = 0) -> None:
-    """BPF_MAP_UPDATE_ELEM; queues, stacks and bloom filters have an empty `key`."""
-    require_sizes(map_fd, "UPDATE_ELEM", len(key), len(value))
+def map_update_elem(
+    map_fd: int,
+    key: bytes,
+    value: bytes | bytearray,
+    flags: int = 0,
+    *,
+    known: Sizes | None = None,
+) -> None:
+    """BPF_MAP_UPDATE_ELEM; queues, stacks and bloom filters have an empty `key`.
+
+    `known` are the map's sizes, when they were read from it before.
+    """
+    if known is None or (len(key), len(value)) != known[1:]:
+        require_sizes(map_fd, "UPDATE_ELEM", len(key), len(value))
     cmd = bpf_cmd.BPF_MAP_UPDATE_ELEM
     command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
 
@@ -184,12 +201,14 @@ def prog_load(
             "log_size": len(log.buffer) if log else 0,
             "log_buf": log.buffer if log else None,
             **fields,
-            **token.fields("prog", flags),
+            **(token.fields("prog", flags) if token.current.get() >= 0 else {}),
         },
     )
     if log:
         log.true_size = number("prog_load", attr, "log_true_size")
-    return Descriptor(checked(bpf_cmd.BPF_PROG_LOAD, result))
+    if result < 0:
+        raise refused(bpf_cmd.BPF_PROG_LOAD, result)
+    return Descriptor(result)
 
 
 def btf_load(btf: bytes, *, log: Log | None = None, **fields: int) -> Descriptor:
@@ -204,12 +223,14 @@ def btf_load(btf: bytes, *, log: Log | None = None, **fields: int) -> Descriptor
             "btf_log_size": len(log.buffer) if log else 0,
             "btf_log_buf": log.buffer if log else None,
             **fields,
-            **token.fields("btf", fields.get("btf_flags", 0)),
+            **(token.fields("btf", fields.get("btf_flags", 0)) if token.current.get() >= 0 else {}),
         },
     )
     if log:
         log.true_size = number("btf_load", attr, "btf_log_true_size")
-    return Descriptor(checked(bpf_cmd.BPF_BTF_LOAD, result))
+    if result < 0:
+        raise refused(bpf_cmd.BPF_BTF_LOAD, result)
+    return Descriptor(result)
 
 
 def prog_test_run(
@@ -243,7 +264,8 @@ def prog_test_run(
             **fields,
         },
     )
-    checked(bpf_cmd.BPF_PROG_TEST_RUN, result)
+    if result < 0:
+        raise refused(bpf_cmd.BPF_PROG_TEST_RUN, result)
     names = ("retval", "duration", "data_size_out", "ctx_size_out")
     return TestRun(*(number("test", attr, name) for name in names))
 
@@ -280,7 +302,8 @@ def _c_string(text: str) -> bytes:
 
 def _next_id(cmd: bpf_cmd, start_id: int) -> int:
     result, attr = issue(cmd, "get_id", {"start_id": start_id})
-    checked(cmd, result)
+    if result < 0:
+        raise refused(cmd, result)
     return number("get_id", attr, "next_id")
 
 
@@ -329,8 +352,10 @@ def obj_get_info_by_fd(fd: int, info: bytearray) -> int:
     """BPF_OBJ_GET_INFO_BY_FD: fill `info` (which may hold requests); the bytes the kernel knows."""
     cmd = bpf_cmd.BPF_OBJ_GET_INFO_BY_FD
     result, attr = issue(cmd, "info", {"bpf_fd": fd, "info": info, "info_len": len(info)})
-    checked(cmd, result)
-    return number("info", attr, "info_len")
+    if result < 0:
+        raise refused(cmd, result)
+    known: int = _LENGTH.unpack_from(attr, _LENGTH_AT)[0]
+    return known
 
 
 # Attaching
@@ -367,7 +392,8 @@ def prog_query(target_fd: int, attach_type: int, **fields: Field) -> dict[str, i
         "query",
         {"target_fd": target_fd, "attach_type": attach_type, **fields},
     )
-    checked(bpf_cmd.BPF_PROG_QUERY, result)
+    if result < 0:
+        raise refused(bpf_cmd.BPF_PROG_QUERY, result)
     return ATTR["query"].unpack(attr)
 
 

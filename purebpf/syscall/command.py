@@ -1,10 +1,13 @@
 """How a bpf(2) command is issued: fields to attr, the call, the attr back.
 
-Used by `purebpf.syscall.bpf` only, which documents the rules.
+Commands are issued by `purebpf.syscall.bpf` only, which documents the rules. An address is a plain
+integer and keeps nothing alive: the caller holds the object until the system call has returned.
 """
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,7 +15,7 @@ from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
 from purebpf.syscall import backend
-from purebpf.syscall.buffer import Buffer, address_of
+from purebpf.syscall.buffer import array_type
 
 Field = int | bytes | bytearray | None
 """A field's value: a number, an inline string, or memory for the kernel to read or write."""
@@ -61,37 +64,51 @@ class Log:
 
 def issue(cmd: bpf_cmd, layout: str, fields: Mapping[str, Field]) -> tuple[int, bytearray]:
     """Make the call: its result (or negated errno) and the attr as the kernel left it."""
-    places = ATTR[layout].fields
-    values = {
-        name: _packable(value, places[name][1])
-        for name, value in fields.items()
-        if value is not None
-    }
-    attr = Buffer(ATTR[layout].pack(**values))
-    return backend.bpf(cmd, attr.array, len(attr.data)), attr.data
+    known = ATTR[layout]
+    data = bytearray(known.size)
+    for name, value in fields.items():
+        if value is None:
+            continue
+        offset, code = known.fields[name]
+        if not isinstance(value, int):
+            value = bytes(value) if code.endswith("s") else address_of(value)  # noqa: PLW2901
+        try:
+            struct.pack_into("=" + code, data, offset, value)
+        except struct.error:
+            known.pack(**{name: value})  # raises what says so
+            raise
+    attr = array_type(known.size).from_buffer(data)
+    return backend.door.bpf(cmd, attr, known.size), data
 
 
-def _packable(value: int | bytes | bytearray, code: str) -> int | bytes:
-    if isinstance(value, int):
-        return value
-    return bytes(value) if code.endswith("s") else address_of(value)
+def address_of(data: bytes | bytearray | None) -> int:
+    """The address of the first byte of `data`; 0 for None and for nothing.
+
+    The kernel may write only to a bytearray. The bytearray must not be resized while the
+    address is in use.
+    """
+    if not data:
+        return 0
+    if isinstance(data, bytearray):
+        return ctypes.addressof(ctypes.c_char.from_buffer(data))
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def command(cmd: bpf_cmd, layout: str, **fields: Field) -> int:
     """Issue a command of which only the result matters; raises `KernelError`."""
     result, _ = issue(cmd, layout, fields)
-    return checked(cmd, result)
-
-
-def checked(cmd: bpf_cmd, result: int) -> int:
-    """`result`, unless it is a negated errno: then a `KernelError`."""
     if result < 0:
-        raise KernelError(f"bpf({cmd.name})", -result)
+        raise refused(cmd, result)
     return result
+
+
+def refused(cmd: bpf_cmd, result: int) -> KernelError:
+    """The error that a negated errno is."""
+    return KernelError(f"bpf({cmd.name})", -result)
 
 
 def number(layout: str, attr: bytearray, name: str) -> int:
     """A field of the attr after the call."""
-    found = ATTR[layout].unpack(attr)[name]
-    assert isinstance(found, int)
+    offset, code = ATTR[layout].fields[name]
+    found: int = struct.unpack_from("=" + code, attr, offset)[0]
     return found

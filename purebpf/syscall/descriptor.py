@@ -34,14 +34,17 @@ class Descriptor(Closing):
 
     Has `fileno()`, so select, mmap and os functions take it. A collected descriptor that was never
     closed is a `ResourceWarning`: the owner forgot it.
+
+    Attributes:
+        fd: the number; -1 when it is closed.
     """
 
-    __slots__ = ("__weakref__", "_fd")
+    __slots__ = ("__weakref__", "fd")
 
     def __init__(self, fd: int) -> None:
         if isinstance(fd, Fresh):
             fd.taken = True  # nothing is called, and so no handler runs, between this and the next
-        self._fd = fd
+        self.fd = fd
 
     def fileno(self) -> int:
         """The number.
@@ -49,18 +52,18 @@ class Descriptor(Closing):
         Raises:
             ValueError: it is closed.
         """
-        if self._fd == _CLOSED:
+        if self.fd == _CLOSED:
             raise ValueError("the file descriptor is closed")
-        return self._fd
+        return self.fd
 
     @property
     def closed(self) -> bool:
         """Whether it was closed or given away."""
-        return self._fd == _CLOSED
+        return self.fd == _CLOSED
 
     def close(self) -> None:
         """Close it; again is harmless."""
-        fd, self._fd = self._fd, _CLOSED
+        fd, self.fd = self.fd, _CLOSED
         if fd != _CLOSED:
             os.close(fd)
 
@@ -71,7 +74,7 @@ class Descriptor(Closing):
             ValueError: it is closed.
         """
         fd = self.fileno()
-        self._fd = _CLOSED
+        self.fd = _CLOSED
         return fd
 
     def duplicate(self) -> Descriptor:
@@ -84,10 +87,10 @@ class Descriptor(Closing):
         return Descriptor(fcntl.fcntl(self.fileno(), fcntl.F_DUPFD_CLOEXEC, 0))
 
     def __repr__(self) -> str:
-        return "Descriptor(closed)" if self.closed else f"Descriptor({self._fd})"
+        return "Descriptor(closed)" if self.closed else f"Descriptor({self.fd})"
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", _CLOSED) != _CLOSED:
+        if getattr(self, "fd", _CLOSED) != _CLOSED:
             try:  # the warning may be an error
                 warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
             finally:

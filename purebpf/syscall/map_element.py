@@ -17,7 +17,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.syscall import backend
 from purebpf.syscall.buffer import Buffer
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.map_sizes import read_sizes
+from purebpf.syscall.map_sizes import Sizes, read_sizes
 
 __all__ = ["Element", "Elements"]
 
@@ -79,31 +79,31 @@ class Element:
         """BPF_MAP_LOOKUP_ELEM of `key` into `value`."""
         if flags != self._flags:
             self._set(flags)
-        return backend.bpf(_LOOKUP, self._attr.array, _SIZE)
+        return backend.door.bpf(_LOOKUP, self._attr.array, _SIZE)
 
     def update(self, flags: int = 0) -> int:
         """BPF_MAP_UPDATE_ELEM of `key` with `value`."""
         if flags != self._flags:
             self._set(flags)
-        return backend.bpf(_UPDATE, self._attr.array, _SIZE)
+        return backend.door.bpf(_UPDATE, self._attr.array, _SIZE)
 
     def delete(self) -> int:
         """BPF_MAP_DELETE_ELEM of `key`."""
-        return backend.bpf(_DELETE, self._delete.array, _SIZE)
+        return backend.door.bpf(_DELETE, self._delete.array, _SIZE)
 
     def lookup_and_delete(self, flags: int = 0) -> int:
         """BPF_MAP_LOOKUP_AND_DELETE_ELEM of `key` into `value`."""
         if flags != self._flags:
             self._set(flags)
-        return backend.bpf(_LOOKUP_AND_DELETE, self._attr.array, _SIZE)
+        return backend.door.bpf(_LOOKUP_AND_DELETE, self._attr.array, _SIZE)
 
     def first(self) -> int:
         """BPF_MAP_GET_NEXT_KEY without a key: the first one into `next_key`."""
-        return backend.bpf(_NEXT, self._first.array, _SIZE)
+        return backend.door.bpf(_NEXT, self._first.array, _SIZE)
 
     def next(self) -> int:
         """BPF_MAP_GET_NEXT_KEY after `key` into `next_key`."""
-        return backend.bpf(_NEXT, self._next.array, _SIZE)
+        return backend.door.bpf(_NEXT, self._next.array, _SIZE)
 
 
 class Elements:
@@ -116,19 +116,20 @@ class Elements:
 
     Attributes:
         closed: nothing is given out any more.
+        descriptor: the map's.
         sizes: bytes of a key and of a value, from the kernel: so long are an element's buffers.
     """
 
-    __slots__ = ("_descriptor", "_idle", "_known", "closed", "sizes")
+    __slots__ = ("_idle", "_known", "closed", "descriptor", "sizes")
 
-    def __init__(self, descriptor: Descriptor) -> None:
-        """Serve the map `descriptor`, which says itself how long its keys and values are.
+    def __init__(self, descriptor: Descriptor, sizes: Sizes | None = None) -> None:
+        """Serve the map `descriptor`; `sizes` are as the map says, when that was read before.
 
         Raises:
             KernelError, NotSupportedError: as `purebpf.syscall.map_sizes.read_sizes`.
         """
-        self._descriptor = descriptor
-        self.sizes = read_sizes(descriptor.fileno())
+        self.descriptor = descriptor
+        self.sizes = read_sizes(descriptor.fileno()) if sizes is None else sizes
         self._idle: list[Element] = []
         self._known: WeakSet[Element] = WeakSet()  # one that an exception dropped is not waited for
         self.closed = False
@@ -163,7 +164,7 @@ class Elements:
         """
         if self.closed:
             raise ValueError(_CLOSED)
-        return self._descriptor.fileno()
+        return self.descriptor.fileno()
 
     @contextmanager
     def using(self) -> Iterator[int]:
@@ -174,7 +175,7 @@ class Elements:
         """
         element = self.take()
         try:
-            yield self._descriptor.fileno()
+            yield self.descriptor.fileno()
         finally:
             self.give(element)
 
@@ -182,4 +183,4 @@ class Elements:
         """Close the map, or have the last one who uses it do so; again is harmless."""
         self.closed = True
         if len(self._idle) == len(self._known):
-            self._descriptor.close()
+            self.descriptor.close()

@@ -198,7 +198,7 @@ def in_first_namespace(kind: str) -> bool:
 def in_first_user_namespace() -> bool:
     """Whether this process is in none but the first user namespace; also where /proc hides it."""
     try:
-        return in_first_namespace("user")
+        return os.stat(f"{PROC}/self/ns/user").st_ino == _FIRST_NAMESPACES["user"]
     except OSError:
         return True
 

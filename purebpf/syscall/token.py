@@ -12,24 +12,26 @@ from contextvars import ContextVar
 
 from purebpf.abi.bpf import BPF_F_TOKEN_FD
 
-__all__ = ["fields", "using"]
+__all__ = ["current", "fields", "using"]
 
-_current: ContextVar[int] = ContextVar("token", default=-1)
+current: ContextVar[int] = ContextVar("token", default=-1)
+"""The token's descriptor; -1 for none."""
 
 
 @contextmanager
 def using(token_fd: int) -> Iterator[None]:
     """Make the calls inside the block with a token; -1 is for none."""
-    before = _current.set(token_fd)
+    before = current.set(token_fd)
     try:
         yield
     finally:
-        _current.reset(before)
+        current.reset(before)
 
 
 def fields(kind: str, flags: int) -> dict[str, int]:
-    """What a call of that kind ("map", "prog", "btf") adds to its fields; `flags` are its own."""
-    token = _current.get()
-    if token < 0:
-        return {}
+    """What a call of that kind ("map", "prog", "btf") adds to its fields; `flags` are its own.
+
+    For a call with a token only.
+    """
+    token = current.get()
     return {f"{kind}_token_fd": token, f"{kind}_flags": flags | BPF_F_TOKEN_FD}

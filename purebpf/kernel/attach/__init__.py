@@ -78,7 +78,12 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         FormatError: without `target` and options: the section's target is malformed.
         As `Program.attach`.
     """
-    name = _module(program)
+    way = program.definition.attach if program.definition is not None else ""
+    name = (
+        _BY_SECTION.get(way)
+        or _BY_ATTACH_TYPE.get(program.attach_type)
+        or _MODULES.get(program.type)
+    )
     if name is None:
         raise NotSupportedError(f"attaching program {program.name!r}", _why_not(program))
     module = import_module(f"purebpf.kernel.attach.{name}")
@@ -100,15 +105,6 @@ def attaches_itself(program: Program) -> bool:
     libbpf, programs of a kind that purebpf cannot attach yet do: attaching them is an error.
     """
     return program.definition is not None and program.definition.auto and bool(program.target)
-
-
-def _module(program: Program) -> str | None:
-    way = program.definition.attach if program.definition is not None else ""
-    return (
-        _BY_SECTION.get(way)
-        or _BY_ATTACH_TYPE.get(program.attach_type)
-        or _MODULES.get(program.type)
-    )
 
 
 def _why_not(program: Program) -> str:

@@ -6,7 +6,6 @@ import errno
 
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
-from purebpf.kernel.attach._common.options import target_of
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
@@ -26,7 +25,9 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
         AttachError: ENOENT, no such tracepoint.
         NotSupportedError: a cookie, and a kernel that has none.
     """
-    where = target_of(program, target, "target required: a raw tracepoint")
+    where = program.target if target is None else target
+    if not where:
+        raise TypeError(f"program {program.name!r}: target required: a raw tracepoint")
     what = f"program {program.name!r} on raw tracepoint {where}"
     try:
         return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))

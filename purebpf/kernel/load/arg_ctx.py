@@ -71,7 +71,7 @@ _ALSO: dict[int, frozenset[str]] = {
 _RAW = (_P.BPF_PROG_TYPE_RAW_TRACEPOINT, _P.BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE)
 
 Copies = Mapping[int, Mapping[int, int]]
-"""By type of program: which function is to be called by which copy."""
+"""By enum bpf_prog_type: the id of a function, and that of its copy for programs of this type."""
 
 
 class _Tagged(NamedTuple):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import NamedTuple, Self
 
 from purebpf.syscall.descriptor import Descriptor
@@ -23,13 +22,11 @@ class Upload(NamedTuple):
             no types, and programs no function or line info.
         functions: whether it still describes functions, so that programs can refer to them.
         problem: what the kernel refused, or "".
-        copies: by type of program, functions that have a copy to be named instead.
     """
 
     descriptor: Descriptor | None
     functions: bool
     problem: str
-    copies: Mapping[int, Mapping[int, int]] = MappingProxyType({})
 
     def __enter__(self) -> Self:
         return self

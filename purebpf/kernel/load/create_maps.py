@@ -58,7 +58,7 @@ def create_maps(
         LinkError: a static map-in-map refers to no map of the object.
     """
     spec = prepared.spec
-    btf_fd = upload.descriptor.fileno() if upload.descriptor is not None else 0
+    btf_fd = upload.descriptor.fd if upload.descriptor is not None else 0
     maps: dict[str, Map] = {}
     outer = [name for name, each in spec.maps.items() if each.type in MAP_VALUES]
     # Maps of maps come last: what they are to hold must be there.

@@ -91,7 +91,7 @@ def load(
             source, types, kconfig=kconfig, given=maps or {}, replaced=targets or {}
         )
         linked = link_programs(prepared.spec, types)
-        upload = upload_btf(prepared.spec)
+        upload = upload_btf(prepared.btf)
         if upload.descriptor is not None:
             temporary.callback(upload.descriptor.close)
         made = create_maps(
@@ -102,7 +102,7 @@ def load(
             linked,
             upload,
             made,
-            fd_array=types.fd_array,
+            fd_array=types.fd_array if source.externs else b"",
             owned=owned,
             log_level=log_level,
         )

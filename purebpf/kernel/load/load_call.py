@@ -47,17 +47,22 @@ def attempt(call: LoadCall, log_level: int) -> Outcome:
     """Load it; without a log at first unless one was asked for."""
     if log_level:
         return _load_with_log(call, log_level)
+    kind, code, terms = call.type, call.code, call.license
     try:
-        return Outcome(_issue(call, None), "")
+        made = bpf.prog_load(kind, code, terms, prog_name=call.name, log=None, **call.fields)
+        return Outcome(made, "")
     except KernelError as error:
         first = error
-    if first.errno in UNRELATED:
+    interrupted = first.errno == errno.EAGAIN
+    if first.errno in UNRELATED and not interrupted:
         return Outcome(first, "")
-    if first.errno == errno.EPERM and memlock.raise_memlock():
+    if interrupted or (first.errno == errno.EPERM and memlock.raise_memlock()):
         try:
-            return Outcome(_issue(call, None), "")
+            return Outcome(_issue(call, None, tried=int(interrupted)), "")
         except KernelError as error:
             first = error
+        if first.errno in UNRELATED:
+            return Outcome(first, "")
     outcome = _load_with_log(call, 1)
     if isinstance(outcome.result, Descriptor):
         return outcome
@@ -65,10 +70,10 @@ def attempt(call: LoadCall, log_level: int) -> Outcome:
     return Outcome(first, outcome.log)
 
 
-def _issue(call: LoadCall, log: Log | None) -> Descriptor:
+def _issue(call: LoadCall, log: Log | None, *, tried: int = 0) -> Descriptor:
     """The call; EAGAIN, which a pending signal causes, is tried a few more times."""
     kind, code, terms = call.type, call.code, call.license
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(tried, _ATTEMPTS - 1):
         try:
             return bpf.prog_load(kind, code, terms, prog_name=call.name, log=log, **call.fields)
         except KernelError as error:

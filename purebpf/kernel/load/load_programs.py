@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from purebpf.kernel.load.prepare_spec import Prepared
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.programs.program import Program
 from purebpf.relocate.linked_program import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgram
-from purebpf.spec import ObjectSpec, ProgramSpec
+from purebpf.spec import ProgramSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
@@ -36,11 +36,13 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.]")
 
 
 class _Given(NamedTuple):
-    """What all programs of an object refer to."""
+    """What all programs of an object refer to; `btf_fd` is None if they cannot."""
 
     prepared: Prepared
-    upload: Upload
+    btf_fd: int | None
+    btf_problem: str
     map_fds: Mapping[str, int]
+    constants: Mapping[str, int]
     fd_array: bytes
     log_level: int
 
@@ -71,9 +73,16 @@ def load_programs(
         KernelError: the call failed for reasons of its own: ENOMEM, EMFILE.
     """
     fds = {name: each.fileno() for name, each in maps.items()}
-    given = _Given(prepared, upload, fds, fd_array, log_level)
+    spec = prepared.spec
+    constants = {
+        name: fd for name, fd in fds.items() if spec.maps[name].section.startswith(".rodata")
+    }
+    btf_fd = None
+    if upload.descriptor is not None and upload.functions:
+        btf_fd = upload.descriptor.fd
+    given = _Given(prepared, btf_fd, upload.problem, fds, constants, fd_array, log_level)
     programs = {}
-    for name, program in prepared.spec.programs.items():
+    for name, program in spec.programs.items():
         if program.autoload:
             programs[name] = loaded = _load_program(program, linked[name], given)
             owned.callback(loaded.close)
@@ -83,6 +92,7 @@ def load_programs(
 def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> Program:
     if program.sec_prefix.startswith("usdt"):
         program = _for_every_place(program)
+    fields = _fields(program, linked, given)
     with ExitStack() as tables:  # of jumps, which only the program keeps
         map_fds = given.map_fds
         if linked.jump_tables:
@@ -93,14 +103,15 @@ def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) ->
             type=program.type,
             code=linked.bind(map_fds),
             license=given.prepared.spec.license,
-            fields=_fields(program, linked, given),
+            fields=fields,
             name=_UNFIT.sub("_", program.name)[:_NAME_LENGTH].encode(),
         )
         outcome = attempt(call, given.log_level)
         if isinstance(outcome.result, KernelError):
             outcome = _retry(program, linked, call, outcome, given)
     assert isinstance(outcome.result, Descriptor)
-    _bind_constants(given.prepared.spec, outcome.result, linked, given.map_fds)
+    if unused := given.constants.keys() - {each.map for each in linked.references}:
+        _bind_constants(outcome.result, [given.constants[name] for name in unused])
     loaded = Program(
         outcome.result,
         program.name,
@@ -125,14 +136,13 @@ def _fields(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> dict[
         fields |= {"attach_btf_id": target.type_id, "attach_btf_obj_fd": target.btf_fd}
     if given.fd_array:
         fields["fd_array"] = given.fd_array
-    upload = given.upload
-    if upload.descriptor is not None and upload.functions and linked.func_info:
+    if given.btf_fd is not None and linked.func_info:
         info = linked.func_info
-        if copies := upload.copies.get(program.type):
+        if copies := given.prepared.copies.get(program.type):
             records = struct.iter_unpack("=II", info)
             info = b"".join(struct.pack("=II", at, copies.get(kind, kind)) for at, kind in records)
         fields |= {
-            "prog_btf_fd": upload.descriptor.fileno(),
+            "prog_btf_fd": given.btf_fd,
             "func_info": info,
             "func_info_rec_size": FUNC_INFO_SIZE,
             "func_info_cnt": len(info) // FUNC_INFO_SIZE,
@@ -159,24 +169,20 @@ def _retry(
         if reduced != call:
             outcome = attempt(reduced, given.log_level)
     if isinstance(outcome.result, KernelError):
-        btf, problem = given.prepared.spec.btf, given.upload.problem
+        btf, problem = given.prepared.spec.btf, given.btf_problem
         raise load_refusal.explained(program, linked, outcome, btf, problem) from None
     return outcome
 
 
-def _bind_constants(
-    spec: ObjectSpec, program: Descriptor, linked: LinkedProgram, map_fds: Mapping[str, int]
-) -> None:
+def _bind_constants(program: Descriptor, constants: Iterable[int]) -> None:
     """Keep .rodata with a program that does not use it, as libbpf does (Linux 5.10).
 
     So what an object says about itself there (`bpf_metadata_...`) is found from the program:
     `bpftool prog` shows it.
     """
-    used = {each.map for each in linked.references}
-    for name, fd in map_fds.items():
-        if spec.maps[name].section.startswith(".rodata") and name not in used:
-            with suppress(KernelError):
-                bpf.prog_bind_map(program.fileno(), fd)
+    for fd in constants:
+        with suppress(KernelError):
+            bpf.prog_bind_map(program.fileno(), fd)
 
 
 def _for_every_place(program: ProgramSpec) -> ProgramSpec:

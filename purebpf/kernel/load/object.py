@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from purebpf.closable import Closing
-from purebpf.kernel.attach import attaches_itself
+from purebpf.kernel.attach import attach, attaches_itself
 from purebpf.kernel.load.globals import Globals
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.programs.link import Link
@@ -92,19 +92,19 @@ class Object(Closing):
             FormatError: what a section says is not a target of its kind (`SEC("uprobe/malloc")`).
             ValueError: the object is closed.
         """
-        programs = self.programs
-        with ExitStack() as stack:
-            made = tuple(
-                stack.enter_context(program.attach())
-                for program in programs.values()
-                if attaches_itself(program)
-            )
-            made += tuple(
-                stack.enter_context(each.attach()) for each in self.maps.values() if each.struct_ops
-            )
-            stack.pop_all()
+        made: list[Link] = []
+        with ExitStack() as undo:
+            for program in self._use(self._programs).values():
+                if attaches_itself(program):
+                    made.append(attach(program))
+                    undo.callback(made[-1].close)
+            for each in self._maps.values():
+                if each.struct_ops:
+                    made.append(each.attach())
+                    undo.callback(made[-1].close)
+            undo.pop_all()
         self._links += made
-        return made
+        return tuple(made)
 
     def close(self) -> None:
         """Detach, unload and free everything that is not pinned. Twice is harmless.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.abi.bpf import bpf_map_type
@@ -14,6 +15,8 @@ from purebpf.errors import NotSupportedError
 from purebpf.spec import ObjectSpec
 
 if TYPE_CHECKING:
+    from purebpf.btf.types.parse import Btf
+    from purebpf.kernel.load.arg_ctx import Copies
     from purebpf.kernel.load.kernel_types import KernelTypes
     from purebpf.kernel.load.struct_ops import StructOpsMap
     from purebpf.kernel.maps.map import Map
@@ -24,7 +27,9 @@ __all__ = ["Prepared", "prepare_spec"]
 
 _ARENA = bpf_map_type.BPF_MAP_TYPE_ARENA
 _STRUCT_OPS = bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS
+_CONTEXT_TAG = b"\0arg:ctx\0"
 _KCONFIG = ".kconfig"
+_NO_COPIES: Copies = MappingProxyType({})
 _MANY = "tracing_multi"
 
 
@@ -37,12 +42,16 @@ class Prepared(NamedTuple):
         given: maps to use instead of making those of these names.
         struct_ops: the struct_ops maps to create, as this kernel has their structs.
         attach_targets: by program, the type or function that the verifier checks it against.
+        btf: the object's types as they are uploaded, or None.
+        copies: by type of program, functions that have a copy in `btf` to be named instead.
     """
 
     spec: ObjectSpec
     given: Mapping[str, Map]
     struct_ops: Mapping[str, StructOpsMap]
     attach_targets: Mapping[str, AttachTarget]
+    btf: Btf | None
+    copies: Copies
 
 
 def prepare_spec(
@@ -111,4 +120,9 @@ def prepare_spec(
             from purebpf.kernel.programs.attach_target import attach_target
 
             attach_targets[name] = attach_target(each, types.modules)
-    return Prepared(spec, given, struct_ops, attach_targets)
+    btf, copies = spec.btf, _NO_COPIES
+    if btf is not None and _CONTEXT_TAG in btf.data:
+        from purebpf.kernel.load.arg_ctx import fit_contexts
+
+        btf, copies = fit_contexts(spec, btf)
+    return Prepared(spec, given, struct_ops, attach_targets, btf, copies)

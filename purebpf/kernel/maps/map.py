@@ -20,10 +20,9 @@ from purebpf.btf.types.parse import Btf
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.maps import map_bulk, map_traits
 from purebpf.kernel.maps.map_base import MapHandle
-from purebpf.kernel.maps.map_codecs import Handle, Readable
+from purebpf.kernel.maps.map_codecs import Codec, Handle, Readable
 from purebpf.kernel.maps.map_core import Store
 from purebpf.spec import MapSpec
-from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Element
 
 if TYPE_CHECKING:
@@ -57,26 +56,9 @@ class Map(MapHandle, MutableMapping[Any, Any]):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def __init__(
-        self,
-        descriptor: Descriptor,
-        *,
-        name: str = "",
-        btf: Btf | None = None,
-        key_type_id: int = 0,
-        value_type_id: int = 0,
-        inner: MapSpec | None = None,
-    ) -> None:
-        super().__init__(
-            descriptor,
-            name=name,
-            btf=btf,
-            key_type_id=key_type_id,
-            value_type_id=value_type_id,
-            inner=inner,
-        )
-        if self.type in map_traits.MAP_VALUES:
-            self._store.value = _InnerMaps(btf, inner)
+    @staticmethod
+    def _inner_maps(btf: Btf | None, inner: MapSpec | None) -> Codec:
+        return _InnerMaps(btf, inner)
 
     # One element
 

@@ -24,6 +24,7 @@ from purebpf.syscall.memory import Memory
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
+    from purebpf.kernel.maps.map_codecs import Codec
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.rings.readers import Reader
     from purebpf.kernel.rings.record_types import RecordType, Wakeable
@@ -69,8 +70,10 @@ class MapHandle(Closing):
                 descriptor is closed then.
         """
         try:
-            self.info: MapInfo = read_info(descriptor.fileno())
+            self.info: MapInfo = read_info(descriptor.fd)
             self._store = Store(descriptor, self.info, btf, key_type_id, value_type_id)
+            if self.info.type in map_traits.MAP_VALUES:
+                self._store.value = self._inner_maps(btf, inner)
         except BaseException:
             descriptor.close()
             raise
@@ -87,6 +90,11 @@ class MapHandle(Closing):
         self.pinned: pins.Pinned | None = None
         self.struct_ops = b""
         self._arena: Memory | None = None
+
+    @staticmethod
+    def _inner_maps(btf: Btf | None, inner: MapSpec | None) -> Codec:
+        """The codec of a map's values that are maps."""
+        raise NotImplementedError
 
     @classmethod
     def create(
@@ -111,7 +119,14 @@ class MapHandle(Closing):
             KernelError: refused, see `map_create.create`.
             LinkError: a map of maps without an inner map.
         """
-        made = cls._typed(create(spec, btf_fd, object_name), spec, btf)
+        made = cls(
+            create(spec, btf_fd, object_name),
+            name=spec.name,
+            btf=btf,
+            key_type_id=spec.key_type_id,
+            value_type_id=spec.value_type_id,
+            inner=spec.inner,
+        )
         try:
             if spec.contents and made.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
                 end = spec.contents_offset + len(spec.contents)
@@ -223,7 +238,8 @@ class MapHandle(Closing):
             KernelError: refused; EPERM, the section is frozen.
         """
         try:
-            bpf.map_update_elem(self.fileno(), bytes(map_traits.FD_SIZE), contents)
+            index, known = bytes(map_traits.FD_SIZE), self._store.elements.sizes
+            bpf.map_update_elem(self.fileno(), index, contents, known=known)
         except KernelError as error:
             raise self._store.failed(error.errno or 0, "filling", "UPDATE_ELEM") from None
 
@@ -273,7 +289,8 @@ class MapHandle(Closing):
 
     def fileno(self) -> int:
         """The descriptor's number. Raises ValueError when closed."""
-        return self._store.elements.fileno()
+        elements = self._store.elements
+        return elements.fileno() if elements.closed else elements.descriptor.fd
 
     def pin(self, path: str | os.PathLike[str]) -> None:
         """Give the map a name in a bpf file system; `os.unlink` takes it away.

@@ -12,6 +12,7 @@ from purebpf.kernel.maps.map_batch import Shape
 from purebpf.kernel.maps.map_info import MapInfo
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Elements
+from purebpf.syscall.map_sizes import FD_VALUES, PER_CPU, Sizes, value_room
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
@@ -24,6 +25,8 @@ _UNLISTED = 1 << 16
 """Elements to expect where max_entries is 0: cgroup storage has one for each cgroup."""
 
 _LONGEST_KEY_TEXT = 60
+_OTHER_ROOM = PER_CPU | FD_VALUES
+"""Types whose values take other room than their size."""
 
 
 class Store:
@@ -50,9 +53,11 @@ class Store:
         self._btf = btf
         self._type_ids = (key_type_id, value_type_id)
         self._cpus = len(cpus.possible()) if info.type in map_traits.PER_CPU else 1
-        self.elements = Elements(descriptor)
-        _, key_size, room = self.elements.sizes
-        self.shape = Shape(key_size, room, info.max_entries or _UNLISTED)
+        room = info.value_size
+        if info.type in _OTHER_ROOM:
+            room = value_room(info.type, info.value_size, self._cpus)
+        self.elements = Elements(descriptor, Sizes(info.type, info.key_size, room))
+        self.shape = Shape(info.key_size, room, info.max_entries or _UNLISTED)
         self.batches = True
 
     @cached_property

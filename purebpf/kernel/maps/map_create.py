@@ -79,13 +79,17 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
         if spec.type in map_traits.MAP_VALUES:
             inner_fd = stack.enter_context(_create_inner(spec, btf_fd)).fileno()
         refused: KernelError | None = None
+        kind, key, value, count = spec.type, spec.key_size, spec.value_size, spec.max_entries
         for fields in _attempts(spec, btf_fd, kernel_name(spec, object_name)):
-            try:
-                return _create_once(spec, fields | {"inner_map_fd": inner_fd})
-            except KernelError as error:
-                refused = error
-                if error.errno in _FINAL:
+            for is_first in (True, False):
+                try:
+                    return bpf.map_create(kind, key, value, count, inner_map_fd=inner_fd, **fields)
+                except KernelError as error:
+                    refused = error
+                if not (is_first and refused.errno == errno.EPERM and memlock.raise_memlock()):
                     break
+            if refused is not None and refused.errno in _FINAL:
+                break
     assert refused is not None
     if refused.errno in NONE_LEFT:
         raise refused
@@ -121,19 +125,6 @@ def _create_inner(spec: MapSpec, btf_fd: int) -> Descriptor:
     if spec.inner is None:
         raise LinkError("map", spec.name, "a map-in-map needs a template for its inner maps")
     return create(spec.inner, btf_fd)
-
-
-def _create_once(spec: MapSpec, fields: dict[str, Field]) -> Descriptor:
-    try:
-        return _issue(spec, fields)
-    except KernelError as error:
-        if error.errno != errno.EPERM or not memlock.raise_memlock():
-            raise
-    return _issue(spec, fields)
-
-
-def _issue(spec: MapSpec, fields: dict[str, Field]) -> Descriptor:
-    return bpf.map_create(spec.type, spec.key_size, spec.value_size, spec.max_entries, **fields)
 
 
 def _attempts(spec: MapSpec, btf_fd: int, name: bytes) -> Iterator[dict[str, Field]]:

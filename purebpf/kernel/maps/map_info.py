@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 from purebpf.abi.layouts import BPF_MAP_INFO
@@ -9,6 +10,12 @@ from purebpf.kernel.maps import map_traits
 from purebpf.syscall import bpf
 
 __all__ = ["MapInfo", "read_info"]
+
+_NUMBERS = (
+    *("type", "id", "key_size", "value_size", "max_entries", "map_flags"),
+    *("btf_id", "btf_key_type_id", "btf_value_type_id", "map_extra"),
+)
+"""Fields of struct bpf_map_info, in the order of MapInfo, which has the name third."""
 
 
 class MapInfo(NamedTuple):
@@ -53,25 +60,13 @@ def read_info(fd: int) -> MapInfo:
     Raises:
         KernelError: EINVAL, `fd` is no map.
     """
-    data = bytearray(BPF_MAP_INFO.size)
-    known = bpf.obj_get_info_by_fd(fd, data)
-    fields = BPF_MAP_INFO.unpack(bytes(data[:known]))
-    name = fields.get("name", b"")
-    assert isinstance(name, bytes)
-
-    def number(field: str) -> int:
-        return int(fields.get(field, 0))
-
-    return MapInfo(
-        number("type"),
-        number("id"),
-        name.partition(b"\0")[0].decode(errors="replace"),
-        number("key_size"),
-        number("value_size"),
-        number("max_entries"),
-        number("map_flags"),
-        number("btf_id"),
-        number("btf_key_type_id"),
-        number("btf_value_type_id"),
-        number("map_extra"),
-    )
+    data = bytearray(BPF_MAP_INFO.size)  # of which an older kernel fills less
+    bpf.obj_get_info_by_fd(fd, data)
+    places = BPF_MAP_INFO.fields
+    kind, number, *others = [
+        int(struct.unpack_from("=" + places[name][1], data, places[name][0])[0])
+        for name in _NUMBERS
+    ]
+    start, code = places["name"]
+    (name,) = struct.unpack_from(code, data, start)
+    return MapInfo(kind, number, name.partition(b"\0")[0].decode(errors="replace"), *others)

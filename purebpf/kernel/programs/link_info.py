@@ -12,7 +12,7 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_attach_type, bpf_link_type
 from purebpf.abi.layouts import BPF_LINK_INFO
 from purebpf.syscall import bpf
-from purebpf.syscall.buffer import address_of
+from purebpf.syscall.command import address_of
 
 __all__ = [
     "UPDATED",

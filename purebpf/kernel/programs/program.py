@@ -163,9 +163,9 @@ class Program(Closing):
         Raises:
             ValueError: it is closed.
         """
-        if self._descriptor.closed:
+        if self._descriptor.fd < 0:
             raise ValueError(f"program {self.name!r} is closed")
-        return self._descriptor.fileno()
+        return self._descriptor.fd
 
     @staticmethod
     def query(target: Target, kind: str | int, *, effective: bool = False) -> Attached:
@@ -298,7 +298,7 @@ def _ask(
     fd: int, size_field: str, field: str, room: bytearray, size: int
 ) -> dict[str, int | bytes]:
     """The info with an array of it written to `room`, which has space for `size` (in its unit)."""
-    from purebpf.syscall.buffer import address_of
+    from purebpf.syscall.command import address_of
 
     return _info(fd, BPF_PROG_INFO.pack(**{size_field: size, field: address_of(room)}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from purebpf.abi.layouts import BPF_BTF_INFO
 from purebpf.btf.types.parse import Btf
 from purebpf.syscall import bpf
-from purebpf.syscall.buffer import address_of
+from purebpf.syscall.command import address_of
 
 __all__ = ["read_btf"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.elf import read_object
-from purebpf.kernel.load.upload_btf import upload
+from purebpf.kernel.load.upload_btf import upload_btf
 from purebpf.syscall import bpf
 
 DATA = Path(__file__).parents[2] / "data"
@@ -24,7 +24,7 @@ OBJECTS = sorted(
 def test_the_kernel_takes_repaired_btf(path: Path) -> None:
     btf = read_object(path).btf
     assert btf is not None
-    with upload(btf) as uploaded:  # in the words that this kernel knows
+    with upload_btf(btf) as uploaded:  # in the words that this kernel knows
         assert uploaded.descriptor is not None
         assert uploaded.functions
 

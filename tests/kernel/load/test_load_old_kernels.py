@@ -14,7 +14,7 @@ import purebpf
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.kernel.features import features
-from purebpf.kernel.load.upload_btf import upload
+from purebpf.kernel.load.upload_btf import upload_btf
 from purebpf.syscall.backend import replaced
 from tests.support.btf_builder import BtfBuilder
 from tests.support.doors import Interposer, memory
@@ -59,7 +59,7 @@ def test_simplified_btf_is_accepted_and_keeps_its_ids(kinds, name, every_kind):
     btf = every_kind if name == "every_kind" else COUNTER.btf
     assert btf is not None
     present = {btf.kind(type_id) for type_id in range(1, len(btf))} & set(kinds)
-    with replaced(without_kinds(*kinds)), upload(btf) as uploaded:
+    with replaced(without_kinds(*kinds)), upload_btf(btf) as uploaded:
         assert uploaded.descriptor is not None
         assert uploaded.functions
         assert bool(uploaded.problem) == bool(present)

@@ -6,7 +6,8 @@ import ctypes
 
 import pytest
 
-from purebpf.syscall.buffer import Buffer, address_of
+from purebpf.syscall.buffer import Buffer
+from purebpf.syscall.command import address_of
 
 
 @pytest.mark.parametrize("data", [b"\0middle\0", bytearray(b"\0middle\0")], ids=["bytes", "array"])

@@ -136,9 +136,9 @@ def test_the_descriptor_is_closed_when_nobody_uses_it(elements):
     with pytest.raises(ValueError, match="closed"):
         elements.take()
     elements.give(first)
-    assert not elements._descriptor.closed
+    assert not elements.descriptor.closed
     elements.give(second)
-    assert elements._descriptor.closed
+    assert elements.descriptor.closed
 
 
 def test_an_element_that_an_exception_dropped_is_not_waited_for(elements):
@@ -146,4 +146,4 @@ def test_an_element_that_an_exception_dropped_is_not_waited_for(elements):
     with elements.using() as fd:
         os.fstat(fd)
         elements.close()
-    assert elements._descriptor.closed
+    assert elements.descriptor.closed
