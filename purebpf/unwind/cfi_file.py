@@ -112,11 +112,12 @@ class CfiFile:
 
     def prepare(self) -> Iterator[None]:
         """Find the section and its index. Only a large file without an index takes long."""
-        if self._prepared:
+        if self._prepared or self.machine is None:
             return
-        self._prepared = True
-        if self.machine is None:
-            return
+        yield from self._find()
+        self._prepared = True  # unless `read` raised: then it is tried again
+
+    def _find(self) -> Iterator[None]:
         for find in (eh_frame, debug_frame):
             try:
                 frames = find(self._image)

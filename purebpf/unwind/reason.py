@@ -44,6 +44,8 @@ class Reason(IntEnum):
     """A 32-bit task, followed by frame pointers only."""
     NOT_BUILT = 16
     """BPF had no window of rules for this code yet."""
+    OVER_BUDGET = 17
+    """The files of this process or user have used up what reading them may cost."""
 
     @property
     def is_whole(self) -> bool:

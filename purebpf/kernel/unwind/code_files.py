@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
+from purebpf.kernel.symbolize.debug_files import Spend
 from purebpf.kernel.symbolize.elf_files import open_mapped
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
@@ -45,9 +46,14 @@ class _Open(NamedTuple):
 
 
 class CodeFiles(Closing):
-    """Open files by what they are; those not used for longest are closed above 512."""
+    """Open files by what they are; those not used for longest are closed above 512.
 
-    def __init__(self) -> None:
+    Args:
+        spend: is told how many bytes are about to be read, and may raise.
+    """
+
+    def __init__(self, spend: Spend | None = None) -> None:
+        self._spend = spend
         self._files: dict[Hashable, _Open] = {}
 
     def find(self, key: Hashable) -> CfiFile | None:
@@ -93,7 +99,7 @@ class CodeFiles(Closing):
             os.close(fd)
             return key, known.image
         try:
-            image = ElfImage(_reader(fd), status.st_size, mapping.file.path)
+            image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
             go = go_stack(image)
             cfi = CfiFile(image, go.depth if go else None)
         except FormatError:
@@ -122,10 +128,12 @@ class CodeFiles(Closing):
             self._drop(key)
 
 
-def _reader(fd: int) -> Callable[[int, int], bytes]:
+def _reader(fd: int, spend: Spend | None) -> Callable[[int, int], bytes]:
     """Reads the file; nothing where it cannot be read, as where it ends."""
 
     def read(offset: int, size: int) -> bytes:
+        if spend is not None:
+            spend(size)
         try:
             return os.pread(fd, size, offset)
         except OSError:  # EIO, ESTALE: of a network file system

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
+from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
@@ -22,6 +24,13 @@ _AGAIN_S = 0.02
 _MOST_PROCESSES = 4096
 
 
+class _Process(NamedTuple):
+    """A process and its mappings as they were `read_at` (CLOCK_MONOTONIC, seconds)."""
+
+    unwinder: Unwinder
+    read_at: float
+
+
 class ProcessStacks(Closing):
     """Unwinds copies of any process.
 
@@ -31,6 +40,7 @@ class ProcessStacks(Closing):
     Args:
         mappings: what a process has mapped executable now; empty when it is gone.
         max_frames: how long a trace can be.
+        budget: pays for what is read, on account of the process, its user and the run.
     """
 
     def __init__(
@@ -38,32 +48,54 @@ class ProcessStacks(Closing):
         mappings: Callable[[int], Iterable[Mapping]] | None = None,
         *,
         max_frames: int = MAX_FRAMES,
+        budget: Budget | None = None,
     ) -> None:
         self._mappings = live_mappings if mappings is None else mappings
         self._max_frames = max_frames
-        self._files = CodeFiles()
-        self._known: dict[int, tuple[Unwinder, float]] = {}
+        self._budget = Budget() if budget is None else budget
+        self._files = CodeFiles(self._budget.spend)
+        self._known: dict[int, _Process] = {}
+        self._users: dict[int, int] = {}
 
     def unwind(self, copy: CopiedStack) -> Unwound:
         """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
         if copy.is_compat:
             return Unwound([copy.pc], Reason.COMPAT32, 0)
-        known = self._known.get(copy.tgid) or self._read(copy.tgid)
-        if known is None:
+        payer = {RUN: 0, USER: self._user(copy.tgid), PROCESS: copy.tgid}
+        try:
+            with self._budget.on_behalf(**payer):
+                return self._unwind(copy)
+        except OverBudgetError:
+            return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
+
+    def _unwind(self, copy: CopiedStack) -> Unwound:
+        process = self._known.get(copy.tgid) or self._read(copy.tgid)
+        if process is None:
             return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
-        unwinder, read_at = known
-        found = unwinder.unwind(copy.pc, copy.registers, copy.stack)
-        if found.reason is Reason.UNKNOWN_MAPPING and time.monotonic() > read_at + _AGAIN_S:
+        found = process.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        is_old = time.monotonic() > process.read_at + _AGAIN_S
+        if found.reason is Reason.UNKNOWN_MAPPING and is_old:
             again = self._read(copy.tgid)
             if again is not None:
-                return again[0].unwind(copy.pc, copy.registers, copy.stack)
+                return again.unwinder.unwind(copy.pc, copy.registers, copy.stack)
         return found
+
+    def _user(self, tgid: int) -> int:
+        """Who runs a process; 0 when it is gone."""
+        user = self._users.get(tgid)
+        if user is None:
+            uid = (proc.status(tgid) or {}).get("Uid", "").split()
+            if len(self._users) >= _MOST_PROCESSES:
+                self._users.clear()
+            user = self._users[tgid] = int(uid[0]) if uid else 0
+        return user
 
     def forget(self, tgid: int) -> None:
         """Read the mappings of a process again with its next copy: it executed, or ended."""
         self._known.pop(tgid, None)
+        self._users.pop(tgid, None)
 
-    def _read(self, tgid: int) -> tuple[Unwinder, float] | None:
+    def _read(self, tgid: int) -> _Process | None:
         space = AddressSpace(
             [self._files.mapping(mapping, tgid) for mapping in self._mappings(tgid)]
         )
@@ -72,8 +104,8 @@ class ProcessStacks(Closing):
         if len(self._known) >= _MOST_PROCESSES:
             del self._known[next(iter(self._known))]
         unwinder = Unwinder(X86_64, space, self._files.find, max_frames=self._max_frames)
-        known = self._known[tgid] = (unwinder, time.monotonic())
-        return known
+        process = self._known[tgid] = _Process(unwinder, time.monotonic())
+        return process
 
     def close(self) -> None:
         """Close the files; again is harmless."""
