@@ -35,7 +35,7 @@ struct {
 	__type(value, struct ended);
 } ends SEC(".maps");
 
-// Processes whose start is in the ring: an end has a start, whichever is read first.
+// Processes that have a start in the ring: only these get an end.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);

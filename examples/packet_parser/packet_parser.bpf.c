@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Drops DNS answers that nobody would send: UDP from port 53 with more than `max_size` bytes, and
-// IPv4 fragments of UDP. Everything else passes. A program worth testing: see test_packet_parser.py.
+// Drops DNS answers that are too large, UDP from port 53 with more than `max_size` bytes, and IPv4
+// fragments of UDP. Everything else passes. A program worth testing: see test_packet_parser.py.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>

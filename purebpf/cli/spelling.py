@@ -21,7 +21,7 @@ def typed(name: str) -> str:
 
 
 def message_name(name: str) -> str:
-    """What stands before the messages of a command, such as `purebpf.profile`."""
+    """The name before the messages of a command, such as `purebpf.profile`."""
     return name.replace(".", " ", 1) if front_door else name
 
 

@@ -23,7 +23,7 @@ _KINDS = {
 
 
 class Value(NamedTuple):
-    """What follows an option, or stands alone.
+    """What follows an option, or an argument of its own.
 
     Attributes:
         name: as help names it.

@@ -1,0 +1,50 @@
+"""Command lines in the pages for newcomers are understood by the commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from purebpf.commands import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", "docs/index.md", "docs/gallery.md", "docs/tutorial.md"]
+NEED_ARGUMENTS = {"convert", "diff", "inspect", "setup"}
+"""These are named without them, too."""
+
+SPAN = re.compile(r"`(?:sudo )?purebpf (\w+)([^`]*)`")
+BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r"^(?:\$ )?(?:sudo )?(?:[\w./-]+/)?purebpf (\w+)(.*)$", re.MULTILINE)
+
+
+def command_lines() -> set[tuple[str, str]]:
+    """Commands and their arguments; shells' own words behind them are cut off."""
+    found: list[tuple[str, str]] = []
+    for page in PAGES:
+        text = (ROOT / page).read_text()
+        found += SPAN.findall(BLOCK.sub("", text))
+        for block in BLOCK.findall(text):
+            found += LINE.findall(block)
+    return {(name, rest.partition(" || ")[0].strip()) for name, rest in found}
+
+
+LINES = sorted(command_lines())
+
+
+@pytest.mark.parametrize(("name", "rest"), LINES)
+def test_a_command_line_parses(name: str, rest: str) -> None:
+    assert name in COMMANDS
+    command = import_module(f"purebpf.{name}.__main__")
+    arguments = shlex.split(rest.replace("PID", "4711"), comments=True)
+    if name == "setup":
+        arguments = ["root" if word == "ann" else word for word in arguments]
+    if arguments or name not in NEED_ARGUMENTS:
+        command.parse(arguments)
+
+
+def test_there_are_many() -> None:
+    assert len(LINES) > 25
