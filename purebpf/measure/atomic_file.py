@@ -96,6 +96,17 @@ class PartFile:
         finally:
             self._close()
 
+    @property
+    def name(self) -> str:
+        """Where it is until it is committed; "" where it has no name."""
+        if not self._temporary:
+            return ""
+        return os.path.join(os.path.dirname(self.path), self._temporary)
+
+    def keep(self) -> None:
+        """Leave it where it is."""
+        self._close()
+
     def _close(self) -> None:
         os.close(self._held)
         self._place.close()

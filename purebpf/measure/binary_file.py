@@ -17,9 +17,13 @@ __all__ = ["DataFile"]
 class DataFile(Closing):
     """A file that grows, may be written to at any place, and appears when it is committed.
 
-    Until then, and if its context ends first, what had the name before keeps it. The file is
-    opened at once, so that a wrong path is known before the measurement and not after. It may be
-    read by its owner only: samples tell what others do.
+    Until then, and if its context ends first, what had the name before keeps it. What was written
+    is gone then, unless it is worth keeping and the disk was full. The file is opened at once, so
+    that a wrong path is known before the measurement and not after. It may be read by its owner
+    only: samples tell what others do.
+
+    Attributes:
+        is_worth_keeping: the owner sets it when what was written so far can be read.
 
     Raises:
         KernelError: open(2), write(2), close(2) or rename(2) failed.
@@ -29,6 +33,8 @@ class DataFile(Closing):
     def __init__(self, path: str) -> None:
         self.path = path
         self._offset = 0
+        self.is_worth_keeping = False
+        self._is_kept = False
         try:
             self._part = PartFile(path, private=True, named=True)
         except (NotRegularError, IsADirectoryError):
@@ -49,6 +55,7 @@ class DataFile(Closing):
                 while done < len(view):
                     done += os.pwrite(self._fd, view[done:], self._offset + done)
             except OSError as error:
+                self._is_kept = self.is_worth_keeping
                 raise self._error("write(2)", error) from None
         self._offset += done
 
@@ -78,11 +85,14 @@ class DataFile(Closing):
         if self._is_open:
             self._is_open = False
             os.close(self._fd)
-            self._part.discard()
+            if not self._is_kept:
+                self._part.discard()
+            else:
+                self._part.keep()
 
     def _error(self, call: str, error: OSError) -> KernelError:
         number = error.errno or 0
         name = self.path or repr(self.path)
-        return KernelError(
-            call, number, f"output {name}", why=why_refused(error) or os.strerror(number)
-        )
+        why = why_refused(error) or os.strerror(number)
+        fix = f"What was recorded until then is in {self._part.name}" if self._is_kept else ""
+        return KernelError(call, number, f"output {name}", why=why, fix=fix)

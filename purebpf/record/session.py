@@ -98,6 +98,7 @@ class Recorder(Closing):
         if not options.follows_command:  # else execve enables
             for event in opened:
                 event.enable()
+        self._file.is_worth_keeping = True
         self._started = time.monotonic()
 
     def _write_existing(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -56,6 +57,29 @@ def test_a_full_disk(tmp_path: Path) -> None:
     result = run("record", "-o", f"{tmp_path}/perf.data", "-a", "-g", "9", prefix=script)
     assert result.stdout.split() == ["status", "1", "perf.data", "old"]
     assert said(result).endswith("write(2) failed with ENOSPC. No space left on device")
+
+
+@pytest.mark.needs("mount_namespace", "perf")
+def test_a_disk_that_fills_while_it_records(tmp_path: Path) -> None:
+    """What was recorded until then is kept, and perf reads it."""
+    full, left = tmp_path / "full", tmp_path / "left"
+    full.mkdir()
+    prefix = mounted(f"mount -t tmpfs -o size=1m tmpfs {full}")
+    keep = f'"$@"; status=$?; cp {full}/perf.data.*.part {left}; ls {full}; exit $status'
+    result = run(
+        *("record", "-o", f"{full}/perf.data", "-m", "16"),  # rounds smaller than the disk
+        *("-e", "page-faults", "-c", "1", "-g", "--"),
+        *("sh", "-c", "while :; do /bin/true; done"),
+        prefix=(*prefix, "sh", "-c", keep, "sh"),
+    )
+    assert (result.returncode, "perf.data\n" in result.stdout) == (1, False)
+    assert "write(2) failed with ENOSPC. No space left on device. What was recor" in said(result)
+    assert f"recorded until then is in {full}/perf.data." in said(result)
+    stats = subprocess.run(
+        ["perf", "report", "--stats", "-i", str(left)], capture_output=True, text=True, check=True
+    )
+    assert stats.stderr == ""
+    assert re.search(r"SAMPLE events: +\d{3,}", stats.stdout)
 
 
 @pytest.mark.needs("setpriv", "mount_namespace")

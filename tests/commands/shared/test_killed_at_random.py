@@ -15,12 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.setup.__main__ import main as setup
 from purebpf.wire.perf_data import HEADER
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 from tests.commands.shared.test_killed_commands import held, stopped
 from tests.support.environment import ROOT
 from tests.support.faults import alive, slow_host
+from tests.support.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
@@ -30,11 +32,15 @@ LONGEST_S = 60.0 if slow_host() else 3.5
 """From the start of a command until it has recorded for about two seconds."""
 
 
-def moments() -> Iterator[float]:
+SETUP_S = 30.0 if slow_host() else 1.0
+"""How long `setup` takes, and a little more."""
+
+
+def moments(longest_s: float = LONGEST_S) -> Iterator[float]:
     """Seconds after the start, from nothing to well into the measurement."""
     chance = random.Random(SEED)
     for _ in range(POINTS):
-        yield chance.uniform(0, LONGEST_S)
+        yield chance.uniform(0, longest_s)
 
 
 def command(name: str, *arguments: str) -> list[str]:
@@ -42,13 +48,15 @@ def command(name: str, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def killed_after(seconds: float, words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that was stopped at that moment, and is killed at the end."""
+def killed_after(
+    seconds: float, words: list[str], *, may_end: bool = False
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that runs for that long, and is killed at the end."""
     null = subprocess.DEVNULL
     with subprocess.Popen(words, stdout=null, stderr=null, cwd=ROOT) as process:
         try:
             time.sleep(seconds)
-            assert process.poll() is None, "it ended by itself"
+            assert may_end or process.poll() is None, "it ended by itself"
             yield process
         finally:
             process.kill()
@@ -148,3 +156,32 @@ def test_nothing_of_a_live_page_stays() -> None:
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert output.startswith("{")
+
+
+@pytest.mark.needs("bpffs", "vmlinux_btf")
+@pytest.mark.parametrize("action", ["pin", "unpin"])
+def test_setup_repairs_what_was_killed(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status reads what is left, pin completes it, and unpin leaves nothing."""
+    partial = 0
+    with public_bpffs() as folder:
+        where = ("--bpffs", folder)
+        pin = ("pin", "--user", "4711", "--slots", "3", *where)
+        for moment in list(moments(SETUP_S))[::2]:
+            if action == "unpin":
+                assert setup(list(pin)) == 0
+            words = command("setup", *(pin if action == "pin" else ("unpin", *where)))
+            with killed_after(moment, words, may_end=True):
+                pass
+            capsys.readouterr()
+            assert setup(["status", *where]) in (0, 1)
+            states = re.findall(r"^4711 +\d +(\S+)", capsys.readouterr().out, re.MULTILINE)
+            partial += 0 < len(states) < 3 or "broken" in states
+            assert setup(list(pin)) == 0
+            capsys.readouterr()
+            assert setup(["status", *where]) == 0
+            states = re.findall(r"^4711 +\d +(\S+)", capsys.readouterr().out, re.MULTILINE)
+            assert states == ["free"] * 3
+            assert setup(["unpin", *where]) == 0
+            assert not os.path.exists(f"{folder}/purebpf")
+    assert not held(os.getpid())
+    print(f"{partial} of {len(range(0, POINTS, 2))} kills left a part")

@@ -65,6 +65,26 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path) == ["perf.data"]
 
 
+def test_what_is_worth_keeping_survives_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "")
+
+    path = tmp_path / "perf.data"
+    path.write_bytes(b"old")
+    with DataFile(str(path)) as file:
+        file.write(b"new")
+        file.is_worth_keeping = True
+        monkeypatch.setattr(os, "pwrite", full)
+        with pytest.raises(KernelError) as raised:
+            file.write(b"x")
+    (left,) = tmp_path.glob("perf.data.*.part")
+    assert raised.value.fix == f"What was recorded until then is in {left}"
+    assert left.read_bytes() == b"new"
+    assert path.read_bytes() == b"old"
+
+
 def test_a_missing_directory_is_known_at_once(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"open\(2\) failed with ENOENT"):
         DataFile(str(tmp_path / "no" / "perf.data"))
