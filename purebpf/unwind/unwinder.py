@@ -14,12 +14,12 @@ Rules that real code needs beyond the DWARF standard:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from enum import Enum
 from typing import NamedTuple, Protocol
 
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.expression import ExpressionError, evaluate
 from purebpf.unwind.machine import Machine
+from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import CFA_EXPRESSION, How, Row
 from purebpf.unwind.stack_copy import OutsideError, StackCopy
@@ -78,62 +78,6 @@ class _Stop(Exception):  # noqa: N818
         self.reason = reason
 
 
-class _Plan(NamedTuple):
-    """A row, sorted by what is to be done.
-
-    Attributes:
-        ends: there is no caller.
-        base, cfa: as in the row; `base` is negative where `cfa` has to be evaluated.
-        ra: offset from the CFA of the saved return address; None where it is elsewhere.
-        saved: (register, offset from the CFA).
-        others: (register, rule) that are neither saved nor kept.
-        row: the row itself.
-    """
-
-    ends: bool
-    base: int
-    cfa: int
-    ra: int | None
-    saved: tuple[tuple[int, int], ...]
-    others: tuple[tuple[int, tuple[How, int] | tuple[How, bytes]], ...]
-    row: Row
-
-
-class _Special(Enum):
-    """In place of a plan."""
-
-    SIGRETURN = 1
-    """Code that a signal handler returns to."""
-    NO_RULE = 2
-    UNSUPPORTED = 3
-    """A rule that cannot be read."""
-
-
-_Known = _Plan | _Special
-
-
-def _plan(row: Row, machine: Machine) -> _Plan:
-    ra = row.registers.get(row.ra)
-    followed = range(machine.registers) if row.is_signal else (*machine.kept, machine.sp)
-    saved, others = [], []
-    for number in followed:
-        rule = row.registers.get(number)
-        if isinstance(rule, int):
-            saved.append((number, rule))
-        elif rule is not None:
-            others.append((number, rule))
-    is_plain = isinstance(row.cfa, int) and 0 <= row.cfa_register < machine.registers
-    return _Plan(
-        ends=isinstance(ra, tuple) and ra[0] is How.UNDEFINED,
-        base=row.cfa_register if is_plain else -1,
-        cfa=row.cfa if isinstance(row.cfa, int) else 0,
-        ra=ra if isinstance(ra, int) else None,
-        saved=tuple(saved),
-        others=tuple(others),
-        row=row,
-    )
-
-
 class Unwinder:
     """Unwinds the stacks of one process.
 
@@ -159,7 +103,7 @@ class Unwinder:
         self._space = space
         self._files = files
         self._max_frames = max_frames
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, Known] = {}
         self.lost = sorted(set(range(machine.registers)) - {*machine.kept, machine.sp})
 
     def unwind(self, pc: int, registers: Sequence[int | None], stack: bytes) -> Unwound:
@@ -180,7 +124,7 @@ class Unwinder:
         walk = _Walk(self, pc, values, StackCopy(sp, stack))
         return Unwound(walk.frames, walk.run(self._max_frames), walk.guessed)
 
-    def rule(self, pc: int, *, exact: bool) -> _Known:
+    def rule(self, pc: int, *, exact: bool) -> Known:
         """The rules at a return address, or at an address itself (`exact`). Remembered.
 
         Raises:
@@ -205,24 +149,24 @@ class Unwinder:
         file = None if mapping is None or mapping.file is None else self._files(mapping.file)
         return file.stack_depth(pc - mapping.bias & _WORD) if mapping and file else None
 
-    def _look_up(self, pc: int, *, exact: bool) -> _Known:
+    def _look_up(self, pc: int, *, exact: bool) -> Known:
         at = pc if exact else pc - 1
         mapping = self._space.find(at)
         if mapping is None:
             raise _Stop(Reason.UNKNOWN_MAPPING)
         file = None if mapping.file is None else self._files(mapping.file)
         if file is None:
-            return _Special.NO_RULE
+            return Special.NO_RULE
         address = at - mapping.bias & _WORD
         pcs = self._machine.sigreturn_pcs
         if self._is_sigreturn(file, pc - mapping.bias & _WORD, pcs):
-            return _Special.SIGRETURN
+            return Special.SIGRETURN
         row = file.row(address)
         if row is not None:
-            return _plan(row, self._machine)
+            return plan_of(row, self._machine)
         if exact and self._is_sigreturn(file, address, (len(self._machine.sigreturn),)):
-            return _Special.SIGRETURN  # a sample in the system call, which does not return here
-        return _Special.NO_RULE if file.fde(address) is None else _Special.UNSUPPORTED
+            return Special.SIGRETURN  # a sample in the system call, which does not return here
+        return Special.NO_RULE if file.fde(address) is None else Special.UNSUPPORTED
 
     def _is_sigreturn(self, file: CodeFile, address: int, distances: tuple[int, ...]) -> bool:
         """Whether code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in musl
@@ -276,17 +220,17 @@ class _Walk:
         except ExpressionError:
             return Reason.RULE_UNSUPPORTED
 
-    def _step(self, rule: _Known) -> int:
+    def _step(self, rule: Known) -> int:
         """Go to the caller; its address, 0 if there is none."""
-        if isinstance(rule, _Plan):
+        if isinstance(rule, Plan):
             return self._by_plan(rule)
-        if rule is _Special.SIGRETURN:
+        if rule is Special.SIGRETURN:
             return self._by_signal()
-        if rule is _Special.UNSUPPORTED:
+        if rule is Special.UNSUPPORTED:
             raise _Stop(Reason.RULE_UNSUPPORTED)
         return self._by_guess()
 
-    def _by_plan(self, plan: _Plan) -> int:
+    def _by_plan(self, plan: Plan) -> int:
         if plan.ends:
             return 0
         machine, old, word = self._machine, self._registers, self._stack.word
