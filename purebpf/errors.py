@@ -92,7 +92,7 @@ class LinkError(PurebpfError, ValueError):
 class CoreRelocationError(PurebpfError, ValueError):
     """A CO-RE relocation that cannot be answered: several candidates that disagree, or a bad spec.
 
-    A field or type that is merely missing is no error: the instruction is poisoned, since the
+    A field or type that is merely missing is not an error: the instruction is poisoned, since the
     code that uses it may never run.
     """
 

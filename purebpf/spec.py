@@ -42,7 +42,7 @@ class Relocation(NamedTuple):
 
     `target` is a key of `ObjectSpec.maps` (MAP, DATA), of `ObjectSpec.functions` (CALL, FUNCTION),
     of `FunctionSpec.jump_tables`, or a symbol's name (EXTERN). `addend` is the byte offset inside
-    the map's value (DATA) or the table, whose entries have 8 bytes.
+    the map's value (DATA) or the table, with entries of 8 bytes.
     """
 
     offset: int
@@ -135,7 +135,7 @@ class MapSpec(NamedTuple):
     the map out, and a program that uses it is only refused when the verifier gets there.
 
     `exclusive_to` is the name of the one program that may use the map (Linux 6.18). The kernel
-    is told `program_hash`, the SHA-256 of that program's instructions, which `load` finds.
+    gets `program_hash`, the SHA-256 of that program's instructions, which `load` finds.
 
     `contents_offset` is where in an arena's memory its `contents` begin, in bytes: `load` puts
     them into the last pages if the kernel can refer to them there. `pin_directory` is where below
@@ -207,7 +207,7 @@ class ObjectSpec(NamedTuple):
         license: as in the file; "" when it has none, which is not GPL.
         programs: the entry points.
         functions: the code of programs and subprograms. The key is the function's name, but for
-            a static one whose name is taken: `name@section+0xoffset`.
+            a static one with a name that is taken: `name@section+0xoffset`.
         maps: the declared maps, and one for each data section.
         variables: the globals that are neither static nor hidden.
         externs: what the kernel has to supply.
@@ -278,7 +278,7 @@ class ObjectSpec(NamedTuple):
 
         Raises:
             KeyError: there is no such map; lists those with a similar name.
-            SchemaError: a number that is no 32-bit count, or the map of a data section, which
+            SchemaError: a number that is not a 32-bit count, or the map of a data section, which
                 has one entry by nature.
         """
         changed = {}

@@ -54,7 +54,7 @@ def listing(
     comments: Mapping[int, str],
     functions: Mapping[int, str] | None = None,
 ) -> Iterator[str]:
-    """Numbered lines; a comment stands above the instruction it is about, behind a `;`."""
+    """Numbered lines; a comment is above its instruction, behind a `;`."""
     for index, text in disassemble(instructions, functions):
         if index in comments:
             yield f"; {comments[index]}"

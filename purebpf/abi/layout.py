@@ -28,7 +28,7 @@ class Layout(NamedTuple):
         """The struct with `values` set and every other byte zero.
 
         Raises:
-            KeyError: for a name that is no field of this struct.
+            KeyError: for a name that is not a field of this struct.
             ValueError: for a value that does not fit its field.
         """
         data = bytearray(self.size)

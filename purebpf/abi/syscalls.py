@@ -1,6 +1,6 @@
 """System calls by number and by name, for every ABI that a machine runs.
 
-A 64-bit kernel runs calls of a 32-bit ABI too, whose numbers mean something else: 4 is `stat` on
+A 64-bit kernel runs calls of a 32-bit ABI too, with other numbers: 4 is `stat` on
 x86-64 and `write` on i386. x32 calls are those of x86-64 with bit 30 set in the number.
 """
 

@@ -90,7 +90,7 @@ def note(text: str, *, indent: str = "") -> None:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error; that it is closed, full or unread is no error.
+    """Print a line on standard error; that it is closed, full or unread is not an error.
 
     What would move a terminal's cursor is `?`: the line may quote a file or a server.
     """

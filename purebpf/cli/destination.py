@@ -94,7 +94,7 @@ def destinations(
 ) -> tuple[Destination, ...]:
     """One for each file, or the one of standard output; exits with status 2 if they do not fit.
 
-    `default` is the format of standard output, and of a file whose name says nothing.
+    `default` is the format of standard output, and of a file with another name.
     """
     if not formats and not outputs:
         return (Destination(default, None),)

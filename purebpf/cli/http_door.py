@@ -3,7 +3,7 @@
 One thread accepts connections and reads requests. A request that is complete, and that may have an
 answer, gets a thread of its own; until then a connection costs a descriptor and its bytes. When
 there are too many, the oldest of the peer with the most connections ends, so that a flood of
-connections that send nothing does not shut out a browser, whose request is there at once.
+connections that send nothing does not shut out a browser, which sends its request at once.
 """
 
 from __future__ import annotations

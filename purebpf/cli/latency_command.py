@@ -115,7 +115,7 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     Args:
         measure: one of `purebpf.kernel.instruments.latency_histograms.MEASURES`.
         title: the line that a terminal shows first.
-        options: whose spans, and how to print them.
+        options: the target of the spans, and how to print them.
     """
     from purebpf.cli.loss import of_table, tell
     from purebpf.measure import run as pipeline

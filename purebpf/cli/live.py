@@ -42,7 +42,7 @@ class LivePage(Closing):
     and reach the measurement only through them.
 
     Raises:
-        KernelError: nobody can listen there.
+        KernelError: the address cannot be bound.
     """
 
     def __init__(self, where: tuple[str, int], title: str) -> None:
@@ -77,7 +77,7 @@ class LivePage(Closing):
         self.answer(measured.so_far)
 
     def send(self, profile: Callable[[], Profile]) -> None:
-        """Show what the last second found; it is not even asked for while nobody looks."""
+        """Show what the last second found; do nothing while no browser is connected."""
         self._second += 1
         with self._lock:
             clients = list(self._clients)

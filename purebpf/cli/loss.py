@@ -26,7 +26,7 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
     """The loss line, then one paragraph for each loss that happened.
 
     The line is `loss: expected=490 seen=490 map_full=0 ... unknown=1.5%`: words and numbers that
-    a script can split. `expected=?` where nobody can know. `unit` is what is lost, `more` are
+    a script can split. `expected=?` if it is unknown. `unit` is what is lost, `more` are
     further words.
     """
     expected = "?" if loss.expected is None else str(loss.expected)

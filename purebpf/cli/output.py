@@ -26,7 +26,7 @@ class Output:
     is opened at once, so that a wrong path is known before the measurement and not after.
     Anything else that exists (/dev/null, a named pipe) is written to directly.
 
-    A reader that has gone is no error: what it does not want to read is dropped.
+    A closed reader is not an error: what it does not want to read is dropped.
 
     Raises:
         KernelError: open(2), write(2) or rename(2) failed.

@@ -39,7 +39,7 @@ Request = TypeVar("Request")
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help as it is written, 80 columns wide.
 
-    argparse makes a formatter for each option. Unless told a width, that imports shutil with all
+    argparse makes a formatter for each option. Without a width, that imports shutil with all
     its compressors (2 ms) to ask the terminal for one.
     """
 

@@ -1,4 +1,4 @@
-"""A word on the terminal about what takes longer than a second; nothing where nobody looks."""
+"""A progress word for what takes longer than a second; only on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLEAR_LINE = "\r\x1b[K"
 
 
 _said: list[TextIO] = []
-"""The terminal whose last line is such a word, if there is one."""
+"""The terminal with such a word as its last line, or None."""
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def measured(
         options: what becomes of the result.
 
     Raises:
-        KernelError: an output could not be written; nobody can listen where the page is wanted.
+        KernelError: an output could not be written; the page's address cannot be bound.
         PurebpfError: what the session raises.
     """
     fetch = debuginfod(wanted=options.debuginfod)

@@ -1,4 +1,4 @@
-"""The options that off-CPU time and the wall clock share: whose time, and its output."""
+"""The options that off-CPU time and the wall clock share: targets and output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_whose(group: argparse._ArgumentGroup, *, cpus: str) -> None:
 
 
 def add_output(group: argparse._ArgumentGroup) -> None:
-    """Formats, files, and what stands in them."""
+    """Formats, files, and their contents."""
     add_folded(group)
     add_destinations(group)
     parser.add_delimited(group)

@@ -42,7 +42,7 @@ EMPTY = BtfExt({}, {}, {})
 
 
 def read_btf_ext(data: memoryview, btf: Btf, source: str) -> BtfExt:
-    """The tables of a .BTF.ext section whose names are in `btf`.
+    """The tables of a .BTF.ext section; `btf` has their names.
 
     Raises:
         FormatError: a table that leaves the section, or a record or name that is malformed.

@@ -2,7 +2,7 @@
 
 Every number that comes from the file is compared with the file before anything is read or
 allocated: sections lie inside the file and do not share bytes, so that whatever is copied from
-them is no larger than the file itself.
+them is not larger than the file itself.
 Source: the System V ABI, gabi 4.2, "Object Files". Headers are read by struct: importing
 pyelftools' declarations takes 19 ms, and reading with them 1 ms for an object, half of all that
 reading it takes. A test compares both; pyelftools names what is refused.
@@ -117,7 +117,7 @@ class ElfObject:
     """The sections and symbols of a relocatable BPF object.
 
     Raises:
-        FormatError: the bytes are no ELF64 relocatable object for BPF, or contradict themselves.
+        FormatError: the bytes are not an ELF64 relocatable object for BPF, or are inconsistent.
     """
 
     __slots__ = ("_by_name", "_data", "byteorder", "prefix", "sections", "source", "symbols")

@@ -63,7 +63,7 @@ def find_functions(elf: ElfObject) -> Functions:
     """Every function that has a symbol; code without one is dead and left out.
 
     Raises:
-        FormatError: functions that overlap, leave their section, are no whole number of
+        FormatError: functions that overlap, leave their section, are not a whole number of
             instructions, end inside an ld_imm64, or share a global name.
     """
     by_section: dict[int, list[Function]] = {}

@@ -34,7 +34,7 @@ _OF_MAPS = frozenset({12, 13})
 _OBJECT, _GLOBAL = 1, 2
 _NO_SLOT = 0xFFFFFFFF
 _SCHED_CLS = 3
-"""What tc takes programs of such sections for, unless it is told `action`."""
+"""What tc takes programs of such sections for, unless it gets `action`."""
 
 _TAIL_CALL = re.compile(r"(\d+|0x[0-9a-fA-F]+)/(\d+|0x[0-9a-fA-F]+)")
 

@@ -24,8 +24,8 @@ def read_jump_tables(
     """The tables of a function by name: places in bytes from its first instruction.
 
     Raises:
-        FormatError: a table outside of the section, without entries, of broken ones, or whose
-            entries are no instructions of the function.
+        FormatError: a table outside of the section, without entries, of broken ones, or with
+            entries that are not instructions of the function.
     """
     return {symbol.name: _read(elf, function, symbol) for symbol in dict.fromkeys(symbols)}
 

@@ -116,7 +116,7 @@ def _annotated(btf: Btf, spec: MapSpec) -> tuple[int, int]:
             key, value = (member.type_id for member in found.members)
             try:
                 sizes = btf.sizeof(key), btf.sizeof(value)
-            except FormatError:  # a member without a size is no map's
+            except FormatError:  # no map has a member without a size
                 continue
             if sizes == (spec.key_size, spec.value_size):
                 return key, value

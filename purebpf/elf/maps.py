@@ -1,4 +1,4 @@
-"""Maps declared in C: the variables of `.maps`, whose struct types are the definitions.
+"""Maps declared in C: the variables of `.maps`; their struct types are the definitions.
 
 `__uint(max_entries, 64)` is a pointer to an array of 64: the number is in the type.
 `__type(key, int)` is a pointer to the type, `__array(values, ...)` an array of pointers to what
@@ -205,7 +205,7 @@ def with_contents(
 
     Raises:
         FormatError: a relocation outside of any map's `values`.
-        LinkError: the slot is given something that is no map, or no program.
+        LinkError: the slot is given something else than a map or program.
     """
     specs = {placed.spec.name: placed.spec for placed in maps}
     names = {placed.offset: placed.spec.name for placed in maps}

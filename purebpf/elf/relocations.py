@@ -1,6 +1,6 @@
 """What the instructions of a function refer to: relocation sections, and calls that need none.
 
-clang writes SHT_REL: what is added to the symbol stands in the instruction. For a call it is the
+clang writes SHT_REL: the addend is in the instruction. For a call it is the
 distance in instructions less one, counted from the symbol; for an address, bytes. A call inside
 a section has no relocation at all, its distance is already right.
 Source: llvm/docs/BPF relocations ("Documentation/bpf/llvm_reloc.rst" of the kernel).
@@ -40,7 +40,7 @@ _LAYOUTS = {"SHT_REL": "QQ", "SHT_RELA": "QQq"}
 
 
 class RawRelocation(NamedTuple):
-    """A relocation as in the file; `addend` is None when it stands in the place itself."""
+    """A relocation as in the file; `addend` is None when it is in the place itself."""
 
     offset: int
     type: int
@@ -67,7 +67,8 @@ class Targets(NamedTuple):
 def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
     """Every relocation, by the index of the section it applies to, sorted by offset.
 
-    Those of DWARF are left out: nobody reads it here, and their offsets are of uncompressed bytes.
+    Those of DWARF are left out: purebpf does not read it, and their offsets are of uncompressed
+    bytes.
 
     Raises:
         FormatError: a table that is malformed, or names a section or symbol that is not there.
@@ -119,7 +120,7 @@ class Resolver:
 
         Raises:
             FormatError: a relocation of an unknown kind, or one that does not fit its place.
-            LinkError: the symbol is neither defined nor declared as an extern, or is no map.
+            LinkError: the symbol is neither defined nor declared as an extern, or is not a map.
         """
         found: dict[int, Relocation] = {}
         for raw in self._of(function):

@@ -40,7 +40,7 @@ def read_struct_ops(
     """The struct_ops maps, those of `SEC("?.struct_ops")` not to be created by default.
 
     Raises:
-        FormatError: a variable that is no struct with a name, or a pointer elsewhere than in it.
+        FormatError: a variable that is not a struct with a name, or a pointer elsewhere than in it.
         LinkError: a member that is given something else than a program.
     """
     for section in elf.sections:

@@ -2,12 +2,12 @@
 
 The program of type PERF_EVENT returns 1 for a sample to keep and 0 for one to drop. Before it
 returns it adds one to a counter of its CPU: the first for kept samples, then one for each term,
-for the samples that this term was the first to reject. Nothing else runs on the CPU meanwhile
+for the samples that this term was the first to reject. Nothing else runs on the CPU then
 that could add to the same counter (the kernel's bpf_prog_active), so a plain addition will do.
 
 Registers: R6 the prepared sample, or the context where there is none, and, when all is decided,
 the counter's offset, which is 0 for samples to keep; R2 constants and parts; the other scratch
-registers keep the fields that were loaded, so that none is loaded twice while there is room. The
+registers keep the fields that were loaded, so that each is loaded once while there is room. The
 code is cold when a sample comes: what it costs is how many cache lines it fills.
 """
 
@@ -48,7 +48,7 @@ _NEGATED = {"==": "!=", "!=": "==", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
 
 
 class Counters(NamedTuple):
-    """Where the program counts: a one-entry array whose value has `stride` bytes for each CPU."""
+    """Where the program counts: a one-entry array; its value has `stride` bytes for each CPU."""
 
     map_fd: int
     cpus: int
@@ -197,7 +197,7 @@ class _Compiler:
     # Tests
 
     def _test(self, condition: Condition, yes: Label, no: Label, *, following: Label) -> None:
-        """Go to `yes` or `no`; the one that is `following` stands right behind this code."""
+        """Go to `yes` or `no`; the one that is `following` comes right after this code."""
         if isinstance(condition, Opposite):
             self._test(condition.part, no, yes, following=following)
         elif isinstance(condition, All | Any):

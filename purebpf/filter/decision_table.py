@@ -166,7 +166,7 @@ _SPELLED = {operator: text for text, operator in _OPERATORS.items()}
 class _Graph:
     """Grows from the verdicts up, so that what an entry leads to is there before it.
 
-    Meanwhile a target is a verdict, or the number of an entry counted from the last one.
+    Until then a target is a verdict, or the number of an entry counted from the last one.
     """
 
     def __init__(self) -> None:

@@ -121,7 +121,7 @@ class Names(Protocol):
 
 
 class NoNames:
-    """Knows nobody: for filters that must not depend on a machine."""
+    """Has no names: for filters that must not depend on a machine."""
 
     def user(self, name: str) -> int:
         """Raises LookupError."""
@@ -149,7 +149,7 @@ def resolve(filter_: Filter, sample_type: int, names: Names) -> tuple[Term, ...]
     `sample_type` decides what `weight` is: the whole word, or its first part.
 
     Raises:
-        FilterError: a name that stands for nothing; shows where it is.
+        FilterError: an unknown name; shows where it is.
     """
     resolver = _Resolver(filter_.text, sample_type, names)
     parts = _conjuncts(filter_.root)

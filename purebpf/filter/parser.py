@@ -51,7 +51,7 @@ def parse(*texts: str) -> Filter:
     """The filter that a text is; several texts are one filter that asks for all of them.
 
     Raises:
-        FilterError: a text is no filter; shows where and why.
+        FilterError: a text is not a filter; shows where and why.
     """
     roots = []
     for text in texts:

@@ -1,6 +1,6 @@
-"""A filter as it was written: a tree whose `str()` is a filter of the same meaning.
+"""A filter as it was written: a tree; its `str()` is a filter of the same meaning.
 
-Places are offsets in the text; they are no part of a tree's identity.
+Places are offsets in the text; they are not part of a tree's identity.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _NOWHERE = Place(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a field is compared with: a number, or a word that stands for one (or for a name)."""
+    """What a field is compared with: a number, a word for a number, or a name."""
 
     word: str
     number: int | None = None

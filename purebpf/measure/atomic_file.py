@@ -113,7 +113,7 @@ class PartFile:
 
 
 def open_special(path: str) -> int | None:
-    """A descriptor for writing to a device or pipe; None: the path is no such thing.
+    """A descriptor for writing to a device or pipe; None: the path is not such a thing.
 
     It is never waited for long: a pipe that no process reads may be another user's trap.
 
@@ -163,7 +163,7 @@ def _open_writer(place: Place) -> int:
 
 
 def _check_same(one: os.stat_result, other: os.stat_result) -> None:
-    """Raise OSError when another user has exchanged a file meanwhile."""
+    """Raise OSError if another user exchanged a file since."""
     if not os.path.samestat(one, other):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 

@@ -27,7 +27,7 @@ class DataFile(Closing):
 
     Raises:
         KernelError: open(2), write(2), close(2) or rename(2) failed.
-        NotSupportedError: `path` is no regular file, but a pipe or a device.
+        NotSupportedError: `path` is not a regular file, but a pipe or a device.
     """
 
     def __init__(self, path: str) -> None:

@@ -30,7 +30,7 @@ class CommandError(KernelError):
 class Child:
     """A process that waits between fork(2) and execvp(3) for `start()`.
 
-    Events opened for `pid` meanwhile see it from its first instruction. The standard streams are
+    Events opened for `pid` before that see it from its first instruction. The standard streams are
     inherited. Closing it ends a child that still runs (SIGTERM) and reaps it.
 
     Raises:
@@ -77,7 +77,7 @@ class Child:
         return self._pidfd
 
     def start(self) -> None:
-        """Let it execute the command; one that was killed meanwhile does not, as `wait` tells.
+        """Let it execute the command; one that was killed before does not, as `wait` shows.
 
         Raises:
             CommandError: execvp(3) failed in the child.

@@ -26,7 +26,7 @@ class Sleepers:
 
     Args:
         switches: the programs.
-        is_wanted: whose time is.
+        is_wanted: whether a thread is in the target.
         walk: whether to walk user stacks.
         only_listed: nothing is said of a thread that was not found to be wanted. The programs do
             not know from which CPU it went, so that this is needed where CPUs were chosen.

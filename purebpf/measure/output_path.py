@@ -1,4 +1,4 @@
-"""Where an output really goes: its directory, held open, and a name in it that is no link.
+"""Where an output really goes: its directory, held open, and a name in it that is not a link.
 
 Root writes where others may write too, as in /tmp. There, another user may have made the file or a
 link before, or may exchange one for the other between a check and an open. So every step is taken

@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
     """What to read.
 
     `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
-    their periods; None does the latter for events that programs wrote, whose period is a weight.
+    their periods; None does the latter for events that programs wrote, with a weight as period.
     `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
     `budget` pays for the names.
     """
@@ -70,7 +70,7 @@ def read(path: str, wanted: Wanted = _ANYTHING) -> Read:
 
     Raises:
         KernelError: it cannot be opened.
-        FormatError, NotSupportedError: it is no perf.data that purebpf can read.
+        FormatError, NotSupportedError: it is not a perf.data file that purebpf can read.
         NoSuchEventError: there is no event of that name in it.
     """
     try:

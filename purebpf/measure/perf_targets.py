@@ -87,7 +87,7 @@ def _user(target: Target) -> int | None:
 
 
 def _of_user(uid: int) -> list[int]:
-    """The processes whose real user that is, without this one."""
+    """The processes of that real user, without this one."""
     found = []
     for pid in synthesized_records.running():
         status = proc.status(pid)

@@ -13,7 +13,7 @@ __all__ = ["needing"]
 
 @contextmanager
 def needing(*capabilities: str) -> Iterator[None]:
-    """A context whose EPERM errors say what `capabilities` together would have allowed.
+    """A context that adds to EPERM errors which `capabilities` would have allowed it.
 
     The call that is refused first often needs less than those behind it.
     """

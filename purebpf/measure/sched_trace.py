@@ -30,7 +30,7 @@ _LONG_AGO_S = 2.5
 
 
 class Request(NamedTuple):
-    """Whose time, and which of it. Empty tuples and None mean: no restriction.
+    """The target, and which of its time. Empty tuples and None mean: no restriction.
 
     `states` are letters of `purebpf.results.build.offcpu_rows.STATES`. Times from `threshold_ns`
     on are kept
@@ -92,7 +92,7 @@ class ThreadTime(Closing):
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        request: whose time.
+        request: the target.
         command_pid: a child that waits to execute a command (`purebpf.measure.child`). It is traced
             from its execve on, with everything it forks.
 

@@ -58,7 +58,7 @@ class PidNamespace(NamedTuple):
 
     @classmethod
     def own(cls) -> PidNamespace:
-        """The one whose numbers this process sees.
+        """The one that gives the numbers this process sees.
 
         Raises:
             NotSupportedError: there is no /proc that says which that is.
@@ -133,7 +133,7 @@ def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
     """Whether every one is a process.
 
     Raises:
-        NoSuchTargetError: one is not; a thread's number is told as such, with the option for it.
+        NoSuchTargetError: one is not; for a thread's number, names the option for it.
     """
     for pid in pids:
         tgid = _process_of(pid)

@@ -1,4 +1,4 @@
-"""A profile of how threads spent their time, at the end and meanwhile."""
+"""A profile of how threads spend their time, at the end and during the run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ThreadProfiler(Closing):
 
     Args:
         title: heads the output.
-        request: whose time and which.
+        request: the target and which time.
         command_pid: a child that waits to execute a command (`purebpf.measure.child`).
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).

@@ -1,4 +1,4 @@
-"""Sleeping until a run is over, while what arrives meanwhile is taken in."""
+"""Sleeps until a run is over, and drains what arrives until then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def until(
     """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
 
     Moments are those of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
-    descriptors, is readable, `drain` is called; one that hangs up, as a ring whose CPU went
+    descriptors, is readable, `drain` is called; one that hangs up, as a ring with a CPU that went
     offline does, is no longer looked at.
 
     Returns:

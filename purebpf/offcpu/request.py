@@ -1,4 +1,4 @@
-"""Whose time off the CPU: what is asked, by a command line or by a program."""
+"""A request for off-CPU time, by a command line or by a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATES = "SDITtPW"
 
 
 class Options(NamedTuple):
-    """Whose time off the CPU, and which of it. Empty tuples and None mean: no restriction.
+    """The target, and which of its off-CPU time. Empty tuples and None mean: no restriction.
 
     `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
     `one_by_one` keeps each wait of `threshold_ms` or more apart, with its date.

@@ -19,7 +19,7 @@ class OffCpu(ThreadProfiler):
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: whose time and which.
+        options: the target and which time.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).

@@ -20,7 +20,7 @@ class Taken:
         last: (struct count_key, samples) of the last `take`.
         all: samples by struct count_key, of every one.
         addresses: of each stack by number, leaf first.
-        dropped: samples whose key was one too many for `limit`.
+        dropped: samples with a key beyond `limit`.
     """
 
     def __init__(self, counts: Map, stacks: Map, limit: int) -> None:

@@ -61,13 +61,13 @@ class Sampled(NamedTuple):
     user_only: bool
 
     def recorded(self, more_ids: Iterable[int] = ()) -> RecordedEvent:
-        """What the file says of it; `more_ids`: of events whose records are to count as its."""
+        """What the file says of it; `more_ids`: of events with records that count as its own."""
         ids = (*(sys.event_id(event.fileno()) for event in self.opened), *more_ids)
         return RecordedEvent(self.name, self.opened[0].attr, ids)
 
     @property
     def name(self) -> str:
-        """As it was written, or the name of what stands in for it."""
+        """As it was written, or the name of the event in its place."""
         return self.opened[0].event.name
 
 

@@ -116,7 +116,7 @@ class Filters:
 
 
 def searched(options: Options) -> tuple[int, ...]:
-    """The processes whose functions a filter can name: those that are recorded, but not all."""
+    """The processes that have functions a filter can name: those that are recorded, but not all."""
     if options.pids or options.tids or options.uid is not None:
         return tuple(perf_targets.observed(options))
     return ()

@@ -24,7 +24,7 @@ class Recorded(NamedTuple):
         throttled: how often the kernel stopped sampling because it took too long.
         rejected: by event: each term of the filter, and the samples it rejected first.
         undecided: samples that pinned filter programs dropped without a verdict.
-        notes: what else the user should know: an event that stands in for another.
+        notes: what else the user should know: an event that replaces another.
     """
 
     path: str

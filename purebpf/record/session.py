@@ -168,7 +168,7 @@ class Recorder(Closing):
         self._writer.end_round()
 
     def _take_in(self, data: bytes) -> None:
-        """Note whose build ids the file needs."""
+        """Note which build ids the file needs."""
         for record in self._side_band[0].format.iter_decode(data):
             if isinstance(record, Mmap | Mmap2):
                 self._build_ids.add(record)

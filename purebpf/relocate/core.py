@@ -4,8 +4,8 @@ Which part of an instruction changes depends on its class: the immediate of an A
 both immediates of an ld_imm64, the offset of a load or store, and the width of a load or store of
 a pointer or unsigned integer that has another size on this kernel.
 
-An instruction whose relocation has no answer is poisoned: made a call of a function that does not
-exist, which the verifier only objects to when the instruction can be reached. Loading must not
+An instruction without an answer to its relocation is poisoned: made a call of a function that does
+not exist, which the verifier only objects to when the instruction can be reached. Loading must not
 fail before: programs guard such code by asking whether the field exists.
 """
 

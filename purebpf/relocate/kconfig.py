@@ -43,8 +43,8 @@ def with_values(spec: ObjectSpec, values: Mapping[str, str | int]) -> ObjectSpec
     A weak extern without a value is 0, if it is called as one that could have a value.
 
     Raises:
-        NotSupportedError: an extern that is not weak has no value; one of a type that libbpf knows
-            no values of.
+        NotSupportedError: an extern that is not weak has no value; one of a type that has no
+            values in libbpf.
         SchemaError: a value that the extern's type does not take.
     """
     if KCONFIG not in spec.maps:
@@ -90,7 +90,7 @@ class _Value:
             )
 
     def encode(self, value: str | int) -> bytes:
-        """The extern's bytes for a number, or for what stands behind `=`."""
+        """The extern's bytes for a number, or for the text after `=`."""
         if isinstance(value, int):
             return self._number(value, value)
         if value in _STATES:

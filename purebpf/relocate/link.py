@@ -1,6 +1,6 @@
 """Linking: a program and every function it may call or pass on, as one run of instructions.
 
-The kernel knows no linker: each program is loaded with its own copy of the subprograms it
+The kernel does not link: each program is loaded with its own copy of the subprograms it
 needs, one after the other, and calls are distances between them. A subprogram is placed when its
 first caller is read, followed by what it calls itself (the order of libbpf's
 bpf_object__reloc_code), once however often it is called, itself included.

@@ -28,7 +28,7 @@ class IpRange(NamedTuple):
 
 
 class NoSuchRangeError(PurebpfError):
-    """A name that stands for no addresses, or too many ranges at once."""
+    """A name without addresses, or too many ranges."""
 
 
 def resolve(options: Options) -> tuple[IpRange, ...]:

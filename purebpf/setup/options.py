@@ -68,7 +68,7 @@ def _slots(text: str) -> int:
 
 
 def _members(text: str) -> tuple[int, ...]:
-    """The users whose first group it is, and those it lists."""
+    """The users with it as their primary group, and those it lists."""
     import grp
     import pwd
 

@@ -106,7 +106,7 @@ def status(options: Options) -> Status:
 
 
 def _visible(found: Preflight, bpffs: str, problems: list[str]) -> Sequence[int]:
-    """The users whose slots this process may see."""
+    """The users with slots that this process can see."""
     try:
         return pinned_slots.users(bpffs)
     except KernelError as error:

@@ -32,7 +32,7 @@ class Call(NamedTuple):
     """A system call: its ABI, its number there, and its name as perf prints it.
 
     `name` is "openat", or "openat(i386)" of another ABI than the machine's own; "syscall:N" where
-    nobody knows it.
+    it is unknown.
     """
 
     abi: str

@@ -47,7 +47,7 @@ class Loaded(NamedTuple):
     """The programs in the kernel, attached and waiting for `phase`.
 
     `links` closes the links, each of them. `why_not` says why a better way to attach was refused,
-    "" for the best. `abis_known`: 32-bit calls are told from 64-bit ones.
+    "" for the best. `abis_known`: 32-bit calls are counted apart from 64-bit ones.
     """
 
     object: Object
@@ -73,7 +73,7 @@ def load_best(
     Args:
         settings: constants of bpf_src/summary.bpf.c.
         sizes: max_entries of its maps.
-        whose: whose calls; `whose.fill` is left to do.
+        whose: the target; the caller calls its `fill`.
         hook: a key of HOOKS.
 
     Raises:

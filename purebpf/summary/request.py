@@ -1,4 +1,4 @@
-"""Whose system calls: what the summary is asked, by a command line or by a program."""
+"""A request for a summary of system calls, by a command line or by a program."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Summary(Closing):
     """Counts from when its context is entered until `stop()`; `interval()` reads in between.
 
     Args:
-        options: whose calls to count and how; how to print them does not matter here.
+        options: which calls to count and how; how to print them does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
         is
             counted from its execve on, with everything it forks.
@@ -69,7 +69,7 @@ class Summary(Closing):
 
     @property
     def abis_known(self) -> bool:
-        """Whether 32-bit calls are told from 64-bit ones."""
+        """Whether 32-bit calls are counted apart from 64-bit ones."""
         return self._loaded.abis_known
 
     def __enter__(self) -> Self:
@@ -154,7 +154,7 @@ class Summary(Closing):
         """What returned since the start or the last call of this.
 
         Intervals that passed before there was time for their table are part of the next one.
-        Needs `Options.interval_s`, which makes room for what comes meanwhile.
+        Needs `Options.interval_s`, which makes room for what comes during the read.
 
         Raises:
             KernelError: a map could not be read.

@@ -13,7 +13,7 @@ __all__ = ["SORT_KEYS", "Cost", "Group", "Label", "OpenCall", "Row", "Table", "a
 
 
 class Label(NamedTuple):
-    """Whose calls a group has: a thread's, a process's or a cgroup's; of mode total, all.
+    """The owner of a group's calls: a thread's, a process's or a cgroup's; of mode total, all.
 
     `number` is the thread, process or cgroup id, `name` its comm or path; "" where it is not
     known.

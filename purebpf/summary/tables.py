@@ -30,7 +30,7 @@ def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) 
     Args:
         maps: those of the object.
         epoch: 0 or 1.
-        total: mode total, whose rows are in arrays.
+        total: mode total, with rows in arrays.
         buckets: read the histograms too.
 
     Raises:

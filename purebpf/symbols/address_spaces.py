@@ -156,7 +156,7 @@ class AddressSpaces:
         return _Row(mapping.start, mapping.end, mapping.offset, number)
 
     def _current(self, pid: int, time: int) -> _Process | None:
-        """The process a record is about; None when a later snapshot has told all it says."""
+        """The process a record is about; None if a later snapshot contains it."""
         process = self._process(pid)
         return None if 0 < time < process.since else process
 

@@ -1,6 +1,6 @@
 """What naming may cost: bytes read and seconds, for each file, process, user and run.
 
-Whoever runs a process on this machine decides what its files, perf maps and jitdumps hold, and so
+The user of a process decides what its files, perf maps and jitdumps hold, and so
 what it costs to name its addresses. No limit on a single format helps against a hundred files, or
 against a format's next surprise. So all work is done on account: `Budget.on_behalf` opens the
 accounts, `Budget.spend` is called wherever bytes are read and in every long loop.
@@ -136,7 +136,7 @@ class Budget:
                 raise self._over(account, problem)
 
     def forgive(self, seconds: float) -> None:
-        """Somebody else used that time, who has a limit of his own: a debuginfod server."""
+        """A debuginfod server used that time, which has a limit of its own."""
         self._open = [(account, begun + seconds) for account, begun in self._open]
 
     def enter(self, accounts: dict[str, Hashable]) -> None:

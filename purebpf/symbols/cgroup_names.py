@@ -2,7 +2,7 @@
 
 The text has a line for each hierarchy, `id:controllers:path`; version 2 is the line `0::path`
 (cgroups(7)). Container runtimes and systemd put what they start into cgroups that bear its id or
-its name, each in a way of its own; nobody has to be asked. How they do it is in their sources:
+its name, each in a way of its own; purebpf asks no daemon. How they do it is in their sources:
 opencontainers/runc (libcontainer/cgroups), containers/podman, cri-o, kubelet (pkg/kubelet/cm),
 lxc, and systemd(1), systemd.unit(5).
 """
@@ -109,7 +109,7 @@ def _container(path: list[str]) -> CgroupName | None:
 
 
 def _runtime(above: list[str], parent: str) -> str:
-    """Whose container it is that has nothing but its id for a name."""
+    """The owner of a container with only an id for a name."""
     if parent in _PARENTS:
         return _PARENTS[parent]
     for start, kind in _ELDERS:

@@ -34,7 +34,7 @@ _RANKS = {1: 2, 2: 1}
 def functions_named(
     image: ElfImage, wanted: Callable[[str], bool], kinds: frozenset[int] = FUNCTIONS
 ) -> dict[str, FileOffset]:
-    """The functions whose name (without the version, `@GLIBC_2.2.5`) is `wanted`.
+    """The functions with the name `wanted` (without the version, `@GLIBC_2.2.5`).
 
     From .symtab, and from .dynsym what that has not. Of several of one name a global one counts,
     else a weak one, else the first; of several versions of one, that which programs are linked to.

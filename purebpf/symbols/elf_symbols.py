@@ -151,7 +151,7 @@ class _Slice(NamedTuple):
 
 
 class _Collector:
-    """Symbols from several tables, in columns; those that are no function are entries too."""
+    """Symbols from several tables, in columns; those that are not functions are entries too."""
 
     def __init__(self) -> None:
         self._keys = StartKeys()

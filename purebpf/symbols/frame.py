@@ -66,10 +66,10 @@ class Frame(NamedTuple):
 
     `name` is demangled; `offset` is `address` minus the function's start, in bytes. `module` is
     the file's path as its process sees it, "kernel", the name of a kernel module, or "[bpf]",
-    "[vdso]", "[jit]". `kind` is "kernel" or "user", or "inlined" for a function whose code the
+    "[vdso]", "[jit]". `kind` is "kernel" or "user", or "inlined" for a function with code that the
     compiler put into that of its caller, the next frame; its `offset` is 0. `build_id` (hex) and
     `file_offset` find the place again in another copy of the file; they are "" and -1 where there
-    is no file. `file` and `line` say where it is in the source, "" and 0 where nobody asked.
+    is no file. `file` and `line` say where it is in the source, "" and 0 without --lines.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Unknown(NamedTuple):
 
 
 def without_stray_tail(stack: Sequence[Frame | Unknown]) -> tuple[Frame | Unknown, ...]:
-    """The stack, leaf first, up to and including its first address that is no code.
+    """The stack, leaf first, up to and including its first address that is not code.
 
     The kernel follows frame pointers; in code that keeps something else in that register it reads
     whatever is there, up to 127 times. One such entry says so; what comes after it is chance.

@@ -42,7 +42,7 @@ class JitDump:
     """The functions of a jitdump; the one that was generated last at an address names it.
 
     Records have times, of CLOCK_MONOTONIC or of the processor's counter. Only their order counts
-    here, and that is the same on either clock. So that nobody's file takes all memory, a million
+    here, and that is the same on either clock. So that no file takes all memory, a million
     records are read, and names of 64 MiB.
 
     Attributes:
@@ -178,7 +178,7 @@ class JitDump:
 
 
 class _Index(NamedTuple):
-    """Rows by address, and the segments whose owners are positions in `rows`."""
+    """Rows by address, and the segments, with positions in `rows` as owners."""
 
     rows: array[int]
     segments: Segments

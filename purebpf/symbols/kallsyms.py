@@ -7,7 +7,7 @@ look-up instead of 100 ms and 40 MB of objects for 120,000 lines. Only what foll
 ftrace, kprobes, BPF) is unsorted and has to be indexed, when an address is not the kernel's.
 
 Which of several names an address gets: as for ELF symbols, see `elf_symbols`; upper case letters
-are global, `W` is weak. The file knows no sizes: a function ends at the next symbol, and what
+are global, `W` is weak. The file does not have sizes: a function ends at the next symbol, and what
 follows the last one is not part of it for more than 1 MiB.
 """
 

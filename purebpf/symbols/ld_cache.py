@@ -1,4 +1,4 @@
-"""Which file a library's name stands for: /etc/ld.so.cache, as ldconfig(8) writes it.
+"""The file of a library's name: /etc/ld.so.cache, as ldconfig(8) writes it.
 
 Source: glibc, elf/dl-cache.h (cache_file_new), the format since 2.2 and the only one since 2.32.
 """
@@ -18,7 +18,7 @@ _FLAGS = {"x86_64": 0x303, "aarch64": 0xA03}
 
 
 def cached_libraries(cache: bytes, name: str, machine: str) -> Iterator[str]:
-    """The paths that the cache has for a library, best first; none if it is no such cache.
+    """The paths that the cache has for a library, best first; none if it is not such a cache.
 
     `machine` is that of uname(2); of one not known here, every entry is taken.
     """

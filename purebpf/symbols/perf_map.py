@@ -27,7 +27,7 @@ class PerfMap:
     """The functions of a perf map's text; the latest line that covers an address names it.
 
     Lines of another form are skipped, and so is a last line that is still being written. So that
-    nobody's file takes all memory, a million lines are read, and no more.
+    no file takes all memory, a million lines are read, and no more.
 
     Args:
         text: the file's.

@@ -1,6 +1,6 @@
 """Names of the procedure linkage table: `func@plt`, the stubs that calls between files go through.
 
-The table has no symbols. A stub is `jmp *slot(%rip)`, and a relocation says whose address the
+The table has no symbols. A stub is `jmp *slot(%rip)`, and a relocation says which address the
 slot will hold, so the jump is decoded rather than the table's order trusted: that covers .plt,
 .plt.sec (IBT) and .plt.got alike. x86-64 only.
 

@@ -38,7 +38,7 @@ class MappedFile(NamedTuple):
 
     @property
     def is_anonymous(self) -> bool:
-        """Memory that is no file: where generated code lives."""
+        """Memory that is not a file: where generated code lives."""
         path = self.path
         return not path or path in ("[heap]", "[stack]") or path.startswith(_ANONYMOUS)
 

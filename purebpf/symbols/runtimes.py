@@ -1,4 +1,4 @@
-"""Language runtimes, told by the files that a process has mapped."""
+"""Language runtimes, found by the files that a process has mapped."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class StartKeys:
         return len(self._near) + len(self._far)
 
     def add(self, entry: int, starts: array[int], chosen: bytes | bytearray) -> None:
-        """Symbols whose entries follow each other.
+        """Symbols with entries that follow each other.
 
         Args:
             entry: the number of the first; none of them may be above `ENTRY_MASK`.

@@ -1,7 +1,7 @@
 """What llvm-symbolizer and addr2line answer, in the words of the latter (GNU style).
 
 An address, then a function and its `file:line` for each function inlined there, the innermost
-first, and at last for the function whose code it is. `??` stands for what is not known. Printed by
+first, and at last for the function that has the code. `??` means unknown. Printed by
 `addr2line -a -f -i`, and by `llvm-symbolizer --output-style=GNU -a -f -i`.
 """
 

@@ -25,7 +25,7 @@ from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
 __all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
 
 BLOCK = 1 << 10
-"""Functions whose farthest end is remembered together."""
+"""Functions that share one remembered farthest end."""
 
 _KEEP_GROUPS = 1 << 12
 _MOST_TOGETHER = 1 << 12
@@ -76,7 +76,7 @@ class Columns(NamedTuple):
 
 
 class SymbolTable:
-    """Functions by virtual offset. Overlaps are sorted out where somebody asks, not before.
+    """Functions by virtual offset. A lookup resolves overlaps, not the constructor.
 
     Args:
         columns: the symbols.
@@ -182,7 +182,7 @@ class SymbolTable:
         return regions[at][1] if at >= 0 else start
 
     def _covering(self, before: int, address: int) -> int | None:
-        """The last row before one whose function reaches beyond an address."""
+        """The last row before one with a function that reaches beyond an address."""
         for block in range((before - 1) // BLOCK, -1, -1):
             if self.high(block) > address:
                 top = min(before, (block + 1) * BLOCK)

@@ -72,7 +72,7 @@ def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
         source: what to call it.
 
     Raises:
-        FormatError: it is no such file, of another version or machine, or cut short. `find` of
+        FormatError: it is not such a file, of another version or machine, or truncated. `find` of
             the table raises it too, and what `read` raises, if the file is changed later.
     """
     raw = read(0, _HEADER.size)

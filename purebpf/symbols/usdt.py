@@ -38,7 +38,7 @@ class Note(NamedTuple):
 
 
 class UsdtProbe(NamedTuple):
-    """A place in the code that a probe of this name stands for; a name may have many.
+    """A place in the code of a probe of this name; a name may have many.
 
     Attributes:
         provider: "libc", "python".
@@ -81,7 +81,7 @@ def usdt_probes(image: ElfImage) -> Iterator[UsdtProbe]:
     """Every probe of a program or library, in the order of its notes.
 
     Raises:
-        FormatError: a note that is none, or whose addresses are not where code and data are.
+        FormatError: a malformed note, or one with addresses outside code and data.
     """
     section = image.section(_SECTION)
     if section is None:

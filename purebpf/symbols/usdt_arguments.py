@@ -105,7 +105,7 @@ def parse_arguments(text: str, machine: int) -> tuple[Argument, ...]:
 
     Raises:
         ValueError: an argument that is none of the forms above (a symbol's address, a vector
-            register), more than 12, or a machine whose registers are not known here.
+            register), more than 12, or a machine with unknown registers.
     """
     if machine not in _MACHINES:
         raise ValueError(f"unknown registers: ELF machine {machine}")

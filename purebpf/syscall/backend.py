@@ -60,7 +60,7 @@ Attr = ctypes.Array[ctypes.c_char]
 
 
 class Door(Protocol):
-    """What stands between purebpf and the kernel."""
+    """The layer between purebpf and the kernel."""
 
     def bpf(self, command: int, attr: Attr, size: int) -> int:
         """Issue a BPF command; the kernel may write to the `size` bytes of `attr`."""

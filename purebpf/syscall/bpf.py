@@ -2,7 +2,7 @@
 
 Fields have the kernel's names and meanings (include/uapi/linux/bpf.h, bpf(2)). Everything not
 given is zero, and so is the rest of the attr: an older kernel then accepts a longer one. A bytes
-or bytearray argument stands for its address and is kept alive until the call is over; the kernel
+or bytearray argument is passed by its address and is kept alive until the call is over; the kernel
 writes only to bytearrays.
 
 Every function raises `KernelError` with the call's name and errno, and `ValueError` for what does
@@ -271,7 +271,7 @@ def prog_test_run(
 
 
 def token_create(bpffs_fd: int, flags: int = 0) -> Descriptor:
-    """BPF_TOKEN_CREATE (Linux 6.9): a token of the bpf file system whose root is `bpffs_fd`."""
+    """BPF_TOKEN_CREATE (Linux 6.9): a token of the bpf file system with root `bpffs_fd`."""
     cmd = bpf_cmd.BPF_TOKEN_CREATE
     return Descriptor(command(cmd, "token_create", bpffs_fd=bpffs_fd, flags=flags))
 

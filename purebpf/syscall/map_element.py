@@ -111,7 +111,7 @@ class Elements:
 
     Each thread, and each signal handler that interrupts one, gets an element of its own; no lock
     is held during a call. There are as many as were ever in use at once. The descriptor is closed
-    when none is in use: its number may mean another map the moment after, whose values have
+    when none is in use: its number may mean another map the moment after, with values that have
     another size.
 
     Attributes:
@@ -135,7 +135,7 @@ class Elements:
         self.closed = False
 
     def take(self) -> Element:
-        """An element that nobody else uses.
+        """An element for one thread.
 
         Raises:
             ValueError: the map is closed.

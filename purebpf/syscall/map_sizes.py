@@ -84,7 +84,7 @@ def read_sizes(map_fd: int) -> Sizes:
     """The sizes of an open map (BPF_OBJ_GET_INFO_BY_FD, Linux 4.13).
 
     Raises:
-        KernelError: EBADF; the descriptor is no BPF object's.
+        KernelError: EBADF; the descriptor is not a BPF object's.
         NotSupportedError: how many CPUs there may be cannot be read.
     """
     info = bytearray(_INFO.size)

@@ -62,9 +62,9 @@ class Memory(Closing):
 
 
 def lasting(fd: int, size: int) -> Any:
-    """`size` bytes of a descriptor's memory as an array that is unmapped when nobody has it.
+    """`size` bytes of a descriptor's memory as an array that is unmapped after its last use.
 
-    It needs no descriptor meanwhile, and may be written to.
+    It needs no descriptor after that, and may be written to.
 
     Raises:
         KernelError: mmap(2) refused.

@@ -3,7 +3,7 @@
 The only module that imports pyroute2, and only when a `Route` is asked for something: that takes
 0.2 s. A `Route` stays in the network namespace that its thread was in when it was made.
 
-Each question has a connection of its own (2 ms). pyroute2 waits with an event loop, whose epoll
+Each question has a connection of its own (2 ms). pyroute2 waits with an event loop, and its epoll
 descriptor a forked child shares: closing the child's copy would leave the parent waiting for ever.
 
 Every method raises `KernelError` with the errno of the kernel's answer.
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
 
 
 class Tunnel(NamedTuple):
-    """A route whose packets a program sees: where to, by which interface, over which gateway."""
+    """A route with packets for a program: its network, its interface, its gateway."""
 
     network: str
     ifindex: int

@@ -52,7 +52,7 @@ _GROUP = 1
 def perf_event_open(
     attr: bytes | bytearray, pid: int, cpu: int, group_fd: int = -1, flags: int = FLAG_FD_CLOEXEC
 ) -> Descriptor:
-    """Open an event: `attr` is a struct perf_event_attr whose `size` field is set.
+    """Open an event: `attr` is a struct perf_event_attr with its `size` field set.
 
     With FLAG_PID_CGROUP, `pid` is a descriptor of a directory of the cgroup file system.
 

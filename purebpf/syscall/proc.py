@@ -1,6 +1,6 @@
 """What /proc and /sys say, as text.
 
-A process may end at any moment: its readers then return None. Bytes that are no UTF-8 (file
+A process may end at any moment: its readers then return None. Bytes that are not UTF-8 (file
 names are bytes) survive as surrogate escapes.
 """
 
@@ -124,7 +124,7 @@ def start_time(pid: int) -> float | None:
 
 
 def open_memory(pid: int | str) -> int | None:
-    """A descriptor of /proc/PID/mem, whose offsets are addresses of the process; None: no process.
+    """A descriptor of /proc/PID/mem; offsets are addresses of the process; None: no process.
 
     The caller closes it.
 

@@ -1,6 +1,6 @@
 """The BPF token that the calls of this context are made with (Linux 6.9).
 
-A token stands for rights that a bpf file system was mounted with, for processes of its user
+A token grants rights that a bpf file system was mounted with, for processes of its user
 namespace. BPF_MAP_CREATE, BPF_PROG_LOAD and BPF_BTF_LOAD take its descriptor.
 """
 

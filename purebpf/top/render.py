@@ -19,7 +19,7 @@ def render(profile: Profile, *, by: str, lines: int, heading: str) -> Iterator[s
 
     Args:
         profile: what to show.
-        by: what a line stands for: "function", "module", "comm", "process" or "cgroup".
+        by: what a line counts: "function", "module", "comm", "process" or "cgroup".
         lines: how many of them.
         heading: says what it is of; the weight of everything is put behind it.
     """

@@ -14,7 +14,7 @@ from purebpf.top.render import found, percent, render
 __all__ = ["screen"]
 
 _HEAD = 4
-"""Lines of the terminal that are no rows of the table."""
+"""Lines of the terminal that are not rows of the table."""
 
 _WARM_PERCENT, _HOT_PERCENT = 2, 10
 

@@ -14,7 +14,7 @@ class CodeMapping(NamedTuple):
 
     Attributes:
         bias: what to subtract from an address to get the file's own.
-        file: what stands for the file; None for memory that is none: generated code.
+        file: a key for the file; None for memory that is none: generated code.
     """
 
     start: int

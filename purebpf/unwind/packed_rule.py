@@ -62,7 +62,7 @@ def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
 
     Args:
         rule: what the table has.
-        machine: whose registers it means.
+        machine: the machine of its registers.
         is_none: the code has no rule at all.
     """
     if is_none:

@@ -29,7 +29,7 @@ __all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Unwinder", "Unwound"]
 MAX_FRAMES = 127
 _WORD = (1 << 64) - 1
 _MOST_REMEMBERED = 1 << 15
-"""Addresses whose rules are kept by one `Unwinder`."""
+"""Addresses with rules that one `Unwinder` keeps."""
 
 
 class Unwound(NamedTuple):
@@ -68,7 +68,7 @@ class CodeFile(Protocol):
 
 
 FileLookup = Callable[[Hashable], "CodeFile | None"]
-"""The rules of what `CodeMapping.file` stands for; None if the file cannot be read."""
+"""The rules of the file of `CodeMapping.file`; None if the file cannot be read."""
 
 
 class _Stop(Exception):  # noqa: N818
@@ -112,7 +112,7 @@ class Unwinder:
         Args:
             pc: the address of the instruction that runs next.
             registers: by DWARF's numbers; None: not known. The stack pointer is among them.
-            stack: what stands at the stack pointer and above.
+            stack: the bytes at the stack pointer and above.
         """
         machine = self._machine
         values = list(registers[: machine.registers])

@@ -43,7 +43,7 @@ def cut_all(rows: Rows, first: int, count: int) -> tuple[array[int], array[int]]
     """All windows from number `first` on.
 
     Returns:
-        the index, whose words count from the start of the blocks, plus 1; and the blocks.
+        the index, with words that count from the start of the blocks, plus 1; and the blocks.
     """
     index, blocks = array("I"), array("I")
     past = bisect_left(rows.starts, first << WINDOW_BITS)

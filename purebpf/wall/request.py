@@ -1,4 +1,4 @@
-"""Whose wall clock: what is asked, by a command line or by a program."""
+"""A request for wall-clock time, by a command line or by a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_FREQUENCY = 99
 
 
 class Options(NamedTuple):
-    """Whose wall clock, and how to sample it. Empty tuples and None mean: no restriction.
+    """The target, and how to sample it. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
     """

@@ -27,7 +27,7 @@ class Wall(ThreadProfiler):
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: whose time; how to print it does not matter here.
+        options: the target; how to print it does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).

@@ -1,4 +1,4 @@
-"""Call chains of perf samples: addresses, leaf first, between marks that say whose they are."""
+"""Call chains of perf samples: addresses, leaf first, between marks of user and kernel."""
 
 from __future__ import annotations
 

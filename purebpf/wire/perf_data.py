@@ -114,7 +114,7 @@ class RecordedEvent(NamedTuple):
 
     @property
     def period(self) -> int:
-        """What each of its samples stands for; 0 where that differs, and the samples say it."""
+        """The period of each of its samples; 0 where that differs, and the samples say it."""
         fields = PERF_EVENT_ATTR.unpack(self.attr)
         return 0 if fields["freq"] else int(fields["sample_period"])
 
@@ -122,7 +122,7 @@ class RecordedEvent(NamedTuple):
 def shortest_attr(attrs: list[bytes]) -> int:
     """The least size in which the file can hold every attr, in bytes.
 
-    perf(1) refuses a file whose attributes are longer than its own, so trailing zeros are left out.
+    perf(1) refuses a file with attributes longer than its own, so trailing zeros are left out.
     """
     used = max((len(attr.rstrip(b"\0")) for attr in attrs), default=0)
     return next((size for size in _SIZES if used <= size), -(-used // 8) * 8)

@@ -57,7 +57,7 @@ class PerfData:
         data: where the records are.
 
     Raises:
-        FormatError: it is no perf.data, or not a whole one.
+        FormatError: it is not a perf.data file, or not a whole one.
         NotSupportedError: it is one that perf wrote to a pipe.
     """
 
@@ -112,7 +112,7 @@ class PerfData:
         yield from (each for _, each in held)
 
     def _placed(self) -> Iterator[Placed | None]:
-        """Each record as it stands in the file; None ends a round."""
+        """Each record as it is in the file; None ends a round."""
         several = len(self.events) > 1
         numbers, formats = self._numbers, self._formats
         only = formats[0].decode
@@ -134,7 +134,7 @@ class PerfData:
             yield Placed(number, formats[number].decode(type_, misc, chunk, start, end))
 
     def _id(self, chunk: bytes, type_: int, start: int, end: int) -> int:
-        """The id of the event whose record this is; 0: the record does not say."""
+        """The id of the record's event; 0: the record does not say."""
         at = start + self._sample_id if type_ == kind.PERF_RECORD_SAMPLE else end - self._trailer_id
         if not start <= at <= end - 8:
             return 0

@@ -39,7 +39,7 @@ from purebpf.wire.perf_samples import PREFIX
 __all__ = ["HOST_KERNEL", "MISC_KERNEL", "MISC_USER", "RecordEncoder"]
 
 MISC_KERNEL, MISC_USER = 1, 2
-"""PERF_RECORD_MISC_*: whose address a sample has, or whose mapping is reported."""
+"""PERF_RECORD_MISC_*: which kind of address a sample has, or which mapping it reports."""
 
 HOST_KERNEL = 0xFFFFFFFF
 """The pid of the kernel's own mappings."""

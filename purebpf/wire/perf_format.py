@@ -60,7 +60,7 @@ Body = Callable[["RecordFormat", int, Buffer, int, int], Record]
 
 
 class RecordFormat:
-    """Decodes the records of one event, or of several whose attr agree.
+    """Decodes the records of one event, or of several with the same attr.
 
     Args: the fields of struct perf_event_attr of the same names.
 
@@ -114,7 +114,7 @@ class RecordFormat:
             yield self.decode(type_, misc, data, start, end)
 
     def decode(self, type_: int, misc: int, data: Buffer, start: int, end: int) -> Record:
-        """The record of type `type_` whose body is `data[start:end]`."""
+        """The record of type `type_` with body `data[start:end]`."""
         if type_ == kind.PERF_RECORD_SAMPLE:
             return self._samples.decode(misc, data, start, end)
         body = _BODIES.get(type_)

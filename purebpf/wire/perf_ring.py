@@ -64,7 +64,7 @@ def frames(data: Buffer, offset: int = 0) -> Iterator[tuple[int, int, int, int]]
 
 
 def raw_payload(data: Buffer, start: int, end: int) -> tuple[int, int]:
-    """(offset, length) of the payload of a sample whose sample_type is PERF_SAMPLE_RAW alone.
+    """(offset, length) of the payload of a sample with sample_type PERF_SAMPLE_RAW alone.
 
     The kernel pads the payload so that the record is a multiple of 8 bytes, and counts the
     padding: an 8-byte payload arrives as 12 bytes (perf_prepare_sample in kernel/events/core.c).

@@ -1,4 +1,4 @@
-"""PERF_RECORD_SAMPLE: a body whose layout the event's `sample_type` decides, compiled once.
+"""PERF_RECORD_SAMPLE: the event's `sample_type` decides its layout, compiled once.
 
 The order is that of perf_output_sample in kernel/events/core.c: a fixed prefix, then parts of
 variable length, each present when its bit is set.
@@ -156,7 +156,7 @@ class SampleLayout:
         self._in_order = itemgetter(*(places[name] for name in Sample._fields))
 
     def decode(self, misc: int, data: Buffer, start: int, end: int) -> Sample:
-        """The sample whose body is `data[start:end]`.
+        """The sample with body `data[start:end]`.
 
         Raises FormatError when the body is too short or too long for the layout.
         """

@@ -1,12 +1,12 @@
 """Framing of a BPF ring buffer (kernel/bpf/ringbuf.c).
 
 The ring is `size` bytes, a power of two; positions are free-running byte counts. A record is an
-8-byte header, whose first word is the length with two flag bits on top, and its data, padded to
+8-byte header, its first word the length with two flag bits on top, and its data, padded to
 8 bytes. The kernel maps the data pages twice in a row, so that a record never looks wrapped.
 
 The order of events is the producer's: the header is written BUSY before the producer position
 moves past it, and loses BUSY when the program submits or discards. A record that is not BUSY is
-therefore whole, and so is everything before the first BUSY one. This holds for a reader whose
+therefore whole, and so is everything before the first BUSY one. This holds for a reader with a
 loads are not reordered, as on x86.
 """
 
@@ -37,7 +37,7 @@ def alike(words: memoryview, consumer: int, producer: int, limit: int) -> tuple[
     count = min((producer - consumer) // step, limit)
     if length & (BUSY | DISCARD):
         return 0, 0
-    # Behind a record of another length these are no headers, but they are not looked at, either.
+    # Behind a record of another length these are not headers, but they are not looked at, either.
     headers = words[start : start + (count * step >> 2) : step >> 2].tolist()
     if headers.count(length) == count:
         return length, count

@@ -54,7 +54,7 @@ def codec(btf: Btf, type_id: int, *, key: bool = False) -> Codec:
 
     Args:
         btf: the types.
-        type_id: the type, or a variable, whose type is meant.
+        type_id: the type, or a variable, for its type.
         key: for map keys, which must encode to the very bytes that were decoded: strings keep
             what follows a NUL, and records padding that is not zero (`purebpf.btf.codec.padding`).
 

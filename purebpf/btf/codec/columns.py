@@ -157,7 +157,7 @@ class _Formats:
 
 
 def _as_bits(member: kinds.Member, found: kinds.Type) -> kinds.Member:
-    """The same; a bit field of the old encoding, whose type knows its bits, as one of the new."""
+    """The same; converts a bit field of the old encoding (bits in the type) to the new one."""
     if member.bit_size or not isinstance(found, kinds.Int) or not 0 < found.bits < 8 * found.size:
         return member
     return member._replace(bit_offset=member.bit_offset + found.offset, bit_size=found.bits)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from purebpf.btf.codec.values import INTEGER_CODES, Codec, Misfit, check_int, int_range
 
 _ROWS = 512
-"""Records whose columns are converted at a time."""
+"""Records in one conversion of columns."""
 
 
 class FieldPlace(NamedTuple):

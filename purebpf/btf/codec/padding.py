@@ -100,7 +100,7 @@ class _Padded:
     """A record with padding that is not zero.
 
     It is equal to what has the same fields and the same padding: keys that differ in nothing else
-    are different elements of a map. What is made by hand, and by `_replace`, has zero padding, and
+    are different elements of a map. What a caller makes, and `_replace`, has zero padding, and
     is equal to records and tuples as ever.
     """
 
@@ -156,7 +156,7 @@ def _as(cls: type, value: Any) -> Any:
 
 
 def _padded_class(cls: type) -> type:
-    """The one class of `cls` with padding; the classes know each other, and nobody else does."""
+    """The one class of `cls` with padding; only these classes know each other."""
     found: type
     for found in cls.__subclasses__():
         if _Padded in found.__bases__:

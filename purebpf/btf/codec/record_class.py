@@ -66,7 +66,7 @@ def is_record_class(found: object) -> bool:
 
 
 class BoundCodec:
-    """A struct's codec whose values are instances of a class; they encode as before.
+    """A struct's codec with instances of a class as values; they encode as before.
 
     Attributes:
         size: bytes of one value.
@@ -97,7 +97,7 @@ class BoundCodec:
         return many(buffer)
 
     def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Any]] | None:
-        """As `Codec.spaced`; None for a dataclass too, whose code runs for each value."""
+        """As `Codec.spaced`; None for a dataclass too, since its code runs for each value."""
         cls = self._plain
         if cls is None or self.inner.spaced(before, after) is None:
             return None
@@ -136,7 +136,7 @@ def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
 
 
 def _of_fields(cls: type, inner: list[Callable[[Any], Any] | None]) -> Callable[[Any], Any]:
-    """What makes the class of a record, some of whose fields get classes of their own."""
+    """What makes the class of a record; some of its fields get their own classes."""
     return lambda record: cls(
         *(value if make is None else make(value) for make, value in zip(inner, record, strict=True))
     )
@@ -162,7 +162,7 @@ def _beliefs(cls: type) -> list[_Belief]:
     else:
         names = list(getattr(cls, "_fields", ()))
     found = []
-    at: int | None = 0  # None: behind a field whose size the class does not say
+    at: int | None = 0  # None: after a field of unknown size
     for name in names:
         kind, size, signed, text = _annotation(hints.get(name, Any))
         align = size if kind is int else 1

@@ -9,7 +9,7 @@ one has a relocation, and matching finds the same thing in the kernel's ("target
    out, for this relocation and, if any is left, for all later ones of the same local type.
 3. Those left must agree: in the bit offset and in the resulting number.
 
-Source: bpf_core_calc_relo_insn() in libbpf's relo_core.c, whose decisions these are.
+Source: bpf_core_calc_relo_insn() in libbpf's relo_core.c, which decides the same.
 """
 
 from __future__ import annotations

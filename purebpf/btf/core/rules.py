@@ -71,12 +71,12 @@ def fields_agree(local: Btf, local_id: int, target: Btf, target_id: int) -> bool
 
 
 def types_agree(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
-    """The shallow comparison of two types whose names already agree."""
+    """The shallow comparison of two types with the same name."""
     return _Agreement(local, target).holds(local_id, target_id, MAX_NESTING)
 
 
 def types_match(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
-    """The deep comparison of two types whose names already agree (BPF_CORE_TYPE_MATCHES)."""
+    """The deep comparison of two types with the same name (BPF_CORE_TYPE_MATCHES)."""
     return _Match(local, target).holds(local_id, target_id, MAX_NESTING, behind_pointer=False)
 
 
@@ -199,7 +199,7 @@ class _Match:
 
 
 def _pointees_match(local: Type, target: Type) -> bool:
-    """Behind a pointer a forward declaration stands for its struct or union, and the reverse."""
+    """Behind a pointer a forward declaration matches its struct or union, and the reverse."""
     match local, target:
         case (Struct(), Struct()) | (Union(), Union()):
             return True

@@ -128,7 +128,7 @@ class _Dump:
     def _complete(self, type_id: int, inside: int) -> None:
         """Write what has to be there before something of this type can be embedded.
 
-        `inside` is the struct whose definition is about to be written: it needs no declaration.
+        `inside` is the struct to be defined next: it needs no declaration.
         """
         if not self._enter(type_id, inside, whole=True):
             return
@@ -230,7 +230,7 @@ class _Dump:
         self._blocks.append(f"typedef {self._text.declare(found.type_id, name)}")
 
     def _alias(self, type_id: int, found: kinds.Int | kinds.Float) -> None:
-        """A number that C has no word for (Rust's `u8`, an Arm poly8_t) gets one."""
+        """A number that C cannot name (Rust's `u8`, an Arm poly8_t) gets one."""
         if found.name in C_TYPES or type_id in self._defined:
             return
         aliases = _SIZED_ALIASES if isinstance(found, kinds.Int) else _FLOAT_ALIASES

@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class _Plain(NamedTuple):
-    """What a type is for whoever contains it: sizes in bits, `alignment` in bytes.
+    """A type as a member sees it: sizes in bits, `alignment` in bytes.
 
     An integer of old BTF may be a bit field by itself: `width` bits from bit `shift`.
     """

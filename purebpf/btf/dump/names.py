@@ -130,7 +130,7 @@ class Names:
         return name
 
     def typedef(self, type_id: int) -> str:
-        """Of a typedef, or of an integer that C has no word for."""
+        """Of a typedef, or of an integer that C cannot name."""
         if type_id not in self._given:
             name = self._btf.name(type_id)
             fixed = name in _BUILT_IN

@@ -12,7 +12,7 @@ from purebpf.btf.types import kinds as types
 from purebpf.btf.types.kinds import Kind, Type
 
 FIXED_TAIL = {Kind.INT: 1, Kind.ARRAY: 3, Kind.VAR: 1, Kind.DECL_TAG: 1}
-"""Words after the first three, for kinds whose tail does not depend on vlen."""
+"""Words after the first three, for kinds with a tail that does not depend on vlen."""
 
 ELEMENT = {
     Kind.STRUCT: 3,
@@ -89,7 +89,7 @@ class Record(NamedTuple):
 
     @property
     def flag(self) -> bool:
-        """kind_flag, whose meaning depends on the kind."""
+        """kind_flag; its meaning depends on the kind."""
         return bool(self.words[1] >> 31)
 
     @property

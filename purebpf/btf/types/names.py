@@ -10,7 +10,7 @@ def legal_names(names: Iterable[str], taken: frozenset[str] = frozenset()) -> li
     """`names` made usable as attributes, in order and all different.
 
     Keywords, names in `taken` and names that Python keeps for itself (`__x__`, `_x_`, `mro`) get
-    an underscore at the end; what is no identifier becomes `_N`, its place; the second of two
+    an underscore at the end; what is not an identifier becomes `_N`, its place; the second of two
     equal names gets `_2`.
     """
     legal: dict[str, None] = {}
@@ -29,7 +29,7 @@ def legal_names(names: Iterable[str], taken: frozenset[str] = frozenset()) -> li
 
 
 def printable(name: str) -> str:
-    """`name` with escapes for bytes that were no UTF-8, fit for printing and for naming a class."""
+    """`name` with escapes for bytes that were not UTF-8, printable and fit to name a class."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 

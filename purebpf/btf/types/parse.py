@@ -34,7 +34,7 @@ _HEADER_SIZE_WITH_LAYOUT = 32
 _MAX_SIZE = 1 << 32
 _WORD = 4
 _ANSWERS = 4096
-"""Names whose ids a Btf remembers: objects that are loaded ask for the same few."""
+"""Names with ids that a Btf remembers: objects that are loaded ask for the same few."""
 _VOID = types.Void()
 _LONG_NAMES = ("long int", "long unsigned int", "long", "unsigned long")
 
@@ -314,7 +314,7 @@ class Btf:
         return tuple(self._find(name, kinds, essential=False))
 
     def find_essential(self, name: str, *kinds: Kind) -> tuple[int, ...]:
-        """The ids of types whose name without flavour (`___x`) is that of `name`, ascending."""
+        """The ids of types that match `name` without their flavour (`___x`), ascending."""
         return tuple(sorted(self._find(essential_name(name), kinds, essential=True)))
 
     def _find(self, name: str, kinds: tuple[Kind, ...], *, essential: bool) -> Iterator[int]:

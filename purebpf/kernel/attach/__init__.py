@@ -55,7 +55,7 @@ _BY_SECTION = {
     "cgroup": "cgroup",
     "netkit": "netkit",
 }
-"""The modules of those whose section says more than their type: there are kprobe programs of many
+"""The modules for sections that say more than the program type: there are kprobe programs of many
 kinds, and LSM programs of cgroups."""
 
 _BY_ATTACH_TYPE: dict[int, str] = {

@@ -60,8 +60,8 @@ def attach(
         TypeError: no target; both before and after; replace, and an order.
         ValueError: an unknown kind; the program is closed.
         KernelError: ENOENT, there is no such directory.
-        AttachError: EBADF, it is no cgroup2 directory; EPERM, no CAP_NET_ADMIN, or a program of a
-            cgroup above allows no others; ESTALE, another revision.
+        AttachError: EBADF, it is not a cgroup2 directory; EPERM, no CAP_NET_ADMIN, or a program of
+            a cgroup above allows no others; ESTALE, another revision.
         NotSupportedError: an order, and a kernel that has none.
     """
     if not isinstance(target, str | os.PathLike) and not hasattr(target, "fileno"):

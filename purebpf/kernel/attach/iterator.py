@@ -47,7 +47,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "task_vma": _OF_TASKS,
     "cgroup": ("cgroup",),
 }
-"""What those of a kind can be told to run over: the kernel takes one for the other."""
+"""What each kind can run over: the kernel would take one for the other."""
 
 
 class IteratorLink(Link):
@@ -62,7 +62,7 @@ class IteratorLink(Link):
 
         Raises:
             ValueError: the link is closed.
-            KernelError: EINVAL, the link is no iterator's.
+            KernelError: EINVAL, the link is not an iterator's.
         """
         return os.fdopen(bpf.iter_create(self.fileno()).detach(), "rb")
 
@@ -83,7 +83,7 @@ class IteratorLink(Link):
 
         Raises:
             SchemaError: the object's BTF has no such type.
-            FormatError: what was written is no whole number of records.
+            FormatError: what was written is not a whole number of records.
             ValueError, KernelError, OSError: as `read`.
         """
         if self._btf is None:
@@ -118,7 +118,7 @@ def attach(
     Args:
         program: what runs for each object; its section says which kind: `SEC("iter/task")`.
         target: there is none.
-        map: the map whose elements it runs over (`iter/bpf_map_elem`, `iter/sockmap`).
+        map: the map of the elements that it runs over (`iter/bpf_map_elem`, `iter/sockmap`).
         pid: only the threads of this process (`iter/task`, `task_file`, `task_vma`).
         tid: only this thread.
         cgroup: where in the cgroup file system it starts (`iter/cgroup`).

@@ -36,7 +36,7 @@ def attach(
     Args:
         program: a kprobe program.
         target: `"vfs_read"`, `"vfs_read+0x10"`, `"nf_conntrack:nf_conntrack_in"` for one of a
-            module; for `SEC("ksyscall")` a system call, `"openat"`, whose function is found.
+            module; for `SEC("ksyscall")` a system call, `"openat"`; purebpf finds its function.
             Without it, the one that the program's section names.
         returns: at the function's return; by default as the section says (`kretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).

@@ -39,7 +39,7 @@ def attach(program: Program, target: Device | None = None) -> Link:
         TypeError: no device.
         ValueError: the program is closed.
         KernelError: ENOENT, ENXIO: there is no such device.
-        AttachError: EINVAL, it is no such receiver; EEXIST, the program is there already; EPERM,
+        AttachError: EINVAL, it is not such a receiver; EEXIST, the program is there already; EPERM,
             no CAP_NET_ADMIN, or a descriptor for reading only.
     """
     if not isinstance(target, str | os.PathLike) and not hasattr(target, "fileno"):

@@ -2,7 +2,7 @@
 
 A lightweight tunnel is a route that runs a program for the packets it is taken by: those that come
 to this machine over it, those that a socket sends, those about to leave by its interface, or those
-that come with a segment routing header (SRv6) whose next segment it is. There is no bpf_link for
+that come with a segment routing header (SRv6) and that next segment. There is no bpf_link for
 it: the route is made over netlink, through pyroute2, and removed with the link.
 """
 
@@ -55,8 +55,8 @@ def attach(
 
     Raises:
         TypeError: no network, or no interface.
-        ValueError: no network, a gateway that is no address of its kind, an unknown interface, or
-            the program is closed.
+        ValueError: no network, a gateway that is not an address of its kind, an unknown interface,
+            or the program is closed.
         AttachError: EEXIST, there is such a route; EOPNOTSUPP, a kernel without these; EPERM, no
             CAP_NET_ADMIN.
     """

@@ -45,8 +45,8 @@ def attach(
     Raises:
         TypeError: no interface; no end.
         ValueError: no such interface, lists similar ones; the program is closed.
-        AttachError: EINVAL, ENXIO: it is no netkit device, or no primary one; EPERM; those of the
-            order.
+        AttachError: EINVAL, ENXIO: it is not a netkit device, or no primary one; EPERM; those of
+            the order.
     """
     interface = find_interface(target)
     attach_type = _attach_type(program, end)

@@ -40,10 +40,10 @@ def attach(program: Program, target: Namespace = None) -> Link:
             thread.
 
     Raises:
-        TypeError: a target that is no file.
+        TypeError: a target that is not a file.
         ValueError: the program is closed.
         KernelError: ENOENT, there is no such file.
-        AttachError: E2BIG or EEXIST, there is a flow dissector; EINVAL, the file is no network
+        AttachError: E2BIG or EEXIST, there is a flow dissector; EINVAL, the file is not a network
             namespace; EPERM, no CAP_NET_ADMIN.
     """
     attach_type = _ATTACH_TYPES[program.type]

@@ -36,7 +36,7 @@ def attach(program: Program, target: Usable | None, *, reuseport: bool | None = 
         program: a `socket` program, which returns how many bytes of a packet the socket gets; or
             an `sk_reuseport` program, which says which of the sockets of a port gets it.
         target: the socket, an object with `fileno()`; it is the caller's, and its program ends
-            with it. Of sockets that share a port, any one stands for all.
+            with it. Of sockets that share a port, any one represents all.
         reuseport: a `socket` program returns the number of the socket of the port (Linux 4.5).
 
     Raises:
@@ -63,7 +63,7 @@ def attach(program: Program, target: Usable | None, *, reuseport: bool | None = 
 
 
 def _detach(target: Usable, detach: Callable[[int], None]) -> None:
-    """Take the program off, unless the socket is closed or somebody has done it."""
+    """Take the program off, unless the socket is closed or has none."""
     try:
         number = target.fileno()
     except ValueError:

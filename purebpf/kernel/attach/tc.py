@@ -28,7 +28,7 @@ _SIDES = {"ingress": _INGRESS, "egress": _EGRESS}
 _PARENTS = {_INGRESS: netlink.INGRESS, _EGRESS: netlink.EGRESS}
 
 _PRIORITY = 0xC000
-"""Of filters for which nobody asks for one: behind those of low numbers, as tc(8) chooses, too."""
+"""The priority of filters without one: behind those of low numbers, as tc(8) chooses, too."""
 
 _LAST_PRIORITY = 0xFFFF
 _HANDLES = 1 << 10
@@ -192,7 +192,7 @@ def _remove_filter(route: netlink.Route, interface: Interface, place: netlink.Fi
 
 
 def _remove_qdisc(route: netlink.Route, qdisc: tuple[int, int]) -> None:
-    """Remove a qdisc that was made here, once nobody has a filter in it."""
+    """Remove a qdisc that purebpf made, once it has no filter."""
     ifindex = qdisc[1]
     if qdisc not in _made:
         return

@@ -1,6 +1,6 @@
 """Attach to many functions by trampolines: `fentry.multi`, `fexit.multi`, `fsession.multi`.
 
-One link for all of them (Linux 7.2 has it). Of the functions that match, those are taken whose
+One link for all of them (Linux 7.2 has it). Of the functions that match, it takes those with a
 arguments and results fit into registers, as by libbpf, and that ftrace lists, where tracefs can be
 read.
 """

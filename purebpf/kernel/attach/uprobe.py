@@ -45,14 +45,14 @@ def attach(
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
-        semaphore: the file offset of a 16-bit counter that says somebody is watching (Linux 4.20).
+        semaphore: the file offset of a 16-bit counter of attached tracers (Linux 4.20).
 
     Raises:
         TypeError: no target, and none in the section name.
         ValueError: a target that is none, or several functions; the program is closed.
         AttachError: ENOENT, no such file or function, or one that only chooses what is called
             (IFUNC); EINVAL, nothing can be probed there.
-        FormatError: the file is no ELF file, and no offset was given.
+        FormatError: the file is not an ELF file, and no offset was given.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
     """
     where = target_of(program, target, "target required: 'file:function'")

@@ -52,7 +52,7 @@ def attach(
         ValueError: a target that is none, or of several files; a cookie of more than 64 bits, a
             negative `pid`; the program is closed.
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
-        FormatError: the file is no ELF file, and no offset was given.
+        FormatError: the file is not an ELF file, and no offset was given.
     """
     where = target_of(program, target, "target required: 'file:pattern'")
     what = f"program {program.name!r} on {where}"

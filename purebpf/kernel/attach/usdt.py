@@ -1,7 +1,7 @@
 """Attach to the static probes that a program or library was built with (USDT, `DTRACE_PROBE`).
 
 One multi-uprobe for all places of a probe (Linux 6.9, where it also filters by process), else a
-uprobe for each. The program reads arguments with `bpf/usdt.bpf.h`, whose maps are filled here.
+uprobe for each. The program reads arguments with `bpf/usdt.bpf.h`; this module fills its maps.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def attach(
         ValueError: a target that is none; a cookie of more than 64 bits, a negative `pid`; the
             program is closed.
         AttachError: ENOENT, no such file or probe; ESRCH, no such process, or not in it.
-        FormatError: the file is no ELF file, or its notes are damaged.
+        FormatError: the file is not an ELF file, or its notes are damaged.
         NotSupportedError: an argument that cannot be described; a 32-bit file; a library without
             `pid` before Linux 5.15; an object without the header.
     """

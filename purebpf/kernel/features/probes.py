@@ -214,7 +214,7 @@ _KINDS: dict[Kind, bytes] = {
 
 
 def kind_blob(kind: Kind) -> bytes:
-    """BTF whose types use `kind`."""
+    """BTF with types that use `kind`."""
     return _blob(_INT + _KINDS[kind])
 
 
@@ -231,7 +231,7 @@ def question_mark_blob() -> bytes:
 
 
 def context_tag_blob() -> bytes:
-    """BTF of `int a(void *a)` (4) and `int b(void *b)` (6), whose parameter is tagged `arg:ctx`."""
+    """BTF of `int a(void *a)` (4) and `int b(void *b)` (6), with a parameter tagged `arg:ctx`."""
     names = b"\0a\0b\0arg:ctx\0"
     first, second, tag = 1, 3, 5
     return _blob(
@@ -247,7 +247,7 @@ def context_tag_blob() -> bytes:
 
 
 def calling_a_function(helper: int) -> bytes:
-    """A program whose function, at instruction 2, calls a helper with what it was given."""
+    """A program with a function, at instruction 2, that passes its argument to a helper."""
     return pack([Instruction(CALL, 0, PSEUDO_CALL, 0, 1), Instruction(EXIT, 0, 0, 0, 0)]) + calling(
         helper
     )

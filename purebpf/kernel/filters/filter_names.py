@@ -33,8 +33,8 @@ class MachineNames:
     """Users and groups of this machine, its cgroup v2 hierarchy, functions that can be seen now.
 
     A function is looked for in the kernel and in what the processes `pids` have mapped at that
-    moment: code that they map later is not found. Every method raises LookupError, whose
-    argument is a sentence, for a name that stands for nothing.
+    moment: code that they map later is not found. Every method raises LookupError, with
+    a sentence as its argument, for an unknown name.
     """
 
     def __init__(self, pids: Sequence[int] = ()) -> None:
@@ -118,7 +118,7 @@ class MachineNames:
                     yield pid, mapping
 
     def _nearest(self, kallsyms: bytes, name: str) -> str:
-        """What to say about functions whose names are like that."""
+        """A hint with functions of similar names."""
         from difflib import get_close_matches
 
         begin = name[:_ALIKE]
@@ -144,7 +144,7 @@ def _is_hidden(kallsyms: bytes, name: str) -> bool:
 
 
 def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
-    """What a mapped file answers; None when it is no ELF file, or gone."""
+    """What a mapped file answers; None when it is not an ELF file, or gone."""
     try:
         with Descriptor(open_mapped(mapping, (pid,))) as opened:
             return question(image_of(opened.fileno(), mapping.file.path))

@@ -1,4 +1,4 @@
-"""What stands between this process and a sample filter in the kernel, and what would remove it.
+"""What keeps this process from a sample filter in the kernel, and how to fix it.
 
 Everything is tried rather than deduced: an event is opened, a pin is opened. Only then is what was
 refused explained with the values that decide about it.

@@ -80,7 +80,7 @@ def kernel_access() -> Access:
 
 
 class SampleFilter(Closing):
-    """A filter, ready to be attached to events whose samples have `sample_type`.
+    """A filter, ready to be attached to events with this `sample_type`.
 
     It runs as a program of its own; or, where this process may load none, in a program that root
     has pinned for this user; or, where neither can be or sees a field, in user space: `attach`
@@ -100,7 +100,7 @@ class SampleFilter(Closing):
         why_user_space: why the filter runs in user space, or "".
 
     Raises:
-        FilterError: the samples lack a field, or a name stands for nothing.
+        FilterError: the samples lack a field, or a name is unknown.
         NotSupportedError: neither the kernel nor user space can run this filter here; or it is
             too long.
         VerifierError: the kernel refused the program.

@@ -47,7 +47,7 @@ def paths_by_id() -> dict[int, str]:
         folder = folders.pop()
         try:
             entries = list(os.scandir(folder))
-        except OSError:  # removed meanwhile
+        except OSError:  # removed since
             continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,6 +1,6 @@
 """The kernel's numbers of maps, programs and links: walking them, and opening what they stand for.
 
-The order is that of the numbers, which the kernel gives out in turn. What comes and goes meanwhile
+The order is that of the numbers, which the kernel gives out in turn. What comes and goes during it
 may or may not be met; nothing is met twice.
 """
 
@@ -56,7 +56,7 @@ def walk(after: Callable[[int], int], make: Callable[[int], _Opened]) -> Iterato
         try:
             made = make(number)
         except KernelError as error:
-            if error.errno == errno.ENOENT:  # it went meanwhile
+            if error.errno == errno.ENOENT:  # it was closed since
                 continue
             raise
         yield made

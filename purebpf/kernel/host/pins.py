@@ -64,7 +64,7 @@ def pin(fd: int, path: str) -> Pinned:
 def unpin(pinned: Pinned) -> bool:
     """Remove a pin; False: it is not there any more, or something else is.
 
-    The directory is opened once. Whoever has put another one in its place since can make this
+    The directory is opened once. A process that replaced it since can make this
     remove nothing but the pin itself.
 
     Raises:
@@ -144,7 +144,7 @@ def open_map(path: str, flags: int = 0) -> Descriptor:
     """Open the map that is pinned at `path`.
 
     Raises:
-        KernelError: as `open_pinned`; EINVAL, it is no map.
+        KernelError: as `open_pinned`; EINVAL, it is not a map.
     """
     descriptor = open_pinned(path, flags)
     try:
@@ -199,7 +199,7 @@ def open_program(path: str) -> Descriptor:
     """The program pinned at `path`.
 
     Raises:
-        KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no program.
+        KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a program.
     """
     return _open(path, "program", ("bpf-prog",))
 
@@ -208,13 +208,13 @@ def open_link(path: str) -> Descriptor:
     """The link pinned at `path`.
 
     Raises:
-        KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no link.
+        KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a link.
     """
     return _open(path, "link", ("bpf_link", "bpf-link"))
 
 
 def require_map(fd: int, what: str = "") -> None:
-    """Refuse what is no map: a pin or a descriptor may be of a program, a link or a file.
+    """Refuse what is not a map: a pin or a descriptor may be of a program, a link or a file.
 
     The info command would answer for programs and links too, with another struct.
 

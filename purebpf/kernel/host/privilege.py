@@ -1,7 +1,7 @@
 """Why the kernel said EPERM: what was read on this host, and the one command that helps.
 
 The rules are those of kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8, commits
-a17b53c4a4b5 and c9e0924e5c2b; CAP_SYS_ADMIN stands in for both), of security/lockdown, and of
+a17b53c4a4b5 and c9e0924e5c2b; CAP_SYS_ADMIN includes both), of security/lockdown, and of
 RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
 """
 
@@ -122,7 +122,7 @@ def _lacks(host: Host, missing: list[str]) -> str:
 
 
 def perf_needs_admin(host: Host) -> bool:
-    """Whether CAP_PERFMON is there and is no help with perf events (a patch of Debian's)."""
+    """Whether CAP_PERFMON does not help this process with perf events (a patch of Debian's)."""
     has = {name: _has(host, name) for name in ("CAP_PERFMON", "CAP_SYS_ADMIN")}
     paranoid = int(host.perf_event_paranoid or 0)
     return has["CAP_PERFMON"] and not has["CAP_SYS_ADMIN"] and paranoid > 2

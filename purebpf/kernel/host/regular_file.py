@@ -2,7 +2,7 @@
 
 To open a device node may rewind a tape, arm a watchdog or hang up a line, and to open a pipe wakes
 the process that waits at its other end; a check before the open races with a rename. An O_PATH
-descriptor opens nothing (open(2)), and /proc/self/fd opens what it stands for.
+descriptor opens nothing (open(2)), and /proc/self/fd opens its file.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Spans(Closing):
         measure: one of MEASURES.
         by: one of GROUPINGS.
         unit_ns: the unit of the histograms.
-        whose: whose spans; CPUs are those that they end on.
+        whose: the target of the spans; CPUs are those that they end on.
         include_idle: those of the idle tasks as well.
         groups: groups that there is room for.
 

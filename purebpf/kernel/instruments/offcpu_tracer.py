@@ -62,7 +62,7 @@ class Switches(Closing):
     Args:
         settings: constants of bpf_src/offcpu.bpf.c.
         sizes: max_entries of its maps.
-        whose: whose time.
+        whose: the target.
         samples: whether `sample()` will be called.
 
     Raises:

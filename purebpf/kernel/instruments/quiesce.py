@@ -1,4 +1,4 @@
-"""Waiting until programs have ended that were told to count no more."""
+"""Waits for running programs to end after counting was switched off."""
 
 from __future__ import annotations
 

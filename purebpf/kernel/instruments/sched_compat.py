@@ -20,7 +20,7 @@ _PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context befor
 
 
 def adapted(spec: ObjectSpec) -> ObjectSpec:
-    """A spec whose constants of bpf_src/include/ say what this kernel has.
+    """A spec with the constants of bpf_src/include/ set for this kernel.
 
     Raises:
         NotSupportedError: it asks for `has_prev_state`, and the kernel has no BTF.

@@ -1,4 +1,4 @@
-"""`TaskFilter`: whose events a shipped program counts."""
+"""`TaskFilter`: the tasks that a shipped program counts."""
 
 from __future__ import annotations
 

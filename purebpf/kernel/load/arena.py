@@ -36,7 +36,7 @@ _LOG_SIZE = 4096
 
 
 def place_variables(spec: ObjectSpec, given: Mapping[str, Map]) -> ObjectSpec:
-    """`spec`, whose arena says where in it its variables are.
+    """`spec`, with the place of the variables in its arena.
 
     `given` are maps that stand for some of the object's: an arena may be larger than declared.
     """

@@ -27,13 +27,13 @@ class Globals(Closing, MutableMapping[str, Any]):
 
     Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5), reading and writing touch just
     the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the program. Elsewhere a
-    write reads the whole section and writes it back, and undoes what the program wrote meanwhile.
+    write reads the whole section and writes it back, and undoes what the program wrote since.
 
     Constants were frozen at load: change them before, with `ObjectSpec.set`.
     """
 
     def __init__(self, spec: ObjectSpec, maps: Mapping[str, Map]) -> None:
-        """Show the variables of `spec`, whose sections are among `maps`, which stay open."""
+        """Show the variables of `spec`; `maps` has their sections and stays open."""
         self._variables = {
             name: variable._replace(
                 offset=variable.offset + spec.maps[variable.map].contents_offset
@@ -140,7 +140,7 @@ class Globals(Closing, MutableMapping[str, Any]):
 
 
 def _mapped(owner: Map) -> Memory:
-    """The map's memory, writable if it can be: somebody else may have frozen it."""
+    """The map's memory, writable if it is not frozen."""
     if not owner.frozen:
         try:
             return owner.mmap()

@@ -54,7 +54,7 @@ class KernelTypes(Closing):
 
     @property
     def fd_array(self) -> bytes:
-        """The descriptors of modules whose functions were found, for BPF_PROG_LOAD."""
+        """The descriptors of modules with functions that were found, for BPF_PROG_LOAD."""
         return self._externs.fd_array if self._externs is not None else b""
 
     @property

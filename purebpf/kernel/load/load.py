@@ -57,7 +57,7 @@ def load(
             environment's LIBBPF_BPF_TOKEN_PATH says where when this does not, and /sys/fs/bpf is
             tried when nothing does. "" is for no token.
         maps: maps to use instead of making those of these names; they stay the caller's.
-        targets: for programs of these names, the loaded program whose function they replace
+        targets: for programs of these names, the loaded program that has the function they replace
             (`SEC("freplace/function")`) or watch (`fentry`, `fexit`).
 
     Programs in a section `SEC("?...")` are not loaded: `spec.only("name")` asks for them.

@@ -1,4 +1,4 @@
-"""Fifth stage of a load: BPF_PROG_LOAD for each program, whose BTF and maps the kernel has.
+"""Fifth stage of a load: BPF_PROG_LOAD for each program; its BTF and maps are in the kernel.
 
 A refused program is asked about again, with a log, which then decides:
 
@@ -64,7 +64,7 @@ def load_programs(
         linked: the instructions of each.
         upload: what became of the object's BTF.
         maps: its maps.
-        fd_array: the descriptors of modules whose functions it calls.
+        fd_array: the descriptors of modules with functions that it calls.
         owned: closes the programs.
         log_level: 0 for no log unless a program is refused; else as `Log`, for `Program.log`.
 
@@ -127,7 +127,7 @@ def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) ->
 
 
 def _fields(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> dict[str, Field]:
-    """What BPF_PROG_LOAD is told beside instructions, license and name."""
+    """What BPF_PROG_LOAD gets besides instructions, license and name."""
     fields: dict[str, Field] = {
         "prog_flags": program.flags,
         "expected_attach_type": program.attach_type,

@@ -83,7 +83,7 @@ class Object(Closing):
     def attach(self) -> tuple[Link, ...]:
         """Attach each program where its section says, and each struct_ops map; the links.
 
-        The object owns them. As in libbpf, a program whose section does not say where
+        The object owns them. As in libbpf, a program with a section that does not say where
         (`perf_event`, `xdp`, a bare `tp`) is left for `obj.programs[name].attach(target)`. When
         one cannot be attached, those before it are detached again.
 

@@ -69,8 +69,8 @@ def prepare_spec(
         types: this kernel's, with those of its modules.
         kconfig: lines of a .config that win over this kernel's.
         given: maps to use instead of those of these names.
-        replaced: for programs of these names, the loaded program whose function they replace or
-            watch.
+        replaced: for programs of these names, the loaded program that has the function they replace
+            or watch.
 
     Raises:
         NotSupportedError: another byte order; a configuration value, a struct of struct_ops or a

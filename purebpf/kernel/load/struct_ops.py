@@ -112,7 +112,7 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
     Raises:
         NotSupportedError: this kernel has no such struct, or a member with a value that it does
             not have, or has of another kind; a program in two places that differ, or that is for
-            something else; a map of this type that is no struct.
+            something else; a map of this type that is not a struct.
     """
     maps: dict[str, StructOpsMap] = {}
     used: dict[str, tuple[AttachTarget, int]] = {}

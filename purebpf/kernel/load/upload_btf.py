@@ -13,7 +13,7 @@ __all__ = ["upload_btf"]
 def upload_btf(btf: Btf | None) -> Upload:
     """Give the kernel an object's BTF (BPF_BTF_LOAD, Linux 4.18), simplified when it must be.
 
-    BTF is a description: an object whose BTF is refused still loads, as it does with libbpf. One
+    BTF is a description: an object with refused BTF still loads, as it does with libbpf. One
     without BTF has nothing to upload.
 
     Raises:

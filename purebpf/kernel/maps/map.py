@@ -160,7 +160,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         return default
 
     def _take_map(self, key: Any, default: Any) -> Any:
-        """The inner map, opened before it is deleted: perhaps nobody else holds it."""
+        """The inner map, opened before it is deleted: the outer map may hold the last reference."""
         if (found := self._lookup(key)) is not _MISSING:
             with ExitStack() as undo:
                 undo.callback(found.close)
@@ -197,11 +197,11 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         return next(map_bulk.raw_keys(self._store), None) is not None
 
     def items(self) -> ItemsView[Any, Any]:
-        """The pairs, read in bulk. What vanishes meanwhile is left out."""
+        """The pairs, read in bulk. What vanishes during the read is left out."""
         return _Items(self, self._store)
 
     def values(self) -> ValuesView[Any]:
-        """The values, read in bulk. What vanishes meanwhile is left out."""
+        """The values, read in bulk. What vanishes during the read is left out."""
         return _Values(self, self._store)
 
     def to_numpy(self, *, at_rest: bool = False) -> tuple[Any, Any]:
@@ -213,10 +213,10 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         possible CPU. Needs numpy: `pip install purebpf[numpy]`.
 
         Args:
-            at_rest: nobody stores or deletes elements meanwhile. Then a BPF program copies a hash
-                in a third of the time, without locking its buckets (Linux 5.14); where that cannot
-                be done, the map is read as ever. Of a map that does change, elements may be
-                missing or there twice.
+            at_rest: no program or process writes elements during the read. Then a BPF program
+                copies a hash in a third of the time, without locking its buckets (Linux 5.14);
+                where that cannot be done, the map is read as ever. Of a map that does change,
+                elements may be missing or there twice.
 
         Raises:
             NotSupportedError: numpy is not installed.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MapHandle"]
 
 _TAKEN_FIRST = 4
-"""How often somebody may take a pin's place, and be gone from it again, while it is asked for."""
+"""How often a pin may appear and vanish again while purebpf opens it."""
 
 
 class MapHandle(Closing):
@@ -48,7 +48,7 @@ class MapHandle(Closing):
         key_type_id: in `btf`, or 0.
         value_type_id: in `btf`, or 0; of a ring, the type of its records.
         inner: what the maps in a map of maps are like, if that is known.
-        frozen: whether `freeze` was called through this object, or that which it stands for.
+        frozen: whether `freeze` was called through this object, or the one that it replaces.
         pinned: where it was pinned last through this object, or None.
         struct_ops: what a struct_ops map of an object registers; b"" of another map.
     """
@@ -66,8 +66,8 @@ class MapHandle(Closing):
         """Own `descriptor`, which is a map's.
 
         Raises:
-            KernelError: EINVAL, it is no map; EMFILE, how many CPUs there are cannot be read. The
-                descriptor is closed then.
+            KernelError: EINVAL, it is not a map; EMFILE, how many CPUs there are cannot be read.
+                The descriptor is closed then.
         """
         try:
             self.info: MapInfo = read_info(descriptor.fd)
@@ -111,7 +111,7 @@ class MapHandle(Closing):
         Args:
             spec: the map.
             btf: the types that `spec` refers to.
-            btf_fd: the same in the kernel (BPF_BTF_LOAD); 0: the kernel is not told.
+            btf_fd: the same in the kernel (BPF_BTF_LOAD); 0: none.
             object_name: begins the kernel's name of a data section.
             complete: does what else there is to do to a new map; the map is closed if it raises.
 
@@ -147,7 +147,7 @@ class MapHandle(Closing):
         """The map pinned at `path`. `flags`: BPF_F_RDONLY or BPF_F_WRONLY (Linux 4.15).
 
         Raises:
-            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no map.
+            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a map.
         """
         return cls._found(pins.open_map(os.fsdecode(path), flags))
 
@@ -176,7 +176,7 @@ class MapHandle(Closing):
         """The map behind a descriptor, which is duplicated and stays the caller's.
 
         Raises:
-            KernelError: EINVAL, it is no map; EBADF.
+            KernelError: EINVAL, it is not a map; EBADF.
             OSError: EMFILE, no descriptor is left.
         """
         pins.require_map(fd)
@@ -226,7 +226,7 @@ class MapHandle(Closing):
                 taken = isinstance(error, KernelError) and error.errno == errno.EEXIST
                 if last or not taken:
                     raise
-                # Somebody else was faster: look at what they pinned.
+                # Another process was faster: open what it pinned.
             else:
                 return made
         raise AssertionError("the last round returns or raises")
@@ -271,7 +271,7 @@ class MapHandle(Closing):
 
     @classmethod
     def _found(cls, descriptor: Descriptor) -> Self:
-        """A map made by somebody else, with the BTF it was made with, if that can be read."""
+        """A map of another process, with the BTF it was made with, if that can be read."""
         found = cls(descriptor)
         if not found.info.btf_id:
             return found
@@ -301,10 +301,10 @@ class MapHandle(Closing):
         self.pinned = pins.pin(self.fileno(), os.fsdecode(path))
 
     def freeze(self) -> None:
-        """Let nobody write from user space any more (Linux 5.2); again is harmless.
+        """Forbid writes from user space (Linux 5.2); again is harmless.
 
         Raises:
-            KernelError: EBUSY, it is mapped writable, or somebody else froze it.
+            KernelError: EBUSY, it is mapped writable, or already frozen.
         """
         if not self.frozen:
             try:
@@ -371,7 +371,7 @@ class MapHandle(Closing):
         mapping was given. A page comes to be when it is touched, here or by a program.
 
         Raises:
-            NotSupportedError: the map is no arena.
+            NotSupportedError: the map is not an arena.
             KernelError: EEXIST, this process has something else at that address; EINVAL, its first
                 mapping is another process's.
         """
@@ -415,7 +415,7 @@ class MapHandle(Closing):
         Takes the arguments of `UserRingBuffer` after the map, and raises as it does.
 
         Raises:
-            NotSupportedError: the map is no user ring buffer.
+            NotSupportedError: the map is not a user ring buffer.
         """
         if self.type != bpf_map_type.BPF_MAP_TYPE_USER_RINGBUF:
             kind = map_traits.type_name(self.type)
@@ -439,7 +439,8 @@ class MapHandle(Closing):
 
         Who waits for a reader's records wakes up with ValueError.
 
-        The kernel drops the contents of a map, and empties a PROG_ARRAY, when nobody holds it.
+        The kernel drops the contents of a map, and empties a PROG_ARRAY, when its last reference
+        closes.
         """
         if self._reader is not None:
             self._reader.close()

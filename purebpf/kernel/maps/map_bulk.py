@@ -1,8 +1,8 @@
 """Many elements at once: in batches where kernel and map offer them, else one by one.
 
-What reads raises `KernelError` for a type whose keys cannot be listed, and
+What reads raises `KernelError` for a type with keys that cannot be listed, and
 `map_walk.Interrupted` where keys are followed and vanish faster than that goes. Elements that come
-or go meanwhile may be left out; one that stays is seen once.
+or go during the read may be left out; one that stays is seen once.
 
 Elements are decoded by the chunk and chained: no step of Python's is taken for each.
 """
@@ -39,7 +39,7 @@ __all__ = [
 
 
 Read = Callable[[Element], int]
-"""Fills the value of an element whose key is set: 0, or a negated errno."""
+"""Fills the value of an element with its key set: 0, or a negated errno."""
 
 
 def keys(store: Store) -> Iterator[Any]:
@@ -140,14 +140,14 @@ def drain(store: Store) -> list[tuple[Any, Any]]:
 
 
 def _drain_maps(store: Store) -> list[tuple[Any, Any]]:
-    """All inner maps are opened before one is deleted: perhaps nobody else holds them."""
+    """All inner maps are opened before one is deleted: this may be their last reference."""
     taken: list[tuple[Any, Any]] = []
     with ExitStack() as opened:
         found = [(key, opened.enter_context(inner)) for key, inner in pairs(store)]
         for key, inner in found:
             if _delete_singly(store, [store.key.encode(key)]):
                 taken.append((key, inner))
-            else:  # somebody else took it
+            else:  # another process took it
                 inner.close()
         opened.pop_all()
     return taken

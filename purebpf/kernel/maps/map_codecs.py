@@ -86,7 +86,7 @@ class Bytes:
 
 
 class NoKeys(Bytes):
-    """The keys of a map whose elements have none: only b"" goes in."""
+    """The keys of a map without keys: accepts only b""."""
 
     def __init__(self, map_type: int) -> None:
         super().__init__(0)

@@ -26,7 +26,7 @@ _UNLISTED = 1 << 16
 
 _LONGEST_KEY_TEXT = 60
 _OTHER_ROOM = PER_CPU | FD_VALUES
-"""Types whose values take other room than their size."""
+"""Types with values that take other room than their size."""
 
 
 class Store:

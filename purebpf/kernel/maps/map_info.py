@@ -58,7 +58,7 @@ def read_info(fd: int) -> MapInfo:
     """The info of an open map (BPF_OBJ_GET_INFO_BY_FD, Linux 4.13).
 
     Raises:
-        KernelError: EINVAL, `fd` is no map.
+        KernelError: EINVAL, `fd` is not a map.
     """
     data = bytearray(BPF_MAP_INFO.size)  # of which an older kernel fills less
     bpf.obj_get_info_by_fd(fd, data)

@@ -1,4 +1,4 @@
-"""The values of stack trace maps, whose type the kernel defines and no BTF says."""
+"""The values of stack trace maps: the kernel defines their type, without BTF."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ BATCHED = ARRAYS - {t.BPF_MAP_TYPE_INSN_ARRAY} | {
     t.BPF_MAP_TYPE_LRU_PERCPU_HASH,
     t.BPF_MAP_TYPE_HASH_OF_MAPS,
 }
-"""A batch lookup sees each bucket or index once, whatever happens meanwhile.
+"""A batch lookup sees each bucket or index once, whatever changes during it.
 
 Batches of other types follow keys, as BPF_MAP_GET_NEXT_KEY does, and start over when one vanishes.
 """

@@ -17,7 +17,7 @@ _ROUNDS = 16
 """Steps that are allowed, in multiples of max_entries."""
 
 
-class Interrupted(RuntimeError):  # noqa: N818 - as dict's, it is no error of the map
+class Interrupted(RuntimeError):  # noqa: N818 - like dict's: not an error of the map
     """The map changed faster than it could be walked."""
 
 

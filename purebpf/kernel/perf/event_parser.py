@@ -31,7 +31,7 @@ _NEAREST = 3
 
 
 class EventError(PurebpfError):
-    """An event that this machine does not know, or that is spelt in a way nobody understands."""
+    """An event that this machine does not know, or a syntax error."""
 
     exit_status = 2
 

@@ -20,7 +20,7 @@ _TIMES_AND_ID = (
 )
 
 _SPELT = {"cgroup_records": "cgroup"}
-"""Fields whose own name is taken by an option of `PerfEvent.open`."""
+"""Fields with a name that an option of `PerfEvent.open` has taken."""
 
 
 def packed(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:

@@ -39,7 +39,7 @@ class Request(NamedTuple):
 
 
 def explained(error: KernelError, request: Request) -> KernelError:
-    """The same failure with its reason on this host and a way out, where they can be told."""
+    """The same failure with its reason on this host and a fix, if known."""
     number = error.errno or 0
     why = fix = ""
     if number in fd_limits.NONE_LEFT:

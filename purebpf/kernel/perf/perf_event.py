@@ -28,7 +28,7 @@ _STAND_IN = "cpu-clock"
 
 
 class HasFileno(Protocol):
-    """An open file, or what stands for one: a Program, a Descriptor."""
+    """Something with a file descriptor: a file, a Program, a Descriptor."""
 
     def fileno(self) -> int:
         """Its descriptor."""
@@ -164,7 +164,7 @@ class PerfEvent(Closing):
     ) -> Self:
         """Sample `event` `frequency` times a second, or once every `period` of its counts.
 
-        Without `event`, CPU cycles, or the software event cpu-clock (whose counts are ns) where
+        Without `event`, CPU cycles, or the software event cpu-clock (it counts ns) where
         the machine has no counter for them, as in most virtual machines: see `.event`.
 
         Raises:
@@ -188,7 +188,7 @@ class PerfEvent(Closing):
 
         Raises:
             ValueError: no software event of that name.
-            KernelError: as `open`, whose options it takes.
+            KernelError: as `open`; it takes the same options.
         """
         return cls.open(_of_type(name, perf_type_id.PERF_TYPE_SOFTWARE), **options)
 
@@ -198,7 +198,7 @@ class PerfEvent(Closing):
 
         Raises:
             ValueError: no hardware event of that name.
-            KernelError: as `open`, whose options it takes.
+            KernelError: as `open`; it takes the same options.
         """
         return cls.open(_of_type(name, perf_type_id.PERF_TYPE_HARDWARE), **options)
 
@@ -207,8 +207,8 @@ class PerfEvent(Closing):
         """Count passes of a tracepoint, by `"sched:sched_switch"` or by its number in tracefs.
 
         Raises:
-            KernelError, NotSupportedError: as `open`, whose options it takes; and for a name that
-                cannot be found in tracefs.
+            KernelError, NotSupportedError: as `open`; it takes the same options; and for a name
+                that cannot be found in tracefs.
         """
         if isinstance(tracepoint, str):
             return cls.open(tracepoint.replace("/", ":"), **options)
@@ -220,7 +220,7 @@ class PerfEvent(Closing):
         """Count a raw event of the CPU: the vendor's event select and unit mask.
 
         Raises:
-            KernelError: as `open`, whose options it takes.
+            KernelError: as `open`; it takes the same options.
         """
         return cls.open(Event(f"r{config:x}", perf_type_id.PERF_TYPE_RAW, config), **options)
 
@@ -270,7 +270,7 @@ class PerfEvent(Closing):
         Raises:
             KernelError: mmap(2) refused; EPERM: kernel.perf_event_mlock_kb is used up.
             NotSupportedError: an event with `write_backward`.
-            ValueError: `pages` is no power of two, or there is a ring already.
+            ValueError: `pages` is not a power of two, or there is a ring already.
         """
         if PERF_EVENT_ATTR.unpack(self.attr).get("write_backward"):
             raise NotSupportedError(f"the ring of {self!r}", "a backward ring")

@@ -18,8 +18,8 @@ __all__ = ["PerfEvents"]
 class PerfEvents(Closing, Sequence[PerfEvent]):
     """One event for each CPU, in the order of their numbers: `events[0].cpu`.
 
-    Which event stands in for CPU cycles is decided once, on the first CPU. A CPU that goes
-    offline meanwhile is left out. Options are those of `PerfEvent.open`.
+    The fallback for CPU cycles is chosen once, on the first CPU. A CPU that goes
+    offline in between is left out. Options are those of `PerfEvent.open`.
     """
 
     def __init__(self, events: Iterable[PerfEvent]) -> None:

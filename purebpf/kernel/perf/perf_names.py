@@ -24,7 +24,7 @@ __all__ = ["Event", "event_named", "known_names"]
 class Event(NamedTuple):
     """What an event counts.
 
-    `asked` is the name of the event that was wanted when this one stands in for it, and `why_not`
+    `asked` is the name of the requested event if this one replaces it, and `why_not`
     the error that stood in its way; both are "" otherwise.
     """
 

@@ -34,7 +34,7 @@ class PerfRing:
 
         Raises:
             KernelError: mmap(2) refused; EPERM: kernel.perf_event_mlock_kb is used up.
-            ValueError: `pages` is no power of two.
+            ValueError: `pages` is not a power of two.
         """
         if pages <= 0 or pages & (pages - 1):
             raise ValueError(f"the pages of a perf ring must be a power of two, not {pages}")

@@ -17,7 +17,7 @@ class Probe(NamedTuple):
         name: the function of the kernel, or the path of the file, as the kernel has it.
         offset: bytes from the function's start, or into the file.
         returns: at the function's return instead.
-        pid: the process whose memory it is in, 0 for our own; -1 for every one (uprobe).
+        pid: the process that has it in memory, 0 for our own; -1 for every one (uprobe).
         semaphore: the file offset of a counter that is raised while the probe is there (uprobe).
     """
 

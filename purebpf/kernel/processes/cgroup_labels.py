@@ -46,10 +46,10 @@ class CgroupLabels:
                 inherited = "" if record.ppid in _MANAGERS else self._labels.get(record.ppid, "")
                 self._note(record.pid, inherited)
         elif isinstance(record, Comm) and record.exec:
-            self.read(record.pid)  # whoever starts a container enters it before
+            self.read(record.pid)  # the parent of a container's process enters the cgroup before
 
     def of(self, pid: int) -> str:
-        """The label of a process; "" in the root cgroup, or where nobody knows."""
+        """The label of a process; "" in the root cgroup, or if unknown."""
         if pid not in self._labels and pid:
             self.read(pid)
         return self._labels.get(pid, "")

@@ -29,7 +29,7 @@ class Followed(Closing):
     """
 
     def __init__(self, root: int = 0) -> None:
-        """Follow from now on; `root` is a process whose descendants are to be counted.
+        """Follow from now on; `root` is a process; its descendants are counted.
 
         Raises:
             KernelError: as `SideBand`.

@@ -37,7 +37,7 @@ class SideBand(Closing):
 
         Raises:
             KernelError: the kernel refused an event or a ring; nothing stays open.
-            ValueError: `pages` is no power of two.
+            ValueError: `pages` is not a power of two.
         """
         self._events = PerfEvents.open(
             "dummy",

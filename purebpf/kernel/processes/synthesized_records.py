@@ -1,4 +1,4 @@
-"""What was there before anybody looked, as the perf records that would have told of it.
+"""Processes and mappings from before the run, as perf records.
 
 The kernel reports a mapping, a name or a thread when it begins. A file of samples also needs those
 that had begun earlier; perf(1) makes records of them, and so does this. Their time is 0: they hold
@@ -41,7 +41,7 @@ def running() -> list[int]:
 def processes(pids: Iterable[int], *, data: bool = False) -> Iterator[Comm | Fork | Mmap2]:
     """Names, threads and executable mappings of processes; with `data`, all their mappings.
 
-    One that ends meanwhile, or that may not be read, is left out.
+    One that ends during the read, or that cannot be read, is left out.
     """
     for pid in pids:
         try:
@@ -139,7 +139,7 @@ def _module_paths() -> dict[str, str]:
 def programs(kallsyms: bytes) -> Iterator[Other]:
     """The BPF programs that are loaded, as KSYMBOL records.
 
-    /proc/kallsyms knows no sizes: a program is taken to end where the next one begins.
+    /proc/kallsyms does not have sizes: a program is taken to end where the next one begins.
     """
     # the kernel's own symbols come first and have no tab (s_show() in kernel/kallsyms.c)
     others = max(kallsyms.rfind(b"\n", 0, max(kallsyms.find(b"\t"), 0)), 0)

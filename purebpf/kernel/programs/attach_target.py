@@ -31,7 +31,7 @@ class AttachTarget(NamedTuple):
 
 
 def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
-    """The target of a program whose section wants one; `modules` keeps the descriptor.
+    """The target of a program that needs one; `modules` keeps the descriptor.
 
     A program for many functions has no type: only the module is said, `module:pattern`.
 

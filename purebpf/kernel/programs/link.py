@@ -100,7 +100,7 @@ class Link(Closing):
         """The link pinned at `path`, in a bpf file system.
 
         Raises:
-            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no link.
+            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a link.
         """
         return cls._made_elsewhere(f"the link pinned at {path}", pins.open_link(os.fsdecode(path)))
 
@@ -139,7 +139,7 @@ class Link(Closing):
         return not self._open
 
     def fileno(self) -> int:
-        """The number of the bpf_link's descriptor, or of the perf event that stands in for one.
+        """The number of the bpf_link's descriptor, or of the perf event in its place.
 
         Raises:
             NotSupportedError: it has neither.
@@ -157,7 +157,7 @@ class Link(Closing):
         """What the kernel says about it (Linux 5.8).
 
         Raises:
-            NotSupportedError: it is no bpf_link.
+            NotSupportedError: it is not a bpf_link.
             ValueError: it is closed.
         """
         from purebpf.kernel.programs.link_info import read_info  # a start need not pay for it
@@ -171,7 +171,7 @@ class Link(Closing):
         a map. With `old`, only if that is what is attached now.
 
         Raises:
-            NotSupportedError: it is no bpf_link, or of a kind that cannot be updated.
+            NotSupportedError: it is not a bpf_link, or of a kind that cannot be updated.
             KernelError: EPERM, another program than `old` is attached; EINVAL, `new` is of
                 another type or for another hook; ENOLINK, what it was attached to is gone.
             AttachError: EINVAL, a member that must be set is not in the new struct_ops map.
@@ -214,7 +214,7 @@ class Link(Closing):
         """Give it a name in a bpf file system: it then stays attached without a process.
 
         Raises:
-            NotSupportedError: it is no bpf_link, and ends with its perf event.
+            NotSupportedError: it is not a bpf_link, and ends with its perf event.
             KernelError: EEXIST, the name is taken; EPERM, not a bpf file system; ENOENT.
             ValueError: it is closed.
         """
@@ -228,14 +228,15 @@ class Link(Closing):
         return self.fileno()
 
     def detach(self) -> None:
-        """End the attachment, whoever else holds it; remove the pins given here, and close it.
+        """End the attachment, even if other processes hold it; remove its pins, and close it.
 
         The kernel can end those of cgroups, network interfaces and namespaces, netfilter, sockmaps
-        and struct_ops at once (Linux 5.9). Others last until nobody holds them, and for a moment
-        longer (an RCU grace period). Again is harmless, and so is a pin that is already gone.
+        and struct_ops at once (Linux 5.9). Others last until their last reference closes, and for a
+        moment longer (an RCU grace period). Again is harmless, and so is a pin that is already
+        gone.
 
         Raises:
-            NotSupportedError: it was made by somebody else, and is of a kind that only they can
+            NotSupportedError: another process made it, and only that process can
                 end; it stays open.
         """
         if self._open and self._link is not None:

@@ -58,7 +58,7 @@ class RawTracepointLink(NamedTuple):
 class TracingLink(NamedTuple):
     """What a tracing program, or one that replaces another's function, is attached to.
 
-    `target_object_id` is the id of the BTF that `target_btf_id` is in, or of the program whose
+    `target_object_id` is the id of the BTF that `target_btf_id` is in, or of the program with the
     function it is (Linux 5.13).
     """
 
@@ -190,7 +190,7 @@ def read_info(fd: int) -> LinkInfo:
     """The info of an open link (BPF_OBJ_GET_INFO_BY_FD, Linux 5.8).
 
     Raises:
-        KernelError: EINVAL, `fd` is no link.
+        KernelError: EINVAL, `fd` is not a link.
     """
     fields = _ask(fd)
     kind = fields["type"]

@@ -111,7 +111,8 @@ class Program(Closing):
         """The program pinned at `path`, in a bpf file system.
 
         Raises:
-            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is no program.
+            KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a
+                program.
         """
         return cls._found(pins.open_program(os.fsdecode(path)))
 
@@ -139,7 +140,7 @@ class Program(Closing):
 
     @classmethod
     def _found(cls, descriptor: Descriptor) -> Self:
-        """A program loaded by somebody else: its name is the kernel's, of at most 15 characters."""
+        """A program of another process: its name is the kernel's, of at most 15 characters."""
         try:
             info = _info(descriptor.fileno(), bytearray(BPF_PROG_INFO.size))
         except BaseException:
@@ -169,7 +170,7 @@ class Program(Closing):
 
     @staticmethod
     def query(target: Target, kind: str | int, *, effective: bool = False) -> Attached:
-        """The programs attached to a place, whoever loaded them: see `purebpf.kernel.attach.query`.
+        """The programs attached to a place, by any process: see `purebpf.kernel.attach.query`.
 
         `Program.query("/sys/fs/cgroup/web", "cgroup/connect4").programs`
         """

@@ -95,7 +95,7 @@ def run(
         KernelError: EINVAL, data or context do not suit the type; ENOSPC, the packet grew by more
             than 512 bytes; E2BIG, the context is longer than the kernel's.
         ValueError: a number that does not fit; the program is closed.
-        TypeError: data or a context that is no bytes.
+        TypeError: data or a context that is not bytes.
     """
     fields = {"flags": flags}
     if cpu is not None:

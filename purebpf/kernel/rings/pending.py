@@ -1,4 +1,4 @@
-"""Records that have left a ring and wait for whoever asks next."""
+"""Records consumed from a ring but not yet yielded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Taken:
             self._take(self._rest(self._run))
 
     def raw(self) -> Iterator[bytes]:
-        """What is left, as bytes, shared with `values`: whoever asks first has the record."""
+        """What is left, as bytes, shared with `values`: each record goes to the first caller."""
         if self._run is not None:
             self._take(self._rest(self._run).records())
         return self._records

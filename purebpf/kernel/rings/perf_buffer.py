@@ -45,12 +45,12 @@ class PerfBuffer(Reader):
             type: what the records are: see `purebpf.kernel.rings.record_types`.
             pages: data pages of each ring, a power of two.
             wakeup: wake the reader after this many records of a CPU. With more than 1, those
-                that woke nobody are seen when the time is over.
+                that sent no wake-up are seen when the time is over.
 
         Raises:
             KernelError: the kernel refused an event, a ring, or an element of the map.
             SchemaError: the type is not known, or is not in the object's BTF.
-            ValueError: `pages` is no power of two.
+            ValueError: `pages` is not a power of two.
         """
         super().__init__(source, type)
         self._maker = Maker()
@@ -107,14 +107,14 @@ class PerfBuffer(Reader):
 
     def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         self._check()
-        # Every ring, whichever woke us: who polled may not be told which it was.
+        # Every ring, whichever woke us: a poller may not learn which it was.
         for ring in self._rings:
             if len(ring):
                 data = ring.consume()
                 yield raw_run(data, perf_event_type.PERF_RECORD_SAMPLE) or self._payloads(data)
 
     def _came_meanwhile(self) -> bool:
-        # perf_poll() reports a record to whoever polls first, once; adding a descriptor to an
+        # perf_poll() reports a record to the first poller, once; adding a descriptor to an
         # epoll set polls it, and epoll_wait() then finds nothing (kernel/events/core.c).
         return any(len(ring) for ring in self._rings)
 
@@ -146,4 +146,4 @@ class PerfBuffer(Reader):
         try:
             bpf.map_delete_elem(self._source.fileno(), struct.pack("=I", cpu))
         except (KernelError, ValueError):
-            return  # the map is closed, or somebody else has taken the element out
+            return  # the map is closed, or another process removed the element

@@ -40,7 +40,7 @@ class Reader(Closing, ABC):
     @property
     @abstractmethod
     def lost(self) -> int | None:
-        """Records that found no room; None: nobody counts them."""
+        """Records that found no room; None: not counted."""
 
     def _check(self) -> None:
         if self._closed:
@@ -106,7 +106,7 @@ class Reader(Closing, ABC):
         """What was taken and not yet seen, then what the ring holds, batch by batch.
 
         They are chained: no step of Python's is taken for a record. Another loop may have taken
-        more meanwhile, or have changed the type; that comes first, too.
+        more since, or have changed the type; that comes first, too.
         """
         batches = self._batches()
         shown: Iterator[Any] | None = None
@@ -133,7 +133,7 @@ class Reader(Closing, ABC):
         the records; those that are in the ring when it is over are still yielded. 0 does not wait.
 
         Raises:
-            FormatError, ValueError: as `drain`; also when the reader is closed meanwhile.
+            FormatError, ValueError: as `drain`; also when the reader is closed during it.
             OSError: EMFILE, no descriptor is left to wait with.
         """
         return chain.from_iterable(self._waits(timeout))

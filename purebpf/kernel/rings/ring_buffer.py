@@ -153,7 +153,7 @@ class RingBuffer(Reader):
     def _batches(self) -> Iterator[Run | Iterator[bytes]]:
         self._check()
         target = self._producer[0]
-        # The position is read anew each time: another loop may have moved it meanwhile.
+        # The position is read anew each time: another loop may have moved it.
         while (position := self._consumer[0]) < target:
             length, count = alike(self._words, position, target, _BATCH)
             if count:
@@ -166,7 +166,7 @@ class RingBuffer(Reader):
             yield _slices(self._consume(position, following - position), spans)
 
     def _consume(self, position: int, size: int) -> bytes:
-        """A copy of that much of the ring, whose space is the program's again."""
+        """Copies that much of the ring and returns its space to the program."""
         start = position & (self._size - 1)
         data = bytes(self._data[start : start + size])
         self._consumer[0] = position + size

@@ -70,7 +70,8 @@ class UserRingBuffer(Closing):
 
         Raises:
             SchemaError: a record that its type cannot hold.
-            ValueError: it is longer than the ring; the ring buffer is closed, maybe meanwhile.
+            ValueError: it is longer than the ring; the ring buffer is closed, maybe during the
+                call.
             OSError: EMFILE, no descriptor is left to wait with.
         """
         data = self._encoded(record)

@@ -1,10 +1,10 @@
 """Waiting for a ring until it is closed: in threads and on event loops, all woken by `Waiters`.
 
-Closing a descriptor wakes nobody who polls it, and the next file that is opened may have its
+Closing a descriptor does not wake its pollers, and the next file that is opened may have its
 number. So a thread that waits polls an eventfd, too, which is its own (`Bell`), and an event loop
 watches a duplicate, which is closed when the loop has let go of it (`Watch`).
 
-Whoever waits joins first and asks afterwards whether the ring is closed; whoever closes it says so
+A waiter joins first and then checks whether the ring is closed; a closer says so
 first and wakes afterwards. So none is missed, and no lock is held that a signal handler or a
 forked child could wait for.
 """
@@ -110,7 +110,7 @@ class Bell(Closing):
 
     def ring(self) -> None:
         """Wake the thread, from another one."""
-        # It closes itself when nobody has it, so that it cannot be another file's meanwhile.
+        # It closes itself after its last use, so that no other file gets its number before.
         fd = self._fd
         if fd is not None and self._maker is not None and self._maker.is_here:
             os.eventfd_write(fd, 1)

@@ -1,7 +1,7 @@
 """Running a program on a file that another user wrote, with as few rights as it needs.
 
 What reads DWARF is large, written in C and C++, and full of past vulnerabilities; the file is that
-of whoever runs the profiled program. So the program runs as `nobody` when we are root, with no
+of the user of the profiled program. So the program runs as `nobody` when we are root, with no
 network (a network namespace of its own, network_namespaces(7)), no way to gain rights
 (PR_SET_NO_NEW_PRIVS), and limits of time, memory and output. The file is given to it as a
 descriptor, so that it needs no path to it.

@@ -27,7 +27,7 @@ Fetch = Callable[[str], str | None]
 """Build id (hex) -> the path of its debug file, got from elsewhere."""
 
 Spend = Callable[[int], object]
-"""Is told how many bytes are about to be read, and may raise (`purebpf.symbols.budget`)."""
+"""Called with the bytes about to be read, and may raise (`purebpf.symbols.budget`)."""
 
 
 class DebugFile(NamedTuple):
@@ -52,10 +52,10 @@ def debug_file(
     Args:
         image: of the file that was mapped.
         path: of that file, as its process sees it.
-        pids: processes whose mount namespaces to look in, before our own.
+        pids: processes; their mount namespaces are searched before our own.
         has: whether a file is of use.
         fetch: asked where nothing was found.
-        spend: is told what is read.
+        spend: called with the bytes read.
 
     Raises:
         Exception: what `spend` raises.
@@ -127,7 +127,7 @@ def _crc(fd: int, spend: Spend | None) -> int | None:
 def image_of(fd: int, source: str, spend: Spend | None = None) -> ElfImage:
     """The ELF file in an open file, which must stay open while it is read.
 
-    `spend` is told how much is read.
+    `spend` is called with the bytes read.
     """
 
     def read(offset: int, size: int) -> bytes:

@@ -22,7 +22,7 @@ __all__ = ["requested"]
 
 @contextmanager
 def requested(url: str, *, silence_s: float, total_s: float) -> Iterator[HTTPResponse]:
-    """The response to GET, in whose body `read1` blocks no longer than until the time is over.
+    """The response to GET; `read1` of its body blocks at most until the time limit.
 
     Args:
         url: http or https.
@@ -102,7 +102,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
-    """One that knows no other protocols; the proxies are those of the environment."""
+    """An opener of http and https only, with the proxies of the environment."""
 
     def plain(host: str, **options: Any) -> HTTPConnection:
         connection = HTTPConnection(host, **options)

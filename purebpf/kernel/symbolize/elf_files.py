@@ -115,7 +115,7 @@ class ElfFiles:
 
         Args:
             mapping: a mapping of the first of `pids`.
-            pids: the process, then those whose mount namespace it may share: its ancestors.
+            pids: the process, then its ancestors, which may share its mount namespace.
 
         Raises:
             OverBudgetError: it would cost more than the process, its user or the run has left.
@@ -245,7 +245,7 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
 
     Args:
         mapping: a mapping of the first of `pids`.
-        pids: the process, then those whose mount namespace it may share: its ancestors.
+        pids: the process, then its ancestors, which may share its mount namespace.
 
     Raises:
         OSError: no place that we can see shows the file that was mapped.

@@ -26,7 +26,7 @@ _Identity = tuple[int, int]  # st_dev, st_ino
 class JitDumps:
     """The names that just-in-time compilers wrote to jit-PID.dump.
 
-    A compiler maps its file as executable, to tell whoever records mappings where it is: in any
+    A compiler maps its file as executable, to show a recorder of mappings where it is: in any
     directory, under the number that the process has in its own namespace, perhaps deleted.
 
     Args:
@@ -56,7 +56,7 @@ class JitDumps:
 
         Args:
             mappings: what the process has or had mapped.
-            family: the process, then those whose mount namespace it may share: its ancestors.
+            family: the process, then its ancestors, which may share its mount namespace.
             lives: it has not exited.
 
         Raises:

@@ -27,7 +27,7 @@ class JitMaps:
     """The names that just-in-time compilers wrote to /tmp/perf-PID.map.
 
     Anyone may create a file of that name, also before there is a process of that number. So one
-    counts only if the process's user owns it, or root. Numbers are used again, and nobody removes
+    counts only if the process's user owns it, or root. PIDs are used again, and no process removes
     the maps: one that was last written before its process was there is that of an earlier one.
 
     Args:
@@ -120,7 +120,7 @@ def _end(fd: int, size: int) -> bytes:
 def owners(pid: int) -> frozenset[int]:
     """Who may own what a process says about itself: its users, and root.
 
-    Nobody knows whose a process was that has exited (or 0): ourselves then, as perf has it.
+    The user of an exited process (or 0) is unknown: ourselves then, as in perf.
     """
     try:
         users = (proc.status(pid) or {}).get("Uid", "") if pid else ""

@@ -41,7 +41,7 @@ class GeneratedCode:
         """The function at an address, and the bytes into it, or why it has no name.
 
         Args:
-            family: the process, then those whose mount namespace it may share: its ancestors.
+            family: the process, then its ancestors, which may share its mount namespace.
             address: in its address space.
         """
         pid = family[0]

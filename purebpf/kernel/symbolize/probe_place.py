@@ -59,7 +59,7 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
     """The path of the file, and the offsets in it, in order, that `"file:pattern"` means.
 
     Raises:
-        ValueError: it is no place.
+        ValueError: it is not a place.
         AttachError: ENOENT, no such file, or no such function in it; says `what` for.
         FormatError: no ELF file, or a damaged one, and a function was named.
         OSError: it cannot be read.
@@ -140,7 +140,7 @@ def opened_image(path: str) -> Iterator[ElfImage]:
 def _function_offsets(
     image: ElfImage, pattern: str, kinds: frozenset[int]
 ) -> dict[str, FileOffset]:
-    """The functions of a file whose names match, and where in the file they start.
+    """The functions of a file that match a pattern, and where in the file they start.
 
     A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the
     one that programs are linked to today, which a name without a version is.

@@ -17,7 +17,7 @@ _FRAME = struct.Struct("=QQ")
 def user_stack(pid: int, ip: int, sp: int, bp: int, max_depth: int) -> tuple[int, ...]:
     """Its addresses, leaf first, by frame pointers as the kernel's perf_callchain_user() does.
 
-    The thread must not run meanwhile: whoever asks has to make sure, before and after.
+    The thread must not run during the read: the caller checks that, before and after.
 
     Args:
         pid: its process.

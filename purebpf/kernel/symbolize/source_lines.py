@@ -1,4 +1,4 @@
-"""Where code is in its source, told by llvm-symbolizer or addr2line: DWARF is theirs to read.
+"""Source lines of code, from llvm-symbolizer or addr2line, which read the DWARF.
 
 One process for each file, which gets all addresses at once, with few rights (`confined`). It is
 bounded in time: what is answered until then counts.
@@ -29,7 +29,7 @@ _LLVM = ("llvm-symbolizer-19", "llvm-symbolizer")
 _GNU = "addr2line"
 _NOWHERE = (1 << 64) - 1
 _FILE_S = 20.0
-"""Seconds for one file, so that none takes the time of all."""
+"""Seconds for one file, so that each leaves time for the others."""
 _LINES = (".debug_line", ".zdebug_line")
 
 Lines = Mapping[FileOffset, tuple[SourceLine, ...]]

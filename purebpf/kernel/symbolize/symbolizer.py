@@ -178,7 +178,7 @@ class Symbolizer:
         return answer
 
     def _payer(self, pid: int) -> dict[str, int]:
-        """The accounts that pay for a process; nobody knows the user of one that has exited."""
+        """The accounts that pay for a process; the user of an exited one is unknown."""
         known = self._payers.get(pid)
         if known is None:
             if len(self._payers) >= _KEEP_PAYERS:

@@ -20,7 +20,7 @@ def vdso_functions(mapping: Mapping) -> ElfFunctions | Problem:
     """The functions of a process's vDSO, given its mapping.
 
     All processes of one word size share one image, so it is read from our own memory; a mapping
-    of another size is that of a 32-bit process, whose image we do not have.
+    of another size is that of a 32-bit process; we do not have its image.
     """
     own = _own()
     if own is None:

@@ -35,7 +35,7 @@ def kernel_btf() -> Btf:
 
 
 def no_types() -> Btf:
-    """Those of a kernel that has none: for objects whose settings leave nothing alive that asks."""
+    """The types of a kernel without BTF: none. For objects with settings that need none."""
     names = b"\0"
     header = struct.pack("=HBBIIIII", 0xEB9F, 1, 0, _HEADER_SIZE, 0, 0, 0, len(names))
     return Btf(header + names, source="a kernel without BTF")

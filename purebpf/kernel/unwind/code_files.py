@@ -49,7 +49,7 @@ class CodeFiles(Closing):
     """Open files by what they are; those not used for longest are closed above 512.
 
     Args:
-        spend: is told how many bytes are about to be read, and may raise.
+        spend: called with the number of bytes about to be read; may raise.
     """
 
     def __init__(self, spend: Spend | None = None) -> None:

@@ -48,7 +48,7 @@ class CopiedStack(NamedTuple):
     Attributes:
         time_ns: CLOCK_MONOTONIC.
         cpu, tgid, tid, comm: where and what it was; numbers are those of our pid namespace.
-        is_compat: a 32-bit task, whose registers say nothing about 64-bit code.
+        is_compat: a 32-bit task: its registers say nothing about 64-bit code.
         pc: the address that runs next in user space.
         registers: by DWARF's numbers.
         stack: the bytes from the stack pointer up; fewer than asked for where the stack ends.

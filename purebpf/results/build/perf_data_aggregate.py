@@ -38,7 +38,7 @@ _CGROUP_ID = 8
 
 
 class Owner(NamedTuple):
-    """Whose stack it is. `cgroup` is the container or unit, "" unless the file tells."""
+    """The task of the stack. `cgroup` is the container or unit, "" unless the file has it."""
 
     comm: str
     pid: int

@@ -138,7 +138,7 @@ def _slotted(
 def _shares(slot: int, slot_ns: int, weights: list[tuple[list[int], int]]) -> Iterator[_Piece]:
     whole = sum(weight for _, weight in weights)
     seen = 0
-    for path, weight in sorted(weights):  # what is alike stands together
+    for path, weight in sorted(weights):  # equal ones come together
         start = slot + seen / whole if whole else slot
         seen += weight
         end = slot + seen / whole if whole else slot

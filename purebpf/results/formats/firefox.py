@@ -2,7 +2,7 @@
 
 https://github.com/firefox-devtools/profiler/blob/main/docs-developer/processed-profile-format.md
 
-A track for each thread, or for each process where threads were counted together. A sample stands
+A track for each thread, or for each process where threads were counted together. A sample is
 at the begin of its slot; without a time line they follow one another, a millisecond each, and only
 the weights mean something.
 """
@@ -145,7 +145,7 @@ class _Tree:
 
     Attributes:
         functions: of each frame.
-        leaves: the node of each row, -1 for an empty stack; the rows are sorted meanwhile.
+        leaves: the node of each row, -1 for an empty stack; it sorts the rows.
     """
 
     def __init__(self, rows: list[_Sample]) -> None:

@@ -42,7 +42,7 @@ def lines(
         by_thread: begin with `comm/tid` instead of the comm.
 
     Where time has a kind, each frame is marked with it: `_[on]`, `_[off]`, `_[rq]`. A waker's
-    stack stands upon the one it woke, behind `--`, from leaf to root, as bcc's offwaketime has it.
+    stack is on top of the one it woke, behind `--`, from leaf to root, as bcc's offwaketime has it.
     """
     names = _Names(annotations=annotations)
     folded: Counter[str] = Counter()
@@ -100,7 +100,7 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     """The profile that such lines describe: `lines`' own, or those of another tool.
 
     The first name of a line is the process. Frames marked `_[k]` are the kernel's; without marks
-    nothing says whose a frame is, and all are taken for user frames. What the names stood for
+    nothing tells user from kernel frames, and all count as user frames. What the names meant
     (modules, addresses, pids) is not in the lines.
 
     Raises:

@@ -8,7 +8,7 @@ about     facts about the run, by name
 frames    each distinct address once: kind, address (hex: JSON numbers end at 2^53), module,
           build_id and file_offset where known, and either name and offset or unknown (the
           reason) and detail; with --lines, file and line
-stacks    weight, comm, pid, and where they are told apart tid, cpu, cgroup and state; user and
+stacks    weight, comm, pid, and where they differ tid, cpu, cgroup and state; user and
           kernel: indices into frames, leaf first; [] no such stack, null it was lost; slots:
           [slot, weight] pairs, where there is a time line. Of waits also: kind, inflight (true:
           not over), times, runnable (part of the weight), and waker: comm, pid, tid, user, kernel
@@ -172,7 +172,7 @@ def parse(text: str, source: str = "profile") -> Profile:
     """The profile that `document` wrote.
 
     Raises:
-        FormatError: this is no such object, or not all of it; `source` is what to call it.
+        FormatError: this is not such an object, or not all of it; `source` is what to call it.
     """
     stacks = _Compactor()
     try:
@@ -206,7 +206,7 @@ class _Compactor:
         self.highest = -1
 
     def __call__(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The same object; what is no stack or has none is left alone."""
+        """The same object; leaves alone what is not a stack or has none."""
         if "pid" in found:
             for side in ("user", "kernel"):
                 numbers = found.get(side)

@@ -1,10 +1,10 @@
 """perf.data: what `perf report`, `perf script`, hotspot and samply open.
 
-Each stack is a sample whose period is its weight, of one event. The format has addresses and no
+Each stack is a sample of one event, with its weight as period. The format has addresses and no
 names: readers look those up in the files, which the build ids in the mappings find, or in the
 kernel, which a symbol's address relates to its own. So a mapping is written of what the stacks
 have been in, and no more. What has a time is dated (a wait by its end, a slot by its begin); the
-rest stands at the end of the run. A sample's comm is what the last COMM record said, so that
+rest is at the end of the run. A sample's comm is what the last COMM record said, so that
 several may share a process.
 
 tools/perf/Documentation/perf.data-file-format.txt of the Linux source.
@@ -255,10 +255,10 @@ class _Mapping(NamedTuple):
 
 
 class _Mappings:
-    """Which files each process had where: told when a stack first needs them.
+    """The mappings of each process, written when a stack first needs them.
 
     A process may execute another program, with other files at the same addresses: what a new
-    mapping covers is told again when it is needed again.
+    mapping covers is written again when it is needed again.
     """
 
     def __init__(self, rows: list[Row]) -> None:
@@ -277,7 +277,7 @@ class _Mappings:
             self._pages[mapping] = _pages(low, high)
 
     def new(self, pid: int, stack: Stack | None, time_ns: int) -> Iterator[Mmap2]:
-        """What was not told of a process, of what a stack needs."""
+        """The mappings a stack needs that were not yet written."""
         told = self._told.setdefault(pid, set())
         for mapping in self._needed(stack):
             if mapping in told:

@@ -22,7 +22,7 @@ class Cause(NamedTuple):
 class Loss(NamedTuple):
     """What was expected, what was seen, and what got lost after it was seen.
 
-    `expected` is None where nobody can know. `tolerance` is by how much an honest run may miss it:
+    `expected` is None if it is unknown. `tolerance` is by how much an honest run may miss it:
     the last, unfinished period of each event.
     """
 

@@ -24,7 +24,7 @@ Slots = tuple[tuple[int, int], ...]
 
 
 class Labels(NamedTuple):
-    """Whose stack it is.
+    """The task of a stack.
 
     `tid` is 0 where threads are counted together, `cpu` -1 where CPUs are. `cgroup` is a path or a
     container's name, `state` what the thread was doing ("running", "D"); both may be "".

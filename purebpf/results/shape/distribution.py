@@ -18,7 +18,7 @@ PERCENTILES = (50, 90, 99)
 
 
 class Group(NamedTuple):
-    """Whose durations: a kind ("pid", "tid", "pidns", "cgroup"; "": all tasks), which, its name."""
+    """Group of durations: a kind ("pid", "tid", "pidns", "cgroup"; "": all), which, its name."""
 
     kind: str = ""
     number: int = 0

@@ -18,7 +18,7 @@ class Function(NamedTuple):
 
     `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` says why), or
     "process" for the comm that heads a path. `file` and `line` are "" and 0 where the lines of a
-    function are not told apart.
+    function count as one.
     """
 
     name: str
@@ -63,7 +63,7 @@ def at_line(entry: Frame | Unknown) -> Function:
 class Functions:
     """Paths as numbers of functions, one table for all of them.
 
-    The profile whose rows are asked for must live as long as this. `key` is
+    The profile of the rows must live as long as this. `key` is
     `function`, `in_file` or `at_line`.
     """
 
@@ -81,7 +81,7 @@ class Functions:
         return user
 
     def process(self, comm: str) -> int:
-        """The number of the frame that stands for a process."""
+        """The number of the frame for a process."""
         return self._numbers.number(Function(comm, "", "process"))
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ __all__ = ["Packed", "head", "pack"]
 
 _KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process")
 _REASONS = 5
-_NARROW = 0xFFFF  # functions whose numbers fit in 16 bits
+_NARROW = 0xFFFF  # functions with numbers that fit in 16 bits
 _DEEPEST = 0xFFFF  # frames of a path, its process included: page/model.js has 16 bits for them
 _LEVEL = 6
 

@@ -41,7 +41,7 @@ def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
 
     Raises:
         TypeError: their own, and one for all.
-        ValueError: there are none; a cookie that is no number of 64 bits.
+        ValueError: there are none; a cookie that is not a number of 64 bits.
     """
     if not isinstance(functions, Mapping):
         names = [functions] if isinstance(functions, str) else functions

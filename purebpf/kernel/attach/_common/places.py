@@ -23,7 +23,7 @@ Cgroup = str | os.PathLike[str] | Usable
 """A directory of the cgroup2 file system: its path, or something with `fileno()`."""
 
 Namespace = str | os.PathLike[str] | Usable | None
-"""A file that stands for a namespace (`/proc/PID/ns/net`, `/run/netns/NAME`); None: our own."""
+"""The file of a namespace (`/proc/PID/ns/net`, `/run/netns/NAME`); None: our own."""
 
 Device = str | os.PathLike[str] | Usable
 """The device's file, as a path or something with `fileno()`, open for writing (Linux 6.10)."""

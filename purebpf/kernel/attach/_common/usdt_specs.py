@@ -1,4 +1,4 @@
-"""What programs with `bpf/usdt.bpf.h` are told about the probes that they run at.
+"""What programs with `bpf/usdt.bpf.h` read about their probes.
 
 The header declares two maps. `__bpf_usdt_specs` has for a number where the arguments are; the
 program finds its number in the attach cookie, or, before Linux 5.15, by its instruction pointer in

@@ -1,0 +1,146 @@
+"""Messages, docstrings, comments and pages say things plainly: no banned phrase (CONTRIBUTING.md).
+
+A phrase is banned when it hides who acts ("nobody", "whoever", "is told"), or reads as a riddle
+("is no number", "knows no", "stands for"). Quoted output of other tools and code is left out:
+text in backticks, fenced blocks, and names of arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+BANNED = re.compile(
+    r"\b(?:nobody|somebody|whoever|whomever|whose|told|stands|meanwhile|thereof|by hand"
+    r"|so that none|(?:has|have) no words? for|knows? no"
+    r"|(?<!there )(?:is|are|was|were) no(?! longer))\b",
+    re.IGNORECASE,
+)
+CODE = re.compile(r"`[^`]*`|^\s*\w+:(?=\s)", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Text(NamedTuple):
+    """A piece of prose, and where it begins."""
+
+    kind: str
+    line: int
+    text: str
+
+
+def prose(path: Path) -> Iterator[Text]:
+    """The messages, docstrings and comments of a module."""
+    source = path.read_text()
+    tree = ast.parse(source)
+    docstrings = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    ignored = {
+        part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    } | names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (each.value if isinstance(each, ast.Constant) else "{}" for each in node.values)
+            yield Text("message", node.lineno, "".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in ignored:
+            kind = "docstring" if node in docstrings else "message"
+            yield Text(kind, node.lineno, node.value)
+    yield from comments(source)
+
+
+def names(tree: ast.Module) -> set[ast.expr]:
+    """The strings of `__all__`: they are code."""
+    return {
+        each
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == "__all__"
+        and isinstance(node.value, ast.List)
+        for each in node.value.elts
+    }
+
+
+def comments(source: str) -> Iterator[Text]:
+    """The comments, those of following lines as one text."""
+    block: list[str] = []
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if block and token.start[0] != last + 1:
+                yield Text("comment", last - len(block) + 1, " ".join(block))
+                block = []
+            block.append(token.string.lstrip("# "))
+            last = token.start[0]
+    if block:
+        yield Text("comment", last - len(block) + 1, " ".join(block))
+
+
+def banned(text: str) -> list[str]:
+    """The banned phrases in a text."""
+    plain = CODE.sub(" ", FENCED.sub(" ", text))
+    return BANNED.findall(" ".join(plain.split()))
+
+
+@cache
+def modules() -> dict[str, list[Text]]:
+    """The prose of each module of the package."""
+    paths = sorted((ROOT / "purebpf").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): [*prose(path)] for path in paths}
+
+
+@pytest.mark.parametrize("kind", ["message", "docstring", "comment"])
+def test_modules_use_plain_english(kind: str) -> None:
+    found = [
+        f"{path}:{text.line}: {phrases}"
+        for path, texts in modules().items()
+        for text in texts
+        if text.kind == kind and (phrases := banned(text.text))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x is no number",
+        "nobody knows",
+        "whose time",
+        "the kernel knows\n    no ENUM64",
+        "are no rows",
+    ],
+)
+def test_the_banned_phrases_are_found(text: str) -> None:
+    assert banned(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["there is no map", "it is no longer open", "runs as `nobody`", "    whose: a task"]
+)
+def test_plain_text_and_code_are_not(text: str) -> None:
+    assert not banned(text)
+
+
+def test_every_kind_of_text_is_read(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text('"""A."""\n__all__ = ["whose"]\n# one\n# two\nx = f"b {1}"  # c\ny = "d"\n')
+    assert sorted(prose(module)) == [
+        Text("comment", 3, "one two c"),
+        Text("docstring", 1, "A."),
+        Text("message", 5, "b {}"),
+        Text("message", 6, "d"),
+    ]
