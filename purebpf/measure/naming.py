@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["interruptible"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_QUIT: dict[signal.Signals, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 
 
 @contextmanager
 def interruptible(budget: Budget) -> Iterator[None]:
     """A context in which the first SIGINT or SIGTERM makes what is not named yet stay unnamed.
 
-    The next one does what it did before: it quits. In other threads than the main one, which may
+    The next one quits. In other threads than the main one, which may
     not handle signals, nothing changes.
 
     Args:
@@ -36,7 +40,7 @@ def interruptible(budget: Budget) -> Iterator[None]:
     def stop(_number: int, _frame: FrameType | None) -> None:
         budget.stop()
         for number in ours:
-            signal.signal(number, previous[number])
+            signal.signal(number, _QUIT[number])
 
     for number in ours:
         signal.signal(number, stop)
@@ -44,5 +48,4 @@ def interruptible(budget: Budget) -> Iterator[None]:
         yield
     finally:
         for number in ours:
-            if signal.getsignal(number) is stop:
-                signal.signal(number, previous[number])
+            signal.signal(number, previous[number])

@@ -37,7 +37,21 @@ def test_after_the_one_that_ended_the_measurement() -> None:
         assert stop
         with interruptible(budget):
             signal.raise_signal(signal.SIGINT)
-        assert budget.is_stopped
+            assert budget.is_stopped
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+
+def test_when_the_measurement_ended_by_itself() -> None:
+    """`Stop` still waits for its first signal then, and would take the second one."""
+    with Stop() as stop:
+        with interruptible(Budget()):
+            signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert not stop
+        signal.raise_signal(signal.SIGINT)
+        assert stop
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
