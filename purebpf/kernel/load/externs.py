@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 
 from purebpf.btf.core.rules import types_agree
-from purebpf.btf.types.kinds import Func, Kind, Var
+from purebpf.btf.types.kinds import Func, FuncProto, Kind, Ptr, Var
 from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.btf.types.spelling import spell
 from purebpf.errors import LinkError, NotSupportedError
@@ -104,7 +104,7 @@ class KernelExterns:
             self._spec.source,
             extern.name,
             f"declared as {spell(self._btf, declared)}, but this kernel's is "
-            f"{spell(btf, actual)} ({btf.source})",
+            f"{spell(btf, actual)} ({btf.source}){_explain_forward(self._btf, declared)}",
         )
 
     def _untyped(self, extern: ExternSpec) -> Found | None:
@@ -138,3 +138,25 @@ class KernelExterns:
         text = proc.kallsyms()
         self._hidden = Kallsyms(text).hidden
         return addresses(text, names)
+
+
+def _explain_forward(btf: Btf, declared: int) -> str:
+    """What to do about a parameter that points to a type which the object only declares.
+
+    A forward declaration agrees with no struct, as in libbpf (bpf_core_types_are_compat), but both
+    are spelt alike.
+    """
+    prototype = btf.type(declared)
+    if not isinstance(prototype, FuncProto):
+        return ""
+    for parameter in prototype.params:
+        pointer = btf.type(btf.resolve(parameter.type_id)) if parameter.type_id else None
+        if isinstance(pointer, Ptr) and pointer.type_id:
+            target = btf.resolve(pointer.type_id)
+            if target and btf.kind(target) is Kind.FWD:
+                name = spell(btf, target)
+                return (
+                    f". `{name};` is a forward declaration: define it, without members if none is "
+                    f"used (`{name} {{}};`)"
+                )
+    return ""

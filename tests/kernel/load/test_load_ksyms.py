@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -102,6 +104,37 @@ def test_what_is_missing_and_not_weak_is_named(program: str, symbol: str, proble
     with pytest.raises(purebpf.LinkError, match=problem) as caught:
         purebpf.load(spec)
     assert caught.value.symbol == symbol
+
+
+FORWARD = """
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+struct sock;
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+SEC("?raw_tp/sched_switch")
+int call_it(void *context)
+{
+	return tcp_reno_undo_cwnd((void *)0);
+}
+"""
+
+
+@pytest.mark.needs("clang", "struct_ops")
+def test_a_forward_declaration_is_named(tmp_path: Path):
+    (tmp_path / "forward.bpf.c").write_text(FORWARD)
+    headers = f"/usr/include/{os.uname().machine}-linux-gnu"
+    command = ["clang-19", "-g", "-O2", "-target", "bpf", f"-I{headers}", "-c", "forward.bpf.c"]
+    subprocess.run([*command, "-o", "forward.bpf.o"], check=True, cwd=tmp_path)
+    spec = purebpf.read_object(tmp_path / "forward.bpf.o").only("call_it")
+    with pytest.raises(purebpf.LinkError) as caught:
+        purebpf.load(spec)
+    assert str(caught.value).endswith(
+        "this kernel's is u32 (struct sock *) (/sys/kernel/btf/vmlinux). "
+        "`struct sock;` is a forward declaration: define it, without members if none is used "
+        "(`struct sock {};`)"
+    )
 
 
 def test_hidden_and_ambiguous_addresses_are_not_used(
