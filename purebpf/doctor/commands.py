@@ -34,7 +34,7 @@ def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
     for name in COMMANDS:
         try:
             spec = objects.spec(_LOADS.get(name, name))
-        except ModuleNotFoundError:  # it loads nothing
+        except OSError:  # it loads nothing
             yield name, ()
             continue
         found = tuple(_of(spec))

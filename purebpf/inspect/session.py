@@ -11,6 +11,7 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.inspect.model import Report, describe
 from purebpf.inspect.request import Options
 from purebpf.kernel.load.kernel_types import KernelTypes
+from purebpf.objects.packed import MAGIC, unpack
 from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings
 from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import addresses
@@ -42,14 +43,16 @@ def inspect(options: Options) -> Report:
 
 
 def read(path: str) -> ObjectSpec:
-    """The object.
+    """Read an object file, or a packed spec as purebpf ships them.
 
     Raises:
         KernelError: it cannot be read.
         FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
     """
     try:
-        return read_object(path)
+        with open(path, "rb") as file:
+            is_packed = file.read(len(MAGIC)) == MAGIC
+            return unpack(MAGIC + file.read(), path) if is_packed else read_object(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
 

@@ -1,19 +1,22 @@
 """The BPF objects that purebpf ships, built by `make bpf` from `bpf_src/`; `LOCK` says of what.
 
-Beside each `NAME.bpf.o` is `NAME_spec.py`, generated from it: what `purebpf.read_object` makes of
-the object, for commands that start from it (docs/design/0002-start.md).
+Beside each `NAME.bpf.o` is `NAME.spec`, packed from it: what `purebpf.read_object` makes of the
+object, for commands that start from it (docs/design/0002-start.md). `purebpf inspect` shows both.
 """
 
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from purebpf.spec import ObjectSpec
 
 __all__ = ["read", "spec"]
+
+
+_specs: dict[str, ObjectSpec] = {}
+"""Those that were unpacked in this process: they are never changed."""
 
 
 class _Reader(Protocol):
@@ -27,10 +30,13 @@ def spec(name: str) -> ObjectSpec:
     bytes do not have.
 
     Raises:
-        ModuleNotFoundError: for a name that is not shipped.
+        FileNotFoundError: for a name that is not shipped.
     """
-    found: ObjectSpec = import_module(f"purebpf.objects.{name}_spec").SPEC
-    return found
+    from purebpf.objects.packed import unpack
+
+    if name not in _specs:
+        _specs[name] = unpack(read(f"{name}.spec"), f"{name}.spec")
+    return _specs[name]
 
 
 def read(name: str) -> bytes:
