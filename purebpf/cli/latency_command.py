@@ -13,7 +13,7 @@ from purebpf.cli.arguments import positive_int, seconds
 from purebpf.cli.output import Output
 
 if TYPE_CHECKING:
-    from purebpf.measure.latency import Interval, Request
+    from purebpf.measure.latency import Interval
     from purebpf.results.shape.distribution import Distribution
 
 __all__ = ["USAGE", "SpanOptions", "add_options", "parse", "run"]
@@ -119,9 +119,11 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     """
     from purebpf.cli.loss import of_table, tell
     from purebpf.measure import run as pipeline
-    from purebpf.measure.latency import Latency
+    from purebpf.measure.latency import Latency, Request
+    from purebpf.measure.requests import narrow
 
-    make = partial(Latency, _request(measure, options))
+    request = narrow(Request, options, measure=measure, unit_ns=options.unit[1])
+    make = partial(Latency, request)
     with (
         Output(options.output) as output,
         pipeline.prepare(make, options.command) as (session, ends),
@@ -136,13 +138,6 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     if options.strict and any(each.lost for each in last.loss.causes if each.name not in _SUBJECT):
         return command.LOSS
     return status
-
-
-def _request(measure: str, options: SpanOptions) -> Request:
-    from purebpf.measure.latency import Request
-
-    shared = {name: getattr(options, name) for name in Request._fields if hasattr(options, name)}
-    return Request(**shared, measure=measure, unit_ns=options.unit[1])
 
 
 def _render(interval: Interval, options: SpanOptions) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.measure.requests import narrow
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.offcpu.request import Options, title
@@ -55,11 +56,9 @@ class OffCpu(ThreadProfiler):
 
 
 def _request(options: Options) -> Request:
-    return Request(
-        pids=options.pids,
-        tids=options.tids,
-        cpus=options.cpus,
-        cgroup=options.cgroup,
+    return narrow(
+        Request,
+        options,
         user_threads=not options.kernel_threads_only,
         kernel_threads=not options.user_threads_only,
         user_stacks=not options.kernel_stacks_only,
@@ -70,7 +69,4 @@ def _request(options: Options) -> Request:
         max_ns=None if options.max_us is None else 1000 * options.max_us + 999,
         split=options.waker,
         wakers=options.waker,
-        duration_s=options.duration_s,
-        hash_storage_size=options.hash_storage_size,
-        stack_storage_size=options.stack_storage_size,
     )

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from purebpf.kernel.symbolize.debug_files import Fetch
+from purebpf.measure.requests import narrow
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.results import Profile
@@ -61,11 +62,9 @@ class Wall(ThreadProfiler):
 
 
 def _request(options: Options) -> Request:
-    return Request(
-        pids=options.pids,
-        tids=options.tids,
-        cpus=options.cpus,
-        cgroup=options.cgroup,
+    return narrow(
+        Request,
+        options,
         user_threads=not options.kernel_threads_only,
         kernel_threads=not options.user_threads_only,
         user_stacks=not options.kernel_stacks_only,
@@ -73,8 +72,4 @@ def _request(options: Options) -> Request:
         states="RSDITtPW",
         split=True,
         on_cpu=True,
-        frequency=options.frequency,
-        duration_s=options.duration_s,
-        hash_storage_size=options.hash_storage_size,
-        stack_storage_size=options.stack_storage_size,
     )
