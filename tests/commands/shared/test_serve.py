@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as reader
+import os
 import re
 import signal
 import socket
@@ -12,11 +13,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from purebpf.cli.http_door import PENDING
 from tests.commands.conftest import ROOT, Workloads
+from tests.support.privilege import as_user
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
 
@@ -115,3 +120,44 @@ def test_a_port_in_use_is_told(name: str) -> None:
     assert "bind(2) failed with EADDRINUSE" in " ".join(done.stderr.split())
     assert "use --serve without a port to listen on a free one" in " ".join(done.stderr.split())
     assert done.stdout == ""
+
+
+@pytest.mark.needs("setpriv")
+def test_a_thousand_slow_connections_of_another_user(workloads: Workloads) -> None:
+    """Without the token they take neither descriptors nor memory, nor the page from its owner."""
+    with (
+        workloads.running(*WORKLOAD["profile"]) as pid,
+        serving("profile", "-p", str(pid), "--format", "json") as (process, base, token),
+    ):
+        seconds(base, token, 2)
+        before, grown = descriptors(process.pid), rss_kib(process.pid)
+        port = str(urlsplit(base).port)
+        code = (Path(__file__).parent / "slow_clients.py").read_text()
+        with subprocess.Popen(
+            [*as_user("ordinary"), sys.executable, "-S", "-c", code, port, "1000"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        ) as flood:  # fmt: skip
+            assert flood.stdin is not None
+            assert flood.stdout is not None
+            assert flood.stdout.readline() == "tried\n"
+            assert descriptors(process.pid) <= before + PENDING + 8
+            heads = seconds(base, token, 2)
+            with urllib.request.urlopen(f"{base}snapshot.json?{token}", timeout=30) as response:
+                assert reader.load(response)["total"] > 0
+            assert rss_kib(process.pid) - grown < 20_000
+            flood.stdin.close()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [head["unit"] for head in heads] == ["samples"] * 2
+    assert reader.loads(output)["total"] > 0
+
+
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def rss_kib(pid: int) -> int:
+    found = re.search(r"^VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1])
