@@ -138,13 +138,12 @@ def _total(element: Element, counter: int) -> int:
 def _claim(uid: int, bpffs: str, stack: ExitStack) -> tuple[int, Folder]:
     """The first slot that is whole and free, kept until `stack` is closed."""
     path = folder_of(uid, bpffs)
-    reason = f"root has not pinned any in {path}; pin some: {pin_command(uid, 0, bpffs)}"
     try:
         folder = open_user(uid, bpffs)
     except KernelError as error:
         if error.errno != errno.ENOENT:
             raise
-        raise NotSupportedError(_FEATURE, reason) from None
+        raise NotSupportedError(_FEATURE, _none_pinned(uid, bpffs)) from None
     with folder:
         faults = {number: find_faults(folder, uid, number) for number in numbers(folder)}
         whole = [number for number, why in faults.items() if not why]
@@ -155,15 +154,21 @@ def _claim(uid: int, bpffs: str, stack: ExitStack) -> tuple[int, Folder]:
                 slot = _lock(folder, number, stack)
                 if slot is not None:
                     return number, slot
-    broken = {number: why for number, why in faults.items() if why}
+    reasons = [] if faults else [_none_pinned(uid, bpffs)]
     if whole:
         more = pin_command(uid, 2 * len(whole), bpffs)
-        reason = f"all {len(whole)} in {path} are in use; pin more: {more}"
-    for number, why in broken.items():
+        reasons.append(f"all {len(whole)} in {path} are in use; pin more: {more}")
+    broken = [number for number, why in faults.items() if why]
+    if broken:
+        why = "; ".join(faults[broken[0]])
         repair = pin_command(uid, len(faults), bpffs)
-        reason += f"; slot {number} is not usable ({'; '.join(why)}); repair it: {repair}"
-        break
-    raise NotSupportedError(_FEATURE, reason)
+        reasons.append(f"slot {broken[0]} in {path} is not usable ({why}); repair it: {repair}")
+    raise NotSupportedError(_FEATURE, "; ".join(reasons))
+
+
+def _none_pinned(uid: int, bpffs: str) -> str:
+    where = folder_of(uid, bpffs)
+    return f"root has not pinned any in {where}; pin some: {pin_command(uid, 0, bpffs)}"
 
 
 def _lock(folder: Folder, number: int, stack: ExitStack) -> Folder | None:

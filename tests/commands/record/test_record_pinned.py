@@ -122,7 +122,7 @@ def test_more_filters_than_slots(bpffs: str, folder: Path) -> None:
     done = run(BOB, bpffs, "record", *events, *where, "--", sys.executable, "-c", FAMILY)
     assert done.returncode == 0, done.stderr
     assert "filter: minor-faults:u: in user space, since" in said(done)
-    assert "none of 1 in /sys/fs/bpf/purebpf/filter/4712 is free" in said(done)
+    assert "all 1 in /sys/fs/bpf/purebpf/filter/4712 are in use" in said(done)
     assert "filter: page-faults:u: in user space" not in said(done)
     samples = [each for each in records(folder / "perf.data") if isinstance(each, Sample)]
     assert len(samples) > 300
@@ -151,7 +151,7 @@ def test_a_recorder_that_is_killed_leaves_its_slot_to_the_next(bpffs: str, folde
         assert " 0 of 1 free" in slots(bpffs)
         busy = family(BOB, bpffs, target)
         assert busy.returncode == 1
-        assert "is free; for more" in said(busy)
+        assert "are in use; pin more" in said(busy)
         first.send_signal(signal.SIGKILL)
         first.wait()
     finally:

@@ -85,8 +85,8 @@ def _replace(path: str) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[str], None], str]] = {
-    "gone": (lambda slot: os.unlink(f"{slot}/lease"), "lease: it is not there"),
-    "no program": (lambda slot: os.unlink(f"{slot}/program"), "program: it is not there"),
+    "gone": (lambda slot: os.unlink(f"{slot}/lease"), "lease: it does not exist"),
+    "no program": (lambda slot: os.unlink(f"{slot}/program"), "program: it does not exist"),
     "of another user": (lambda slot: os.chown(f"{slot}/table", BOB, -1), "belongs to UID 4712"),
     "open to others": (lambda slot: os.chmod(f"{slot}/table", 0o666), "has mode 0666, not 0600"),
     "another map": (lambda slot: _replace(f"{slot}/counts"), "counts: it is another map"),
@@ -110,7 +110,7 @@ def test_a_broken_slot_is_shown_not_used_and_repaired(bpffs: str, kind: str) -> 
     (slot,) = pinned_slots.slots(ANN, bpffs)
     assert any(words in fault for fault in slot.faults), slot
     terms = resolve(parse("pid > 1"), WHERE, NoNames())
-    with pytest.raises(NotSupportedError, match=r"slot 0 is not usable .*repair it: sudo .* pin"):
+    with pytest.raises(NotSupportedError, match=r"slot 0 in .* is not usable .*repair it: .* pin"):
         PinnedFilter(terms, ANN, bpffs)
     pinned_setup.pin(ANN, 1, bpffs)
     (slot,) = pinned_slots.slots(ANN, bpffs)
