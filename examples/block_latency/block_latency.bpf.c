@@ -2,6 +2,7 @@
 // How long requests to disks take, from the moment when they are given to the driver: a histogram
 // by powers of two for reads and one for everything else.
 #include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -27,6 +28,12 @@ struct request {
 	unsigned int cmd_flags;
 } __attribute__((preserve_access_index));
 
+// The same struct before Linux 5.17 (f3fa33acca9f, "block: remove the ->rq_disk field in struct
+// request"): CO-RE ignores what follows ___ in a name.
+struct request___before_5_17 {
+	struct gendisk *rq_disk;
+} __attribute__((preserve_access_index));
+
 struct histogram {
 	__u64 slots[SLOTS];
 };
@@ -47,9 +54,18 @@ struct {
 
 volatile __u64 lost = 0;
 
+static __always_inline struct gendisk *disk_of(struct request *request)
+{
+	struct request___before_5_17 *older = (void *)request;
+
+	if (bpf_core_field_exists(older->rq_disk))
+		return older->rq_disk;
+	return request->q->disk;
+}
+
 static __always_inline int is_wanted(struct request *request)
 {
-	struct gendisk *disk = request->q->disk;
+	struct gendisk *disk = disk_of(request);
 
 	return !target_major ||
 	       (disk && disk->major == target_major && disk->first_minor == target_minor);

@@ -27,7 +27,7 @@ NAMES = sorted(path.parent.name for path in SOURCE.glob("*/*.bpf.c"))
 PRIME = 13
 PATIENCE_S = 60
 
-pytestmark = pytest.mark.needs("clang", "bpf")
+pytestmark = [pytest.mark.any_kernel, pytest.mark.needs("clang", "bpf")]
 traced = pytest.mark.needs("perf_event", "vmlinux_btf")
 
 
