@@ -81,8 +81,8 @@ class _Chain:
     def row(self, _address: int) -> Row:
         return Row(7, 48, {16: -8, 3: -16, 6: -24}, 16, False)
 
-    def fde(self, _address: int) -> object:
-        return self
+    def function(self, _address: int) -> tuple[int, int]:
+        return 0, 1 << 40
 
     def code(self, _address: int, _size: int) -> bytes:
         return b""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-__all__ = ["AARCH64", "MACHINES", "X86_64", "Machine"]
+__all__ = ["AARCH64", "CALL_BYTES", "MACHINES", "X86_64", "Machine", "ends_in_call"]
 
 
 class Machine(NamedTuple):
@@ -83,3 +83,20 @@ AARCH64 = Machine(
 
 MACHINES = {machine.elf: machine for machine in (X86_64, AARCH64)}
 """By e_machine."""
+
+CALL_BYTES = 8
+"""The longest call has 7, and one of x86-64 may have a prefix."""
+
+
+def ends_in_call(code: bytes, machine: Machine) -> bool:
+    """Whether the last bytes of some code may be a call: all calls, and some other code."""
+    if machine is AARCH64:  # bl; blr, and blraa and its like
+        word = int.from_bytes(code[-4:], "little")
+        return word >> 26 == 0x25 or word & 0xFEFFF000 == 0xD63F0000
+    if code[-5:-4] == b"\xe8":
+        return True
+    return any(  # ff /2, with a displacement or index or without
+        code[-size] == 0xFF and code[1 - size] & 0x38 == 0x10
+        for size in (2, 3, 4, 6, 7)
+        if size <= len(code)
+    )

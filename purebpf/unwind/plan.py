@@ -40,6 +40,8 @@ class Special(Enum):
     NO_RULE = 2
     UNSUPPORTED = 3
     """A rule that cannot be read."""
+    ENTRY = 4
+    """A function that nothing called."""
 
 
 Known = Plan | Special

@@ -7,7 +7,8 @@ Rules that real code needs beyond the DWARF standard:
 - A register saved below the stack pointer has been popped: GCC describes epilogues so.
 - A frame is above the one it called, but for those of signals, which may have a stack of their
   own. A rule that says otherwise is not followed.
-- A trace ends at a return address that is undefined or 0. Code without a rule never ends it.
+- A trace ends at a return address that is undefined or 0, or that no call can have left. Code
+  without a rule never ends it.
 - Where code has no rule, the frame pointer is followed if it looks like one, and that is counted.
 """
 
@@ -18,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.expression import ExpressionError, evaluate
-from purebpf.unwind.machine import Machine
+from purebpf.unwind.machine import CALL_BYTES, Machine, ends_in_call
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import CFA_EXPRESSION, How, Row
@@ -38,7 +39,7 @@ class Unwound(NamedTuple):
     Attributes:
         frames: the address of the leaf, then return addresses, as the kernel's own traces have
             them: what called is at the address - 1. An address that a signal interrupted has 1
-            added, so that this holds for it, too.
+            added, so that this holds for it, too; so has a function's start that nothing called.
         reason: how it ended.
         guessed: how many steps followed the frame pointer for lack of a rule.
     """
@@ -54,8 +55,8 @@ class CodeFile(Protocol):
     def row(self, address: int) -> Row | None:
         """The rules at an address; None where there are none that can be followed."""
 
-    def fde(self, address: int) -> object | None:
-        """What has the rules of an address: None where there are none at all."""
+    def function(self, address: int) -> tuple[int, int] | None:
+        """Where the code that has the rules of an address starts and ends; None: it has none."""
 
     def code(self, address: int, size: int) -> bytes:
         """The instructions at an address."""
@@ -166,7 +167,24 @@ class Unwinder:
             return plan_of(row, self._machine)
         if exact and self._is_sigreturn(file, address, (len(self._machine.sigreturn),)):
             return Special.SIGRETURN  # a sample in the system call, which does not return here
-        return Special.NO_RULE if file.fde(address) is None else Special.UNSUPPORTED
+        if file.function(address) is not None:
+            return Special.UNSUPPORTED
+        is_entry = not exact and self._is_entry(file, address + 1)
+        return Special.ENTRY if is_entry else Special.NO_RULE
+
+    def _is_entry(self, file: CodeFile, address: int) -> bool:
+        """Whether a return address was put there by hand, so that a function begins at it.
+
+        makecontext(3) starts a stack so: with the address of glibc's __start_context, which has
+        rules, but none that hold on a stack that nothing was called on.
+        """
+        function = file.function(address)
+        before = file.code(address - CALL_BYTES, CALL_BYTES)
+        return (
+            function is not None
+            and function[0] == address
+            and not ends_in_call(before, self._machine)
+        )
 
     def _is_sigreturn(self, file: CodeFile, address: int, distances: tuple[int, ...]) -> bool:
         """Whether code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in musl
@@ -212,7 +230,7 @@ class _Walk:
                     return Reason.TOO_DEEP
                 rule = find(caller, exact=self._exact)
                 self._pc = caller
-                frames.append(caller + self._exact)
+                frames.append(caller + (self._exact or rule is Special.ENTRY))
         except _Stop as stop:
             return stop.reason
         except OutsideError:
@@ -226,6 +244,8 @@ class _Walk:
             return self._by_plan(rule)
         if rule is Special.SIGRETURN:
             return self._by_signal()
+        if rule is Special.ENTRY:
+            return 0
         if rule is Special.UNSUPPORTED:
             raise _Stop(Reason.RULE_UNSUPPORTED)
         return self._by_guess()

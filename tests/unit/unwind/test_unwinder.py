@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.machine import AARCH64, X86_64
+from purebpf.unwind.machine import AARCH64, X86_64, ends_in_call
 from purebpf.unwind.perf_registers import MASKS, sampled_registers
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import How
@@ -132,6 +132,38 @@ def test_a_return_address_in_a_register():
     section = Section().fde(TEXT, 0x20, cfa_offset(0) + b"\x09\x10\x05")
     found = trace(section, BASE, Stack(), r5=OUTERMOST + 5)
     assert found == ([BASE, OUTERMOST + 5], Reason.COMPLETE, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "is_entry"),
+    [
+        (b"\x90" * 8, True),
+        (b"\xe8" + bytes(4), False),  # call rel32, which does not return
+        (b"\xff\xd0", False),  # call *%rax
+        (b"\xff\x15" + bytes(4), False),  # call *slot(%rip)
+        (b"\x41\xff\x54\x24\x08", False),  # call *8(%r12)
+    ],
+)
+def test_a_return_address_that_no_call_has_left(before, is_entry):
+    """makecontext(3): the start of __start_context, with no rule before it."""
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x80, 0x20)
+    stack = Stack().put(SP, BASE + 0x80, 0x1234)
+    code = b"\x90" * (0x80 - len(before)) + before
+    found = trace(section, BASE, stack, code=code, fp=1)
+    if is_entry:
+        assert found == ([BASE, BASE + 0x81], Reason.COMPLETE, 0)
+    else:
+        assert found == ([BASE, BASE + 0x80], Reason.NO_UNWIND_INFO, 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "is_call"),
+    [(0x94000001, True), (0xD63F0100, True), (0xD73F0901, True), (0xD503201F, False)],
+)
+def test_calls_of_arm64(word, is_call):
+    assert ends_in_call(struct.pack("<I", word), AARCH64) == is_call
+    assert not ends_in_call(b"", AARCH64)
+    assert not ends_in_call(b"", X86_64)
 
 
 def test_registers_that_calls_do_not_keep_are_lost():
