@@ -114,6 +114,13 @@ def test_modules_use_plain_english(kind: str) -> None:
     assert not found, "\n".join(found)
 
 
+def test_pages_use_plain_english() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    pages += [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    found = {str(each.relative_to(ROOT)): banned(each.read_text()) for each in pages}
+    assert {page: phrases for page, phrases in found.items() if phrases} == {}
+
+
 @pytest.mark.parametrize(
     "text",
     [
