@@ -163,24 +163,34 @@ class Btf:
 
     def _index(self) -> array[int]:
         """The first word of each type of this blob."""
-        words = array("I", bytes(self._words))  # indexed faster than a memoryview
+        end = len(self._words)
+        infos = array("I", bytes(self._words))[1:]  # indexed faster than a memoryview
         strides = decode.Strides(self._layout)
+        try:
+            offsets = array("I", _starts(infos, end, strides))
+        except (KeyError, IndexError) as error:
+            raise self._malformed(infos, strides, error) from None
+        if offsets and offsets[-1] + strides[infos[offsets[-1]]] != end:
+            raise self._malformed(infos, strides, IndexError())
+        return offsets
+
+    def _malformed(
+        self, infos: Sequence[int], strides: decode.Strides, error: Exception
+    ) -> FormatError:
+        """What is wrong with a type, and with which: those before it are counted again."""
         offsets = array("I")
-        append = offsets.append
-        at, end = 0, len(words)
+        at, end = 0, len(infos) + 1
         try:
             while at < end:
-                append(at)
-                at += strides[words[at + 1]]
-        except KeyError as unknown:
-            problem = f"kind {unknown} is not one of BTF version 1"
-            raise FormatError(self.source, self._place(offsets, at), problem) from None
-        except IndexError:
-            at = end + 1
-        if at != end:
-            problem = "runs over the end of the type section"
-            raise FormatError(self.source, self._place(offsets, offsets[-1]), problem)
-        return offsets
+                offsets.append(at)
+                at += strides[infos[at]]
+        except (KeyError, IndexError):
+            pass
+        if isinstance(error, KeyError):
+            problem = f"kind {error} is not one of BTF version 1"
+            return FormatError(self.source, self._place(offsets, at), problem)
+        problem = "runs over the end of the type section"
+        return FormatError(self.source, self._place(offsets, offsets[-1]), problem)
 
     def _place(self, offsets: array[int], at: int) -> str:
         return f"type {self._first + len(offsets) - 1} at word {at}"
@@ -359,6 +369,24 @@ class Btf:
             raise FormatError(self.source, "strings", problem) from None
         self._names = names.tobytes()
         return self._names
+
+
+def _starts(infos: Sequence[int], end: int, strides: decode.Strides) -> Iterator[int]:
+    """The first word of each type; `infos[at]` is the second word of the type at word `at`.
+
+    A dict that is not of a subclass, and a generator instead of `append`: a third less time.
+    """
+    known: dict[int, int] = {}
+    at = 0
+    while at < end:
+        try:
+            while at < end:
+                yield at
+                at += known[infos[at]]
+        except KeyError:
+            info = infos[at]
+            known[info] = strides[info]
+            at += known[info]
 
 
 def starts(btf: Btf) -> Sequence[int]:
