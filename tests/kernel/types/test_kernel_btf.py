@@ -8,6 +8,7 @@ import pytest
 
 import purebpf
 from purebpf.btf.types.kinds import Kind
+from purebpf.kernel.load.upload_btf import upload_btf
 from purebpf.kernel.types import kernel_btf as btf
 from purebpf.syscall.backend import replaced
 from tests.support.btf_builder import BtfBuilder
@@ -57,7 +58,7 @@ def test_a_failure_that_is_not_about_the_btf_is_an_error(error):
     build.int("int", 4)
     door = Interposer(lambda call: error)
     with replaced(door), pytest.raises(purebpf.KernelError, match="BPF_BTF_LOAD"):
-        btf.upload(build.btf())
+        upload_btf(build.btf())
     assert door.commands == ["BPF_BTF_LOAD"]
 
 
@@ -65,7 +66,7 @@ def test_a_failure_that_is_not_about_the_btf_is_an_error(error):
 def test_refused_btf_comes_with_the_kernels_reason():
     build = BtfBuilder()
     build.struct("loop", [("itself", 1, 0)], size=4)
-    with btf.upload(build.btf()) as uploaded:
+    with upload_btf(build.btf()) as uploaded:
         assert uploaded.descriptor is None
         assert not uploaded.functions
         assert uploaded.problem.startswith("bpf(BPF_BTF_LOAD) failed with EEXIST: [1] STRUCT loop")
