@@ -173,7 +173,7 @@ class Unwinder:
         return Special.ENTRY if is_entry else Special.NO_RULE
 
     def _is_entry(self, file: CodeFile, address: int) -> bool:
-        """Whether a return address was put there by hand, so that a function begins at it.
+        """Whether a return address was stored, not left by a call: a function begins at it.
 
         makecontext(3) starts a stack so: with the address of glibc's __start_context, which has
         rules, but none that hold on a stack that nothing was called on.

@@ -30,7 +30,7 @@ class Step(NamedTuple):
     """The state before an instruction.
 
     Attributes:
-        pid: of the program, which stands still.
+        pid: of the program, which is stopped.
         pc, registers: as an unwinder wants them.
         truth: its address, then the return addresses of the calls that are not over.
     """

@@ -115,10 +115,11 @@ class Run(NamedTuple):
         return [name for at, name in enumerate(named) if name and named[at - 1 : at] != [name]]
 
 
-def _build(folder: Path, source: str, *flags: str) -> Path:
-    file, program = folder / "program.c", folder / "program"
+def _build(folder: Path, source: str, *flags: str, compiler: str = "gcc") -> Path:
+    file = folder / ("program.c" if compiler == "gcc" else "program.cc")
+    program = folder / "program"
     file.write_text(source)
-    command = ["gcc", "-O2", "-fomit-frame-pointer", "-w", *flags]
+    command = [compiler, "-O2", "-fomit-frame-pointer", "-w", *flags]
     subprocess.run([*command, "-o", program, file], check=True)
     return program
 
@@ -218,6 +219,65 @@ def test_signals_callbacks_and_recursion(tmp_path: Path) -> None:
             seen["compare"] += 1
     assert seen["handler"] > 1
     assert seen["compare"] > 10
+
+
+_COROUTINES = r"""
+#include <ucontext.h>
+#define STEP __attribute__((noinline, noclone))
+volatile unsigned long sink;
+static ucontext_t outer, inner;
+static char room[65536];
+STEP unsigned long leaf(unsigned long x) {
+  for (int i = 0; i < 200; i++) x = x * 6364136223846793005UL + i;
+  return x;
+}
+static void coroutine(void) {
+  for (;;) {
+    for (int i = 0; i < 50; i++) sink += leaf(i);
+    swapcontext(&inner, &outer);
+  }
+}
+int main(void) {
+  getcontext(&inner);
+  inner.uc_stack.ss_sp = room;
+  inner.uc_stack.ss_size = sizeof(room);
+  inner.uc_link = &outer;
+  makecontext(&inner, coroutine, 0);
+  for (;;) { swapcontext(&outer, &inner); sink += leaf(1); }
+}
+"""
+
+_EXCEPTIONS = r"""
+#include <stdexcept>
+#include <string>
+volatile unsigned long sink;
+__attribute__((noinline)) void throws(int depth) {
+  std::string text(depth * 7 + 3, 'x');
+  if (!depth) throw std::runtime_error(text);
+  throws(depth - 1);
+  sink += text.size();
+}
+__attribute__((noinline)) int catches() {
+  try { throws(6); } catch (const std::exception &error) { return error.what()[0]; }
+  return 0;
+}
+int main() { for (;;) sink += catches(); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "compiler"),
+    [
+        pytest.param(_COROUTINES, "gcc", id="coroutines"),
+        pytest.param(_EXCEPTIONS, "g++", id="exceptions", marks=pytest.mark.needs("g++")),
+    ],
+)
+def test_stacks_that_are_switched_or_unwound(tmp_path: Path, source: str, compiler: str) -> None:
+    run = _run(_build(tmp_path, source, compiler=compiler))
+    assert len(run.traces) == run.stats["sent"] > 20
+    assert Counter(found.reason for _, found in run.traces) == {Reason.COMPLETE: len(run.traces)}
+    roots = {run.names(found)[-1] for _, found in run.traces if run.names(found)}
+    assert roots <= {"_start", "coroutine", "main"}
 
 
 _GO = """package main
