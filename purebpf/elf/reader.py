@@ -23,7 +23,7 @@ from purebpf.elf.data import read_data, read_kconfig
 from purebpf.elf.functions import Function, Functions, find_functions
 from purebpf.elf.jump_tables import JUMP_TABLES
 from purebpf.elf.maps import MAPS, read_maps, with_contents
-from purebpf.elf.relocations import RawRelocation, Resolver, Targets, read_relocations
+from purebpf.elf.relocations import RawRelocation, Referents, Resolver, read_relocations
 from purebpf.elf.struct_ops import read_struct_ops
 from purebpf.spec import (
     CoreRelocation,
@@ -85,7 +85,7 @@ def read_object(source: Source) -> ObjectSpec:
     maps_index = _number(elf, MAPS)
     legacy = _legacy_maps(elf, types)
     arena = read_arena(types, elf, [each.spec for each in placed])
-    targets = Targets(
+    referents = Referents(
         functions,
         {
             **{(maps_index, m.offset): m.spec.name for m in placed},
@@ -96,7 +96,7 @@ def read_object(source: Source) -> ObjectSpec:
         {value.name: value.offset for value in values},
         _number(elf, JUMP_TABLES),
     )
-    specs = _functions(elf, functions, Resolver(elf, raw, targets), ext)
+    specs = _functions(elf, functions, Resolver(elf, raw, referents), ext)
     programs = _programs(functions, specs)
     legacy_maps: Mapping[str, MapSpec] = {}
     if legacy is not None:
@@ -118,7 +118,7 @@ def read_object(source: Source) -> ObjectSpec:
             **arena.variables,
             **{value.name: value for value in values},
         },
-        externs=targets.externs,
+        externs=referents.externs,
         btf=types.btf if types is not None else None,
     )
 

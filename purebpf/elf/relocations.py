@@ -48,7 +48,7 @@ class RawRelocation(NamedTuple):
     addend: int | None
 
 
-class Targets(NamedTuple):
+class Referents(NamedTuple):
     """What relocations can lead to.
 
     `maps` is by section index and offset; `data` names the maps of data sections by section
@@ -108,11 +108,11 @@ class Resolver:
     """Finds what each instruction of an object refers to."""
 
     def __init__(
-        self, elf: ElfObject, raw: Mapping[int, list[RawRelocation]], targets: Targets
+        self, elf: ElfObject, raw: Mapping[int, list[RawRelocation]], referents: Referents
     ) -> None:
         self._elf = elf
         self._raw = raw
-        self._targets = targets
+        self._referents = referents
         self._source_first = elf.byteorder == "big"
 
     def references(self, function: Function) -> tuple[Relocation, ...]:
@@ -135,7 +135,7 @@ class Resolver:
 
     def jump_tables(self, function: Function) -> dict[str, tuple[int, ...]]:
         """The jump tables of a function, by name: see `read_jump_tables`."""
-        section = self._targets.jump_tables
+        section = self._referents.jump_tables
         if not section:
             return {}
         used = [raw.symbol for raw in self._of(function) if raw.symbol.section == section]
@@ -175,7 +175,7 @@ class Resolver:
         return self._call(function, offset, function.section.number, target)
 
     def _call(self, function: Function, offset: int, section: int, target: int) -> Relocation:
-        called = self._targets.functions.at(section, target)
+        called = self._referents.functions.at(section, target)
         if called is None:
             problem = (
                 f"calls {self._elf.sections[section].name}{target:+#x}, where no function starts"
@@ -202,18 +202,18 @@ class Resolver:
     def _resolve_extern(self, function: Function, raw: RawRelocation) -> Relocation:
         """What the object does not define: a kernel symbol, or a configuration value's place."""
         name, offset = raw.symbol.name, raw.offset - function.start
-        if name not in self._targets.externs:
+        if name not in self._referents.externs:
             raise LinkError(
                 self._elf.source,
                 name or "a nameless symbol",
                 f"{function.name} refers to it, but it is neither defined here nor declared "
                 "with __ksym or __kconfig",
             )
-        if name not in self._targets.kconfig:
+        if name not in self._referents.kconfig:
             return Relocation(offset, RelocationKind.EXTERN, name)
         if raw.type != R_BPF_64_64:
             raise self._unusable(raw, "is a configuration value, and cannot be called")
-        return Relocation(offset, RelocationKind.DATA, KCONFIG, self._targets.kconfig[name])
+        return Relocation(offset, RelocationKind.DATA, KCONFIG, self._referents.kconfig[name])
 
     def _resolve_call(self, function: Function, raw: RawRelocation) -> Relocation:
         code = self._elf.contents(function.section)
@@ -227,26 +227,26 @@ class Resolver:
 
     def _resolve_address(self, function: Function, raw: RawRelocation) -> Relocation:
         """An ld_imm64: of a function, a map, or a place in a data section."""
-        targets, symbol = self._targets, raw.symbol
+        referents, symbol = self._referents, raw.symbol
         addend = raw.addend if raw.addend is not None else self._imm(function, raw.offset)
         place = symbol.value + addend
         offset = raw.offset - function.start
-        if symbol.section in targets.functions.by_section:
-            called = targets.functions.at(symbol.section, place)
+        if symbol.section in referents.functions.by_section:
+            called = referents.functions.at(symbol.section, place)
             if called is None:
                 raise self._unusable(raw, f"{place:+#x} is not where a function starts")
             return Relocation(offset, RelocationKind.FUNCTION, called.key)
-        if symbol.section in targets.data:
+        if symbol.section in referents.data:
             size = self._elf.sections[symbol.section].size
             if not 0 <= place < size:
                 raise self._error(function, raw.offset, f"{place:#x} is outside of {size} bytes")
-            return Relocation(offset, RelocationKind.DATA, targets.data[symbol.section], place)
-        if symbol.section == targets.jump_tables:
+            return Relocation(offset, RelocationKind.DATA, referents.data[symbol.section], place)
+        if symbol.section == referents.jump_tables:
             if addend % ENTRY_SIZE or not 0 <= addend < symbol.size:
                 raise self._unusable(raw, f"has no entry at {addend:+#x}")
             return Relocation(offset, RelocationKind.JUMP_TABLE, symbol.name, addend)
-        if any(symbol.section == section for section, _ in targets.maps):
-            name = targets.maps.get((symbol.section, symbol.value))
+        if any(symbol.section == section for section, _ in referents.maps):
+            name = referents.maps.get((symbol.section, symbol.value))
             if name is None or symbol.binding == STB_LOCAL:
                 raise self._unusable(raw, "is not a map that other objects can see; is it static?")
             return Relocation(offset, RelocationKind.MAP, name)

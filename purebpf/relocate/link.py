@@ -35,11 +35,6 @@ _OF_FUNCTIONS = (RelocationKind.CALL, RelocationKind.FUNCTION)
 _OF_NAMES = (RelocationKind.EXTERN, RelocationKind.JUMP_TABLE)
 
 
-def link(spec: ObjectSpec, program: str, targets: Targets) -> LinkedProgram:
-    """Link one program of an object: `Linker(spec, targets).link(program)`."""
-    return Linker(spec, targets).link(program)
-
-
 class Linker:
     """Links the programs of one object.
 

@@ -7,7 +7,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError
 from purebpf.kernel.features import features
 from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplified
-from purebpf.kernel.load.btf_upload import UNRELATED, Upload
+from purebpf.kernel.load.upload_result import UNRELATED, Upload
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
 

@@ -15,8 +15,8 @@ from contextlib import ExitStack, suppress
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.host.pins import make_directory, unpin
-from purebpf.kernel.load.btf_upload import Upload
 from purebpf.kernel.load.prepare_spec import Prepared
+from purebpf.kernel.load.upload_result import Upload
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.maps.map_create import fitted
 from purebpf.kernel.maps.map_traits import MAP_VALUES
@@ -65,7 +65,7 @@ def create_maps(
     for name in [*(name for name in spec.maps if name not in outer), *outer]:
         each = spec.maps[name]
         if name in prepared.given:
-            made = _taken(spec, each, prepared.given[name])
+            made = _adopt(spec, each, prepared.given[name])
         elif name in prepared.struct_ops:
             made = prepared.struct_ops[name].create(each, btf_fd)
         elif not each.autocreate:
@@ -84,7 +84,7 @@ def create_maps(
     return {name: maps[name] for name in spec.maps if name in maps}
 
 
-def _taken(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:
+def _adopt(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:
     """The same map again, if programs can use it as they were compiled to.
 
     How many entries it has, and its flags, are its maker's business.

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import KernelError
 from purebpf.kernel.host.fd_limits import NONE_LEFT
-from purebpf.kernel.load.btf_upload import Upload
 from purebpf.kernel.load.load_call import LoadCall, Outcome, attempt
 from purebpf.kernel.load.prepare_spec import Prepared
+from purebpf.kernel.load.upload_result import Upload
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.programs.program import Program
 from purebpf.relocate.linked_program import FUNC_INFO_SIZE, LINE_INFO_SIZE, LinkedProgram

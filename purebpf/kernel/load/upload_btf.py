@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError
-from purebpf.kernel.load.btf_upload import UNRELATED, Upload
+from purebpf.kernel.load.upload_result import UNRELATED, Upload
 from purebpf.syscall import bpf
 
 __all__ = ["upload_btf"]

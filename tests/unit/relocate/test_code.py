@@ -73,3 +73,12 @@ def test_a_slot_is_inside_the_code(code: Code, slot: int) -> None:
 def test_code_is_whole_instructions() -> None:
     with pytest.raises(ValueError, match="12 bytes"):
         Code(bytes(12), "little")
+
+
+def test_an_ld_imm64_of_a_kind_keeps_its_register(code: Code) -> None:
+    before = instructions(code)
+    code.set_pseudo64(0, 2, 0x8000_0001, 0xFFFF_FFFF)
+    first, second, *rest = instructions(code)
+    assert (first.dst, first.src, first.imm & 0xFFFF_FFFF) == (1, 2, 0x8000_0001)
+    assert (second.imm, second.src, second.dst) == (-1, 0, 0)
+    assert rest == before[2:]

@@ -12,7 +12,7 @@ from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.abi.instruction import CALL, EXIT, LD_IMM64, Instruction, pack, unpack
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError, LinkError
-from purebpf.relocate import Linker, Reference, link
+from purebpf.relocate import LinkedProgram, Linker, Reference
 from purebpf.spec import (
     CoreRelocation,
     FunctionSpec,
@@ -26,6 +26,10 @@ from purebpf.spec import (
 from tests.support.btf_builder import BtfBuilder
 
 MOV64 = 0xB7
+
+
+def link(spec: ObjectSpec, program: str, targets: list[Btf]) -> LinkedProgram:
+    return Linker(spec, targets).link(program)
 
 
 def function(name: str, *parts: object, **more: Any) -> FunctionSpec:
