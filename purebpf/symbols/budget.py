@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
 
-__all__ = ["FILE", "PROCESS", "RUN", "USER", "Allowance", "Budget", "OverBudgetError"]
+__all__ = ["FILE", "PROCESS", "RUN", "USER", "Allowance", "Budget", "OverBudgetError", "Work"]
 
 FILE, PROCESS, USER, RUN = "file", "process", "user", "run"
 
@@ -55,7 +55,7 @@ class OverBudgetError(PurebpfError):
 
 
 class _Account:
-    __slots__ = ("allowance", "kind", "name", "nbytes", "seconds")
+    __slots__ = ("allowance", "is_empty", "kind", "name", "nbytes", "seconds")
 
     def __init__(self, kind: str, name: Hashable, allowance: Allowance) -> None:
         self.kind = kind
@@ -63,15 +63,17 @@ class _Account:
         self.allowance = allowance
         self.nbytes = 0
         self.seconds = 0.0
+        self.is_empty = False
 
-    def problem(self, seconds: float) -> str:
-        """What was used up when work goes on since `seconds`, or ""."""
-        if self.nbytes > self.allowance.nbytes:
-            held = f"{self.allowance.nbytes >> 20} MiB"
-        elif self.seconds + seconds > self.allowance.seconds:
-            held = f"{self.allowance.seconds:g} s"
-        else:
-            return ""
+    def check(self, seconds: float) -> None:
+        """See whether it is empty when work has gone on for `seconds` more."""
+        nbytes, most = self.allowance
+        self.is_empty = self.nbytes > nbytes or self.seconds + seconds > most
+
+    def problem(self) -> str:
+        """Why it is empty."""
+        nbytes, seconds = self.allowance
+        held = f"{nbytes >> 20} MiB" if self.nbytes > nbytes else f"{seconds:g} s"
         name = "" if self.kind == RUN else f" {self.name}"
         return f"{self.kind}{name} used its {held} of naming"
 
@@ -81,35 +83,40 @@ class Budget:
 
     Args:
         allowances: other ones, by kind of account.
-        clock: seconds, ascending.
+        clock: seconds of work: processor time, so that nothing is lost on a busy machine.
+        calendar: seconds until accounts are full again.
 
     Attributes:
         exceeded: sentences about the accounts that were used up, the first few.
         skipped: addresses that were not looked up for that.
         shortened: names that were cut.
         is_stopped: `stop` was called.
+        now: the clock.
     """
 
     def __init__(
         self,
         allowances: dict[str, Allowance] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.thread_time,
+        calendar: Callable[[], float] = time.monotonic,
     ) -> None:
         self.exceeded: list[str] = []
         self.skipped = 0
         self.shortened = 0
         self.is_stopped = False
         self._allowances = ALLOWANCES | (allowances or {})
-        self._clock = clock
+        self.now = clock
+        self._calendar = calendar
         self._accounts: dict[tuple[str, Hashable], _Account] = {}
+        self._period = 0
         self._period_end = 0.0
-        self._open: list[tuple[_Account, float]] = []
+        self._open: list[tuple[float, list[_Account]]] = []
 
     def stop(self) -> None:
         """Name nothing more: from now on all work raises. May be called from a signal handler."""
         self.is_stopped = True
 
-    def on_behalf(self, **accounts: Hashable) -> _Work:
+    def on_behalf(self, **accounts: Hashable) -> Work:
         """A context for work that these accounts pay for: `on_behalf(process=4711, user=1000)`.
 
         Contexts nest: what is spent inside is paid for by the outer accounts too.
@@ -117,7 +124,7 @@ class Budget:
         Raises:
             OverBudgetError: one of them is empty; nothing was done then.
         """
-        return _Work(self, accounts)
+        return Work(self, accounts)
 
     def spend(self, nbytes: int = 0) -> None:
         """Account for bytes that are about to be read; in loops without any, for the time.
@@ -127,39 +134,45 @@ class Budget:
         """
         if self.is_stopped:
             raise OverBudgetError("", "naming was interrupted")
-        now = self._clock()
-        for account, _ in self._open:
-            account.nbytes += nbytes
-        for account, begun in reversed(self._open):  # the file before its process
-            problem = account.problem(now - begun)
-            if problem:
-                raise self._over(account, problem)
+        now = self.now()
+        for _, accounts in self._open:
+            for account in accounts:
+                account.nbytes += nbytes
+        for begun, accounts in reversed(self._open):  # the file before its process
+            for account in reversed(accounts):
+                account.check(now - begun)
+                if account.is_empty:
+                    raise self._over(account)
 
     def forgive(self, seconds: float) -> None:
         """A debuginfod server used that time, which has a limit of its own."""
-        self._open = [(account, begun + seconds) for account, begun in self._open]
+        self._open = [(begun + seconds, accounts) for begun, accounts in self._open]
 
-    def enter(self, accounts: dict[str, Hashable]) -> None:
-        """Open accounts; `on_behalf` is the way to do it."""
-        now = self._clock()
-        if not self._open and now >= self._period_end:
+    def enter(self, work: Work) -> None:
+        """Open the accounts of a context; it happens for each address, so it is quick."""
+        now = self.now()
+        if not self._open and self._calendar() >= self._period_end:
             self._accounts.clear()
-            self._period_end = now + _PERIOD_S
-        opened = [self._account(kind, name) for kind, name in accounts.items()]
+            self._period += 1
+            self._period_end = self._calendar() + _PERIOD_S
+        if work.period != self._period:
+            work.period = self._period
+            work.accounts = [self._account(kind, name) for kind, name in work.names.items()]
         if self.is_stopped:
             raise OverBudgetError("", "naming was interrupted")
-        for account in opened:
-            problem = account.problem(0.0)
-            if problem:
-                raise self._over(account, problem)
-        self._open += [(account, now) for account in opened]
+        for account in work.accounts:
+            if account.is_empty:
+                raise self._over(account)
+        self._open.append((now, work.accounts))
 
-    def leave(self, count: int) -> None:
+    def leave(self) -> None:
         """Close the accounts that were opened last."""
-        now = self._clock()
-        for account, begun in self._open[-count:]:
-            account.seconds += now - begun
-        del self._open[-count:]
+        begun, accounts = self._open.pop()
+        seconds = self.now() - begun
+        for account in accounts:
+            account.seconds += seconds
+            if account.seconds > account.allowance[1]:
+                account.is_empty = True
 
     def _account(self, kind: str, name: Hashable) -> _Account:
         key = kind, name
@@ -168,23 +181,31 @@ class Budget:
             account = self._accounts[key] = _Account(kind, name, self._allowances[kind])
         return account
 
-    def _over(self, account: _Account, problem: str) -> OverBudgetError:
+    def _over(self, account: _Account) -> OverBudgetError:
+        problem = account.problem()
         if problem not in self.exceeded and len(self.exceeded) < _SAID:
             self.exceeded.append(problem)
         return OverBudgetError(account.kind, problem)
 
 
-class _Work:
-    """The context that `Budget.on_behalf` gives."""
+class Work:
+    """The context that `Budget.on_behalf` gives; it may be entered again and again.
 
-    __slots__ = ("_accounts", "_budget")
+    Attributes:
+        names: of the accounts, by kind.
+        accounts: these, since `period` began.
+    """
 
-    def __init__(self, budget: Budget, accounts: dict[str, Hashable]) -> None:
+    __slots__ = ("_budget", "accounts", "names", "period")
+
+    def __init__(self, budget: Budget, names: dict[str, Hashable]) -> None:
         self._budget = budget
-        self._accounts = accounts
+        self.names = names
+        self.accounts: list[_Account] = []
+        self.period = -1
 
     def __enter__(self) -> None:
-        self._budget.enter(self._accounts)
+        self._budget.enter(self)
 
     def __exit__(
         self,
@@ -192,4 +213,4 @@ class _Work:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._budget.leave(len(self._accounts))
+        self._budget.leave()

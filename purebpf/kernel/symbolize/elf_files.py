@@ -13,7 +13,6 @@ found there must be the recorded inode, or have the recorded build id:
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
@@ -193,11 +192,11 @@ class ElfFiles:
         """What `fetch` gets: its time is the servers', which have a limit of their own."""
         if self._fetch is None:
             return None
-        begun = time.monotonic()
+        begun = self._budget.now()
         try:
             return self._fetch(build_id)
         finally:
-            self._budget.forgive(time.monotonic() - begun)
+            self._budget.forgive(self._budget.now() - begun)
 
     def forget(self, found: ElfFunctions) -> None:
         """Read a file again, since what was kept of it is gone or damaged."""

@@ -23,7 +23,7 @@ from purebpf.kernel.symbolize.jit_symbols import GeneratedCode
 from purebpf.kernel.symbolize.kernel_symbols import KernelSymbols
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
-from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError
+from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.demangle import demangled
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
@@ -85,7 +85,7 @@ class Symbolizer:
         budget: Budget | None = None,
     ) -> None:
         self.budget = Budget() if budget is None else budget
-        self._payers: dict[int, dict[str, int]] = {}
+        self._payers: dict[int, Work] = {}
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._files = ElfFiles(fetch, self.budget)
@@ -114,7 +114,7 @@ class Symbolizer:
     def runtime(self, pid: int) -> Runtime | None:
         """The language runtime of a process that was asked about, None if none is known."""
         runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
-        with suppress(OverBudgetError), self.budget.on_behalf(**self._payer(pid)):
+        with suppress(OverBudgetError), self._payer(pid):
             if runtime is not None and self._jit.read(self._family(pid)):
                 runtime = runtime._replace(is_named=True)
         return runtime
@@ -164,7 +164,7 @@ class Symbolizer:
         """The answer, as far as the accounts of the process have enough for it."""
         self._given += 1
         try:
-            with self.budget.on_behalf(**self._payer(pid)):
+            with self._payers.get(pid) or self._payer(pid):
                 answer = self._look_up(pid, comm, address, back)
         except OverBudgetError as error:
             self.budget.skipped += 1
@@ -177,15 +177,16 @@ class Symbolizer:
             answer = answer._replace(name=shorten(answer.name))
         return answer
 
-    def _payer(self, pid: int) -> dict[str, int]:
+    def _payer(self, pid: int) -> Work:
         """The accounts that pay for a process; the user of an exited one is unknown."""
         known = self._payers.get(pid)
         if known is None:
+            names = {RUN: 0, USER: self._user_of(pid), PROCESS: pid}
+            if not self._read_processes:  # numbers of another time or machine
+                del names[USER]
             if len(self._payers) >= _KEEP_PAYERS:
                 self._payers.clear()
-            known = self._payers[pid] = {RUN: 0, USER: self._user_of(pid), PROCESS: pid}
-            if not self._read_processes:  # numbers of another time or machine
-                del known[USER]
+            known = self._payers[pid] = self.budget.on_behalf(**names)
         return known
 
     def _user_of(self, pid: int) -> int:

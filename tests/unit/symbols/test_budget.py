@@ -24,7 +24,7 @@ def clock():
 
 @pytest.fixture
 def budget(clock):
-    return Budget({PROCESS: Allowance(100, 10.0), USER: Allowance(150, 15.0)}, clock)
+    return Budget({PROCESS: Allowance(100, 10.0), USER: Allowance(150, 15.0)}, clock, clock)
 
 
 def test_bytes_of_a_process(budget):
