@@ -1,7 +1,6 @@
-"""Write the bill of materials of what purebpf ships, in CycloneDX 1.6: requirements/sbom.cdx.json.
+"""Print the bill of materials of what purebpf ships, in CycloneDX 1.6.
 
-    .venv/bin/python scripts/sbom.py            write it
-    .venv/bin/python scripts/sbom.py --check    exit with status 1 where it is out of date
+    .venv/bin/python scripts/sbom.py >sbom.cdx.json
 
 It has purebpf itself, the packages of requirements/run.txt with the hashes of their archives, and
 the shipped BPF objects with theirs. It has no time and no serial number, so that the same tree
@@ -10,7 +9,6 @@ gives the same file.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
@@ -24,7 +22,6 @@ from purebpf._version import __version__
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements/run.txt"
-TARGET = ROOT / "requirements/sbom.cdx.json"
 _PINNED = re.compile(r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
 
 
@@ -120,19 +117,5 @@ def _objects() -> Iterator[dict[str, Any]]:
         }
 
 
-def main() -> int:
-    """Write, or check."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    text = document()
-    if not parser.parse_args().check:
-        TARGET.write_text(text)
-        return 0
-    if TARGET.exists() and TARGET.read_text() == text:
-        return 0
-    print(f"{TARGET.name} is out of date: run scripts/sbom.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.stdout.write(document())

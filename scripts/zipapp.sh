@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 rm -rf "$work/app/bin"
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps \
     --target "$work/app" .
-cp requirements/sbom.cdx.json "$work/app/"
+"$python" scripts/sbom.py >"$work/app/sbom.cdx.json"
 rm -rf "$work/app/bin"
 cat >"$work/app/__main__.py" <<MAIN
 import sys
