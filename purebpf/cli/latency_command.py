@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["USAGE", "SpanOptions", "add_options", "parse", "run"]
 
-USAGE = "[interval [count]] [-- command ...]"
+USAGE = "[interval [count]] [-- command...]"
 _SUBJECT = frozenset({"open_at_start", "in_flight"})
 """Causes that belong to any run: the histograms are complete all the same."""
 

@@ -82,7 +82,7 @@ def new(
         prog=spelling.message_name(name),
         usage=f"{spelling.typed(name)} [options] {usage}".rstrip(),
         description=description,
-        epilog=spelling.help_text(epilog),
+        epilog=epilog,
         formatter_class=_Formatter,
         allow_abbrev=False,
     )

@@ -5,14 +5,10 @@ What help and errors say can then be typed in turn.
 
 from __future__ import annotations
 
-__all__ = ["help_text", "message_name", "typed"]
+__all__ = ["message_name", "typed"]
 
 front_door = False
 """Whether `purebpf` was started, and has chosen the command."""
-
-_MODULE = "python -m purebpf."
-_SAFE_MODULE = "python -P -m purebpf."
-"""-P: Python imports nothing from the current directory, where others may have put it."""
 
 
 def typed(name: str) -> str:
@@ -23,8 +19,3 @@ def typed(name: str) -> str:
 def message_name(name: str) -> str:
     """The name before the messages of a command, such as `purebpf.profile`."""
     return name.replace(".", " ", 1) if front_door else name
-
-
-def help_text(text: str) -> str:
-    """A help text that was written for `python -m purebpf.NAME`."""
-    return text.replace(_MODULE, "purebpf " if front_door else _SAFE_MODULE)

@@ -18,12 +18,12 @@ the folded stacks of other tools."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.convert day.json.gz -o day.csv
-  python -m purebpf.convert day.json.gz -o day.pb.gz -o day.speedscope.json
-  python -m purebpf.convert day.json.gz --format csv > functions.csv
-  python -m purebpf.convert stackcollapse.folded -o other.csv
-  python -m purebpf.convert perf.data -o perf.html
-  perf script | stackcollapse-perf.pl | python -m purebpf.convert - -o out.html
+  purebpf convert day.json.gz -o day.csv
+  purebpf convert day.json.gz -o day.pb.gz -o day.speedscope.json
+  purebpf convert day.json.gz --format csv > functions.csv
+  purebpf convert stackcollapse.folded -o other.csv
+  purebpf convert perf.data -o perf.html
+  perf script | stackcollapse-perf.pl | purebpf convert - -o out.html
 
 exit status: 0; 1 an error; 2 a wrong option.
 

@@ -18,11 +18,11 @@ in a histogram."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.cpudist            turns on the CPU, at Ctrl-C
-  python -m purebpf.cpudist -O 5       times off it, every 5 seconds
-  python -m purebpf.cpudist -mT 1 10   in milliseconds, ten times, with the time
-  python -m purebpf.cpudist -L -p 185  one for each thread of process 185
-  python -m purebpf.cpudist -- make    a command and its children
+  purebpf cpudist            turns on the CPU, at Ctrl-C
+  purebpf cpudist -O 5       times off it, every 5 seconds
+  purebpf cpudist -mT 1 10   in milliseconds, ten times, with the time
+  purebpf cpudist -L -p 185  one for each thread of process 185
+  purebpf cpudist -- make    a command and its children
 
 Percentiles are at most a quarter off. The loss line at the end, on standard
 error, says what the histograms do not include.

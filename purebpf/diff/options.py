@@ -21,9 +21,9 @@ blue where it shrank."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.diff monday.json.gz tuesday.json.gz
-  python -m purebpf.diff monday.json.gz tuesday.json.gz -o change.html
-  python -m purebpf.diff main.folded branch.folded --fail-over 2
+  purebpf diff monday.json.gz tuesday.json.gz
+  purebpf diff monday.json.gz tuesday.json.gz -o change.html
+  purebpf diff main.folded branch.folded --fail-over 2
 
 With --fail-over, a function that grew by more than so many percentage points
 is exit status 3: for continuous integration.

@@ -16,9 +16,9 @@ kernel features found by trying them, and what each command of purebpf needs.
 """
 
 _EXAMPLES = """examples:
-  python -m purebpf.doctor           what works here, and what is in the way
-  python -m purebpf.doctor --all     with every feature that works, too
-  python -m purebpf.doctor --json    for a bug report, or a program
+  purebpf doctor           what works here, and what is in the way
+  purebpf doctor --all     with every feature that works, too
+  purebpf doctor --json    for a bug report, or a program
 
 exit status: 0 every command would run, 1 something is in the way of one
 """

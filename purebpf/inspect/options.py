@@ -16,10 +16,10 @@ a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.
 """
 
 _EXAMPLES = """examples:
-  python -m purebpf.inspect tool.bpf.o                     on this kernel
-  python -m purebpf.inspect --btf 5.4.0-90.btf tool.bpf.o  on another (BTFHub)
-  python -m purebpf.inspect --json tool.bpf.o              for a program to read
-  python -m purebpf.inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
+  purebpf inspect tool.bpf.o                     on this kernel
+  purebpf inspect --btf 5.4.0-90.btf tool.bpf.o  on another (BTFHub)
+  purebpf inspect --json tool.bpf.o              for a program to read
+  purebpf inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
 """
 
 

@@ -24,18 +24,18 @@ ends are shown too, with `~`."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.offcpu 5                the whole machine, for 5 seconds
-  python -m purebpf.offcpu -p 185 5         process 185 and its new children
-  python -m purebpf.offcpu --waker -p 185 5   with the wakers
-  python -m purebpf.offcpu --state D 5      uninterruptible waits: disk
-  python -m purebpf.offcpu --preempt 5      waiting for a CPU as well
-  python -m purebpf.offcpu -m 1000 5        waits of a millisecond or more
-  python -m purebpf.offcpu -f 5 > out       folded stacks, for flame graphs
-  python -m purebpf.offcpu --format json --thresh 0 -o out.json 5
-  python -m purebpf.offcpu --thresh 0 -o a.trace.json 5   for Perfetto
-  python -m purebpf.offcpu -o waits.html -o waits.data 5   and for perf report
-  python -m purebpf.offcpu --serve          a live flame graph in a browser
-  python -m purebpf.offcpu -- make test     a command and its children
+  purebpf offcpu 5                the whole machine, for 5 seconds
+  purebpf offcpu -p 185 5         process 185 and its new children
+  purebpf offcpu --waker -p 185 5   with the wakers
+  purebpf offcpu --state D 5      uninterruptible waits: disk
+  purebpf offcpu --preempt 5      waiting for a CPU as well
+  purebpf offcpu -m 1000 5        waits of a millisecond or more
+  purebpf offcpu -f 5 > out       folded stacks, for flame graphs
+  purebpf offcpu --format json --thresh 0 -o out.json 5
+  purebpf offcpu --thresh 0 -o a.trace.json 5   for Perfetto
+  purebpf offcpu -o waits.html -o waits.data 5   and for perf report
+  purebpf offcpu --serve          a live flame graph in a browser
+  purebpf offcpu -- make test     a command and its children
 
 States: S sleeping, D uninterruptible, I idle, T stopped, t traced, P parked,
 R preempted.

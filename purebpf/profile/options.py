@@ -19,16 +19,16 @@ counts, the hottest last."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.profile 5             the whole machine, for 5 seconds
-  python -m purebpf.profile               until Ctrl-C, which prints the result
-  python -m purebpf.profile -F 99 -p 185  process 185, at 99 Hertz
-  python -m purebpf.profile -L 2040,2041  two threads
-  python -m purebpf.profile -U 5          only user stacks (-K: only kernel)
-  python -m purebpf.profile -f 5 > out    folded stacks, for flame graphs
-  python -m purebpf.profile -o out.html 5   a flame graph; docs/formats.md
-  python -m purebpf.profile -o out.json.gz -o out.pb.gz 5
-  python -m purebpf.profile --serve       a live flame graph in a browser
-  python -m purebpf.profile -- make test  a command and its children
+  purebpf profile 5             the whole machine, for 5 seconds
+  purebpf profile               until Ctrl-C, which prints the result
+  purebpf profile -F 99 -p 185  process 185, at 99 Hertz
+  purebpf profile -L 2040,2041  two threads
+  purebpf profile -U 5          only user stacks (-K: only kernel)
+  purebpf profile -f 5 > out    folded stacks, for flame graphs
+  purebpf profile -o out.html 5   a flame graph; docs/formats.md
+  purebpf profile -o out.json.gz -o out.pb.gz 5
+  purebpf profile --serve       a live flame graph in a browser
+  purebpf profile -- make test  a command and its children
 
 The loss line at the end, on standard error, says what the numbers do not
 include: samples expected and seen, stacks that were dropped or truncated,

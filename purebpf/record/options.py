@@ -22,12 +22,12 @@ unwanted samples in the kernel."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.record -g -p 185 10          stacks of a process, 10 seconds
-  python -m purebpf.record -g -- make test       a command and its children
-  python -m purebpf.record -a -F 99 -g 60        the whole machine
-  python -m purebpf.record -e page-faults -c 1 -d -- ls
-  python -m purebpf.record -a --filter 'comm == mysqld, ip < 0x800000000000' 10
-  python -m purebpf.record -a -e cpu-clock --filter 'cpu == 0' \\
+  purebpf record -g -p 185 10          stacks of a process, 10 seconds
+  purebpf record -g -- make test       a command and its children
+  purebpf record -a -F 99 -g 60        the whole machine
+  purebpf record -e page-faults -c 1 -d -- ls
+  purebpf record -a --filter 'comm == mysqld, ip < 0x800000000000' 10
+  purebpf record -a -e cpu-clock --filter 'cpu == 0' \\
                               -e sched:sched_switch --filter 'prev_pid > 1000' 5
 
 The loss line at the end, on standard error, says what the file does not have.

@@ -17,10 +17,10 @@ stacks with function names."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.report                         perf.data here, as text
-  python -m purebpf.report -i perf.data --format folded
-  python -m purebpf.report -o out.pb.gz -o out.json        two formats at once
-  python -m purebpf.report -e page-faults --weight period
+  purebpf report                         perf.data here, as text
+  purebpf report -i perf.data --format folded
+  purebpf report -o out.pb.gz -o out.json        two formats at once
+  purebpf report -e page-faults --weight period
 
 The loss line at the end, on standard error, says what the file does not have
 and how many addresses have no name.

@@ -19,12 +19,12 @@ in a histogram."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.runqlat            one histogram, at Ctrl-C
-  python -m purebpf.runqlat 1 10       one for each second, ten times
-  python -m purebpf.runqlat -mT 5      in milliseconds, with the time
-  python -m purebpf.runqlat -P 5       one for each process
-  python -m purebpf.runqlat -p 185     process 185, and what it starts
-  python -m purebpf.runqlat -- make    a command and its children
+  purebpf runqlat            one histogram, at Ctrl-C
+  purebpf runqlat 1 10       one for each second, ten times
+  purebpf runqlat -mT 5      in milliseconds, with the time
+  purebpf runqlat -P 5       one for each process
+  purebpf runqlat -p 185     process 185, and what it starts
+  purebpf runqlat -- make    a command and its children
 
 Percentiles are at most a quarter off. The loss line at the end, on standard
 error, says what the histograms do not include.

@@ -18,11 +18,11 @@ range, a function or a module. The kernel selects the samples."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.sampleip --symbol vfs_read 5       what runs vfs_read
-  python -m purebpf.sampleip --symbol vfs_read+0x1c 5  at one instruction
-  python -m purebpf.sampleip --count 5                 hot addresses
-  python -m purebpf.sampleip --module libc.so.6 -p 185 --count 5
-  python -m purebpf.sampleip --range 0xffffffff81214b90-0xffffffff81214cd0 --hex
+  purebpf sampleip --symbol vfs_read 5       what runs vfs_read
+  purebpf sampleip --symbol vfs_read+0x1c 5  at one instruction
+  purebpf sampleip --count 5                 hot addresses
+  purebpf sampleip --module libc.so.6 -p 185 --count 5
+  purebpf sampleip --range 0xffffffff81214b90-0xffffffff81214cd0 --hex
 
 The loss line at the end, on standard error, says what is not shown.
 

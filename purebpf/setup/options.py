@@ -19,10 +19,10 @@ and users set their filters in them. status shows what works and what does not.
 """
 
 _EXAMPLES = """examples:
-  sudo python -m purebpf.setup pin --user ann    4 events at a time, for ann
-  sudo python -m purebpf.setup pin --group dev --slots 8   8 for each of dev
-  python -m purebpf.setup status                 what works, and what does not
-  sudo python -m purebpf.setup unpin             remove all of it
+  sudo purebpf setup pin --user ann    4 events at a time, for ann
+  sudo purebpf setup pin --group dev --slots 8   8 for each of dev
+  purebpf setup status                 what works, and what does not
+  sudo purebpf setup unpin             remove all of it
 """
 
 

@@ -19,13 +19,13 @@ average and maximum duration. Exact, and cheap enough for a busy machine."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.summary 5               the whole machine, for 5 seconds
-  python -m purebpf.summary -p 185 -i 1     process 185, a table every second
-  python -m purebpf.summary -- make test    a command and its children
-  python -m purebpf.summary --mode process -T 10 5
-  python -m purebpf.summary --syscall read,write --hist 5
-  python -m purebpf.summary -x --errno-summary 5
-  python -m purebpf.summary --format json -o out.json 5
+  purebpf summary 5               the whole machine, for 5 seconds
+  purebpf summary -p 185 -i 1     process 185, a table every second
+  purebpf summary -- make test    a command and its children
+  purebpf summary --mode process -T 10 5
+  purebpf summary --syscall read,write --hist 5
+  purebpf summary -x --errno-summary 5
+  purebpf summary --format json -o out.json 5
 
 The loss line at the end, on standard error, says what the table does not
 include: calls in flight at the start or the end, calls that never return, calls

@@ -19,10 +19,10 @@ other. A table of the whole run comes at the end."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.top                   the whole machine, until Ctrl-C
-  python -m purebpf.top -p 185            process 185
-  python -m purebpf.top -i 1 -F 199 10    every second, finer, for 10 seconds
-  python -m purebpf.top --by module -- make test
+  purebpf top                   the whole machine, until Ctrl-C
+  purebpf top -p 185            process 185
+  purebpf top -i 1 -F 199 10    every second, finer, for 10 seconds
+  purebpf top --by module -- make test
 
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.

@@ -19,12 +19,12 @@ to the measured run time, so that a thread's parts add up."""
 
 _EPILOG = """\
 examples:
-  python -m purebpf.wall -p 185 5           process 185 and its new children
-  python -m purebpf.wall -t 2040,2041 5     two threads
-  python -m purebpf.wall -f -p 185 5 > out  folded stacks, for flame graphs
-  python -m purebpf.wall -o out.html -p 185 5   a flame graph; docs/formats.md
-  python -m purebpf.wall --serve -p 185     a live one in a browser
-  python -m purebpf.wall -- make test       a command and its children
+  purebpf wall -p 185 5           process 185 and its new children
+  purebpf wall -t 2040,2041 5     two threads
+  purebpf wall -f -p 185 5 > out  folded stacks, for flame graphs
+  purebpf wall -o out.html -p 185 5   a flame graph; docs/formats.md
+  purebpf wall --serve -p 185     a live one in a browser
+  purebpf wall -- make test       a command and its children
 
 The loss line at the end, on standard error, says what the numbers do not
 include.

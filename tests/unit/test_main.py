@@ -50,7 +50,7 @@ def test_a_command_started_as_a_module_says_so() -> None:
     command = [sys.executable, "-m", "purebpf.profile", "--help"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert text.startswith("usage: python -P -m purebpf.profile [options]")
-    assert "\n  python -P -m purebpf.profile 5 " in text
+    assert "\n  purebpf profile 5 " in text
 
 
 def test_version() -> None:
