@@ -62,8 +62,8 @@ def worked(result: subprocess.CompletedProcess[str]) -> bool:
         text = said(result)
         assert re.fullmatch(
             r"purebpf\.\w+: event [\w-]+ of every process on CPU 0: perf_event_open failed "
-            rf"with EACCES\. kernel\.perf_event_paranoid is {paranoid}, and above 2 the kernels of "
-            r"Debian and Ubuntu want CAP_SYS_ADMIN\. "
+            rf"with EACCES\. kernel\.perf_event_paranoid is {paranoid}; above 2, the kernels of "
+            r"Debian and Ubuntu require CAP_SYS_ADMIN\. "
             r"allow it: sudo sysctl kernel\.perf_event_paranoid=2",
             text,
         ), text

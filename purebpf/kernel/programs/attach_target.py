@@ -108,5 +108,5 @@ def function_of(target: Program, function: str, what: str) -> int:
 
     names = sorted({btf.name(each) for each in range(1, len(btf)) if btf.kind(each) is Kind.FUNC})
     similar = ", ".join(get_close_matches(function, names) or names)
-    reason = f"program {target.name!r} does not have a function {function!r}; similar: {similar}"
+    reason = f"program {target.name!r} does not have a function {function!r}; known: {similar}"
     raise NotSupportedError(what, reason)

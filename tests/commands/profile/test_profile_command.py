@@ -193,7 +193,7 @@ def test_a_thread_is_not_taken_for_a_process(workloads: Workloads, profile: Run)
     ("arguments", "problem"),
     [
         (("-G", "/no/such/cgroup"), "cgroup directory /no/such/cgroup"),
-        (("-G", "/tmp"), "it is no directory of a cgroup2 file system"),
+        (("-G", "/tmp"), "the path is not a cgroup v2 directory"),
         (("--cgroupmap", "/no/such/map"), "/no/such/map"),
         (("--mntnsmap", "/no/such/map"), "/no/such/map"),
         (("-C", "4096"), "CPU 4096"),

@@ -134,7 +134,7 @@ def test_stacks_that_crowd_each_other_out_are_counted(workloads: Workloads) -> N
     lost = {cause.name: cause for cause in found.loss.causes}["stacks_lost"]
     missed = sum(row.weight * ((row.user is None) + (row.kernel is None)) for row in found.rows())
     assert lost.lost == missed > 0
-    assert "share their hash with too many other stacks" in lost.what
+    assert "too many others have the same hash" in lost.what
     kept = {row.user for row in found.rows() if row.user}
     assert 1 <= len(kept) <= 8 * len({row.labels.pid for row in found.rows()})
     assert found.total == found.about["counted"]

@@ -125,8 +125,8 @@ def test_events_are_told_apart_and_periods_added_up(
     ("data", "words"),
     [
         (None, "open(2) failed with ENOENT"),
-        (b"", "no perf.data"),
-        (b"\x7fELF" + bytes(500), "no perf.data"),
+        (b"", "not a perf.data file"),
+        (b"\x7fELF" + bytes(500), "not a perf.data file"),
         (b"PERFILE2" + bytes(10), "the file ends after 18 bytes"),
     ],
 )

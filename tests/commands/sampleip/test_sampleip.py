@@ -125,9 +125,9 @@ def test_a_command_is_sampled(workloads: Workloads, sampleip: SampleIp) -> None:
     ("arguments", "said"),
     [
         (["--symbol", "no_such_function"], "unknown function 'no_such_function'"),
-        (["--symbol", "vfs_read+0xffffff"], "0xffffff is behind it"),
+        (["--symbol", "vfs_read+0xffffff"], "0xffffff is past its end"),
         (["--module", "no_such_module"], "unknown module 'no_such_module'"),
-        (["-p", "4194304"], "there is no process"),
+        (["-p", "4194304"], "no process or thread has ID"),
     ],
 )
 def test_names_that_stand_for_nothing(sampleip: SampleIp, arguments: list[str], said: str) -> None:

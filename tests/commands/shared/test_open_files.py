@@ -32,6 +32,6 @@ def test_one_paragraph_at_every_limit() -> None:
         if done.returncode:
             assert done.stderr.startswith("purebpf.profile: "), limit
             text = " ".join(done.stderr.split())
-            assert f"this process may have {limit} open files (RLIMIT_NOFILE" in text, text
+            assert f"this process has reached {limit} open files (RLIMIT_NOFILE" in text, text
             said += 1
     assert said > 10

@@ -234,7 +234,7 @@ def test_the_status_is_the_command_s(command: list[str], status: int, said: str)
         (["-p", "4194303"], "no process or thread has ID 4194303"),
         (["-t", "4194303"], "no process or thread has ID 4194303"),
         (["-G", "/nonexistent"], "cgroup directory /nonexistent"),
-        (["-G", "/tmp"], "it is no directory of a cgroup2 file system"),
+        (["-G", "/tmp"], "the path is not a cgroup v2 directory"),
     ],
 )
 def test_a_missing_target_is_one_paragraph(arguments: list[str], said: str, tmp_path: Path) -> None:

@@ -139,9 +139,9 @@ def test_the_interface_is_named_or_helped_with():
             obj.programs["frame"].attach()
         with pytest.raises(ValueError, match=r"unknown network interface 'l0'; known: lo"):
             obj.programs["frame"].attach("l0")
-        with pytest.raises(ValueError, match=r"no network interface 4711"):
+        with pytest.raises(ValueError, match=r"unknown network interface 4711"):
             obj.programs["frame"].attach(4711)
-        with pytest.raises(ValueError, match=r"no network interface -1"):
+        with pytest.raises(ValueError, match=r"unknown network interface -1"):
             obj.programs["frame"].attach(-1)
         with pytest.raises(ValueError, match="generic, native, offload"):
             obj.programs["frame"].attach("lo", mode="fast")
@@ -183,7 +183,7 @@ def test_what_is_no_netkit_device():
 
         with pytest.raises(purebpf.AttachError, match="lo is not a primary netkit device"):
             netkit.attach(obj.programs["packet"], "lo", end="primary")
-        with pytest.raises(TypeError, match='end="primary" or "peer"'):
+        with pytest.raises(TypeError, match='end required: "primary" or "peer"'):
             netkit.attach(obj.programs["packet"], "lo")
         with pytest.raises(ValueError, match="not 'left'"):
             netkit.attach(obj.programs["packet"], "lo", end="left")

@@ -94,7 +94,7 @@ def test_those_attached_are_listed_in_order(obj: purebpf.Object, device: Path):
 def test_the_same_program_is_attached_once(obj: purebpf.Object, device: Path):
     program = obj.programs["count"]
     with program.attach(device):
-        with pytest.raises(purebpf.AttachError, match="attached there already") as caught:
+        with pytest.raises(purebpf.AttachError, match="already attached there") as caught:
             program.attach(device)
         assert caught.value.errno == errno.EEXIST
         transmit(device, obj, 1)
@@ -107,7 +107,7 @@ def test_no_more_than_the_kernel_runs(obj: purebpf.Object, device: Path):
             objects.append(purebpf.load(SPEC.only("count")))
             links.append(objects[-1].programs["count"].attach(device))
         assert len(attached(device)) == 64
-        with pytest.raises(purebpf.AttachError, match="as many programs as the kernel runs"):
+        with pytest.raises(purebpf.AttachError, match="already has 64 programs"):
             obj.programs["count"].attach(device)
     finally:
         for each in [*links, *objects]:
@@ -128,14 +128,14 @@ def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
 ):
     with (
         device.open("rb") as file,
-        pytest.raises(purebpf.AttachError, match="opened for reading only") as caught,
+        pytest.raises(purebpf.AttachError, match="opened read-only") as caught,
     ):
         obj.programs["count"].attach(file)
     assert caught.value.errno == errno.EPERM
 
 
 def test_what_is_no_receiver(obj: purebpf.Object):
-    with pytest.raises(purebpf.AttachError, match="that is no receiver"):
+    with pytest.raises(purebpf.AttachError, match="the target is not a raw lirc"):
         obj.programs["count"].attach("/dev/null")
     with pytest.raises(purebpf.NotSupportedError, match="or the target is of another kind"):
         purebpf.Program.query("/dev/null", "lirc_mode2")

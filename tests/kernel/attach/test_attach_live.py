@@ -184,7 +184,7 @@ def test_a_perf_event_program_needs_an_event():
         with (
             purebpf.PerfEvent.software("page-faults", pid=0, sample_period=1) as event,
             obj.programs["on_sample"].attach(event),
-            pytest.raises(purebpf.AttachError, match="attached to it already"),
+            pytest.raises(purebpf.AttachError, match="already has a program"),
         ):
             obj.programs["on_sample"].attach(event)
 

@@ -72,16 +72,19 @@ def test_the_route_is_what_it_was_asked_for():
         taken = pytest.raises(purebpf.AttachError, match="the network already has a route")
         with program.attach(ipaddress.ip_network(NETWORK), interface="lo"), taken:
             program.attach(NETWORK, interface="lo")
-        with pytest.raises(TypeError, match="to which network"):
+        with pytest.raises(TypeError, match="target required: the network"):
             program.attach(interface="lo")
         with pytest.raises(TypeError, match="target required: the name or index of a netw"):
             program.attach(NETWORK)
         with pytest.raises(ValueError, match="does not appear to be"):
             program.attach("nowhere", interface="lo")
-        for gateway, said in (("nobody", "does not appear to be"), ("fe80::1", "is no gateway to")):
+        for gateway, said in (
+            ("nobody", "does not appear to be"),
+            ("fe80::1", "is not a gateway to"),
+        ):
             with pytest.raises(ValueError, match=said):
                 program.attach(NETWORK, interface="lo", gateway=gateway)
-        with pytest.raises(purebpf.AttachError, match="gateway cannot be reached"):
+        with pytest.raises(purebpf.AttachError, match="gateway is unreachable"):
             program.attach(NETWORK, interface="lo", gateway="198.51.100.1")
 
 

@@ -230,7 +230,7 @@ def test_a_kernel_without_tcx_gets_a_filter_and_says_so(box):
             assert "clsact filter, as this kernel does not support tcx" in link.what
             assert box.mail() == PRIME
             assert obj.globals["hits"] == PRIME
-        with pytest.raises(purebpf.NotSupportedError, match=r"an order for .*no tcx"):
+        with pytest.raises(purebpf.NotSupportedError, match=r"an order for .*not support tcx"):
             obj.programs["packet"].attach("lo", direction="egress", before="all")
 
 
@@ -249,13 +249,16 @@ def test_tc_is_told_what_it_needs():
             packet.attach("lo")
         with pytest.raises(ValueError, match="not 'up'"):
             packet.attach("lo", direction="up")
-        with pytest.raises(TypeError, match=r"tcx has no priorities.*clsact=True"):
+        with pytest.raises(TypeError, match=r"tcx does not have priorities.*clsact=True"):
             obj.programs["entering"].attach("lo", priority=3)
-        with pytest.raises(TypeError, match="ordered by priority="):
+        with pytest.raises(TypeError, match="take priority="):
             packet.attach("lo", direction="ingress", clsact=True, before="all")
-        with pytest.raises(TypeError, match="runs where that one did"):
+        with pytest.raises(TypeError, match="keeps the position"):
             packet.attach("lo", direction="ingress", replace=packet, before="all")
-    with load("action") as obj, pytest.raises(purebpf.NotSupportedError, match="belongs to a filt"):
+    with (
+        load("action") as obj,
+        pytest.raises(purebpf.NotSupportedError, match="runs actions from a filt"),
+    ):
         obj.programs["action"].attach("lo")
 
 

@@ -55,9 +55,9 @@ def test_names_of_program_types_and_helpers():
 def test_an_unknown_name_is_no_feature_and_the_known_ones_are_listed():
     with pytest.raises(KeyError, match=r"unknown map type 'rnigbuf'; .*ringbuf"):
         features.have_map_type("rnigbuf")
-    with pytest.raises(KeyError, match=r"no program type '': .*socket_filter, kprobe, "):
+    with pytest.raises(KeyError, match=r"unknown program type ''; .*socket_filter, kprobe, "):
         features.have_program_type("")
-    with pytest.raises(KeyError, match=r"no helper 'get_stakc': .*get_stack"):
+    with pytest.raises(KeyError, match=r"unknown helper 'get_stakc'; .*get_stack"):
         features.have_helper("kprobe", "get_stakc")
     for name in ("unspec", "__MAX_BPF_MAP_TYPE", "BPF_PROG_TYPE_KPROBE"):
         with pytest.raises(KeyError):

@@ -83,5 +83,5 @@ def test_the_program_must_be_in_the_object():
 def test_names_are_checked():
     with pytest.raises(KeyError, match="unknown map 'secret'; similar: secrets"):
         SPEC.exclusive(secret="owner")
-    with pytest.raises(KeyError, match="no program 'owners'; similar: owner"):
+    with pytest.raises(KeyError, match="unknown program 'owners'; similar: owner"):
         SPEC.exclusive(secrets="owners")

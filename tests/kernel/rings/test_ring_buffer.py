@@ -295,7 +295,7 @@ def test_a_map_that_does_not_say_its_type_must_be_told() -> None:
     with ring_producer() as producer:
         with pytest.raises(SchemaError, match="unknown record type"):
             RingBuffer(producer.source)
-        with pytest.raises(SchemaError, match="no type 'struct event'"):
+        with pytest.raises(SchemaError, match="not have type 'struct event'"):
             RingBuffer(producer.source, "struct event")
 
 

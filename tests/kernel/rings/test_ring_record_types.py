@@ -138,5 +138,7 @@ def test_an_object_that_does_not_say_is_not_guessed_at(loaded: purebpf.Object) -
         SchemaError, match=r"'untold': unknown record.* `struct NAME \*untold_record"
     ):
         next(loaded.maps["untold"].read())
-    with pytest.raises(SchemaError, match=r"no type 'struct absent'; .* `struct absent \*unused;`"):
+    with pytest.raises(
+        SchemaError, match=r"not have type 'struct absent'; .* `struct absent \*unused;`"
+    ):
         next(loaded.maps["untold"].read(type="struct absent"))
