@@ -29,6 +29,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Mapping
 from json import JSONDecodeError, JSONDecoder, JSONEncoder
+from math import isfinite
 from typing import Any
 
 from purebpf.errors import FormatError
@@ -45,6 +46,8 @@ _LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state")
 _KINDS = ("user", "kernel", "inlined")
 _TIME_KINDS = ("", "on-CPU", "off-CPU", "run-queue")
 _LAST_SLOT = (1 << 32) - 1
+_LATEST_NS = 1 << 62
+"""No time is later, so that the sum of two has room in 64 bits with a sign."""
 _UNMARKED = {*_LABELS, "weight", "user", "kernel", "slots"}
 
 
@@ -176,12 +179,14 @@ def parse(text: str, source: str = "profile") -> Profile:
     """
     stacks = _Compactor()
     try:
-        tree = JSONDecoder(object_hook=stacks).decode(text)
+        tree = JSONDecoder(object_hook=stacks, parse_float=_finite, parse_constant=_finite).decode(
+            text
+        )
     except (TypeError, OverflowError) as error:
         raise FormatError(source, "stacks", f"not numbers of frames: {error}") from None
     except JSONDecodeError as error:
         raise FormatError(source, f"character {error.pos}", f"not JSON: {error.msg}") from None
-    except ValueError as error:  # a number with thousands of digits
+    except ValueError as error:  # a number with thousands of digits, or none
         raise FormatError(source, "JSON", str(error)) from None
     except RecursionError:
         raise FormatError(source, "JSON", "nested too deeply") from None
@@ -217,7 +222,9 @@ class _Compactor:
 
 
 def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
-    profile = Profile(str(tree["title"]), unit=str(tree["unit"]), about=tree["about"])
+    profile = Profile(
+        str(tree["title"]), unit=str(tree["unit"]), about=_parsed_about(tree["about"])
+    )
     profile.cost = {str(name): _whole(value) for name, value in tree["cost"].items()}
     profile.slot_ns = _whole(tree.get("slot_ns", 0))
     profile.loss = _parsed_loss(tree)
@@ -237,7 +244,7 @@ def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
             _parsed_stack(stack["kernel"], frames),
             _whole(stack["weight"]),
             labels,
-            _parsed_slots(stack["slots"]) if "slots" in stack else (),
+            _parsed_slots(stack["slots"], profile.slot_ns) if "slots" in stack else (),
             _parsed_marks(stack, frames) if marked else NO_MARKS,
         )
         profile.add_row(row)
@@ -270,10 +277,12 @@ def _parsed_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Ma
     )
 
 
-def _parsed_slots(found: Any) -> Slots:
+def _parsed_slots(found: Any, slot_ns: int) -> Slots:
     slots = tuple([(_whole(slot), _whole(weight)) for slot, weight in found])
     if slots and max(slots)[0] > _LAST_SLOT:
         raise ValueError(f"slot {max(slots)[0]}")
+    if slots and max(slots)[0] * slot_ns >= _LATEST_NS:
+        raise ValueError(f"slot {max(slots)[0]} of {slot_ns} ns each")
     return slots
 
 
@@ -310,6 +319,23 @@ def _parsed_loss(tree: Mapping[str, Any]) -> Loss:
     )
     expected = None if found["expected"] is None else _whole(found["expected"])
     return Loss(expected, _whole(found["seen"]), _whole(tree.get("tolerance", 0)), causes)
+
+
+def _parsed_about(found: Any) -> dict[str, object]:
+    """The facts; numbers among them are what every format has room for."""
+    if not isinstance(found, dict):
+        raise TypeError(f"about is an object, not {found!r}")
+    for name, value in found.items():
+        if isinstance(value, int | float) and abs(value) >= _LATEST_NS:
+            raise ValueError(f"about.{name} is too high")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if isfinite(number):
+        return number
+    raise ValueError(f"{text} is not a finite number")
 
 
 def _whole(value: Any, low: int = 0, end: int = 1 << 63) -> int:

@@ -29,6 +29,7 @@ _UNITS = {
     "ns": ("time", "nanoseconds"),
     "bytes": ("space", "bytes"),
 }
+_LATEST_S = (1 << 63) / 1e9  # times are nanoseconds, int64
 _ANY_ADDRESS = (1 << 64) - 1
 
 
@@ -153,7 +154,7 @@ class _Writer:
         about = self._profile.about
         for number, name in ((9, "started_s"), (10, "elapsed_s")):
             seconds = about.get(name)
-            if isinstance(seconds, int | float):
+            if isinstance(seconds, int | float) and 0 <= seconds < _LATEST_S:
                 yield integer(number, int(seconds * 1e9))
         yield integer(14, self._string(kind))
         loss = self._profile.loss

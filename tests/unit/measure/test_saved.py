@@ -49,7 +49,10 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
         (b"#!/bin/sh\necho\n", "line 2: 'echo' does not end with a count"),
         (b"main;work " + b"9" * 4_301, "line 1: a count of 4301 digits"),
         (b"main;work 1e309", "line 1: .* does not end with a count"),
-        (TEXT.replace(b'"weight":', b'"weight":1e309,"_":', 1), "profile: OverflowError"),
+        (TEXT.replace(b'"weight":', b'"weight":1e309,"_":', 1), "JSON: 1e309 is not a finite"),
+        (TEXT.replace(b'"about":{', b'"about":{"started_s":NaN,'), "JSON: NaN is not a finite"),
+        (TEXT.replace(b'"about":{', b'"about":{"x":-1%0400d,' % 0), "about.x is too high"),
+        (TEXT.replace(b'"about":{', b'"about":[],"_":{'), "about is an object"),
         (TEXT.replace(b'"weight":', b'"weight":1' + b"0" * 5_000 + b',"_":', 1), "JSON: "),
     ],
 )

@@ -131,7 +131,8 @@ NO_NUMBERS = ["1e999", "NaN", "1e308", "99999999999999999999999", "-2", "[]"]
     ],
 )
 def test_what_is_no_number_in_json_is_told(place: str, value: str) -> None:
-    with pytest.raises(FormatError, match=r"^day.json: profile: (Value|Overflow|Type)Error"):
+    wanted = r"^day.json: (profile: (Value|Type)Error|JSON: \w+ is not a finite number)"
+    with pytest.raises(FormatError, match=wanted):
         json.parse(damaged(place, value), "day.json")
 
 
