@@ -57,7 +57,7 @@ def plain_function(fd: int) -> None:
 
 def elements(fd: int) -> None:
     with Descriptor(os.dup(fd)) as descriptor:
-        element = Elements(descriptor, 4, 8).take()
+        element = Elements(descriptor).take()
         for raw in KEYS:
             element.key[:] = raw
             element.lookup()

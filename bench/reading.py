@@ -116,7 +116,7 @@ def bench_map(types: Types, entries: int, rounds: int) -> dict[str, float]:
 
         def batches() -> None:
             with Descriptor(os.dup(m.fileno())) as descriptor:
-                found = chunks(Elements(descriptor, 8, 32), Shape(8, 32, entries))
+                found = chunks(Elements(descriptor), Shape(8, 32, entries))
                 assert sum(len(keys) // 8 for keys, _ in found) == entries
 
         sides: dict[str, tuple[Callable[[], None], int]] = {
