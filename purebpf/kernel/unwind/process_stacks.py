@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.closable import Closing
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
-from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError
+from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
@@ -55,15 +55,14 @@ class ProcessStacks(Closing):
         self._budget = Budget() if budget is None else budget
         self._files = CodeFiles(self._budget.spend)
         self._known: dict[int, _Process] = {}
-        self._users: dict[int, int] = {}
+        self._payers: dict[int, Work] = {}
 
     def unwind(self, copy: CopiedStack) -> Unwound:
         """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
         if copy.is_compat:
             return Unwound([copy.pc], Reason.COMPAT32, 0)
-        payer = {RUN: 0, USER: self._user(copy.tgid), PROCESS: copy.tgid}
         try:
-            with self._budget.on_behalf(**payer):
+            with self._payer(copy.tgid):
                 return self._unwind(copy)
         except OverBudgetError:
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
@@ -80,20 +79,21 @@ class ProcessStacks(Closing):
                 return again.unwinder.unwind(copy.pc, copy.registers, copy.stack)
         return found
 
-    def _user(self, tgid: int) -> int:
-        """Who runs a process; 0 when it is gone."""
-        user = self._users.get(tgid)
-        if user is None:
+    def _payer(self, tgid: int) -> Work:
+        """The accounts of a process; its user is 0 when it is gone."""
+        payer = self._payers.get(tgid)
+        if payer is None:
             uid = (proc.status(tgid) or {}).get("Uid", "").split()
-            if len(self._users) >= _MOST_PROCESSES:
-                self._users.clear()
-            user = self._users[tgid] = int(uid[0]) if uid else 0
-        return user
+            names = {RUN: 0, USER: int(uid[0]) if uid else 0, PROCESS: tgid}
+            if len(self._payers) >= _MOST_PROCESSES:
+                self._payers.clear()
+            payer = self._payers[tgid] = self._budget.on_behalf(**names)
+        return payer
 
     def forget(self, tgid: int) -> None:
         """Read the mappings of a process again with its next copy: it executed, or ended."""
         self._known.pop(tgid, None)
-        self._users.pop(tgid, None)
+        self._payers.pop(tgid, None)
 
     def _read(self, tgid: int) -> _Process | None:
         space = AddressSpace(
