@@ -100,7 +100,7 @@ class Frames(NamedTuple):
 
 def text_of(image: ElfFile) -> Text:
     """From the first to the last executable segment; empty where there is none."""
-    code = [s for s in image.segments if s.type == _PT_LOAD and s.flags & _PF_X]
+    code = [s for s in image.segments if s.type == _PT_LOAD and s.flags & _PF_X and s.file_size]
     if not code:
         return Text(0, 0)
     return Text(min(s.address for s in code), max(s.address + s.file_size for s in code))
