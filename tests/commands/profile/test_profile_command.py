@@ -249,7 +249,7 @@ def test_a_full_stack_table_is_reported(workloads: Workloads, profile: Run) -> N
     found = loss(result.stderr)
     assert result.returncode == 3
     assert int(found["stacks_lost"]) > 0
-    assert "among 1. Raise --stack-storage-size" in said(result)
+    assert "full, at 1. Raise --stack-storage-size" in said(result)
     counts = dict(line.rsplit(" ", 1) for line in result.stdout.splitlines())
     assert int(counts["split;[Missed User Stack]"]) == int(found["stacks_lost"]), (
         "samples without a stack are still counted"
