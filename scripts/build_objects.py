@@ -41,7 +41,7 @@ def sources(root: Path) -> list[Path]:
 def build(source: Path, target: Path, root: Path) -> None:
     """Compile one program; what is left is code, BTF and its line numbers.
 
-    The system's headers live under the machine's name, which is no part of the result.
+    The system's headers live under the machine's name, which is not part of the result.
     """
     system = f"/usr/include/{platform.machine()}-linux-gnu"
     flags = [flag.replace("$PWD", str(root)) for flag in FLAGS]

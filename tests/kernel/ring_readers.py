@@ -44,7 +44,7 @@ def watched() -> int:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the tasks run until that is so; a failure to become so is no hang."""
+    """Let the tasks run until that is so; a failure to become so is not a hang."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110 - the code under test offers no event
             await asyncio.sleep(0)

@@ -189,7 +189,7 @@ def clsact() -> str:
         try:
             route.add_clsact(loopback)
             route.add_filter(loopback, Filter(EGRESS, 1, 1), 0x7FFFFFFF, "none")
-        except KernelError as error:  # EBADF: that is no program, and cls_bpf is there
+        except KernelError as error:  # EBADF: that is not a program, and cls_bpf is there
             return "" if error.errno == errno.EBADF else str(error)
     return "a filter without a program was taken"
 

@@ -73,7 +73,7 @@ def every(name: str) -> ObjectSpec:
 
 
 def load_each(spec: ObjectSpec, types: Btf | None = None, **choices: Iterable[int]) -> None:
-    """Load what `choices` of constants that are no flags can be combined to."""
+    """Load what `choices` of constants that are not flags can be combined to."""
     spec = small(spec)
     variants = changes(spec)
     for values in product(*choices.values()):

@@ -53,7 +53,7 @@ class Refusal(NamedTuple):
 
 
 class Edge:
-    """Counts the calls that are no bpf(2), and lets one of them fail."""
+    """Counts the calls that are not bpf(2), and lets one of them fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []

@@ -35,7 +35,7 @@ POLLING = {"poll", "ppoll", "epoll_wait", "epoll_pwait"}
 
 
 class Waiting:
-    """A thread that does something until it ends or fails; a failure to end is no hang."""
+    """A thread that does something until it ends or fails; a failure to end is not a hang."""
 
     def __init__(self, what: Callable[[], object]) -> None:
         self.said = ""

@@ -75,7 +75,7 @@ def test_a_wrong_file_in_one_place_does_not_hide_the_right_one_in_the_next(
     subprocess.run(["objcopy", "--only-keep-debug", other, places["beside it"]], check=True)
     assert split.name() is Reason.STRIPPED
     places["in .debug"].parent.mkdir()
-    places["in .debug"].mkdir()  # nor does something that is no file
+    places["in .debug"].mkdir()  # nor does something that is not a file
     places["in the system's"].parent.mkdir(parents=True)
     os.rename(split.debug, places["in the system's"])
     assert split.name() == "local_function"

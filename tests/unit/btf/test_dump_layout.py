@@ -98,7 +98,7 @@ def assertions(btf: Btf) -> list[str]:
 
 
 def plain_fields(btf: Btf, type_id: int):
-    """Those that are no bit fields."""
+    """Those that are not bit fields."""
     whole = {each.name for each in bit_fields(btf, type_id)}
     return [each for each in fields(btf, type_id, 0) if each[0] not in whole]
 

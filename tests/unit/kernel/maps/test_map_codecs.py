@@ -101,7 +101,7 @@ def test_types_come_from_btf_when_they_fit_and_from_the_kernel_otherwise():
     btf, type_id = u32()
     assert key_codec(t.BPF_MAP_TYPE_HASH, 4, btf, type_id).encode(5) == b"\5\0\0\0"
     assert value_codec(t.BPF_MAP_TYPE_HASH, 4, btf, type_id, 1).encode(5) == b"\5\0\0\0"
-    # A ring's records are no values of the map, and an object may be wrong about a pinned map.
+    # A ring's records are not values of the map, and an object may be wrong about a pinned map.
     assert isinstance(value_codec(t.BPF_MAP_TYPE_HASH, 8, btf, type_id, 1), Bytes)
     assert isinstance(key_codec(t.BPF_MAP_TYPE_HASH, 4, None, 0), Bytes)
     assert isinstance(key_codec(t.BPF_MAP_TYPE_ARRAY, 4, None, 0), Index)
