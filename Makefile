@@ -2,7 +2,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
 BENCHES ?= profiler summary offcpu filter record reading map_element loading report page symbols unwind
 
-.PHONY: help fast bpf fixtures fixtures-check bpf-check abi test test-kernels bench
+.PHONY: help fast bpf fixtures fixtures-check bpf-check abi formats test test-kernels bench
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 18
@@ -24,6 +24,9 @@ bpf-check:  ## prove that the shipped objects are what clang makes of bpf_src/
 abi:  ## regenerate the kernel's tables from this kernel's BTF
 	$(PYTHON) scripts/generate_abi.py
 	$(PYTHON) scripts/generate_abi.py --check
+
+formats:  ## regenerate the struct formats of file headers from their declarations
+	$(PYTHON) scripts/generate_formats.py
 
 fast:  ## the pure and meta tests that are not marked slow: a minute
 	$(PYTHON) -m pytest -q -m "not slow" tests/unit tests/meta

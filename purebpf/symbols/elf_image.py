@@ -18,6 +18,7 @@ from typing import NamedTuple
 from purebpf.errors import FormatError
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 from purebpf.symbols.longest_name import ends_at
+from purebpf.wire.formats import ELF_NOTE
 
 __all__ = ["ElfImage", "Section", "Segment", "virtual_offset"]
 
@@ -193,12 +194,13 @@ class ElfImage:
     def notes(self, data: bytes, align: int) -> Iterator[tuple[bytes, int, bytes]]:
         """The owner, type and description of each note in the bytes of a section or segment."""
         pad = 7 if align == 8 else 3
-        header = struct.Struct(f"{self.order}III")
+        header = struct.Struct(self.order + ELF_NOTE)
         at = 0
-        while at + 12 <= len(data):
+        while at + header.size <= len(data):
             name_size, size, kind = header.unpack_from(data, at)
-            body = at + 12 + (name_size + pad & ~pad)
-            yield data[at + 12 : at + 12 + name_size], kind, data[body : body + size]
+            name = at + header.size
+            body = name + (name_size + pad & ~pad)
+            yield data[name : name + name_size], kind, data[body : body + size]
             at = body + (size + pad & ~pad)
 
     def _sections(self, offset: int, counts: tuple[int, ...]) -> list[Section]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.longest_name import LONGEST_NAME
+from purebpf.wire import formats
 
 __all__ = ["JitDump", "is_jitdump_name"]
 
@@ -27,9 +28,10 @@ Read = Callable[[int, int], bytes]
 _LOAD, _MOVE = 0, 1  # the others: debug info, close, unwinding info
 _ORDERS = {b"DTiJ": "<", b"JiTD": ">"}
 _VERSION = 1
-_HEADER_SIZE = 40
-_PREFIX_SIZE = 16
-_LOAD_SIZE = 40
+_HEADER_SIZE = struct.calcsize("=" + formats.JITDUMP_HEADER)
+_PREFIX_SIZE = struct.calcsize("=" + formats.JITDUMP_PREFIX)
+_LOAD_SIZE = struct.calcsize("=" + formats.JITDUMP_LOAD)
+_MOVE_SIZE = struct.calcsize("=" + formats.JITDUMP_MOVE)
 _MOST_RECORDS = 1 << 20
 _MOST_TEXT = 1 << 26
 _ROW = 200  # bytes of memory: columns, index, and the entry by code_index
@@ -83,7 +85,7 @@ class JitDump:
         window = _Window(read, size)
         if not self._order and not self._begin(window):
             return
-        prefix = struct.Struct(f"{self._order}IIQ")
+        prefix = struct.Struct(self._order + formats.JITDUMP_PREFIX)
         while self._at + _PREFIX_SIZE <= size:
             head = window.get(self._at, _PREFIX_SIZE)
             if len(head) < _PREFIX_SIZE:
@@ -121,7 +123,7 @@ class JitDump:
         if not order:
             self.problem = "offset 0: not a jitdump file"
             return False
-        version, size = struct.unpack_from(f"{order}II", head, 4)
+        _, version, size, *_ = struct.unpack(order + formats.JITDUMP_HEADER, head)
         if version != _VERSION or size < _HEADER_SIZE:
             self.problem = f"offset 4: version {version}, a header of {size} bytes"
             return False
@@ -133,14 +135,14 @@ class JitDump:
         at, room = self._at + _PREFIX_SIZE, total - _PREFIX_SIZE
         if kind == _LOAD and room >= _LOAD_SIZE:
             self._load(window.get(at, _LOAD_SIZE), window, at + _LOAD_SIZE, room - _LOAD_SIZE, time)
-        elif kind == _MOVE and room >= _LOAD_SIZE + 8:
-            self._move(window.get(at, _LOAD_SIZE + 8), time)
+        elif kind == _MOVE and room >= _MOVE_SIZE:
+            self._move(window.get(at, _MOVE_SIZE), time)
 
     def _load(self, body: bytes, window: _Window, at: int, room: int, time: int) -> None:
         """A function; its name ends with a zero, and its code comes behind it."""
         if len(body) < _LOAD_SIZE:
             return
-        *_, start, size, index = struct.unpack(f"{self._order}IIQQQQ", body)
+        *_, start, size, index = struct.unpack(self._order + formats.JITDUMP_LOAD, body)
         room = room - size if size < room else room
         name, _, _ = window.get(at, min(room, LONGEST_NAME + 1)).partition(b"\0")
         if name:
@@ -149,9 +151,9 @@ class JitDump:
             self._add(start, size, time, len(self._text) - len(name) - 1)
 
     def _move(self, body: bytes, time: int) -> None:
-        if len(body) < _LOAD_SIZE + 8:
+        if len(body) < _MOVE_SIZE:
             return
-        *_, start, size, index = struct.unpack(f"{self._order}IIQQQQQ", body)
+        *_, start, size, index = struct.unpack(self._order + formats.JITDUMP_MOVE, body)
         row = self._rows.get(index)
         if row is not None:
             self._add(start, size, time, self._names[row])

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR
+from purebpf.wire import formats
 
 __all__ = [
     "HEADER",
@@ -31,11 +32,11 @@ MAGIC = b"PERFILE2"
 KERNEL = "[kernel.kallsyms]"
 """What perf calls the kernel's own code."""
 
-HEADER = struct.Struct("=8sQQQQQQQQ4Q")
+HEADER = struct.Struct("=" + formats.PERF_FILE_HEADER)
 """magic, its own size, the size of an entry of the table of attributes, the sections of that
 table, of the data and of the event types (not used any more), and a bitmap of the features."""
 
-SECTION = struct.Struct("=QQ")
+SECTION = struct.Struct("=" + formats.PERF_FILE_SECTION)
 """struct perf_file_section: offset and size in bytes."""
 
 _SIZES = (112, 120, 128, 136)

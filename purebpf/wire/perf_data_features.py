@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.wire import formats
 from purebpf.wire.perf_data import RecordedEvent, UserRecord
 from purebpf.wire.perf_encode import MISC_KERNEL, MISC_USER
 from purebpf.wire.perf_ring import HEADER, Buffer
@@ -33,8 +34,9 @@ __all__ = [
 
 _NAME_ALIGN = 64
 _U32 = struct.Struct("=I")
-_U64 = struct.Struct("=Q")
-_BUILD_ID = struct.Struct("=i20sB3x")
+_CPUS = struct.Struct("=" + formats.PERF_NRCPUS)
+_EVENTS = struct.Struct("=" + formats.PERF_EVENT_DESC)
+_BUILD_ID = struct.Struct("=" + formats.PERF_BUILD_ID)
 _HAS_SIZE = 1 << 15
 _MODE = 7
 _SHA1 = 20
@@ -77,13 +79,14 @@ def unpack_strings(data: Buffer) -> tuple[str, ...]:
 
 def pack_cpus(available: int, online: int) -> bytes:
     """NRCPUS."""
-    return _U32.pack(available) + _U32.pack(online)
+    return _CPUS.pack(available, online)
 
 
 def unpack_cpus(data: Buffer) -> tuple[int, int]:
     """NRCPUS: available, online."""
-    available, offset = _number(data, 0)
-    return available, _number(data, offset)[0]
+    packed, _ = _bytes(data, 0, _CPUS.size)
+    available, online = _CPUS.unpack(packed)
+    return available, online
 
 
 def pack_numbers(*numbers: int) -> bytes:
@@ -99,7 +102,7 @@ def pack_pmus(types: Iterable[tuple[int, str]]) -> bytes:
 
 def pack_events(events: Sequence[RecordedEvent], attr_size: int) -> bytes:
     """EVENT_DESC: the names of the events, with their attributes and ids once more."""
-    parts = [struct.pack("=II", len(events), attr_size)]
+    parts = [_EVENTS.pack(len(events), attr_size)]
     for event in events:
         parts.append(event.attr[:attr_size].ljust(attr_size, b"\0"))
         parts.append(_U32.pack(len(event.ids)))
@@ -110,8 +113,8 @@ def pack_events(events: Sequence[RecordedEvent], attr_size: int) -> bytes:
 
 def unpack_events(data: Buffer) -> tuple[RecordedEvent, ...]:
     """EVENT_DESC. Raises FormatError for what passes the end."""
-    count, offset = _number(data, 0)
-    attr_size, offset = _number(data, offset)
+    packed, offset = _bytes(data, 0, _EVENTS.size)
+    count, attr_size = _EVENTS.unpack(packed)
     found = []
     for _ in range(count):
         attr, offset = _bytes(data, offset, attr_size)

@@ -11,15 +11,16 @@ import struct
 from collections.abc import Iterator
 
 from purebpf.errors import FormatError
+from purebpf.wire.formats import PERF_EVENT_HEADER
 from purebpf.wire.uniform_records import Run
 
 Buffer = bytes | bytearray | memoryview
 
-HEADER = struct.Struct("=IHH")
+HEADER = struct.Struct("=" + PERF_EVENT_HEADER)
 """struct perf_event_header: type, misc, size (header included)."""
 
 _U32 = struct.Struct("=I")
-_RAW = struct.Struct("=IHHI")
+_RAW = struct.Struct("=" + PERF_EVENT_HEADER + "I")
 """The header and, for PERF_SAMPLE_RAW alone, the payload's length."""
 
 

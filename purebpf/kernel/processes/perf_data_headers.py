@@ -16,6 +16,7 @@ from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_build_id
 from purebpf.symbols.proc_maps import mapped_file
 from purebpf.syscall import proc, tracefs
+from purebpf.wire.formats import ELF_NOTE
 from purebpf.wire.perf_data import KERNEL, Feature
 from purebpf.wire.perf_data_features import (
     BuildId,
@@ -31,7 +32,7 @@ from purebpf.wire.tracing_data import pack_tracing_data
 
 __all__ = ["BuildIds", "features", "kernel_build_id", "tracing_data"]
 
-_NOTE = struct.Struct("=III")
+_NOTE = struct.Struct("=" + ELF_NOTE)
 _GNU_BUILD_ID = 3
 _DEVICES = "/sys/bus/event_source/devices"
 
