@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
     from purebpf.kernel.types.kernel_btf import kernel_btf
     from purebpf.results.formats.registry import write as write_profile
-    from purebpf.results.model.spelling import located as format_frame
+    from purebpf.results.model.spelling import spell_location as format_frame
     from purebpf.results.shape.histogram import log2_lines as log2_histogram
     from purebpf.spec import MapSpec, ObjectSpec, ProgramSpec
     from purebpf.symbols.frame import Address, Frame, Unknown
@@ -137,7 +137,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "VerifierError": "purebpf.errors.VerifierError",
             "codec": "purebpf.btf.codec.codecs.codec",
             "features": "purebpf.kernel.features.features.",
-            "format_frame": "purebpf.results.model.spelling.located",
+            "format_frame": "purebpf.results.model.spelling.spell_location",
             "kernel_btf": "purebpf.kernel.types.kernel_btf.kernel_btf",
             "link_info": "purebpf.kernel.programs.link_info.",
             "load": "purebpf.kernel.load.load.load",

@@ -107,7 +107,7 @@ class Assembler:
     def move(self, register: int, value: int) -> None:
         """`register = value`, an unsigned or negative number of up to 64 bits."""
         if _fits(value):
-            self._emit(_ALU["="], register, imm=_signed(value))
+            self._emit(_ALU["="], register, imm=_as_signed(value))
         else:
             self._wide(register, 0, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
 
@@ -121,7 +121,7 @@ class Assembler:
             self.move(R2, value)
             self.alu_register(operator, register, R2)
         else:
-            self._emit(_ALU[operator], register, imm=_signed(value))
+            self._emit(_ALU[operator], register, imm=_as_signed(value))
 
     def alu_register(self, operator: str, register: int, source: int) -> None:
         """`register OP source` on 64 bits."""
@@ -151,7 +151,7 @@ class Assembler:
     def jump(self, operator: str, register: int, value: int, label: Label) -> None:
         """Go to `label` if `register OP value`; an operator of `JUMPS`."""
         if _fits(value):
-            self._jump(JUMPS[operator], register, 0, _signed(value), label)
+            self._jump(JUMPS[operator], register, 0, _as_signed(value), label)
         else:
             self.move(R2, value)
             self._jump(JUMPS[operator] | _REGISTER, register, R2, 0, label)
@@ -203,14 +203,14 @@ class Assembler:
         self._emit(opcode, register, source, imm=imm)
 
 
-def _signed(value: int) -> int:
+def _as_signed(value: int) -> int:
     """An unsigned 64-bit number as a signed one."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _fits(value: int) -> bool:
     """Whether sign extension of 32 bits gives it."""
-    return -(1 << 31) <= _signed(value) < 1 << 31
+    return -(1 << 31) <= _as_signed(value) < 1 << 31
 
 
 def _signed32(value: int) -> int:

@@ -45,7 +45,7 @@ def disassemble(
             yield index, f"(18) {_wide(each, instructions[index + 1])}"
             index += 2
         else:
-            yield index, f"({each.opcode:02x}) {_spelled(each, functions or {})}"
+            yield index, f"({each.opcode:02x}) {_spell_call(each, functions or {})}"
             index += 1
 
 
@@ -68,7 +68,7 @@ def _wide(low: Instruction, high: Instruction) -> str:
     return f"r{low.dst} = {value:#x} ll"
 
 
-def _spelled(each: Instruction, functions: Mapping[int, str]) -> str:
+def _spell_call(each: Instruction, functions: Mapping[int, str]) -> str:
     opcode, dst, src, offset, imm = each
     if opcode == EXIT:
         return "exit"
@@ -81,9 +81,9 @@ def _spelled(each: Instruction, functions: Mapping[int, str]) -> str:
     if opcode == _JA:
         return f"goto {offset:+}"
     if size := _LOAD.get(opcode):
-        return f"r{dst} = *({size} *)(r{src} {_signed(offset)})"
+        return f"r{dst} = *({size} *)(r{src} {_spell_offset(offset)})"
     if size := _STORE.get(opcode):
-        return f"*({size} *)(r{dst} {_signed(offset)}) = r{src}"
+        return f"*({size} *)(r{dst} {_spell_offset(offset)}) = r{src}"
     operand = f"r{src}" if opcode & _REGISTER else f"{imm:#x}"
     if operator := _ALU.get(opcode & ~_REGISTER):
         return f"r{dst} {operator} {operand}"
@@ -92,5 +92,5 @@ def _spelled(each: Instruction, functions: Mapping[int, str]) -> str:
     return f"opcode {opcode:#x} dst={dst} src={src} off={offset} imm={imm}"
 
 
-def _signed(offset: int) -> str:
+def _spell_offset(offset: int) -> str:
     return f"{'-' if offset < 0 else '+'} {abs(offset)}"

@@ -45,7 +45,7 @@ def run(name: str, body: Callable[[], int]) -> int:
         note(f"{spelling.message_name(name)}: out of memory: {_MEMORY}")
         return FAILED
     except (PurebpfError, OSError) as error:
-        text = _said(error)
+        text = _text_of(error)
         if text is None:
             raise
         note(f"{spelling.message_name(name)}: {text}")
@@ -55,7 +55,7 @@ def run(name: str, body: Callable[[], int]) -> int:
             gc.enable()
 
 
-def _said(error: PurebpfError | OSError) -> str | None:
+def _text_of(error: PurebpfError | OSError) -> str | None:
     """What an error says, and what to do when no descriptor is left; None for a bug."""
     from purebpf.kernel.host.fd_limits import NONE_LEFT, explanation
 
@@ -101,7 +101,7 @@ def say(line: str) -> None:
         return
     try:
         progress.take_back()
-        stream.write(_shown(line) + "\n")
+        stream.write(_show(line) + "\n")
         stream.flush()
     except OSError:
         # what is still in the buffer must not make the interpreter's last flush fail
@@ -110,7 +110,7 @@ def say(line: str) -> None:
         os.close(nowhere)
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)

@@ -25,7 +25,7 @@ __all__ = [
     "add_destinations",
     "add_folded",
     "destinations",
-    "encoded",
+    "encode",
     "raise_all",
     "write",
     "writing",
@@ -98,7 +98,7 @@ def destinations(
     """
     if not formats and not outputs:
         return (Destination(default, None),)
-    found = _paired(parser, formats, outputs, default)
+    found = _pair(parser, formats, outputs, default)
     binary = [each.format for each in found if each.path is None and each.format in _BINARY]
     if binary and sys.stdout is not None and sys.stdout.isatty():
         parser.error(
@@ -107,7 +107,7 @@ def destinations(
     return found
 
 
-def _paired(
+def _pair(
     parser: argparse.ArgumentParser,
     formats: Sequence[str],
     outputs: Sequence[str | None],
@@ -133,7 +133,7 @@ def _paired(
     return tuple(map(Destination, formats, outputs))
 
 
-def encoded(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:
+def encode(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:
     """The pieces as the file is to hold them: gzipped where its name says so."""
     if destination.format != "pprof" and (destination.path or "").lower().endswith(".gz"):
         from purebpf.results.formats.registry import compress
@@ -159,7 +159,7 @@ def write(profile: Profile, to: Iterable[Destination]) -> None:
             pieces = registry.write(profile, destination.format)
             if destination.format == "text":
                 pieces = chain((registry.heading(profile), "\n"), pieces)
-            output.write(encoded(destination, pieces))
+            output.write(encode(destination, pieces))
     raise_all(problems)
 
 

@@ -164,7 +164,7 @@ class _Snapshot:
         with self._lock:
             if name not in self._files:
                 write = json.document if name.endswith(".json") else html.page
-                self._files[name] = _encoded(write(self._profile))
+                self._files[name] = _encode(write(self._profile))
             return self._files[name]
 
 
@@ -176,7 +176,7 @@ class _Wish:
         self.snapshot: _Snapshot | None = None
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -205,7 +205,7 @@ class _Request(Request):
         """Answer."""
         path = self.path.partition("?")[0]
         if path == "/":
-            self.send(HTTPStatus.OK, "text/html", _encoded(self._live.page()))
+            self.send(HTTPStatus.OK, "text/html", _encode(self._live.page()))
         elif path == "/events":
             self._stream()
         elif path in _SNAPSHOTS:

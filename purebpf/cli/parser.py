@@ -80,7 +80,7 @@ def new(
     """A parser for `purebpf NAME [options] USAGE`; options cannot be abbreviated."""
     return Parser(
         prog=spelling.message_name(name),
-        usage=f"{spelling.typed(name)} [options] {usage}".rstrip(),
+        usage=f"{spelling.spell_command(name)} [options] {usage}".rstrip(),
         description=description,
         epilog=epilog,
         formatter_class=_Formatter,

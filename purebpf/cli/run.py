@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.destination import Destination, ResultOptions, encoded, raise_all, writing
+from purebpf.cli.destination import Destination, ResultOptions, encode, raise_all, writing
 from purebpf.cli.output import Output
-from purebpf.cli.source_info import debuginfod, lined
+from purebpf.cli.source_info import add_lines, debuginfod
 from purebpf.errors import KernelError
 from purebpf.measure.run import Ends, prepare, run
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from purebpf.measure.session import StackSession
     from purebpf.results import Profile
 
-__all__ = ["Run", "measured"]
+__all__ = ["Run", "measure"]
 
 Result = TypeVar("Result")
 
@@ -42,10 +42,10 @@ class Run(NamedTuple, Generic[Result]):
     fetch: Debuginfod | None
     problems: list[KernelError]
 
-    def lined(self, profile: Profile) -> Profile:
+    def add_lines(self, profile: Profile) -> Profile:
         """The profile with lines, if they are wanted."""
         budget = self.session.budget
-        return lined(profile, lines=self.options.lines, fetch=self.fetch, budget=budget)
+        return add_lines(profile, lines=self.options.lines, fetch=self.fetch, budget=budget)
 
     def end(self) -> int:
         """Wait for the command, if there is one; its status, or 0."""
@@ -64,7 +64,7 @@ class Run(NamedTuple, Generic[Result]):
                     if destination.format == "text":
                         title = "" if destination.path is None else f"{self.title}\n"
                         pieces = [title, "\n", *pieces]
-                    output.write(encoded(destination, pieces))
+                    output.write(encode(destination, pieces))
                 output.finish()
             except KernelError as problem:
                 output.abandon()
@@ -72,7 +72,7 @@ class Run(NamedTuple, Generic[Result]):
 
 
 @contextmanager
-def measured(
+def measure(
     make: Callable[[int, Debuginfod | None], StackSession[Result]],
     words: tuple[str, ...],
     title: str,

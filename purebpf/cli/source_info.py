@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
-__all__ = ["debuginfod", "lined"]
+__all__ = ["add_lines", "debuginfod"]
 
 _TIMEOUT_S = 60.0
 _NO_TOOL = (
@@ -49,7 +49,7 @@ def debuginfod(*, wanted: bool) -> Debuginfod | None:
     return Debuginfod(urls)
 
 
-def lined(
+def add_lines(
     profile: Profile,
     *,
     lines: bool,
@@ -67,13 +67,13 @@ def lined(
 
         budget = Budget() if budget is None else budget
         with interruptible(budget):
-            profile = _lined(profile, fetch, budget)
+            profile = _add_lines(profile, fetch, budget)
     for problem in fetch.problems if fetch else ():
         command.note(f"debuginfod: {problem}")
     return profile
 
 
-def _lined(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profile:
+def _add_lines(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profile:
     from purebpf.cli.progress import doing
     from purebpf.kernel.symbolize.source_lines import SourceLines, find_tool
     from purebpf.results.shape.lines import wanted, with_lines

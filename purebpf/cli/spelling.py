@@ -5,13 +5,13 @@ What help and errors say can then be typed in turn.
 
 from __future__ import annotations
 
-__all__ = ["message_name", "typed"]
+__all__ = ["message_name", "spell_command"]
 
 front_door = False
 """Whether `purebpf` was started, and has chosen the command."""
 
 
-def typed(name: str) -> str:
+def spell_command(name: str) -> str:
     """What starts the command of a name such as `purebpf.profile`."""
     return message_name(name) if front_door else f"python -P -m {name}"
 

@@ -77,10 +77,10 @@ def _values(command: Command) -> Iterator[str]:
     for option in command.options:
         if option.value is not None and not option.value.optional:
             words = "|".join(f'"{command.name} {flag}"' for flag in option.flags)
-            yield f"    {words}) {_completed(option.value)}; return ;;"
+            yield f"    {words}) {_complete(option.value)}; return ;;"
 
 
-def _completed(value: Value) -> str:
+def _complete(value: Value) -> str:
     if value.kind == "choice":
         return f'COMPREPLY=($(compgen -W {_words(value.choices)} -- "$current"))'
     return _BY_KIND[value.kind]

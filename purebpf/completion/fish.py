@@ -42,13 +42,13 @@ def script(commands: Sequence[Command]) -> str:
 
 
 def _lines(command: Command) -> Iterator[str]:
-    yield f"-n __fish_use_subcommand -a {command.name} -d {_quoted(command.summary)}"
+    yield f"-n __fish_use_subcommand -a {command.name} -d {_quote(command.summary)}"
     chosen = f"-n '__fish_seen_subcommand_from {command.name}; and not __purebpf_runs'"
     for option in command.options:
         yield f"{chosen} {_option(option)}"
     for value in command.arguments[:1]:
         if value.kind == "choice":
-            yield f"{chosen} -a {_quoted(' '.join(value.choices))}"
+            yield f"{chosen} -a {_quote(' '.join(value.choices))}"
         elif value.kind == "file":
             yield f"{chosen} -F"
 
@@ -58,16 +58,16 @@ def _option(option: Option) -> str:
         f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
     )
     takes = "" if option.value is None else f" {_of_value(option.value)}"
-    return f"{flags}{takes} -d {_quoted(option.help)}"
+    return f"{flags}{takes} -d {_quote(option.help)}"
 
 
 def _of_value(value: Value) -> str:
     if value.optional:
         return ""
     if value.kind == "choice":
-        return f"-xa {_quoted(' '.join(value.choices))}"
+        return f"-xa {_quote(' '.join(value.choices))}"
     return _BY_KIND[value.kind]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

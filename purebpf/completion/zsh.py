@@ -50,7 +50,7 @@ _BY_KIND = {
 def script(commands: Sequence[Command]) -> str:
     """The text that zsh loads."""
     names = "\n".join(
-        f"        {_quoted(f'{command.name}:{command.summary}')}" for command in commands
+        f"        {_quote(f'{command.name}:{command.summary}')}" for command in commands
     )
     return _SCRIPT % {"names": names, "commands": "\n".join(map(_command, commands))}
 
@@ -64,14 +64,14 @@ def _specs(command: Command) -> Iterator[str]:
     for option in command.options:
         yield _option(option)
     for position, value in enumerate(command.arguments, 1):
-        yield _quoted(f"{position}{':' if value.optional else ''}:{_of_value(value)}")
+        yield _quote(f"{position}{':' if value.optional else ''}:{_of_value(value)}")
 
 
 def _option(option: Option) -> str:
     """`'(-p --pid)'{-p,--pid}'[these processes only]:PID:_pids'`."""
     value = option.value
     takes = "" if value is None else f"{':' if value.optional else ''}:{_of_value(value)}"
-    about = _quoted(f"[{_escaped(option.help)}]{takes}")
+    about = _quote(f"[{_escape(option.help)}]{takes}")
     if len(option.flags) == 1:
         return f"{option.flags[0]}{about}"
     return f"'({' '.join(option.flags)})'{{{','.join(option.flags)}}}{about}"
@@ -79,14 +79,14 @@ def _option(option: Option) -> str:
 
 def _of_value(value: Value) -> str:
     action = f"({' '.join(value.choices)})" if value.kind == "choice" else _BY_KIND[value.kind]
-    return f"{_escaped(value.name)}:{action}"
+    return f"{_escape(value.name)}:{action}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     for special in "\\[]:":
         text = text.replace(special, f"\\{special}")
     return text
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"

@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     from purebpf.cli.progress import doing
-    from purebpf.cli.source_info import debuginfod, lined
+    from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure import profile_loader
     from purebpf.results.formats import registry
 
@@ -29,7 +29,7 @@ def _run(options: Options) -> int:
     with doing(f"reading {options.path}"):
         timed = any(destination.format in registry.TIMED for destination in options.to)
         profile = profile_loader.read(options.path, timed=timed, fetch=fetch)
-    profile = lined(profile, lines=options.lines, fetch=fetch)
+    profile = add_lines(profile, lines=options.lines, fetch=fetch)
     write(profile, options.to)
     return 0
 

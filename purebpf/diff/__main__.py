@@ -35,13 +35,11 @@ def _run(options: Options) -> int:
     title = f"{options.before} -> {options.after}"
     found = diff.compare(before, after, title)
     with Output(options.output) as output, writing(Destination(options.format, options.output)):
-        output.write(_rendered(options, found, before, after))
-    return _judged(options, found)
+        output.write(_render(options, found, before, after))
+    return _judge(options, found)
 
 
-def _rendered(
-    options: Options, found: Difference, before: Profile, after: Profile
-) -> Iterable[str]:
+def _render(options: Options, found: Difference, before: Profile, after: Profile) -> Iterable[str]:
     from purebpf.results.shape import diff
 
     if options.format == "json":
@@ -53,7 +51,7 @@ def _rendered(
     return diff.text(found)
 
 
-def _judged(options: Options, found: Difference) -> int:
+def _judge(options: Options, found: Difference) -> int:
     """The exit status, and why."""
     if options.fail_over is None or found.worst <= options.fail_over:
         return 0

@@ -14,13 +14,13 @@ def document(report: Report) -> str:
     """The report as JSON: an object with the names of `Report`, lists of objects inside."""
     import json
 
-    return json.dumps(_named(report), indent=1) + "\n"
+    return json.dumps(_as_json(report), indent=1) + "\n"
 
 
-def _named(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name: _named(each) for name, each in value._asdict().items()}
-    return [_named(each) for each in value] if isinstance(value, tuple) else value
+        return {name: _as_json(each) for name, each in value._asdict().items()}
+    return [_as_json(each) for each in value] if isinstance(value, tuple) else value
 
 
 def lines(report: Report, *, everything: bool = False) -> Iterator[str]:

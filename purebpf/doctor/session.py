@@ -97,7 +97,7 @@ def _machine() -> Iterator[Fact]:
         yield Fact("kernel BTF", "no", f"{error}; load(btf=FILE) takes types from a file")
     mounts = {kind: path for path, kind in reversed(proc.mounts())}
     mounted = tracefs.mount_point()
-    yield Fact("tracefs", mounted or "not readable", "" if mounted else _unmounted())
+    yield Fact("tracefs", mounted or "not readable", "" if mounted else _explain_unmounted())
     pins = mounts.get("bpf")
     yield Fact("bpffs", pins or "not mounted", "" if pins else "needed to pin only")
     hardware = proc.pmu("cpu", "type")
@@ -120,9 +120,9 @@ def _machine() -> Iterator[Fact]:
     )
 
 
-def _unmounted() -> str:
+def _explain_unmounted() -> str:
     try:
-        with tracefs.opened():
+        with tracefs.open_tracefs():
             return "read unmounted"
     except PurebpfError as error:
         return str(error)

@@ -29,7 +29,7 @@ class Arena(NamedTuple):
     contents: bytes
     variables: dict[str, VariableSpec]
 
-    def filled(self, maps: tuple[PlacedMap, ...]) -> tuple[PlacedMap, ...]:
+    def fill(self, maps: tuple[PlacedMap, ...]) -> tuple[PlacedMap, ...]:
         """The maps, of which the arena has its contents."""
         names = set(self.sections.values())
         return tuple(

@@ -56,10 +56,10 @@ def read_extra(prefix: str, spec: MapSpec, extra: bytes) -> IprouteMap:
 
 def resolve_maps(maps: Sequence[IprouteMap], object_digest: str) -> list[MapSpec]:
     """The maps, which know their templates, static contents and pins."""
-    return [_resolved(each, maps, object_digest) for each in maps]
+    return [_to_spec(each, maps, object_digest) for each in maps]
 
 
-def _resolved(each: IprouteMap, maps: Sequence[IprouteMap], object_digest: str) -> MapSpec:
+def _to_spec(each: IprouteMap, maps: Sequence[IprouteMap], object_digest: str) -> MapSpec:
     spec = each.spec
     if each.pinning in (_OBJECT, _GLOBAL):
         place = "globals" if each.pinning == _GLOBAL else object_digest

@@ -104,11 +104,11 @@ def _map(elf: ElfObject, name: str, data: bytes, btf: Btf | None) -> MapSpec:
     spec = MapSpec(name, kind, key_size, value_size, entries, flags, extra=extra)
     if btf is None:
         return spec
-    key, value = _annotated(btf, spec)
+    key, value = _find_types(btf, spec)
     return spec._replace(key_type_id=key, value_type_id=value)
 
 
-def _annotated(btf: Btf, spec: MapSpec) -> tuple[int, int]:
+def _find_types(btf: Btf, spec: MapSpec) -> tuple[int, int]:
     """The types of a map's key and value, if BTF has some of the right sizes; else (0, 0)."""
     for type_id in btf.find(f"{_ANNOTATION}{spec.name}", Kind.STRUCT):
         found = btf.type(type_id)

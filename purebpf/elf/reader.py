@@ -101,7 +101,7 @@ def read_object(source: Source) -> ObjectSpec:
     legacy_maps: Mapping[str, MapSpec] = {}
     if legacy is not None:
         legacy_maps, programs = legacy.with_tail_calls(programs)
-    maps = with_contents(arena.filled(placed), raw.get(maps_index, []), elf, functions, programs)
+    maps = with_contents(arena.fill(placed), raw.get(maps_index, []), elf, functions, programs)
     operations = read_struct_ops(types, elf, raw, functions, programs)
     others = [*operations, *legacy_maps.values(), *globals_.maps.values()]
     others += [kconfig] if kconfig is not None else []

@@ -81,7 +81,7 @@ def stride(terms: Sequence[Term]) -> int:
 def missing(terms: Sequence[Term], access: Access) -> tuple[str, ...]:
     """The fields that a filter asks about and that `access` cannot give, each once."""
     found = (field.name for term in terms for field in _fields(term.condition))
-    absent = [name for name in found if not _known(FIELDS[name], access.words)]
+    absent = [name for name in found if not _is_known(FIELDS[name], access.words)]
     if not access.ancestors and any(list(_levels(term.condition)) for term in terms):
         absent.append("cgroup under")
     return tuple(dict.fromkeys(absent))
@@ -99,7 +99,7 @@ def compile_terms(terms: Sequence[Term], access: Access, counters: Counters) -> 
     return _Compiler(access, counters).compile(terms)
 
 
-def _known(field: Field, words: Mapping[str, Word | Helper]) -> bool:
+def _is_known(field: Field, words: Mapping[str, Word | Helper]) -> bool:
     return not field.word or field.word in words
 
 

@@ -139,10 +139,10 @@ def pack_table(entries: Sequence[Entry]) -> bytes:
 
 def listing(entries: Sequence[Entry]) -> str:
     """The entries as text: what each asks, and where that leads."""
-    return "\n".join(f"{place:4}: {_spelled(entry)}" for place, entry in enumerate(entries))
+    return "\n".join(f"{place:4}: {_spell(entry)}" for place, entry in enumerate(entries))
 
 
-def _spelled(entry: Entry) -> str:
+def _spell(entry: Entry) -> str:
     found = entry.field.name.lower()
     if entry.field is FilterField.ANCESTOR:
         found += f"({entry.level})"
@@ -175,7 +175,7 @@ class _Graph:
     def entries(self) -> tuple[Entry, ...]:
         last = len(self._entries) - 1
         return tuple(
-            each._replace(yes=_turned(each.yes, last), no=_turned(each.no, last))
+            each._replace(yes=_relative_jump(each.yes, last), no=_relative_jump(each.no, last))
             for each in reversed(self._entries)
         )
 
@@ -196,7 +196,7 @@ class _Graph:
             return self._compare(condition.field, operator, condition.value, yes, no)
         if isinstance(condition, CommIn):
             for name in reversed(condition.names):
-                no = self._named(name, yes, no)
+                no = self._add_name_test(name, yes, no)
             return no
         if isinstance(condition, Under):
             where = FilterField.ANCESTOR
@@ -216,7 +216,7 @@ class _Graph:
         above = self._compare(field, FilterOperator.LE, high, yes, no)
         return self._compare(field, FilterOperator.GE, low, above, no) if low else above
 
-    def _named(self, name: bytes, yes: int, no: int) -> int:
+    def _add_name_test(self, name: bytes, yes: int, no: int) -> int:
         head, tail = struct.unpack("=QQ", name.ljust(16, b"\0"))
         equal = FilterOperator.EQ
         rest = self._append(Entry(tail, _MASK, FilterField.COMM_TAIL, equal, 0, 0, yes, no))
@@ -241,5 +241,5 @@ class _Graph:
         return len(self._entries) - 1
 
 
-def _turned(target: int, last: int) -> int:
+def _relative_jump(target: int, last: int) -> int:
     return target if target & VERDICT else last - target

@@ -79,14 +79,14 @@ def _value(field: Field) -> Callable[[Sample], int]:
     if not slices:
         return word
 
-    def sliced(sample: Sample) -> int:
+    def time_slice(sample: Sample) -> int:
         whole = word(sample)
         found = 0
         for shift, width, at in slices:
             found |= (whole >> shift & (1 << width) - 1) << at
         return found
 
-    return sliced
+    return time_slice
 
 
 def _untold(what: str) -> NotSupportedError:

@@ -182,7 +182,7 @@ class _Resolver:
     def _comparison(self, root: Comparison) -> Condition:
         field = self._field(root.field)
         if field.kind in (Kind.COMM, Kind.SYMBOL):
-            found = self._named(field, [root.value])
+            found = self._lower_name(field, [root.value])
             return Opposite(found) if root.operator == "!=" else found
         if root.operator == "under":
             cgroup, level = self._cgroup(root.value)
@@ -192,7 +192,7 @@ class _Resolver:
     def _membership(self, root: Membership) -> Condition:
         field = self._field(root.field)
         if field.kind in (Kind.COMM, Kind.SYMBOL):
-            return self._named(field, [each.low for each in root.ranges])
+            return self._lower_name(field, [each.low for each in root.ranges])
         ranges = []
         for each in root.ranges:
             low = self._number(field, each.low)
@@ -202,7 +202,7 @@ class _Resolver:
                 problem = f"the range ends before it begins: {low} is above {high}"
                 raise FilterError(problem, self._text, place)
             ranges.append((low, high))
-        return Within(field, _merged(ranges))
+        return Within(field, _merge_ranges(ranges))
 
     def _field(self, name: str) -> Field:
         whole = perf_event_sample_format.PERF_SAMPLE_WEIGHT
@@ -210,7 +210,7 @@ class _Resolver:
             return FIELDS["weight1"]
         return FIELDS[name]
 
-    def _named(self, field: Field, values: list[Value]) -> Condition:
+    def _lower_name(self, field: Field, values: list[Value]) -> Condition:
         if field.kind is Kind.COMM:
             names = (value.word.encode(errors="surrogateescape") for value in values)
             return CommIn(tuple(dict.fromkeys(names)))
@@ -250,12 +250,12 @@ def _in_ranges(ranges: Iterable[SymbolRange]) -> Condition:
         by_process.setdefault(pid, []).append((low, high))
     found: list[Condition] = []
     for pid, places in by_process.items():
-        within = Within(FIELDS["ip"], _merged(places))
+        within = Within(FIELDS["ip"], _merge_ranges(places))
         found.append(All((Compare(FIELDS["pid"], "==", pid), within)) if pid else within)
     return found[0] if len(found) == 1 else Any(tuple(found))
 
 
-def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _merge_ranges(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if found and low <= found[-1][1] + 1:

@@ -98,13 +98,13 @@ class _Parser:
         self._depth += 1 + negated
         if self._depth > _DEPTH:
             raise self._error(f"more than {_DEPTH} levels of nesting", start, start + 1)
-        found = self._parenthesised() if self._take("(") else self._test()
+        found = self._parse_parenthesised() if self._take("(") else self._test()
         self._depth -= 1 + negated
         for _ in range(negated):
             found = Not(found)
         return found
 
-    def _parenthesised(self) -> Expression:
+    def _parse_parenthesised(self) -> Expression:
         opened = self._previous
         found = self.filter()
         if not self._take(")"):
@@ -126,9 +126,9 @@ class _Parser:
             ranges = self._ranges(field)
             return Membership(name, ranges, Place(start, self._previous))
         value = self._value(field)
-        if operator not in _accepted(field):
+        if operator not in _operators_of(field):
             raise self._error(
-                f"{name} takes {_listed(_accepted(field))}, not {operator!r}",
+                f"{name} takes {_list_words(_operators_of(field))}, not {operator!r}",
                 before,
                 before + len(operator),
             )
@@ -147,7 +147,9 @@ class _Parser:
                 return operator
         if self._text.startswith("=", self._at):
             raise self._error("unknown operator '='; write '=='", self._at, self._at + 1)
-        raise self._unexpected("an operator", also=f"after {field.name}: {_listed(_OPERATORS)}, in")
+        raise self._unexpected(
+            "an operator", also=f"after {field.name}: {_list_words(_OPERATORS)}, in"
+        )
 
     # Values
 
@@ -272,7 +274,7 @@ class _Parser:
         return FilterError(problem, self._text, Place(start, end))
 
 
-def _accepted(field: Field) -> tuple[str, ...]:
+def _operators_of(field: Field) -> tuple[str, ...]:
     """The operators of a field besides `in`."""
     if field.kind is Kind.CGROUP:
         return ("==", "!=", "under")
@@ -281,7 +283,7 @@ def _accepted(field: Field) -> tuple[str, ...]:
     return _OPERATORS
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _list_words(words: tuple[str, ...]) -> str:
     return ", ".join(words)
 
 

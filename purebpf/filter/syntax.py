@@ -74,7 +74,7 @@ class Value:
     place: Place = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return self.word if self.number is not None or _is_bare(self.word) else _quoted(self.word)
+        return self.word if self.number is not None or _is_bare(self.word) else _quote(self.word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,5 +168,5 @@ def _is_bare(word: str) -> bool:
     return bool(word) and not any(char in SPECIAL for char in word) and ".." not in word
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -172,7 +172,7 @@ def _enum_name(names: type[bpf_prog_type | bpf_map_type], number: int) -> str:
 
 
 def _program(spec: ObjectSpec, program: ProgramSpec) -> ProgramLine:
-    functions = _reached(spec, program.function)
+    functions = _reachable_functions(spec, program.function)
     references = [r for key in functions for r in spec.functions[key].relocations]
     maps = dict.fromkeys(r.target for r in references if r.kind in _OF_MAPS)
     externs = dict.fromkeys(r.target for r in references if r.kind is RelocationKind.EXTERN)
@@ -189,7 +189,7 @@ def _program(spec: ObjectSpec, program: ProgramSpec) -> ProgramLine:
     )
 
 
-def _reached(spec: ObjectSpec, entry: str) -> list[str]:
+def _reachable_functions(spec: ObjectSpec, entry: str) -> list[str]:
     """The functions that a program consists of, itself first."""
     found = [entry]
     for key in found:
@@ -200,15 +200,15 @@ def _reached(spec: ObjectSpec, entry: str) -> list[str]:
 
 
 def _map(spec: ObjectSpec, found: MapSpec) -> MapLine:
-    def spelled(type_id: int) -> str:
+    def spell_type(type_id: int) -> str:
         return spell(spec.btf, type_id) if spec.btf is not None and type_id else ""
 
     return MapLine(
         name=found.name,
         type=_enum_name(bpf_map_type, found.type).lower(),
-        key=spelled(found.key_type_id),
+        key=spell_type(found.key_type_id),
         key_size=found.key_size,
-        value="" if found.section else spelled(found.value_type_id),
+        value="" if found.section else spell_type(found.value_type_id),
         value_size=found.value_size,
         max_entries=found.max_entries,
         flags=found.flags,

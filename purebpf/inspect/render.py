@@ -17,14 +17,14 @@ def document(report: Report) -> str:
     """The report as JSON: an object with the names of `Report`, lists of objects inside."""
     import json
 
-    return json.dumps(_named(report), indent=1) + "\n"
+    return json.dumps(_as_json(report), indent=1) + "\n"
 
 
-def _named(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name: _named(each) for name, each in value._asdict().items()}
+        return {name: _as_json(each) for name, each in value._asdict().items()}
     if isinstance(value, tuple):
-        return [_named(each) for each in value]
+        return [_as_json(each) for each in value]
     return value
 
 
@@ -68,13 +68,13 @@ def _programs(report: Report) -> list[tuple[str, ...]]:
             each.type,
             f"{each.instructions} instructions",
             "" if each.autoload else "not loaded by default",
-            f"uses {', '.join(used)}" if (used := _used(each)) else "",
+            f"uses {', '.join(used)}" if (used := _describe_use(each)) else "",
         )
         for each in report.programs
     ]
 
 
-def _used(program: ProgramLine) -> list[str]:
+def _describe_use(program: ProgramLine) -> list[str]:
     tables = program.jump_tables
     counted = f"{tables} jump table{'s' * (tables > 1)} (Linux 6.19)"
     return [*program.maps, counted] if tables else [*program.maps]
@@ -86,15 +86,15 @@ def _maps(report: Report) -> list[tuple[str, ...]]:
             each.name,
             each.type,
             f"{each.max_entries} entries",
-            _sized("key", each.key, each.key_size),
-            _sized("value", each.value, each.value_size),
+            _add_size("key", each.key, each.key_size),
+            _add_size("value", each.value, each.value_size),
             f"flags {each.flags:#x}" if each.flags else "",
         )
         for each in report.maps
     ]
 
 
-def _sized(role: str, spelled: str, size: int) -> str:
+def _add_size(role: str, spelled: str, size: int) -> str:
     if not size:
         return f"no {role}"
     return f"{role} {spelled or 'bytes'} ({size})"

@@ -70,17 +70,17 @@ def _externs(spec: ObjectSpec, targets: list[Btf] | None) -> dict[str, str]:
     """What this kernel has for each extern, in words."""
     if not spec.externs:
         return {}
-    values = _configured(spec)
+    values = _configure(spec)
     symbols = _symbols(spec)
     return {
         name: values.get(name, "")
         if extern.section == KCONFIG
-        else symbols.get(name) or _typed(spec, extern, targets or [])
+        else symbols.get(name) or _find_type(spec, extern, targets or [])
         for name, extern in spec.externs.items()
     }
 
 
-def _configured(spec: ObjectSpec) -> dict[str, str]:
+def _configure(spec: ObjectSpec) -> dict[str, str]:
     """The kernel's settings; those of libbpf's own are only known to a process that may load."""
     wanted = {name for name, each in spec.externs.items() if each.section == KCONFIG}
     found = dict.fromkeys(wanted, "resolved by the kernel at load time")
@@ -114,7 +114,7 @@ def _symbols(spec: ObjectSpec) -> dict[str, str]:
     return {name: f"in {proc.KALLSYMS}" if found[name] else "missing" for name in names}
 
 
-def _typed(spec: ObjectSpec, extern: ExternSpec, targets: list[Btf]) -> str:
+def _find_type(spec: ObjectSpec, extern: ExternSpec, targets: list[Btf]) -> str:
     assert spec.btf is not None
     is_function = spec.btf.kind(extern.type_id) is Kind.FUNC
     name = essential_name(extern.name) if is_function else extern.name

@@ -85,7 +85,7 @@ def stubs(spec: ObjectSpec) -> str:
         for name, each in spec.variables.items()
         if name not in spec.externs
     }
-    parts = [_HEAD.format(source=_escaped(spec.source.rpartition("/")[2])), *records.classes()]
+    parts = [_HEAD.format(source=_escape(spec.source.rpartition("/")[2])), *records.classes()]
     parts += maps
     parts.append(_mapping("Maps", "Mapping[str, purebpf.Map]", classes))
     programs = dict.fromkeys(spec.programs, "purebpf.Program")
@@ -149,7 +149,7 @@ class _Records:
             fields = dict(zip(made.record._fields, types, strict=True))
             lines = [self._field(name, fields) for name in fields]
             self._names[id(made)] = name = self._new_name(made.record.__name__)
-            text = f'    class {name}(Record):\n        """{_escaped(made.c_type)}."""\n\n'
+            text = f'    class {name}(Record):\n        """{_escape(made.c_type)}."""\n\n'
             self._texts.append(text + "".join(lines) + "\n")
         return self._names[id(made)]
 
@@ -170,7 +170,7 @@ class _Records:
         return made
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     """What an object or a file is called, for a docstring, which nothing in it ends."""
     return name.encode("unicode_escape").decode().replace('"', "'")
 
@@ -183,7 +183,7 @@ def _class_name(name: str) -> str:
 
 def _map_class(made: str, name: str, spec: MapSpec, records: _Records) -> str:
     """The class `made` of a map, its text."""
-    head = f'    class {made}(purebpf.Map):\n        """Map {_escaped(name)}."""\n\n'
+    head = f'    class {made}(purebpf.Map):\n        """Map {_escape(name)}."""\n\n'
     if reader := _READERS.get(spec.type):
         return head + _reading(_event(spec, name, records), reader) + "\n"
     key, value = _key(spec, records), _value(spec, records)
@@ -239,11 +239,11 @@ def _value(spec: MapSpec, records: _Records) -> str:
         return "purebpf.Map"
     if spec.type in map_traits.FD_VALUES | map_traits.SOCKETS | map_traits.REDIRECTS:
         return "Any"
-    one = records.name_of(spec.value_type_id) if spec.value_type_id else _untyped(spec)
+    one = records.name_of(spec.value_type_id) if spec.value_type_id else _show_untyped(spec)
     return f"tuple[{one}, ...]" if spec.type in map_traits.PER_CPU else one
 
 
-def _untyped(spec: MapSpec) -> str:
+def _show_untyped(spec: MapSpec) -> str:
     """What a map gives that has no type for its values."""
     if spec.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE:
         match stack_codec(spec.value_size, spec.flags):

@@ -51,7 +51,7 @@ class PartFile:
     def __init__(self, path: str, *, private: bool = False, named: bool = False) -> None:
         place = resolve(path)
         try:
-            old = _checked(place)
+            old = _check_path(place)
             mode = 0o600 if private or old else 0o666
             self._temporary, self.fd = _open(place, mode, named=named)
             self._held = os.dup(self.fd)
@@ -168,7 +168,7 @@ def _check_same(one: os.stat_result, other: os.stat_result) -> None:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-def _checked(place: Place) -> os.stat_result | None:
+def _check_path(place: Place) -> os.stat_result | None:
     """What has the name now, if there is something; OSError where no file could be written."""
     old = place.old
     if old is None:

@@ -71,7 +71,7 @@ class Sleepers:
             return None if self._only_listed else place
         return place._replace(state=known.state, user=known.user, kernel=known.kernel)
 
-    def described(self, spans: Iterable[tuple[Place, Span]]) -> Iterator[tuple[Place, Span]]:
+    def describe_spans(self, spans: Iterable[tuple[Place, Span]]) -> Iterator[tuple[Place, Span]]:
         """The spans; those from before the run with what is known of them."""
         for place, span in spans:
             if place.state != BEFORE:

@@ -71,7 +71,7 @@ class Latency(Closing):
         request = self._request
         with (
             needing("CAP_BPF", "CAP_PERFMON"),
-            targets.chosen(request, command_pid=self._command_pid) as whose,
+            targets.make_task_filter(request, command_pid=self._command_pid) as whose,
         ):
             self._spans = Spans(
                 request.measure,

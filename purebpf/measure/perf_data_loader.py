@@ -99,7 +99,7 @@ def _read(file: PerfData, wanted: Wanted) -> Read:
     counted = count(file, build_ids, periods=periods, slots=wanted.timed)
     number = _number(file, counted, wanted.event)
     names = _Names(counted, build_ids.get(KERNEL, b""), wanted)
-    return _named(file, counted, number, names, periods=periods[number])
+    return _name_read(file, counted, number, names, periods=periods[number])
 
 
 def _is_weight(event: RecordedEvent, wanted: Wanted) -> bool:
@@ -121,7 +121,9 @@ def _build_ids(file: PerfData) -> dict[str, bytes]:
     return {each.filename: each.build_id for each in unpack_build_ids(packed)}
 
 
-def _named(file: PerfData, counted: Counted, number: int, names: _Names, *, periods: bool) -> Read:
+def _name_read(
+    file: PerfData, counted: Counted, number: int, names: _Names, *, periods: bool
+) -> Read:
     event = file.events[number]
     others = tuple(
         (each.name, counted.samples[n])

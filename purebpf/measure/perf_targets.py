@@ -12,7 +12,7 @@ from purebpf.measure import targets
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
 
-__all__ = ["Place", "observed", "places", "side_band_places"]
+__all__ = ["Place", "existing_processes", "places", "side_band_places"]
 
 
 class Place(NamedTuple):
@@ -48,7 +48,7 @@ def side_band_places(found: list[Place]) -> list[Place]:
     return [Place(-1, cpu) for cpu in cpus.online()]
 
 
-def observed(target: Target, command_pid: int = 0) -> Iterable[int]:
+def existing_processes(target: Target, command_pid: int = 0) -> Iterable[int]:
     """The processes that are there already and may have samples."""
     if command_pid:
         return ()

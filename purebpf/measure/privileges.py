@@ -24,4 +24,4 @@ def needing(*capabilities: str) -> Iterator[None]:
             raise
         from purebpf.kernel.host import privilege  # only when something was refused
 
-        raise privilege.explained(error, error.what, *capabilities) from None
+        raise privilege.explain_eperm(error, error.what, *capabilities) from None

@@ -53,7 +53,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
         raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}") from None
     is_packed = data.startswith(_GZIP)
     if is_packed:
-        data = _unpacked(data, name)
+        data = _unpack(data, name)
     if data.startswith(MAGIC):
         from purebpf.measure import perf_data_loader
 
@@ -99,7 +99,7 @@ def _content(file: io.BufferedIOBase) -> bytes:
     return bytes(found)
 
 
-def _unpacked(data: bytes, path: str) -> bytes:
+def _unpack(data: bytes, path: str) -> bytes:
     """Its members, one behind the other; zeros may follow (gzip(1), "Advanced usage")."""
     import gzip
 

@@ -18,7 +18,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.results.build.offcpu_rows import STATES, Place, Span, merged, numbers, since
+from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event
@@ -136,7 +136,7 @@ class ThreadTime(Closing):
 
     def _attach(self, stack: ExitStack) -> None:
         request = self.request
-        with targets.chosen(request, command_pid=self._command_pid) as whose:
+        with targets.make_task_filter(request, command_pid=self._command_pid) as whose:
             switches = Switches(
                 self._settings(),
                 self._sizes(),
@@ -240,8 +240,8 @@ class ThreadTime(Closing):
         self._drain()
         times = self._times(self._singles[self._summed :])
         self._summed = len(self._singles)
-        self._single_sums = merged([*self._single_sums.items(), *times.singles])
-        spans = merged([*times.spans.items(), *self._single_sums.items()])
+        self._single_sums = merge_spans([*self._single_sums.items(), *times.singles])
+        spans = merge_spans([*times.spans.items(), *self._single_sums.items()])
         times = times._replace(spans=spans, singles=[])
         before, long_ago = self._looked_at, time.monotonic() - self._looked_s > _LONG_AGO_S
         self._looked_at, self._looked_s = times, time.monotonic()
@@ -256,10 +256,10 @@ class ThreadTime(Closing):
         found = open_spans(
             listed, sleepers, self._is_wanted, switches, split=request.split, on_cpu=request.on_cpu
         )
-        sums = self._chosen(sleepers.described(switches.sums()))
-        singles = [*self._chosen(sleepers.described(found_singles))]
+        sums = self._select(sleepers.describe_spans(switches.sums()))
+        singles = [*self._select(sleepers.describe_spans(found_singles))]
         singles.sort(key=_ended_ns)
-        spans = merged([*sums, *self._chosen(found, check=True)])
+        spans = merge_spans([*sums, *self._select(found, check=True)])
         samples = dict(switches.samples()) if request.on_cpu else {}
         switches.look_up(
             numbers([*spans, *samples, *(place for place, _ in singles)]), self._addresses
@@ -277,7 +277,7 @@ class ThreadTime(Closing):
             max_depth(),
         )
 
-    def _chosen(
+    def _select(
         self, spans: Iterable[tuple[Place, Span]], *, check: bool = False
     ) -> list[tuple[Place, Span]]:
         """Those in the states asked for; with `check`, of the durations too."""

@@ -20,8 +20,8 @@ __all__ = [
     "check_cpus",
     "check_processes",
     "check_threads",
-    "chosen",
     "is_below",
+    "make_task_filter",
     "open_cgroup",
 ]
 
@@ -92,7 +92,7 @@ class PidNamespace(NamedTuple):
 
 
 @contextmanager
-def chosen(
+def make_task_filter(
     target: Target, *, thread_option: str = "-t", command_pid: int = 0
 ) -> Iterator[TaskFilter]:
     """Whom the options mean, for as long as the context is entered: its cgroup is closed then.

@@ -31,8 +31,8 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.offcpu.session import OffCpu
 
-    with results.measured(partial(OffCpu, options), options.command, title(options), view) as run:
-        profile = run.lined(run.result)
+    with results.measure(partial(OffCpu, options), options.command, title(options), view) as run:
+        profile = run.add_lines(run.result)
         status = run.end()
         from purebpf.offcpu.render import render  # not before everything is measured
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from purebpf.cli.destination import ResultOptions
 from purebpf.offcpu.options import ONE_BY_ONE
 from purebpf.results import Profile
-from purebpf.results.build.offcpu_rows import summed
+from purebpf.results.build.offcpu_rows import sum_waits
 from purebpf.results.formats import registry
 
 __all__ = ["render"]
@@ -16,6 +16,6 @@ __all__ = ["render"]
 def render(profile: Profile, options: ResultOptions, format_name: str) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
     if format_name not in ONE_BY_ONE:
-        profile = summed(profile)
+        profile = sum_waits(profile)
     style = registry.Style(options.delimited, offsets=options.offsets)
     return registry.write(profile, format_name, style)

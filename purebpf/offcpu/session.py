@@ -10,7 +10,7 @@ from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.offcpu.request import Options, title
 from purebpf.results import Profile
-from purebpf.results.build.offcpu_rows import fill, merged, row
+from purebpf.results.build.offcpu_rows import fill, merge_spans, row
 from purebpf.results.build.stored_stacks import Stacks
 
 __all__ = ["OffCpu"]
@@ -51,7 +51,7 @@ class OffCpu(ThreadProfiler):
             for place, span in singles:
                 profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=options.waker))
         else:
-            spans = merged([*spans.items(), *singles])
+            spans = merge_spans([*spans.items(), *singles])
         fill(profile, spans, stacks, self._run.cgroup, is_split=options.waker)
 
 

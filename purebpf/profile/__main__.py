@@ -31,8 +31,8 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.profile.session import Profiler
 
-    with results.measured(partial(Profiler, options), options.command, title(options), view) as run:
-        profile = run.lined(run.result)
+    with results.measure(partial(Profiler, options), options.command, title(options), view) as run:
+        profile = run.add_lines(run.result)
         status = run.end()
         run.write(partial(_render, profile, view))
         _explain(profile)

@@ -96,9 +96,9 @@ class Profiler(Closing):
                 )
                 if path is not None
             }
-            whose = loading.enter_context(targets.chosen(options, thread_option="-L"))
+            whose = loading.enter_context(targets.make_task_filter(options, thread_option="-L"))
             whose = whose._replace(cpus=())  # the events are on those
-            loaded = load(whose.applied(self._spec()), maps=pinned)
+            loaded = load(whose.apply(self._spec()), maps=pinned)
             self._object = stack.enter_context(loaded)
             whose.fill(loaded.maps)
         self._events = stack.enter_context(self._open_events())
@@ -210,7 +210,7 @@ class Profiler(Closing):
         from purebpf.results.shape.naming_loss import with_naming
 
         options, maps = self._options, self._object.maps
-        stats = stack_maps.summed(maps["stats"]) | stack_maps.summed(maps["stack_stats"])
+        stats = stack_maps.sum_up(maps["stats"]) | stack_maps.sum_up(maps["stack_stats"])
         if self._taken is not None:
             stats["counts_full"] += self._taken.dropped
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)

@@ -22,10 +22,10 @@ _USAGE = 2
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _filtered(parse(argv)))
+    return command.run(NAME, lambda: _run_filtered(parse(argv)))
 
 
-def _filtered(options: Options) -> int:
+def _run_filtered(options: Options) -> int:
     """Run; a mistake in a filter is shown where it is, in lines of its own."""
     if not any(event.filters for event in options.events):
         return _run(options)
@@ -40,10 +40,10 @@ def _filtered(options: Options) -> int:
 
 def _explain_filters(options: Options) -> int:
     from purebpf.cli.output import Output
-    from purebpf.record.filters import explained
+    from purebpf.record.filters import explain_filters
 
     with Output() as output:
-        output.write(explained(options))
+        output.write(explain_filters(options))
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
 from purebpf.errors import KernelError
-from purebpf.kernel.perf.event_parser import Choice, chosen
+from purebpf.kernel.perf.event_parser import Choice, choose_event
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_names import event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
@@ -60,7 +60,7 @@ class Sampled(NamedTuple):
     opened: tuple[PerfEvent, ...]
     user_only: bool
 
-    def recorded(self, more_ids: Iterable[int] = ()) -> RecordedEvent:
+    def describe_recorded(self, more_ids: Iterable[int] = ()) -> RecordedEvent:
         """What the file says of it; `more_ids`: of events with records that count as its own."""
         ids = (*(sys.event_id(event.fileno()) for event in self.opened), *more_ids)
         return RecordedEvent(self.name, self.opened[0].attr, ids)
@@ -140,7 +140,7 @@ class _Opening:
 
     def __init__(self, options: Options, option: EventOption) -> None:
         self._option = option
-        self._choice = chosen(option.name)
+        self._choice = choose_event(option.name)
         self._attr = _attr(options, self._choice)
         self._event = self._choice.event
         self._user_only = False

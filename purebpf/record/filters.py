@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import KernelError
-from purebpf.kernel.perf.event_parser import EventError, chosen
+from purebpf.kernel.perf.event_parser import EventError, choose_event
 from purebpf.measure import perf_targets
 from purebpf.record.events import Sampled, sample_type
 from purebpf.record.request import Options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.filters.filter_names import MachineNames
     from purebpf.kernel.filters.sample_filter import SampleFilter
 
-__all__ = ["Filters", "explained", "searched"]
+__all__ = ["Filters", "explain_filters", "processes_to_search"]
 
 _HEADER = 8
 
@@ -55,7 +55,7 @@ class Filters:
                 continue
             bits = RecordedEvent("", each.opened[0].attr).sample_type
             names = names or _names(pids)
-            found = _made(each.option.filters, bits, each.name, names)
+            found = _make(each.option.filters, bits, each.name, names)
             self._of[number] = stack.enter_context(found)
             for event in each.opened:
                 found.attach(event)
@@ -86,7 +86,7 @@ class Filters:
             kept.append(data[start - _HEADER : end])
         return b"".join(kept)
 
-    def rejected(self) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    def count_rejected(self) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
         """By event: each term, and the samples that it was the first to reject."""
         return tuple(
             (self._sampled[number].name, each.counts().rejected)
@@ -115,29 +115,29 @@ class Filters:
                 yield f"filter: {name}: in user space, since {each.why_user_space}"
 
 
-def searched(options: Options) -> tuple[int, ...]:
+def processes_to_search(options: Options) -> tuple[int, ...]:
     """The processes that have functions a filter can name: those that are recorded, but not all."""
     if options.pids or options.tids or options.uid is not None:
-        return tuple(perf_targets.observed(options))
+        return tuple(perf_targets.existing_processes(options))
     return ()
 
 
-def explained(options: Options) -> Iterator[str]:
+def explain_filters(options: Options) -> Iterator[str]:
     """What the filters mean, and the code they become; nothing is recorded.
 
     Raises:
         FilterError, EventError, KernelError: as `Filters`.
     """
     for option in options.events:
-        choice = chosen(option.name)
+        choice = choose_event(option.name)
         if not option.filters:
             yield f"{option.name}: no filter\n"
         elif choice.is_tracepoint:
-            yield f"{option.name}: the kernel's tracepoint filter: {_joined(option.filters)}\n"
+            yield f"{option.name}: the kernel's tracepoint filter: {_join(option.filters)}\n"
         else:
             bits = sample_type(options, choice)
-            names = _names(searched(options))
-            with _made(option.filters, bits, option.name, names) as found:
+            names = _names(processes_to_search(options))
+            with _make(option.filters, bits, option.name, names) as found:
                 yield f"{option.name}:\n{found.explain()}\n"
 
 
@@ -150,21 +150,21 @@ def _names(pids: Sequence[int]) -> MachineNames:
     return MachineNames(pids)
 
 
-def _made(texts: Sequence[str], bits: int, event: str, names: MachineNames) -> SampleFilter:
+def _make(texts: Sequence[str], bits: int, event: str, names: MachineNames) -> SampleFilter:
     from purebpf.filter import parse
     from purebpf.kernel.filters.sample_filter import SampleFilter
 
     return SampleFilter(parse(*texts), bits, event=event, names=names)
 
 
-def _joined(filters: Sequence[str]) -> str:
+def _join(filters: Sequence[str]) -> str:
     if len(filters) == 1:
         return filters[0]
     return " && ".join(f"({each})" for each in filters)
 
 
 def _filter_tracepoint(each: Sampled) -> None:
-    text = _joined(each.option.filters)
+    text = _join(each.option.filters)
     for event in each.opened:
         try:
             perf.set_filter(event.fileno(), text.encode())

@@ -22,7 +22,7 @@ from purebpf.measure.limits import raise_open_files
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.record import events
-from purebpf.record.filters import Filters, searched
+from purebpf.record.filters import Filters, processes_to_search
 from purebpf.record.loss import Recorded
 from purebpf.record.request import Options
 from purebpf.syscall import perf_event as perf
@@ -81,7 +81,7 @@ class Recorder(Closing):
         around = perf_targets.side_band_places(found)
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for each in self._sampled for event in each.opened]
-        self._filters = Filters(self._sampled, stack, searched(options))
+        self._filters = Filters(self._sampled, stack, processes_to_search(options))
         self._rings = events.rings(opened, options.ring_pages)
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
         self._epoll = stack.enter_context(select.epoll())
@@ -89,8 +89,8 @@ class Recorder(Closing):
         for fd in self._watched:
             self._epoll.register(fd, select.EPOLLIN)
         ids = [perf.event_id(event.fileno()) for event in self._side_band]
-        recorded = [each.recorded() for each in self._sampled]
-        recorded[0] = first.recorded(ids)
+        recorded = [each.describe_recorded() for each in self._sampled]
+        recorded[0] = first.describe_recorded(ids)
         self._encoder = RecordEncoder(recorded[0].sample_type)
         self._writer = PerfDataWriter(self._file, recorded, self._features())
         self._write_existing()
@@ -114,7 +114,7 @@ class Recorder(Closing):
             root = cgroups.root()
             for cgroup in synthesized_records.cgroups(root) if root else ():
                 write(encode(cgroup))
-        pids = perf_targets.observed(self._options, self._followed_pid)
+        pids = perf_targets.existing_processes(self._options, self._followed_pid)
         for about in synthesized_records.processes(pids, data=self._options.addresses):
             if isinstance(about, Mmap2):
                 self._build_ids.add(about)
@@ -186,14 +186,14 @@ class Recorder(Closing):
                 for event in each.opened:
                     event.disable()
             self._drain()
-            found = self._found()
+            found = self._summarize()
             self._write_losses()
             self._writer.finish({Feature.BUILD_ID: self._build_ids.pack()})
             size = os.stat(self._file.fileno()).st_size
             self._file.commit()
         return found._replace(size=size)
 
-    def _found(self) -> Recorded:
+    def _summarize(self) -> Recorded:
         due: list[int | None] = []
         lost = 0
         for each in self._sampled:
@@ -212,7 +212,7 @@ class Recorder(Closing):
             lost=lost,
             side_band_lost=sum(event.read().lost or 0 for event in self._side_band),
             throttled=self._types[kind.PERF_RECORD_THROTTLE],
-            rejected=self._filters.rejected(),
+            rejected=self._filters.count_rejected(),
             undecided=self._filters.undecided,
             notes=(*self._notes(), *self._filters.notes()),
         )

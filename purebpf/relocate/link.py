@@ -115,10 +115,10 @@ class Linker:
                     raise LinkError(self._spec.source, callee, problem)
                 starts[callee] = end
                 end += len(functions[callee].code) // INSN_SIZE
-                unread.append(self._called(callee))
+                unread.append(self._find_callees(callee))
         return starts
 
-    def _called(self, caller: str) -> Iterator[tuple[str, str]]:
+    def _find_callees(self, caller: str) -> Iterator[tuple[str, str]]:
         """(the caller, a function it calls or passes on), in the order of instructions."""
         for relocation in sorted(
             self._spec.functions[caller].relocations, key=attrgetter("offset")

@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     from purebpf.cli.loss import paragraphs, tell
     from purebpf.cli.progress import doing
-    from purebpf.cli.source_info import debuginfod, lined
+    from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure.perf_data_loader import Wanted, read
     from purebpf.results.formats import registry
     from purebpf.results.model.spelling import printable
@@ -33,7 +33,7 @@ def _run(options: Options) -> int:
     budget = Budget()
     with doing(f"reading {options.path}"):
         found = read(options.path, Wanted(options.event, options.weight, timed, fetch, budget))
-    profile = lined(found.profile, lines=options.lines, fetch=fetch, budget=budget)
+    profile = add_lines(found.profile, lines=options.lines, fetch=fetch, budget=budget)
     write(profile, options.to)
     command.say(printable(found.profile.title))
     for name, samples in found.others:

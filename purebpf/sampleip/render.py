@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from purebpf.results.model.spelling import located, printable
+from purebpf.results.model.spelling import printable, spell_location
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["COUNT_HEADER", "SAMPLE_HEADER", "count_lines", "dump", "sample_line"]
@@ -22,7 +22,7 @@ def sample_line(event: Any, where: Frame | Unknown) -> str:
     who = f"{event.tgid}/{event.tid}"
     return (
         f"{_time(event.time_ns):>14s} {event.cpu:3d} {printable(event.comm):16s} {who:15s} "
-        f"{event.ip:016x} {located(where)}\n"
+        f"{event.ip:016x} {spell_location(where)}\n"
     )
 
 
@@ -45,7 +45,7 @@ def count_lines(rows: Iterable[tuple[int, int, int, Frame | Unknown]]) -> Iterat
     """The rows (address, pid or 0, count, where), the greatest count last."""
     for address, pid, count, where in sorted(rows, key=lambda row: (row[2], row[0], row[1])):
         owner = str(pid) if pid else "-"
-        yield f"0x{address:016x} {owner:>7s} {count:9d} {located(where)}\n"
+        yield f"0x{address:016x} {owner:>7s} {count:9d} {spell_location(where)}\n"
 
 
 def _time(time_ns: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from purebpf import objects
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.stack_maps import summed
+from purebpf.kernel.instruments.stack_maps import sum_up
 from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.expected_samples import samples_due
 from purebpf.kernel.perf.perf_event import Event, PerfEvent, Reading
@@ -99,7 +99,7 @@ class Sampler(Closing):
             self._decode = decoder(maps["events"], "ip_event").one
         self._followed = stack.enter_context(Followed(self._command_pid))
         self._names = Symbolizer(self._followed.spaces, budget=self.budget)
-        self._events = self._opened(where, stack)
+        self._events = self._open_events(where, stack)
         (program,) = self._object.programs.values()
         for event in self._events:
             stack.enter_context(program.attach(event, enable=False))
@@ -123,7 +123,7 @@ class Sampler(Closing):
             .resize(counts=self._options.map_entries)
         )
 
-    def _opened(self, where: Iterable[Place], stack: ExitStack) -> list[PerfEvent]:
+    def _open_events(self, where: Iterable[Place], stack: ExitStack) -> list[PerfEvent]:
         options = self._options
         rate = (None, options.period) if options.period else (options.frequency, None)
         event: Event | None = None
@@ -163,9 +163,9 @@ class Sampler(Closing):
         In counting mode there are none, and only processes are followed.
         """
         self._followed.drain()
-        return self._drained()
+        return self._drain()
 
-    def _drained(self) -> list[Sample]:
+    def _drain(self) -> list[Sample]:
         if self._buffer is None:
             return []
         came = [(self._decode(data), data) for data in self._buffer.drain()]
@@ -191,7 +191,7 @@ class Sampler(Closing):
                 event.disable()
             readings = [event.read() for event in self._events]
             rest = self.drain()
-            stats = summed(self._object.maps["stats"])
+            stats = sum_up(self._object.maps["stats"])
             rows = tuple(
                 (key.ip, key.tgid, count, self._place(key.ip, key.tgid, None))
                 for key, count in self._object.maps["counts"].items()

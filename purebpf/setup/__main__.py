@@ -26,17 +26,17 @@ def _run(options: Options) -> int:
 
     with Output() as output:
         if options.action == "pin":
-            output.write(render.pinned(session.pin(options)))
+            output.write(render.render_pinned(session.pin(options)))
         elif options.action == "unpin":
             done = session.unpin(options)
-            output.write(render.unpinned(done))
+            output.write(render.render_unpinned(done))
             problems = [each.problem for each in done if each.problem]
             for problem in problems:
                 command.note(f"{NAME}: {problem}")
             return command.FAILED if problems else 0
         else:
             status = session.status(options)
-            output.write(render.shown(status))
+            output.write(render.render_status(status))
             return 0 if status.preflight.in_kernel and status.is_whole else command.FAILED
     return 0
 

@@ -9,18 +9,18 @@ from purebpf.kernel.filters.pinned_slots import pin_command
 from purebpf.results.model.spelling import printable
 from purebpf.setup.session import Done, Status
 
-__all__ = ["pinned", "shown", "unpinned"]
+__all__ = ["render_pinned", "render_status", "render_unpinned"]
 
 _WIDTH = 80
 
 
-def pinned(done: Sequence[Done]) -> Iterator[str]:
+def render_pinned(done: Sequence[Done]) -> Iterator[str]:
     """A line for each user."""
     for user, folder, slots, _ in done:
         yield f"{user} has {_slots(slots)} in {folder}\n"
 
 
-def unpinned(done: Sequence[Done]) -> Iterator[str]:
+def render_unpinned(done: Sequence[Done]) -> Iterator[str]:
     """A line for each user; what went wrong is for `problems`."""
     for user, folder, slots, problem in done:
         if not problem:
@@ -29,13 +29,13 @@ def unpinned(done: Sequence[Done]) -> Iterator[str]:
         yield "no user had any\n"
 
 
-def shown(status: Status) -> Iterator[str]:
+def render_status(status: Status) -> Iterator[str]:
     """The verdict, each condition, what to do, and the slots."""
     found = status.preflight
     yield f"filters of {status.user} (uid {found.uid}) run {_place(found)}\n"
     for check in found.checks:
         yield from _check(check)
-    yield from (f"\n{_wrapped(each)}" for each in status.problems)
+    yield from (f"\n{_wrap(each)}" for each in status.problems)
     if not status.slots:
         return
     width = max(4, *(len(user) for user, _ in status.slots))
@@ -53,13 +53,13 @@ def _faults(status: Status) -> Iterator[str]:
     """What is wrong with broken slots, and the commands that repair them."""
     broken = [(user, slot) for user, slot in status.slots if slot.faults]
     for user, slot in broken:
-        yield f"\n{_wrapped(f'{user}, slot {slot.number}: ' + '; '.join(slot.faults))}"
+        yield f"\n{_wrap(f'{user}, slot {slot.number}: ' + '; '.join(slot.faults))}"
     for uid in dict.fromkeys(slot.uid for _, slot in broken):
         count = sum(slot.uid == uid for _, slot in status.slots)
         yield f"repair: {pin_command(uid, count, status.bpffs)}\n"
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     import textwrap
 
     safe = printable(text)

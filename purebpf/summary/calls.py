@@ -45,13 +45,13 @@ def call(nr: int, abi: int) -> Call:
     """The call with a number; `abi` as in bpf_src/summary.bpf.c: 0 is 64-bit, 1 is 32-bit."""
     machine = syscalls.machine(os.uname().machine)
     if abi and machine.compat:
-        return _named(machine.compat, nr, f"({machine.compat})")
+        return _name_call(machine.compat, nr, f"({machine.compat})")
     if machine.x32 and nr & syscalls.X32_BIT and nr < 2 * syscalls.X32_BIT:
-        return _named(machine.x32, nr & ~syscalls.X32_BIT, f"({machine.x32})")
-    return _named(machine.native, nr, "")
+        return _name_call(machine.x32, nr & ~syscalls.X32_BIT, f"({machine.x32})")
+    return _name_call(machine.native, nr, "")
 
 
-def _named(abi: str, nr: int, suffix: str) -> Call:
+def _name_call(abi: str, nr: int, suffix: str) -> Call:
     return Call(abi, nr, syscalls.name(abi, nr) + suffix)
 
 

@@ -28,15 +28,15 @@ class Wanted:
     def __call__(self, call: Open) -> bool:
         """Whether it is asked for."""
         options = self._options
-        if call.verdict != WANTED and not (call.verdict == UNDECIDED and self._chosen(call)):
+        if call.verdict != WANTED and not (call.verdict == UNDECIDED and self._matches_task(call)):
             return False
-        if options.calls and not self._named(call):
+        if options.calls and not self._matches_name(call):
             return False
         if options.uid is not None and _uid(call.tid) != options.uid:
             return False
         return options.cgroup is None or is_below(call.tid, options.cgroup)
 
-    def _chosen(self, call: Open) -> bool:
+    def _matches_task(self, call: Open) -> bool:
         """What the programs did not decide, as the task did nothing during the run."""
         if self._follows_command or call.pid == os.getpid():
             return False
@@ -44,7 +44,7 @@ class Wanted:
             return call.pid in self._options.pids
         return not self._options.tids or call.tid in self._options.tids
 
-    def _named(self, call: Open) -> bool:
+    def _matches_name(self, call: Open) -> bool:
         if call.nr & X32_BIT:
             return call.nr & ~X32_BIT in self._slots[2]
         return call.nr in self._slots[call.abi]

@@ -46,7 +46,7 @@ def open_calls(loaded: Object) -> list[Open]:
     found = {each.tid: each for each in _states(states)}
     program = loaded.programs.get(ITERATOR)
     if program is not None:
-        found |= {each.tid: each for each in _iterated(program)}
+        found |= {each.tid: each for each in _iterate_tasks(program)}
     return list(found.values())
 
 
@@ -60,7 +60,7 @@ def _states(states: Iterable[Any]) -> Iterator[Open]:
             )
 
 
-def _iterated(program: Program) -> Iterator[Open]:
+def _iterate_tasks(program: Program) -> Iterator[Open]:
     """Those of the tasks that sleep, or wait for a CPU (Linux 5.8)."""
     with iterator.attach(program) as link:
         data = link.read()

@@ -16,7 +16,7 @@ from purebpf import objects
 from purebpf.abi import syscalls
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
-from purebpf.kernel.instruments.sched_compat import adapted, without_task_storage
+from purebpf.kernel.instruments.sched_compat import adapt, without_task_storage
 from purebpf.kernel.instruments.task_filter import TaskFilter
 from purebpf.kernel.load.load import load
 from purebpf.kernel.load.object import Object
@@ -105,7 +105,7 @@ def _load(
     machine = syscalls.machine(os.uname().machine)
     offset = thread_info_abi.word_offset()
     is_typed = offset != thread_info_abi.UNKNOWN
-    spec = whose.applied(_spec(way, is_typed=is_typed))
+    spec = whose.apply(_spec(way, is_typed=is_typed))
     spec = spec.set(**settings, **_machine_settings(machine), compat_offset=offset)
     with ExitStack() as undo:
         types = None if is_typed else no_types()
@@ -119,7 +119,7 @@ def _load(
 
 def _spec(way: str, *, is_typed: bool) -> ObjectSpec:
     programs = (*HOOKS[way], ITERATOR) if is_typed else HOOKS[way]
-    spec = adapted(objects.spec("summary").only(*programs))
+    spec = adapt(objects.spec("summary").only(*programs))
     if way == "tp_btf":
         return spec
     return without_task_storage(spec).set(fork_child_offset=_fork_child_offset())

@@ -9,7 +9,7 @@ from purebpf.results.model.spelling import printable
 from purebpf.results.shape import histogram
 from purebpf.summary.calls import errno_name
 from purebpf.summary.options import View
-from purebpf.summary.table import Group, Label, OpenCall, Row, Table, arranged
+from purebpf.summary.table import Group, Label, OpenCall, Row, Table, sort_groups
 
 __all__ = ["csv_header", "render"]
 
@@ -45,7 +45,7 @@ def csv_header() -> str:
 def _text(table: Table, view: View) -> Iterator[str]:
     yield "\n Summary of events:\n"
     calls = sum(group.calls for group in table.groups)
-    groups = arranged(table.groups, view.sort, view.top)
+    groups = sort_groups(table.groups, view.sort, view.top)
     if not groups:
         yield "\n total, 0 events\n"
     for group in groups:
@@ -130,7 +130,7 @@ def _json(table: Table, view: View) -> str:
                 "group": _json_label(table.mode, group.label),
                 "rows": [_json_row(row) for row in group.rows],
             }
-            for group in arranged(table.groups, view.sort, view.top)
+            for group in sort_groups(table.groups, view.sort, view.top)
         ],
         "inflight": [
             {
@@ -184,7 +184,7 @@ def _csv(table: Table, view: View) -> Iterator[str]:
 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    for group in arranged(table.groups, view.sort, view.top):
+    for group in sort_groups(table.groups, view.sort, view.top):
         writer.writerows(_csv_row(table, group, row) for row in group.rows)
     yield stream.getvalue()
 

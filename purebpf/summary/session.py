@@ -80,7 +80,7 @@ class Summary(Closing):
 
     def _attach(self, stack: ExitStack) -> None:
         options = self._options
-        with targets.chosen(options, command_pid=self._command_pid) as whose:
+        with targets.make_task_filter(options, command_pid=self._command_pid) as whose:
             whose = whose._replace(own_pid=os.getpid())
             self._loaded = load_best(self._settings(), self._sizes(), whose, options.hook)
             stack.callback(self._loaded.close)
@@ -165,10 +165,10 @@ class Summary(Closing):
         table = self._read(old, time.monotonic_ns(), ())
         tables.clear(self._maps, old, total=self._total, buckets=self._options.histogram)
         self._interval += 1
-        self._due = max(self._due, self._passed()) + 1
+        self._due = max(self._due, self._count_intervals()) + 1
         return table
 
-    def _passed(self) -> int:
+    def _count_intervals(self) -> int:
         """Intervals that are over by now."""
         if not self._options.interval_s:
             return 0

@@ -9,7 +9,7 @@ from purebpf.results import Loss
 from purebpf.summary.calls import Call
 from purebpf.summary.statistics import Statistics
 
-__all__ = ["SORT_KEYS", "Cost", "Group", "Label", "OpenCall", "Row", "Table", "arranged"]
+__all__ = ["SORT_KEYS", "Cost", "Group", "Label", "OpenCall", "Row", "Table", "sort_groups"]
 
 
 class Label(NamedTuple):
@@ -105,7 +105,9 @@ SORT_KEYS: dict[str, Callable[[Statistics], float]] = {
 """What rows can be sorted by, the greatest first."""
 
 
-def arranged(groups: Sequence[Group], sort: str = "total", top: int | None = None) -> list[Group]:
+def sort_groups(
+    groups: Sequence[Group], sort: str = "total", top: int | None = None
+) -> list[Group]:
     """Groups and their rows, sorted, and only the first `top` of each.
 
     Groups are sorted by their calls for "calls", else by their total time; equal ones by name.

@@ -78,7 +78,7 @@ def cgroup_name(text: str) -> CgroupName:
     if last is not None:
         return CgroupName("slice", _plain(last))
     path = next((path for path in paths if path), [])
-    return CgroupName("path", "".join(f"/{_shortened(part)}" for part in path))
+    return CgroupName("path", "".join(f"/{_shorten(part)}" for part in path))
 
 
 def _paths(text: str) -> list[list[str]]:
@@ -142,8 +142,8 @@ def _short(text: str) -> str:
 
 def _plain(name: str) -> str:
     """A unit's name as people write it."""
-    return _shortened(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), name))
+    return _shorten(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), name))
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return _LONG_ID.sub(lambda found: found[0][:_SHORT], name)

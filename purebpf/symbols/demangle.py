@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
-__all__ = ["demangled"]
+__all__ = ["demangle"]
 
 _MANGLED = ("_Z", "__Z", "_R")
 _SCHEMES = ("itanium", "rust")
 
 
-def demangled(name: str) -> str:
+def demangle(name: str) -> str:
     """A symbol's name as its author wrote it: `_ZN3foo3barEv` is `foo::bar()`.
 
     Other names, and mangled ones that make no sense, come back as they are. The hash of a legacy

@@ -127,10 +127,10 @@ class ElfImage:
         Raises:
             FormatError: for an amount no real file needs.
         """
-        size = self._believed(offset, size)
+        size = self._accept(offset, size)
         return self._read(offset, size) if size else b""
 
-    def _believed(self, offset: int, size: int) -> int:
+    def _accept(self, offset: int, size: int) -> int:
         """How much of that is in the file."""
         size = max(0, min(size, self._size - offset))
         if size > _MAX_READ:
@@ -141,7 +141,7 @@ class ElfImage:
         """The first section of that name."""
         return next((section for section in self.sections if section.name == name), None)
 
-    def typed(self, kind: int) -> Section | None:
+    def section_of_type(self, kind: int) -> Section | None:
         """The first section of that type (SHT_*)."""
         return next((section for section in self.sections if section.type == kind), None)
 
@@ -159,9 +159,9 @@ class ElfImage:
         """
         if section is None or section.type == SHT_NOBITS:
             return 0
-        return self._believed(section.offset, section.size)
+        return self._accept(section.offset, section.size)
 
-    def linked(self, section: Section) -> Section | None:
+    def linked_section(self, section: Section) -> Section | None:
         """The section that `section.link` points at: a symbol table's strings."""
         return self.sections[section.link] if section.link < len(self.sections) else None
 

@@ -44,7 +44,7 @@ def functions_named(
     """
     found: dict[str, FileOffset] = {}
     for kind in (SHT_SYMTAB, SHT_DYNSYM):
-        table = image.typed(kind)
+        table = image.section_of_type(kind)
         if table is None:
             continue
         ranks: dict[str, int] = {}
@@ -69,7 +69,7 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     Raises:
         FormatError: the tables are not what they claim to be.
     """
-    tables = filter(None, map(image.typed, (SHT_SYMTAB, SHT_DYNSYM)))
+    tables = filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM)))
     found = set()
     for table in tables:
         for _, each, address, _, size in _functions(image, table):
@@ -89,7 +89,7 @@ def function_of_version(
     Raises:
         FormatError: the tables are not what they claim to be.
     """
-    table = image.typed(SHT_DYNSYM)
+    table = image.section_of_type(SHT_DYNSYM)
     numbers, names = symbol_versions(image)
     wanted = version.removeprefix("@")
     functions = _functions(image, table, kinds) if table is not None else ()
@@ -105,7 +105,7 @@ def _functions(
     image: ElfImage, table: Section, kinds: frozenset[int] = FUNCTIONS
 ) -> Iterator[tuple[int, str, int, int, int]]:
     """The place in the table, name, address, binding and size of each function that is defined."""
-    strings = image.contents(image.linked(table))
+    strings = image.contents(image.linked_section(table))
     layout = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
     data = image.contents(table)
     rows = layout.iter_unpack(data[: len(data) // layout.size * layout.size])

@@ -74,12 +74,12 @@ def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
     if image.type != ET_REL:
         for each in (image, debug):
             if each is not None and not len(collected):
-                collected.add(each, each.typed(SHT_SYMTAB))
+                collected.add(each, each.section_of_type(SHT_SYMTAB))
         if not len(collected):
-            collected.add(image, image.typed(SHT_DYNSYM))
+            collected.add(image, image.section_of_type(SHT_DYNSYM))
             mini = _debug_data(image)
             if mini is not None:
-                collected.add(mini, mini.typed(SHT_SYMTAB))
+                collected.add(mini, mini.section_of_type(SHT_SYMTAB))
             collected.add_named(go_functions(image))
         collected.add_named(plt_symbols(image))
     return collected.table()
@@ -169,7 +169,7 @@ class _Collector:
         """All functions of a symbol table section."""
         if symbols is None:
             return
-        strings = image.linked(symbols)
+        strings = image.linked_section(symbols)
         size = 24 if image.is64 else 16
         for at in range(0, symbols.size, _BATCH * size):
             raw = image.read(symbols.offset + at, min(_BATCH * size, symbols.size - at))
@@ -177,7 +177,7 @@ class _Collector:
             if not room:  # the section passes the end of the file
                 break
             rows = _columns(image, raw[: room * size])
-            self._add_rows(image, rows, _chosen(image, rows, strings))
+            self._add_rows(image, rows, _mark_functions(image, rows, strings))
         self._regions |= _regions(image)
         self._strings.add(image, strings)
 
@@ -215,7 +215,7 @@ class _Collector:
 
     def table(self) -> SymbolTable:
         """What was collected, by address."""
-        keys = self._keys.taken()
+        keys = self._keys.take_all()
         self._strings.read()
         regions = sorted(self._regions)
         columns = Columns(keys, self._sizes, self._names, self._ranks, regions)
@@ -243,7 +243,7 @@ def _columns(image: ElfImage, raw: bytes) -> _Slice:
     return _Slice(names, infos, others, sections, starts, sizes)
 
 
-def _chosen(image: ElfImage, rows: _Slice, strings: Section | None) -> bytearray:
+def _mark_functions(image: ElfImage, rows: _Slice, strings: Section | None) -> bytearray:
     """One byte a row: whether it is a function or a label, by the rule at the top."""
     chosen = bytearray(rows.infos.translate(_IS_FUNCTION))
     if 0 in rows.sections:

@@ -24,7 +24,7 @@ _LIMIT = 1 << 15
 
 def symbol_versions(image: ElfImage) -> tuple[Sequence[int], dict[int, str]]:
     """The version number of each symbol of .dynsym, and the name of each number."""
-    numbers = image.contents(image.typed(_SHT_GNU_VERSYM))
+    numbers = image.contents(image.section_of_type(_SHT_GNU_VERSYM))
     numbers = numbers[: len(numbers) & ~1]
     count = len(numbers) // 2
     return struct.unpack(f"{image.order}{count}H", numbers), _names(image)
@@ -37,10 +37,10 @@ def is_default(number: int) -> bool:
 
 def _names(image: ElfImage) -> dict[int, str]:
     """Each definition is 20 bytes, and leads to its first name and to the next definition."""
-    section = image.typed(_SHT_GNU_VERDEF)
+    section = image.section_of_type(_SHT_GNU_VERDEF)
     if section is None:
         return {}
-    data, strings = image.contents(section), image.contents(image.linked(section))
+    data, strings = image.contents(section), image.contents(image.linked_section(section))
     definition = struct.Struct(f"{image.order}HHHHIII")
     found: dict[int, str] = {}
     at = 0

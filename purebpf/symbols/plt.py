@@ -32,8 +32,8 @@ def plt_symbols(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
     tables = [image.section(name) for name in (".plt", ".plt.sec", ".plt.got")]
     if not any(tables):
         return
-    symbols = image.typed(SHT_DYNSYM)
-    strings = image.contents(image.linked(symbols)) if symbols else b""
+    symbols = image.section_of_type(SHT_DYNSYM)
+    strings = image.contents(image.linked_section(symbols)) if symbols else b""
     slots = _slots(image, image.contents(symbols))
     if slots:
         for table in tables:

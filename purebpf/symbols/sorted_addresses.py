@@ -60,7 +60,7 @@ class StartKeys:
                 chosen[at] = False
         self._near.extend(compress(_doubles(entry, starts), chosen))
 
-    def taken(self) -> Sequence[int]:
+    def take_all(self) -> Sequence[int]:
         """All keys, ascending; nothing is left here. An array, unless there are far ones."""
         near, self._near = self._near, []
         far, self._far = self._far, []

@@ -22,7 +22,7 @@ from purebpf.errors import FormatError
 from purebpf.symbols.longest_name import LONGEST_NAME
 from purebpf.symbols.symbol_table import BLOCK, Columns, SymbolTable
 
-__all__ = ["fits", "opened", "pieces"]
+__all__ = ["fits", "open_table", "pieces"]
 
 _MAGIC = b"purebpf symbols2" + (b"<" if sys.byteorder == "little" else b">")
 _HEADER = struct.Struct("=17s7xIIQII")
@@ -63,7 +63,7 @@ def pieces(table: SymbolTable) -> Iterator[bytes]:
     yield from tables
 
 
-def opened(read: ReadAt, size: int, source: str) -> SymbolTable:
+def open_table(read: ReadAt, size: int, source: str) -> SymbolTable:
     """The table in a file; little of it is read now, and more when it is asked.
 
     Args:

@@ -23,9 +23,9 @@ from purebpf.syscall.command import (
     Log,
     TestRun,
     command,
+    explain_refusal,
     issue,
     number,
-    refused,
 )
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_sizes import Sizes, require_sizes
@@ -207,7 +207,7 @@ def prog_load(
     if log:
         log.true_size = number("prog_load", attr, "log_true_size")
     if result < 0:
-        raise refused(bpf_cmd.BPF_PROG_LOAD, result)
+        raise explain_refusal(bpf_cmd.BPF_PROG_LOAD, result)
     return Descriptor(result)
 
 
@@ -229,7 +229,7 @@ def btf_load(btf: bytes, *, log: Log | None = None, **fields: int) -> Descriptor
     if log:
         log.true_size = number("btf_load", attr, "btf_log_true_size")
     if result < 0:
-        raise refused(bpf_cmd.BPF_BTF_LOAD, result)
+        raise explain_refusal(bpf_cmd.BPF_BTF_LOAD, result)
     return Descriptor(result)
 
 
@@ -265,7 +265,7 @@ def prog_test_run(
         },
     )
     if result < 0:
-        raise refused(bpf_cmd.BPF_PROG_TEST_RUN, result)
+        raise explain_refusal(bpf_cmd.BPF_PROG_TEST_RUN, result)
     names = ("retval", "duration", "data_size_out", "ctx_size_out")
     return TestRun(*(number("test", attr, name) for name in names))
 
@@ -303,7 +303,7 @@ def _c_string(text: str) -> bytes:
 def _next_id(cmd: bpf_cmd, start_id: int) -> int:
     result, attr = issue(cmd, "get_id", {"start_id": start_id})
     if result < 0:
-        raise refused(cmd, result)
+        raise explain_refusal(cmd, result)
     return number("get_id", attr, "next_id")
 
 
@@ -353,7 +353,7 @@ def obj_get_info_by_fd(fd: int, info: bytearray) -> int:
     cmd = bpf_cmd.BPF_OBJ_GET_INFO_BY_FD
     result, attr = issue(cmd, "info", {"bpf_fd": fd, "info": info, "info_len": len(info)})
     if result < 0:
-        raise refused(cmd, result)
+        raise explain_refusal(cmd, result)
     known: int = _LENGTH.unpack_from(attr, _LENGTH_AT)[0]
     return known
 
@@ -393,7 +393,7 @@ def prog_query(target_fd: int, attach_type: int, **fields: Field) -> dict[str, i
         {"target_fd": target_fd, "attach_type": attach_type, **fields},
     )
     if result < 0:
-        raise refused(bpf_cmd.BPF_PROG_QUERY, result)
+        raise explain_refusal(bpf_cmd.BPF_PROG_QUERY, result)
     return ATTR["query"].unpack(attr)
 
 

@@ -98,11 +98,11 @@ def command(cmd: bpf_cmd, layout: str, **fields: Field) -> int:
     """Issue a command of which only the result matters; raises `KernelError`."""
     result, _ = issue(cmd, layout, fields)
     if result < 0:
-        raise refused(cmd, result)
+        raise explain_refusal(cmd, result)
     return result
 
 
-def refused(cmd: bpf_cmd, result: int) -> KernelError:
+def explain_refusal(cmd: bpf_cmd, result: int) -> KernelError:
     """The error that a negated errno is."""
     return KernelError(f"bpf({cmd.name})", -result)
 

@@ -24,7 +24,7 @@ from purebpf.errors import KernelError
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["Folder", "Node", "untrusted"]
+__all__ = ["Folder", "Node", "explain_distrust"]
 
 BPF_FS_MAGIC = 0xCAFE4A11
 """What statfs(2) says of a bpf file system (include/uapi/linux/magic.h)."""
@@ -84,7 +84,7 @@ class Node(Closing):
             os.chmod(self.place, mode)
             self.status = os.stat(self.fileno())
         except OSError as error:
-            raise _failed("chmod", self.path, error) from None
+            raise _explain_failure("chmod", self.path, error) from None
 
     @property
     def is_bpf(self) -> bool:
@@ -100,8 +100,8 @@ class Node(Closing):
         Raises:
             KernelError: EPERM; says who owns it, or its mode.
         """
-        why = untrusted(self.status, outside=outside)
-        if why and (self.is_bpf or untrusted(self.status, outside=True)):
+        why = explain_distrust(self.status, outside=outside)
+        if why and (self.is_bpf or explain_distrust(self.status, outside=True)):
             of_others = not _is_trusted(self.status.st_uid, outside=True)
             fix = "" if of_others else f"let only its owner write to it: chmod go-w {self.path}"
             raise KernelError("open", errno.EPERM, self.path, why=why, fix=fix)
@@ -184,7 +184,7 @@ class Folder(Node):
         except FileExistsError:
             made = False
         except OSError as error:
-            raise _failed("mkdir", self._path(name), error) from None
+            raise _explain_failure("mkdir", self._path(name), error) from None
         else:
             made = True
         folder = self.enter(name)
@@ -220,7 +220,7 @@ class Folder(Node):
             try:
                 return os.listdir(opened.fileno())
             except OSError as error:
-                raise _failed("readdir", self.path, error) from None
+                raise _explain_failure("readdir", self.path, error) from None
 
     def remove(self, name: str, deepest: int = _DEEPEST) -> None:
         """Remove what is called so, and all that is in it, without going through any link.
@@ -236,7 +236,7 @@ class Folder(Node):
         except IsADirectoryError:
             pass
         except OSError as error:
-            raise _failed("unlink", self._path(name), error) from None
+            raise _explain_failure("unlink", self._path(name), error) from None
         else:
             return
         with self.enter(name) as folder:
@@ -259,19 +259,19 @@ class Folder(Node):
         try:
             os.rmdir(name, dir_fd=self.fileno())
         except OSError as error:
-            raise _failed("rmdir", self._path(name), error) from None
+            raise _explain_failure("rmdir", self._path(name), error) from None
 
     def _open(self, name: str, flags: int) -> Descriptor:
         try:
             return Descriptor(os.open(name, flags, dir_fd=self.fileno()))
         except OSError as error:
-            raise _failed("open", self._path(name), error) from None
+            raise _explain_failure("open", self._path(name), error) from None
 
     def _path(self, name: str) -> str:
         return os.path.normpath(os.path.join(self.path, name))
 
 
-def untrusted(status: os.stat_result, *, outside: bool = False) -> str:
+def explain_distrust(status: os.stat_result, *, outside: bool = False) -> str:
     """Why a file or directory may be what another user wants it to be; "" if it may not.
 
     The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove what is
@@ -292,6 +292,6 @@ def _is_trusted(uid: int, *, outside: bool) -> bool:
     return outside and str(uid) == unmapped and not proc.in_first_user_namespace()
 
 
-def _failed(call: str, path: str, error: OSError) -> KernelError:
+def _explain_failure(call: str, path: str, error: OSError) -> KernelError:
     why = "it is a file or a symbolic link" if error.errno == errno.ENOTDIR else ""
     return KernelError(call, error.errno or 0, path, why=why)

@@ -70,13 +70,13 @@ def lasting(fd: int, size: int) -> Any:
         KernelError: mmap(2) refused.
     """
     writable = mmap.PROT_READ | mmap.PROT_WRITE
-    address = _mapped(fd, size, writable, flags=mmap.MAP_SHARED)
+    address = _mmap(fd, size, writable, flags=mmap.MAP_SHARED)
     memory = (ctypes.c_ubyte * size).from_address(address)
     weakref.finalize(memory, _unmap, address, size).atexit = False
     return memory
 
 
-def _mapped(
+def _mmap(
     fd: int, size: int, protection: int, *, flags: int, offset: int = 0, address: int = 0
 ) -> int:
     place = ctypes.CDLL(None, use_errno=True).mmap
@@ -103,7 +103,7 @@ class _Fixed:
 
     def __init__(self, fd: int, size: int, offset: int, protection: int, address: int) -> None:
         flags = mmap.MAP_SHARED | _MAP_FIXED_NOREPLACE
-        _mapped(fd, size, protection, flags=flags, offset=offset, address=address)
+        _mmap(fd, size, protection, flags=flags, offset=offset, address=address)
         self._address, self._size = address, size
         view = memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
         self.view = view if protection & mmap.PROT_WRITE else view.toreadonly()

@@ -41,13 +41,13 @@ def detach_reuseport(fd: int) -> None:
 
 def _set(fd: int, name: str, option: int, value: int) -> None:
     try:
-        with _borrowed(fd) as sock:
+        with _duplicate(fd) as sock:
             sock.setsockopt(socket.SOL_SOCKET, option, value)
     except OSError as error:
         raise KernelError(f"setsockopt({name})", error.errno or 0) from None
 
 
-def _borrowed(fd: int) -> socket.socket:
+def _duplicate(fd: int) -> socket.socket:
     """The same socket under another number, which can be closed; OSError, it is none."""
     again = os.dup(fd)
     try:

@@ -21,7 +21,7 @@ from purebpf.syscall.folder import Folder
 __all__ = [
     "append",
     "mount_point",
-    "opened",
+    "open_tracefs",
     "read",
     "tracepoint_format",
     "tracepoint_id",
@@ -62,7 +62,7 @@ def _is_safe(path: str) -> bool:
 
 
 @contextmanager
-def opened() -> Iterator[str]:
+def open_tracefs() -> Iterator[str]:
     """A path under which tracefs can be read inside the `with` block.
 
     Raises:
@@ -71,24 +71,24 @@ def opened() -> Iterator[str]:
     if (mounted := mount_point()) is not None:
         yield mounted
         return
-    with _detached_mount() as mount:
+    with _mount_detached() as mount:
         yield f"/proc/self/fd/{mount.fileno()}"
 
 
-def _detached_mount() -> Descriptor:
+def _mount_detached() -> Descriptor:
     libc = ctypes.CDLL(None, use_errno=True)
     syscall = libc["syscall"]
     syscall.restype = ctypes.c_long
     syscall.argtypes = [ctypes.c_long] * 6
     name = ctypes.c_char_p(b"tracefs")
     address = ctypes.cast(name, ctypes.c_void_p).value
-    context = _checked(syscall(_SYS_FSOPEN, address, _CLOEXEC, 0, 0, 0))
+    context = _check(syscall(_SYS_FSOPEN, address, _CLOEXEC, 0, 0, 0))
     with Descriptor(context):
-        _checked(syscall(_SYS_FSCONFIG, context, _CMD_CREATE, 0, 0, 0))
-        return Descriptor(_checked(syscall(_SYS_FSMOUNT, context, _CLOEXEC, 0, 0, 0)))
+        _check(syscall(_SYS_FSCONFIG, context, _CMD_CREATE, 0, 0, 0))
+        return Descriptor(_check(syscall(_SYS_FSMOUNT, context, _CLOEXEC, 0, 0, 0)))
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         reason = errno.errorcode.get(ctypes.get_errno(), "an unknown error")
         raise NotSupportedError(
@@ -113,7 +113,7 @@ def read(path: str) -> str:
         NotSupportedError: no tracefs.
     """
     try:
-        with opened() as root, open(f"{root}/{path}", encoding="utf-8") as file:
+        with open_tracefs() as root, open(f"{root}/{path}", encoding="utf-8") as file:
             return file.read()
     except OSError as error:
         if isinstance(error, KernelError):
@@ -130,7 +130,7 @@ def append(path: str, line: str) -> None:
         NotSupportedError: no tracefs.
     """
     call = f"write(tracefs {path})"
-    with opened() as root:
+    with open_tracefs() as root:
         try:
             file = os.open(f"{root}/{path}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -171,7 +171,7 @@ def tracepoints() -> list[str]:
         NotSupportedError: no tracefs.
     """
     found = []
-    with opened() as root:
+    with open_tracefs() as root:
         try:
             categories = sorted(os.listdir(f"{root}/events"))
         except OSError as error:

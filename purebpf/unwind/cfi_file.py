@@ -241,17 +241,17 @@ class CfiFile:
         granted = budget.left
         size = len(self._index.starts)
         inside = self._index.between(start, end)
-        fdes += self._sorted(inside, budget)
+        fdes += self._sort_entries(inside, budget)
         for at in range(inside.stop, min(size, inside.stop + _ZERO_LENGTH)):
             after = self._entry(at, budget)
             if after is not None:
                 fdes.append(after)
                 break
-        block = cut_window(self._interpreted(fdes, budget), number)
+        block = cut_window(self._interpret(fdes, budget), number)
         self._budget.left -= granted - budget.left
         return block
 
-    def _sorted(self, inside: range, budget: Budget) -> list[Fde]:
+    def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:
         """Entries by index, in the order that decides which wins: by start, then by offset."""
         assert self._index is not None
         found = []
@@ -268,7 +268,7 @@ class CfiFile:
         assert self._index is not None
         return self._index.starts[at], self._index.offset(at)
 
-    def _interpreted(self, fdes: list[Fde], budget: Budget) -> Rows:
+    def _interpret(self, fdes: list[Fde], budget: Budget) -> Rows:
         entries = Entries()
         if self.table.is_full:
             self.table.forget()

@@ -171,7 +171,7 @@ def _value(register: Callable[[int], int | None], number: int) -> int:
     return value
 
 
-def _signed(number: int) -> int:
+def _as_signed(number: int) -> int:
     return number - ((number & _SIGN) << 1)
 
 
@@ -179,7 +179,7 @@ def _divide(first: int, second: int) -> int:
     """Rounds towards 0, as C does."""
     if not second:
         raise ExpressionError
-    one, other = _signed(first), _signed(second)
+    one, other = _as_signed(first), _as_signed(second)
     quotient = abs(one) // abs(other)
     return quotient if (one < 0) == (other < 0) else -quotient
 
@@ -204,17 +204,17 @@ _BINARY: dict[int, Callable[[int, int], int]] = {
     0x22: lambda first, second: first + second,
     0x24: _shift_left,
     0x25: lambda first, second: first >> min(second, 64),
-    0x26: lambda first, second: _signed(first) >> min(second, 64),
+    0x26: lambda first, second: _as_signed(first) >> min(second, 64),
     0x27: lambda first, second: first ^ second,
     0x29: lambda first, second: first == second,
-    0x2A: lambda first, second: _signed(first) >= _signed(second),
-    0x2B: lambda first, second: _signed(first) > _signed(second),
-    0x2C: lambda first, second: _signed(first) <= _signed(second),
-    0x2D: lambda first, second: _signed(first) < _signed(second),
+    0x2A: lambda first, second: _as_signed(first) >= _as_signed(second),
+    0x2B: lambda first, second: _as_signed(first) > _as_signed(second),
+    0x2C: lambda first, second: _as_signed(first) <= _as_signed(second),
+    0x2D: lambda first, second: _as_signed(first) < _as_signed(second),
     0x2E: lambda first, second: first != second,
 }
 _UNARY: dict[int, Callable[[int], int]] = {
-    0x19: lambda number: abs(_signed(number)),
+    0x19: lambda number: abs(_as_signed(number)),
     0x1F: lambda number: -number,
     0x20: lambda number: ~number,
 }

@@ -72,7 +72,7 @@ def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
     if _is(rule.ra, How.UNDEFINED):
         return _LAYOUT.pack(0, Kind.END, 0, 0)
     base = _cfa(rule, machine)
-    where = _saved(rule, machine)
+    where = _pack_saved(rule, machine)
     if base is None or where is None:
         return _LAYOUT.pack(0, Kind.USER, 0, 0)
     kind, cfa = base
@@ -101,7 +101,7 @@ def _cfa(rule: Rule, machine: Machine) -> tuple[Kind, int] | None:
     return None if kind is None else (kind, form.offset)
 
 
-def _saved(rule: Rule, machine: Machine) -> tuple[int, int] | None:
+def _pack_saved(rule: Rule, machine: Machine) -> tuple[int, int] | None:
     """Where the frame pointer and the return address are, if BPF can fetch both."""
     fp, ra = rule.fp, rule.ra
     if machine.leaf_in_register:

@@ -31,9 +31,9 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.wall.session import Wall
 
-    with results.measured(partial(Wall, options), options.command, title(options), view) as run:
+    with results.measure(partial(Wall, options), options.command, title(options), view) as run:
         found = run.result
-        profile = run.lined(found.profile)
+        profile = run.add_lines(found.profile)
         status = run.end()
         from purebpf.wall.render import render  # not before everything is measured
 

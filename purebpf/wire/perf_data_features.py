@@ -23,8 +23,8 @@ __all__ = [
     "pack_events",
     "pack_numbers",
     "pack_pmus",
+    "pack_string",
     "pack_strings",
-    "packed_string",
     "string",
     "unpack_build_ids",
     "unpack_cpus",
@@ -50,7 +50,7 @@ class BuildId(NamedTuple):
     is_kernel: bool = False
 
 
-def packed_string(text: str) -> bytes:
+def pack_string(text: str) -> bytes:
     """One string: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC and CPUID are just that."""
     data = text.encode("utf-8", "surrogateescape")
     padded = data + bytes(_NAME_ALIGN - len(data) % _NAME_ALIGN)
@@ -64,7 +64,7 @@ def string(data: Buffer, offset: int = 0) -> str:
 
 def pack_strings(texts: Sequence[str]) -> bytes:
     """CMDLINE: the arguments."""
-    return _U32.pack(len(texts)) + b"".join(map(packed_string, texts))
+    return _U32.pack(len(texts)) + b"".join(map(pack_string, texts))
 
 
 def unpack_strings(data: Buffer) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def pack_numbers(*numbers: int) -> bytes:
 
 def pack_pmus(types: Iterable[tuple[int, str]]) -> bytes:
     """PMU_MAPPINGS: the performance units by their type numbers."""
-    rows = [_U32.pack(number) + packed_string(name) for number, name in types]
+    rows = [_U32.pack(number) + pack_string(name) for number, name in types]
     return _U32.pack(len(rows)) + b"".join(rows)
 
 
@@ -106,7 +106,7 @@ def pack_events(events: Sequence[RecordedEvent], attr_size: int) -> bytes:
     for event in events:
         parts.append(event.attr[:attr_size].ljust(attr_size, b"\0"))
         parts.append(_U32.pack(len(event.ids)))
-        parts.append(packed_string(event.name))
+        parts.append(pack_string(event.name))
         parts.append(pack_numbers(*event.ids))
     return b"".join(parts)
 

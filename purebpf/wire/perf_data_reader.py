@@ -68,7 +68,7 @@ class PerfData:
         attrs, self.data, words = self._header()
         bitmap = sum(word << 64 * n for n, word in enumerate(words))
         self._features = self._sections(bitmap)
-        self.events = self._named(self._attributes(*attrs))
+        self.events = self._name_events(self._attributes(*attrs))
         self._formats = [RecordFormat.of_attr(event.attr) for event in self.events]
         self._numbers = {id_: n for n, event in enumerate(self.events) for id_ in event.ids}
         self._sample_id, self._trailer_id = _id_places(self.events)
@@ -94,7 +94,7 @@ class PerfData:
         """
         held: list[tuple[int, Placed]] = []
         limit = newest = 0
-        for placed in self._placed():
+        for placed in self._read_placed():
             if placed is None:
                 held.sort(key=_BY_TIME)
                 cut = bisect_right(held, limit, key=_BY_TIME)
@@ -111,7 +111,7 @@ class PerfData:
         held.sort(key=_BY_TIME)
         yield from (each for _, each in held)
 
-    def _placed(self) -> Iterator[Placed | None]:
+    def _read_placed(self) -> Iterator[Placed | None]:
         """Each record as it is in the file; None ends a round."""
         several = len(self.events) > 1
         numbers, formats = self._numbers, self._formats
@@ -215,7 +215,7 @@ class PerfData:
             found.append(RecordedEvent("", raw[at : at + attr_size], numbers))
         return found
 
-    def _named(self, events: list[RecordedEvent]) -> tuple[RecordedEvent, ...]:
+    def _name_events(self, events: list[RecordedEvent]) -> tuple[RecordedEvent, ...]:
         """The events with the names that EVENT_DESC gives them, in the same order."""
         description = self.feature(Feature.EVENT_DESC)
         names = [event.name for event in unpack_events(description)] if description else []

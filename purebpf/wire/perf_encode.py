@@ -110,9 +110,9 @@ class RecordEncoder:
             ValueError: it is longer than the 65,528 bytes that a record can have.
         """
         if isinstance(record, Sample):
-            return _framed(kind.PERF_RECORD_SAMPLE, record.misc, self._sample(record))
+            return _frame(kind.PERF_RECORD_SAMPLE, record.misc, self._sample(record))
         type_, implied, body = _body(record)
-        return _framed(type_, implied if misc is None else misc, body + self._place(record))
+        return _frame(type_, implied if misc is None else misc, body + self._place(record))
 
     def _sample(self, sample: Sample) -> bytes:
         parts = [self._prefix.pack(*self._prefix_of(sample))]
@@ -195,7 +195,7 @@ def _name(text: str) -> bytes:
     return data + bytes(8 - len(data) % 8)
 
 
-def _framed(type_: int, misc: int, body: bytes) -> bytes:
+def _frame(type_: int, misc: int, body: bytes) -> bytes:
     size = HEADER.size + len(body)
     if size > _LONGEST:
         raise ValueError(f"a perf record of {size} bytes exceeds the maximum of {_LONGEST}")

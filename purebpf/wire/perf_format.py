@@ -214,15 +214,15 @@ def _unthrottle(form: RecordFormat, misc: int, data: Buffer, start: int, end: in
 
 def _switch(form: RecordFormat, misc: int, data: Buffer, start: int, end: int) -> Switch:
     stop = form.body_end(data, start, end, 0)
-    return _switched(form, misc, data, stop, (0, 0))
+    return _decode_switch(form, misc, data, stop, (0, 0))
 
 
 def _switch_cpu_wide(form: RecordFormat, misc: int, data: Buffer, start: int, end: int) -> Switch:
     stop = form.body_end(data, start, end, _COMM.size)
-    return _switched(form, misc, data, stop, _COMM.unpack_from(data, start))
+    return _decode_switch(form, misc, data, stop, _COMM.unpack_from(data, start))
 
 
-def _switched(
+def _decode_switch(
     form: RecordFormat, misc: int, data: Buffer, stop: int, other: tuple[int, ...]
 ) -> Switch:
     out, preempted = bool(misc & MISC_SWITCH_OUT), bool(misc & MISC_SWITCH_OUT_PREEMPT)

@@ -53,7 +53,7 @@ def _check(words: memoryview, consumer: int, producer: int) -> None:
         )
 
 
-def committed(
+def find_committed(
     words: memoryview, consumer: int, producer: int, limit: int
 ) -> tuple[list[tuple[int, int]], int]:
     """The finished records between the positions, and the consumer position behind them.

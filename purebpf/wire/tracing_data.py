@@ -36,15 +36,15 @@ def pack_tracing_data(
     """
     parts = [_MAGIC, _VERSION, bytes([sys.byteorder == "big", struct.calcsize("P")])]
     parts += [_U32.pack(page_size)]
-    parts += [b"header_page\0", _sized(header_page), b"header_event\0", _sized(header_event)]
+    parts += [b"header_page\0", _add_size(header_page), b"header_event\0", _add_size(header_event)]
     parts += [_U32.pack(0)]  # formats of ftrace's own events
     parts += [_U32.pack(len(formats))]
     for category, texts in formats.items():
-        parts += [category.encode() + b"\0", _U32.pack(len(texts)), *map(_sized, texts)]
+        parts += [category.encode() + b"\0", _U32.pack(len(texts)), *map(_add_size, texts)]
     parts += [_U32.pack(0), _U32.pack(0)]  # kallsyms and printk formats: not kept
-    parts += [_sized(comms)]
+    parts += [_add_size(comms)]
     return b"".join(parts)
 
 
-def _sized(data: bytes) -> bytes:
+def _add_size(data: bytes) -> bytes:
     return _U64.pack(len(data)) + data

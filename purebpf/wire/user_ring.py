@@ -13,12 +13,12 @@ from collections.abc import Iterable
 
 from purebpf.wire.ring_buffer import stride
 
-__all__ = ["framed"]
+__all__ = ["frame_records"]
 
 _HEADER = struct.Struct("=II")
 
 
-def framed(records: Iterable[bytes], room: int) -> tuple[bytes, int]:
+def frame_records(records: Iterable[bytes], room: int) -> tuple[bytes, int]:
     """The first of `records`, as many as fit in `room` bytes of a ring, and how many these are."""
     parts: list[bytes] = []
     count = 0

@@ -54,7 +54,7 @@ from purebpf.measure import perf_data_loader, profile_loader  # noqa: E402
 from purebpf.results.formats import html, registry  # noqa: E402
 from purebpf.results.model.profile import Profile  # noqa: E402
 from purebpf.results.shape import diff  # noqa: E402
-from purebpf.symbols.demangle import demangled  # noqa: E402
+from purebpf.symbols.demangle import demangle  # noqa: E402
 from purebpf.symbols.elf_image import ElfImage  # noqa: E402
 from purebpf.symbols.frame import FileOffset  # noqa: E402
 from purebpf.symbols.jitdump import JitDump  # noqa: E402
@@ -182,7 +182,7 @@ def run_elf(data: bytes) -> None:
 def run_names(data: bytes) -> None:
     """Each word, as a symbol's name."""
     for name in data.decode(errors="surrogateescape").split():
-        assert demangled(name)
+        assert demangle(name)
 
 
 def run_perf_map(data: bytes) -> None:

@@ -35,7 +35,7 @@ def files() -> Iterator[bytes]:
             writer.end_round()
         writer.finish(
             {
-                Feature.HOSTNAME: features.packed_string("host"),
+                Feature.HOSTNAME: features.pack_string("host"),
                 Feature.CMDLINE: features.pack_strings(["record", "-g"]),
                 Feature.NRCPUS: features.pack_cpus(4, 2),
                 Feature.BUILD_ID: features.pack_build_ids([features.BuildId("/bin/sh", bytes(20))]),

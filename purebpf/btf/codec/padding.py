@@ -136,7 +136,7 @@ def _with_padding(value: _T, padding: bytes) -> _T:
     """The record, NamedTuple or dataclass with that padding; b"": as it is."""
     if not padding:
         return value
-    made: _T = _as(_padded_class(type(value)), value)
+    made: _T = _as(_padding_class(type(value)), value)
     object.__setattr__(made, "_padding_", padding)
     return made
 
@@ -155,7 +155,7 @@ def _as(cls: type, value: Any) -> Any:
     return cls(*(getattr(value, each.name) for each in fields(value) if each.init))
 
 
-def _padded_class(cls: type) -> type:
+def _padding_class(cls: type) -> type:
     """The one class of `cls` with padding; only these classes know each other."""
     found: type
     for found in cls.__subclasses__():

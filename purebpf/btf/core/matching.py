@@ -149,7 +149,7 @@ class CoreMatcher:
             return _not_found(local, value, has_candidates=bool(local_type.candidates))
         _check_agreement(local, matches)
         local_type.narrow(survivors)
-        return _found(local, value, matches[0])
+        return _resolve(local, value, matches[0])
 
     def _search(self, type_id: int) -> list[Candidate]:
         name = self._local.name(type_id)
@@ -233,7 +233,7 @@ def _check_agreement(local: Access, matches: list[_Match]) -> None:
         )
 
 
-def _found(local: Access, value: Value, match: _Match) -> CoreResult:
+def _resolve(local: Access, value: Value, match: _Match) -> CoreResult:
     target = match.value
     misfit = ""
     if value.size != target.size and not is_resizable(

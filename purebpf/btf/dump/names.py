@@ -116,7 +116,7 @@ class Names:
             name = identifier(self._btf.name(type_id))
             is_fwd = self._btf.kind(type_id) is Kind.FWD
             if name:
-                name = self._forward(type_id, name) if is_fwd else _numbered(self._tags, name)
+                name = self._forward(type_id, name) if is_fwd else _number_name(self._tags, name)
             self._given[type_id] = name
         return self._given[type_id]
 
@@ -139,7 +139,7 @@ class Names:
 
     def other(self, name: str) -> str:
         """A new ordinary identifier: an enumerator, function or variable."""
-        return _numbered(self._others, identifier(name))
+        return _number_name(self._others, identifier(name))
 
     @staticmethod
     def is_built_in(name: str) -> bool:
@@ -147,6 +147,6 @@ class Names:
         return name in _BUILT_IN
 
 
-def _numbered(taken: dict[str, int], name: str) -> str:
+def _number_name(taken: dict[str, int], name: str) -> str:
     count = taken[name] = taken.get(name, 0) + 1
     return name if count == 1 else f"{name}___{count}"

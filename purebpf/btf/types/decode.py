@@ -153,7 +153,7 @@ def _members(record: Record) -> tuple[types.Member, ...]:
     )
 
 
-def _signed(value: int, bits: int) -> int:
+def _sign_extend(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> bits - 1 else value
 
 
@@ -165,7 +165,7 @@ def _check_size(record: Record, sizes: tuple[int, ...]) -> int:
 
 def _enum(record: Record) -> types.Enum:
     values = tuple(
-        types.Enumerator(record.string(name), _signed(value, 32) if record.flag else value)
+        types.Enumerator(record.string(name), _sign_extend(value, 32) if record.flag else value)
         for name, value in record.elements(2)
     )
     return types.Enum(record.name, _check_size(record, _ENUM_SIZES), record.flag, values)
@@ -174,7 +174,8 @@ def _enum(record: Record) -> types.Enum:
 def _enum64(record: Record) -> types.Enum64:
     values = tuple(
         types.Enumerator(
-            record.string(name), _signed(high << 32 | low, 64) if record.flag else high << 32 | low
+            record.string(name),
+            _sign_extend(high << 32 | low, 64) if record.flag else high << 32 | low,
         )
         for name, low, high in record.elements(3)
     )
@@ -225,7 +226,7 @@ _DECODERS: dict[int, Callable[[Record], Type]] = {
     Kind.VAR: lambda r: types.Var(r.name, r.target, _linkage(r.words[3])),
     Kind.DATASEC: _datasec,
     Kind.FLOAT: lambda r: types.Float(r.name, _check_size(r, _FLOAT_SIZES)),
-    Kind.DECL_TAG: lambda r: types.DeclTag(r.name, r.target, _signed(r.words[3], 32)),
+    Kind.DECL_TAG: lambda r: types.DeclTag(r.name, r.target, _sign_extend(r.words[3], 32)),
     Kind.TYPE_TAG: lambda r: types.TypeTag(r.name, r.target),
     Kind.ENUM64: _enum64,
 }

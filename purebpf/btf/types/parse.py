@@ -348,7 +348,7 @@ class Btf:
             return
         offsets = self._strings.offsets(name)
         if essential:
-            offsets += self._strings.flavoured(name)
+            offsets += self._strings.find_flavours(name)
         for offset in offsets:
             for at in occurrences(names, offset.to_bytes(_WORD, sys.byteorder), 0, len(names)):
                 if not at % _WORD:

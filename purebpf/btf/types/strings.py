@@ -86,11 +86,11 @@ class Strings:
         found += (at + 1 + shift for at in occurrences(self._data, needle, self._start, self._end))
         return found
 
-    def flavoured(self, name: str) -> list[int]:
+    def find_flavours(self, name: str) -> list[int]:
         """Every offset of a string `name___flavour`, the base's first."""
         if self._flavoured is None:
             self._flavoured = self._find_flavoured()
-        inherited = self._base.flavoured(name) if self._base else []
+        inherited = self._base.find_flavours(name) if self._base else []
         return inherited + self._flavoured.get(name, [])
 
     def _find_flavoured(self) -> dict[str, list[int]]:

@@ -16,8 +16,8 @@ from purebpf.kernel.attach._common.mprog import (
     REPLACE,
     Neighbour,
     Order,
+    explain_refusal,
     order,
-    refused,
 )
 from purebpf.kernel.attach._common.places import Cgroup, open_cgroup
 from purebpf.kernel.attach._common.prog_attach import attach_plainly
@@ -93,7 +93,7 @@ def attach(
                 feature = f"an order for {what}"
                 raise NotSupportedError(feature, f"{error}; needs Linux 6.17") from None
             if error.errno != errno.EINVAL or place.asked:
-                raise _refused(error, what, place) from None
+                raise _explain_refusal(error, what, place) from None
     # Before Linux 5.7 there was no such link; if that was not the reason, this fails as well.
     return _plainly(program, target, attach_type, what, {"attach_flags": ALLOW_MULTI})
 
@@ -121,7 +121,7 @@ def _plainly(
     try:
         return attach_plainly(program, cgroup, attach_type, what, **fields)
     except KernelError as error:
-        raise _refused(error, what, Order()) from None
+        raise _explain_refusal(error, what, Order()) from None
 
 
 def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
@@ -134,15 +134,15 @@ def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
         return False
 
 
-def _refused(error: KernelError, what: str, asked: Order) -> AttachError:
+def _explain_refusal(error: KernelError, what: str, asked: Order) -> AttachError:
     number = error.errno or 0
     if number == errno.EBADF:
         why = f"the target is not a cgroup v2 directory; {cgroups.where()}"
         return AttachError(error.call, number, what, why=why)
     if number == errno.EPERM:
-        from purebpf.kernel.host.privilege import denied
+        from purebpf.kernel.host.privilege import advise_or
 
         above = "an ancestor cgroup has a program without BPF_F_ALLOW_MULTI"
-        why, fix = denied("CAP_BPF", "CAP_NET_ADMIN", otherwise=above)
+        why, fix = advise_or("CAP_BPF", "CAP_NET_ADMIN", otherwise=above)
         return AttachError(error.call, number, what, why=why, fix=fix)
-    return refused(error, what, asked)
+    return explain_refusal(error, what, asked)

@@ -150,7 +150,7 @@ def attach(
         if map is not None:
             fields["iter_info"] = struct.pack("=Ixxxxxxxxxxxx", map.fileno())
         elif cgroup is not None:
-            place = stack.enter_context(cgroups.opened(cgroup)).fileno()
+            place = stack.enter_context(cgroups.open_cgroup_directory(cgroup)).fileno()
             fields["iter_info"] = struct.pack("=IIQ", _ORDERS[order], place, 0)
         elif pid or tid:
             fields["iter_info"] = _task(tid, pid)

@@ -16,7 +16,7 @@ from purebpf.kernel.attach._common.options import (
     Functions,
     at_return,
     each_cookie,
-    packed_cookies,
+    pack_cookies,
     target_of,
 )
 from purebpf.kernel.programs.link import Link
@@ -69,11 +69,11 @@ def attach(
             why = f"no traceable kernel function matches {where!r}"
             raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
         field, pointers = "kprobe_multi_addrs", array("Q", places)
-        cookies = packed_cookies([cookie] * len(places))
+        cookies = pack_cookies([cookie] * len(places))
     else:
         field = "kprobe_multi_syms"
         memory, pointers = _c_strings(wanted)
-        cookies = packed_cookies(wanted.values())
+        cookies = pack_cookies(wanted.values())
     try:
         return Link(
             f"{what} ({len(pointers)} functions)",

@@ -54,13 +54,13 @@ def attach(program: Program, target: Device | None = None) -> Link:
     except KernelError as error:
         if error.call.startswith("open("):
             raise
-        raise _refused(error, what) from None
+        raise _explain_refusal(error, what) from None
 
 
-def _refused(error: KernelError, what: str) -> AttachError:
+def _explain_refusal(error: KernelError, what: str) -> AttachError:
     if error.errno != errno.EPERM:
         return attach_error(error, what, _WHY)
-    from purebpf.kernel.host.privilege import denied
+    from purebpf.kernel.host.privilege import advise_or
 
-    why, fix = denied("CAP_NET_ADMIN", otherwise="the device was opened read-only")
+    why, fix = advise_or("CAP_NET_ADMIN", otherwise="the device was opened read-only")
     return AttachError(error.call, errno.EPERM, what, why=why, fix=fix)

@@ -8,7 +8,7 @@ from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import KernelError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.mprog import Neighbour, order
-from purebpf.kernel.attach._common.tcx_netkit import Hook, linked, not_attached, replacing
+from purebpf.kernel.attach._common.tcx_netkit import Hook, create_link, not_attached, replacing
 from purebpf.kernel.host.interfaces import find_interface
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
@@ -57,7 +57,7 @@ def attach(
     if replace is not None:
         return replacing(program, replace, hook, place, what)
     try:
-        return linked(program, hook, place, what)
+        return create_link(program, hook, place, what)
     except KernelError as error:
         number = error.errno or 0
         if number in (errno.ENXIO, errno.EACCES) or (number == errno.EINVAL and not place.asked):

@@ -18,7 +18,7 @@ from purebpf.syscall.descriptor import Descriptor
 if TYPE_CHECKING:
     from purebpf.kernel.features.features import Feature
 
-__all__ = ["attach", "link_to_event", "owning_link", "refused"]
+__all__ = ["attach", "explain_refusal", "link_to_event", "owning_link"]
 
 
 def attach(program: Program, target: Event | None, *, cookie: int = 0, enable: bool = True) -> Link:
@@ -71,7 +71,7 @@ def link_to_event(
         )
     except KernelError as error:
         if error.errno != errno.EINVAL or (known := _kernel_has_links()):
-            raise refused(error, what) from None
+            raise explain_refusal(error, what) from None
         if cookie:
             raise NotSupportedError("a cookie for a perf event", str(known)) from None
         return None
@@ -95,7 +95,7 @@ def owning_link(program: Program, event: Event, what: str, *, cookie: int) -> Li
             link = Link(what, event=event)
     except KernelError as error:
         event.close()
-        raise error if isinstance(error, AttachError) else refused(error, what) from None
+        raise error if isinstance(error, AttachError) else explain_refusal(error, what) from None
     except BaseException:
         event.close()
         raise
@@ -115,12 +115,12 @@ def _without_link(program: Program, event: Event, what: str) -> Link:
         try:
             perf_event.set_bpf(again.fileno(), program.fileno())
         except KernelError as error:
-            raise refused(error, what) from None
+            raise explain_refusal(error, what) from None
         stack.pop_all()
     return Link(what, event=again)
 
 
-def refused(error: KernelError, what: str) -> AttachError:
+def explain_refusal(error: KernelError, what: str) -> AttachError:
     """The error of an attachment to a perf event, explained."""
     reasons = {
         errno.EEXIST: "the event already has a program",

@@ -102,7 +102,7 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
                 elif error.errno in (errno.EINVAL, errno.E2BIG) and len(lists) > 1:
                     lists = lists[:1]  # before Linux 6.0 the others are not known
                 else:
-                    raise _refused(error, str(kind)) from None
+                    raise _explain_refusal(error, str(kind)) from None
 
 
 def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
@@ -145,12 +145,12 @@ def _ask(place: int, attach_type: int, lists: tuple[str, ...], room: int, flags:
     return Attached(tuple(map(AttachedProgram._make, rows)), attach_flags, revision)
 
 
-def _refused(error: KernelError, kind: str) -> KernelError | NotSupportedError:
+def _explain_refusal(error: KernelError, kind: str) -> KernelError | NotSupportedError:
     what = f"programs attached to {kind}"
     if error.errno == errno.EPERM:
-        from purebpf.kernel.host.privilege import explained
+        from purebpf.kernel.host.privilege import explain_eperm
 
-        return explained(error, what, "CAP_NET_ADMIN")
+        return explain_eperm(error, what, "CAP_NET_ADMIN")
     if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
         reason = f"this kernel cannot list them, or the target is of another kind: {error}"
         return NotSupportedError(f"listing {what}", reason)

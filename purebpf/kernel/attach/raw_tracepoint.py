@@ -10,7 +10,7 @@ from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 
-__all__ = ["attach", "refused"]
+__all__ = ["attach", "explain_refusal"]
 
 
 def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
@@ -32,10 +32,12 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     try:
         return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
     except KernelError as error:
-        raise refused(error, what, cookie=cookie) from None
+        raise explain_refusal(error, what, cookie=cookie) from None
 
 
-def refused(error: KernelError, what: str, *, cookie: int) -> AttachError | NotSupportedError:
+def explain_refusal(
+    error: KernelError, what: str, *, cookie: int
+) -> AttachError | NotSupportedError:
     """The error of an attachment to a raw or BTF tracepoint, explained."""
     if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
         return NotSupportedError("a cookie for a raw tracepoint", f"{error}; needs Linux 6.10")

@@ -15,7 +15,7 @@ from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.mprog import Neighbour, order
-from purebpf.kernel.attach._common.tcx_netkit import Hook, linked, not_attached, replacing
+from purebpf.kernel.attach._common.tcx_netkit import Hook, create_link, not_attached, replacing
 from purebpf.kernel.host.interfaces import Interface, find_interface
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
@@ -101,7 +101,7 @@ def attach(
     if replace is not None:
         return replacing(program, replace, hook, place, what)
     try:
-        link = linked(program, hook, place, what)
+        link = create_link(program, hook, place, what)
     except KernelError as error:
         if error.errno not in (errno.EINVAL, errno.E2BIG) or _has_tcx(interface, attach_type):
             raise not_attached(error, what, place) from None
@@ -150,9 +150,9 @@ def _filter(
             if _qdisc_was_missing(route, interface):
                 _made.add(qdisc)
             undo.callback(_remove_qdisc, route, qdisc)
-            place = _added(route, interface, side, priority or _PRIORITY, program)
+            place = _add_filter(route, interface, side, priority or _PRIORITY, program)
         except KernelError as error:
-            raise _explained(error, what) from None
+            raise _explain(error, what) from None
         undo.callback(_remove_filter, route, interface, place)
         return Link(what, undo=undo.pop_all().close, held=held.pop_all())
 
@@ -167,7 +167,7 @@ def _qdisc_was_missing(route: netlink.Route, interface: Interface) -> bool:
     return True
 
 
-def _added(
+def _add_filter(
     route: netlink.Route, interface: Interface, side: int, priority: int, program: Program
 ) -> netlink.Filter:
     """Where the filter is: the first free handle of its priority."""
@@ -206,6 +206,6 @@ def _remove_qdisc(route: netlink.Route, qdisc: tuple[int, int]) -> None:
     _made.discard(qdisc)
 
 
-def _explained(error: KernelError, what: str) -> AttachError:
+def _explain(error: KernelError, what: str) -> AttachError:
     fix = "choose another priority=" if error.errno == errno.EINVAL else ""
     return attach_error(error, what, _REFUSED, "CAP_NET_ADMIN", fix=fix)

@@ -37,10 +37,10 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     if not category or not name or "/" in name:
         raise ValueError(f"{where!r} is not a tracepoint: expected 'category/name'")
     what = f"program {program.name!r} on tracepoint {category}/{name}"
-    return owning_link(program, _opened(category, name, what), what, cookie=cookie)
+    return owning_link(program, _open_tracepoint(category, name, what), what, cookie=cookie)
 
 
-def _opened(category: str, name: str, what: str) -> PerfEvent:
+def _open_tracepoint(category: str, name: str, what: str) -> PerfEvent:
     """The tracepoint as a perf event."""
     try:
         number = tracefs.tracepoint_id(category, name)

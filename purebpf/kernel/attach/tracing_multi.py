@@ -17,7 +17,7 @@ from purebpf.btf.types.kinds import Func, FuncProto, Kind, Struct, Union
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import AttachError, FormatError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
-from purebpf.kernel.attach._common.options import Functions, each_cookie, packed_cookies, target_of
+from purebpf.kernel.attach._common.options import Functions, each_cookie, pack_cookies, target_of
 from purebpf.kernel.attach.kprobe_multi import regex, traceable
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
@@ -66,7 +66,7 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
             program.attach_type,
             prog_fd=program.fileno(),
             tracing_multi_ids=ids.tobytes(),
-            tracing_multi_cookies=packed_cookies(wanted[each] for each in ids),
+            tracing_multi_cookies=pack_cookies(wanted[each] for each in ids),
             tracing_multi_cnt=len(ids),
         )
     except KernelError as error:

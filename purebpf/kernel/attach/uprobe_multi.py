@@ -13,7 +13,7 @@ from purebpf.kernel.attach._common.options import (
     Functions,
     at_return,
     each_cookie,
-    packed_cookies,
+    pack_cookies,
     target_of,
 )
 from purebpf.kernel.programs.link import Link
@@ -66,7 +66,7 @@ def attach(
                 prog_fd=program.fileno(),
                 uprobe_multi_path=os.fsencode(path) + b"\0",
                 uprobe_multi_offsets=offsets.tobytes(),
-                uprobe_multi_cookies=packed_cookies(places[each] for each in offsets),
+                uprobe_multi_cookies=pack_cookies(places[each] for each in offsets),
                 uprobe_multi_cnt=len(offsets),
                 uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
                 uprobe_multi_pid=_as_kernel(pid),

@@ -15,14 +15,14 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
-from purebpf.kernel.attach._common.options import checked_cookie, target_of
+from purebpf.kernel.attach._common.options import check_cookie, target_of
 from purebpf.kernel.attach._common.usdt_specs import UsdtSpecs
 from purebpf.kernel.attach.perf_event import owning_link
 from purebpf.kernel.perf.probe import Probe
 from purebpf.kernel.perf.probe_event import open_probe
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
-from purebpf.kernel.symbolize.probe_place import find_file, opened_image
+from purebpf.kernel.symbolize.probe_place import find_file, open_image
 from purebpf.symbols.elf_image import ET_DYN
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.usdt import UsdtProbe, usdt_probes
@@ -108,7 +108,7 @@ def attach(
     found = _find(find_file(file, what), provider, name, what)
     found = found._replace(pid=os.getpid() if pid == 0 else pid)
     with ExitStack() as cleanup:
-        numbers = _describe(program.usdt, found, checked_cookie(cookie), what, cleanup)
+        numbers = _describe(program.usdt, found, check_cookie(cookie), what, cleanup)
         if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
             link = _link_all(program, found, numbers, what)
             return UsdtLink(what, [], link, cleanup.pop_all())
@@ -125,7 +125,7 @@ def _parts(where: str) -> tuple[str, str, str]:
 
 
 def _find(path: str, provider: str, name: str, what: str) -> _Target:
-    with opened_image(path) as image:
+    with open_image(path) as image:
         if not image.is64:
             raise NotSupportedError(
                 what, f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only"
@@ -172,7 +172,7 @@ def _link_all(program: Program, target: _Target, numbers: list[int], what: str) 
             uprobe_multi_pid=0 if target.pid == _EVERY else target.pid,
         )
     except KernelError as error:
-        raise _refused(error, target, what) from None
+        raise _explain_refusal(error, target, what) from None
 
 
 def _link_each(
@@ -200,7 +200,7 @@ def _link_each(
             try:
                 event = open_probe(place)
             except KernelError as error:
-                raise _refused(error, target, what) from None
+                raise _explain_refusal(error, target, what) from None
             cookie = number if has_cookies else 0
             parts.append(stack.enter_context(owning_link(program, event, what, cookie=cookie)))
         stack.pop_all()
@@ -234,7 +234,7 @@ def _addresses(target: _Target, what: str) -> list[int]:
     return addresses
 
 
-def _refused(error: KernelError, target: _Target, what: str) -> AttachError:
+def _explain_refusal(error: KernelError, target: _Target, what: str) -> AttachError:
     reasons = {
         errno.EINVAL: "the address is not code of the file, or the semaphore is not data",
         errno.ESRCH: _no_process(target),

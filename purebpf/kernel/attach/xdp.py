@@ -81,7 +81,7 @@ def attach(
         )
     except KernelError as error:
         if error.errno != errno.EINVAL or program.attach_type not in (0, bpf_attach_type.BPF_XDP):
-            raise _explained(error, interface, what) from None
+            raise _explain(error, interface, what) from None
     # Before Linux 5.9 there was no such link; if that was not the reason, this fails as well.
     instead = f"{what} (over netlink, as this kernel does not support XDP links)"
     return _over_netlink(program, interface, flags, None, instead)
@@ -101,7 +101,7 @@ def _over_netlink(
             else:
                 route.set_xdp(interface.ifindex, own.fileno(), flags | _REPLACE, old.fileno())
         except KernelError as error:
-            raise _explained(error, interface, what) from None
+            raise _explain(error, interface, what) from None
 
         def remove() -> None:
             try:
@@ -113,7 +113,7 @@ def _over_netlink(
         return Link(what, undo=remove, held=stack.pop_all())
 
 
-def _explained(error: KernelError, interface: Interface, what: str) -> AttachError:
+def _explain(error: KernelError, interface: Interface, what: str) -> AttachError:
     busy = {errno.EBUSY: f"{interface} already has an XDP program"}
     fix = f"show it with: ip link show dev {interface}" if error.errno in busy else ""
     return attach_error(error, what, {**_REFUSED, **busy}, "CAP_BPF", "CAP_NET_ADMIN", fix=fix)

@@ -15,7 +15,7 @@ from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.features import probes
-from purebpf.kernel.features.feature import Feature, refused, remembered
+from purebpf.kernel.features.feature import Feature, answer_refusal, remember
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import bpf, proc, tracefs
 from purebpf.syscall.command import Field
@@ -95,7 +95,7 @@ _FUNCTIONS = {
 }
 
 
-@remembered
+@remember
 def have_attach(kind: str) -> Feature:
     """Whether programs can be attached in a way: "kprobe", "fentry", "tcx"; see `KINDS`.
 
@@ -107,28 +107,28 @@ def have_attach(kind: str) -> Feature:
     name = f"attaching by {kind}"
     try:
         if kind in _LINKS:
-            return _linked(name, _LINKS[kind])
+            return _probe_link(name, _LINKS[kind])
         if kind in _FUNCTIONS:
-            return _attached(name, _FUNCTIONS[kind])
+            return _probe_attach(name, _FUNCTIONS[kind])
         return _OTHERS[kind](name)
     except KernelError as error:
-        return refused(name, error)
+        return answer_refusal(name, error)
     except NotSupportedError as error:
         return Feature(name, supported=False, reason=str(error))
 
 
-def _linked(name: str, link: _Link) -> Feature:
+def _probe_link(name: str, link: _Link) -> Feature:
     with probes.load_program(link.program, attach_type=int(link.attach)) as program:
         try:
             bpf.link_create(link.attach, prog_fd=program.fileno(), **link.fields).close()
         except KernelError as error:
             if error.errno in link.known:
                 return Feature(name, supported=True, reason="the kernel looked for the target")
-            return refused(name, error)
+            return answer_refusal(name, error)
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 
-def _attached(name: str, function: _Function) -> Feature:
+def _probe_attach(name: str, function: _Function) -> Feature:
     """Attach for real, for the moment that it takes."""
     found = kernel_btf().find(function.target, function.kind)
     if not found:
@@ -158,7 +158,7 @@ def _raw_tracepoint(name: str) -> Feature:
         except KernelError as error:
             if error.errno == errno.ENOENT:
                 return Feature(name, supported=True, reason="the kernel looked for the tracepoint")
-            return refused(name, error)
+            return answer_refusal(name, error)
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, ParamSpec
 
 from purebpf.errors import KernelError
 
-__all__ = ["Feature", "forget", "refused", "remembered"]
+__all__ = ["Feature", "answer_refusal", "forget", "remember"]
 
 _PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
 _P = ParamSpec("_P")
@@ -40,13 +40,13 @@ class _Passing(Feature):
     __slots__ = ()
 
 
-def refused(name: str, error: KernelError) -> Feature:
+def answer_refusal(name: str, error: KernelError) -> Feature:
     """The answer that a failed call gives."""
     kind = _Passing if error.errno in _PASSING else Feature
     return kind(name, supported=False, reason=str(error))
 
 
-def remembered(probe: Callable[_P, Feature]) -> Callable[_P, Feature]:
+def remember(probe: Callable[_P, Feature]) -> Callable[_P, Feature]:
     """`probe`, asked once for each set of arguments unless the answer was a passing trouble's."""
     answers: dict[object, Feature] = {}
     _known.append(answers)

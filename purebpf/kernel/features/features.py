@@ -29,7 +29,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError, errno_name
 from purebpf.kernel.features import probes
 from purebpf.kernel.features.attach_features import have_attach
-from purebpf.kernel.features.feature import Feature, forget, refused, remembered
+from purebpf.kernel.features.feature import Feature, answer_refusal, forget, remember
 from purebpf.kernel.host import memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
@@ -72,15 +72,15 @@ _CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper
 def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
     """Whether making it works."""
     try:
-        made = _made(make)
+        made = _make(make)
     except KernelError as error:
-        return refused(name, error)
+        return answer_refusal(name, error)
     if made is not None:
         made.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 
-def _made(make: Callable[[], Descriptor | None]) -> Descriptor | None:
+def _make(make: Callable[[], Descriptor | None]) -> Descriptor | None:
     """The result, for which RLIMIT_MEMLOCK is raised once: before Linux 5.11 it hides features.
 
     Memory of what was thrown away counts until an RCU grace period is over.
@@ -102,7 +102,7 @@ def have_program_type(program_type: int | str) -> Feature:
     return _have_program_type(_number(bpf_prog_type, program_type))
 
 
-@remembered
+@remember
 def _have_program_type(program_type: int) -> Feature:
     name = f"program type {_enum_name(bpf_prog_type, program_type)}"
     log = Log(_LOG_SIZE)
@@ -121,15 +121,15 @@ def have_map_type(map_type: int | str) -> Feature:
     return _have_map_type(_number(bpf_map_type, map_type))
 
 
-@remembered
+@remember
 def _have_map_type(map_type: int) -> Feature:
     name = f"map type {_enum_name(bpf_map_type, map_type)}"
     try:
-        made = _made(lambda: probes.make_map(map_type))
+        made = _make(lambda: probes.make_map(map_type))
     except KernelError as error:
         if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
             return Feature(name, supported=True, reason="the kernel supports it")
-        return refused(name, error)
+        return answer_refusal(name, error)
     assert made is not None
     made.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
@@ -148,7 +148,7 @@ def have_helper(program_type: int | str, helper: int | str) -> Feature:
     return _have_helper(_number(bpf_prog_type, program_type), _number(bpf_func_id, helper))
 
 
-@remembered
+@remember
 def _have_helper(program_type: int, helper: int) -> Feature:
     name = (
         f"helper {_enum_name(bpf_func_id, helper)} "
@@ -170,26 +170,26 @@ def _have_helper(program_type: int, helper: int) -> Feature:
     return Feature(name, supported=True, reason="the verifier supports it")
 
 
-@remembered
+@remember
 def have_btf_kind(kind: Kind) -> Feature:
     """Whether BPF_BTF_LOAD takes types of this kind."""
     return _try(f"BTF kind {kind.name}", lambda: bpf.btf_load(probes.kind_blob(kind)))
 
 
-@remembered
+@remember
 def have_global_functions() -> Feature:
     """Whether BTF functions may be global, to be verified on their own (Linux 5.6)."""
     return _try("global functions", lambda: bpf.btf_load(probes.global_function_blob()))
 
 
-@remembered
+@remember
 def have_question_marks() -> Feature:
     """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9)."""
     name = "question marks in BTF"
     return _try(name, lambda: bpf.btf_load(probes.question_mark_blob()))
 
 
-@remembered
+@remember
 def have_context_tags() -> Feature:
     """Whether parameters tagged `arg:ctx` are the program's context (Linux 6.8)."""
 
@@ -214,14 +214,14 @@ def have_ring_buffer() -> Feature:
     return have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)
 
 
-@remembered
+@remember
 def have_mmapable_arrays() -> Feature:
     """BPF_F_MMAPABLE arrays (Linux 5.5): global variables as memory."""
     array = bpf_map_type.BPF_MAP_TYPE_ARRAY
     return _try("mmapable arrays", lambda: probes.make_map(array, BPF_F_MMAPABLE))
 
 
-@remembered
+@remember
 def have_frozen_maps() -> Feature:
     """BPF_MAP_FREEZE (Linux 5.2): constants that the verifier can rely on."""
 
@@ -232,7 +232,7 @@ def have_frozen_maps() -> Feature:
     return _try("frozen maps", freeze)
 
 
-@remembered
+@remember
 def have_exclusive_maps() -> Feature:
     """Maps that only a program with given instructions may use (Linux 6.18)."""
     array = bpf_map_type.BPF_MAP_TYPE_ARRAY
@@ -245,7 +245,7 @@ def have_exclusive_maps() -> Feature:
     return _try("exclusive maps", make)
 
 
-@remembered
+@remember
 def have_batch_operations() -> Feature:
     """BPF_MAP_LOOKUP_BATCH and its kin on hash maps (Linux 5.6)."""
 
@@ -265,7 +265,7 @@ def have_batch_operations() -> Feature:
     return _try("batch operations", look_up)
 
 
-@remembered
+@remember
 def have_program_names() -> Feature:
     """Named programs (Linux 4.15)."""
 
@@ -276,7 +276,7 @@ def have_program_names() -> Feature:
     return _try("program names", load)
 
 
-@remembered
+@remember
 def have_instruction_set(version: int) -> Feature:
     """Whether programs may have the instructions of clang's `-mcpu=v<version>`, 1 to 4.
 
@@ -291,13 +291,13 @@ def have_instruction_set(version: int) -> Feature:
     return _try(f"instruction set v{version}", _filter(probes.INSTRUCTION_SETS[version]))
 
 
-@remembered
+@remember
 def have_bounded_loops() -> Feature:
     """Whether programs may jump back, if the verifier sees an end to it (Linux 5.3)."""
     return _try("bounded loops", _filter(probes.BOUNDED_LOOP))
 
 
-@remembered
+@remember
 def have_large_programs() -> Feature:
     """Whether programs may have more than 4,096 instructions (Linux 5.2; needs CAP_BPF)."""
     return _try("large programs", _filter(probes.LARGE_PROGRAM))
@@ -308,7 +308,7 @@ def _filter(code: bytes) -> Callable[[], Descriptor]:
     return lambda: probes.load_program(bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, code)
 
 
-@remembered
+@remember
 def have_function_info() -> Feature:
     """Programs with BTF function info (Linux 5.0)."""
 
@@ -331,7 +331,7 @@ _FUNCTION_3_AT_0 = (0).to_bytes(4, "little") + (3).to_bytes(4, "little")
 """struct bpf_func_info: instruction 0 begins the function of type 3, as in `kind_blob(FUNC)`."""
 
 
-@remembered
+@remember
 def have_perf_event_link() -> Feature:
     """bpf_link for perf events (Linux 5.15): attach with a cookie, detach by closing.
 
@@ -348,12 +348,12 @@ def have_perf_event_link() -> Feature:
     except KernelError as error:
         known = error.errno == errno.EBADF and "LINK_CREATE" in error.call
         if not known:
-            return refused(name, error)
+            return answer_refusal(name, error)
         return Feature(name, known, "the kernel supports them")
     raise AssertionError("the kernel linked a program to descriptor -1")
 
 
-@remembered
+@remember
 def have_uprobe_multi() -> Feature:
     """Links of many uprobes that tell processes apart (Linux 6.9, commit 46ba0e49b642).
 
@@ -378,7 +378,7 @@ def have_uprobe_multi() -> Feature:
                 except KernelError as error:
                     said.append(error.errno)
     except KernelError as error:
-        return refused(name, error)
+        return answer_refusal(name, error)
     if said == [errno.EBADF, errno.EINVAL]:
         return Feature(name, supported=True, reason="the kernel supports them")
     answers = " and ".join(errno_name(each or 0) for each in said)
@@ -391,7 +391,7 @@ def have_attach_cookie() -> Feature:
     return have_helper(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, helper)
 
 
-@remembered
+@remember
 def have_run_time_statistics() -> Feature:
     """BPF_ENABLE_STATS (Linux 5.8): run time and count of programs."""
     run_time = bpf_stats_type.BPF_STATS_RUN_TIME

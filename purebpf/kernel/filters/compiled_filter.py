@@ -49,7 +49,7 @@ class CompiledFilter(Closing):
             self._counters = stack.enter_context(Map.create(spec))
             counters = Counters(self._counters.fileno(), numbers, self._stride)
             self.code: Code = compile_terms(terms, access, counters)
-            self.program: Program = stack.enter_context(_loaded(self.code))
+            self.program: Program = stack.enter_context(_load_program(self.code))
             self._owned = stack.pop_all()
 
     def attach(self, event: Event) -> None:
@@ -72,16 +72,16 @@ class CompiledFilter(Closing):
         self._owned.close()
 
 
-def _loaded(code: Code) -> Program:
+def _load_program(code: Code) -> Program:
     kind = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
     call = LoadCall(kind, pack(list(code.instructions)), "GPL", {}, _NAME.encode())
     result, log = attempt(call, 0)
     if isinstance(result, Descriptor):
         return Program(result, _NAME, kind)
     if result.errno in (errno.EPERM, errno.EACCES) and not log:
-        from purebpf.kernel.host.privilege import explained
+        from purebpf.kernel.host.privilege import explain_eperm
 
-        raise explained(result, "a filter program", "CAP_BPF", "CAP_PERFMON")
+        raise explain_eperm(result, "a filter program", "CAP_BPF", "CAP_PERFMON")
     if log:
         from purebpf.kernel.load.verifier import explain
 

@@ -99,7 +99,7 @@ class MachineNames:
         known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
         for pid, mapping in self._mappings():
             if mapping.file not in known:
-                found = _asked(pid, mapping, lambda image: ranges_in_file(image, name))
+                found = _ask_file(pid, mapping, lambda image: ranges_in_file(image, name))
                 known[mapping.file] = {(int(offset), size) for offset, size in found or ()}
             for offset, size in known[mapping.file]:
                 start = mapping.start + offset - mapping.offset
@@ -127,7 +127,7 @@ class MachineNames:
         files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
         for pid, mapping in files.values():
             known.update(
-                _asked(pid, mapping, lambda image: functions_named(image, _begins(begin))) or ()
+                _ask_file(pid, mapping, lambda image: functions_named(image, _begins(begin))) or ()
             )
         close = get_close_matches(name, known, n=_NEAREST)
         return f"; similar: {', '.join(close)}" if close else ""
@@ -143,7 +143,7 @@ def _is_hidden(kallsyms: bytes, name: str) -> bool:
     return re.search(pattern, kallsyms, re.MULTILINE) is not None
 
 
-def _asked(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
+def _ask_file(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
     """What a mapped file answers; None when it is not an ELF file, or gone."""
     try:
         with Descriptor(open_mapped(mapping, (pid,))) as opened:

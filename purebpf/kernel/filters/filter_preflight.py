@@ -116,7 +116,7 @@ def _pins(uid: int, bpffs: str) -> Check:
     try:
         found = slots(uid, bpffs)
     except PurebpfError as error:
-        return _unopened(name, error, uid, bpffs)
+        return _check_unopened(name, error, uid, bpffs)
     if not found:
         return Check(name, False, f"none in {folder}", pin_command(uid, 0, bpffs))
     free = sum(not each.taken and not each.faults for each in found)
@@ -129,7 +129,7 @@ def _pins(uid: int, bpffs: str) -> Check:
     return Check(name, free > 0, text, fix)
 
 
-def _unopened(name: str, error: PurebpfError, uid: int, bpffs: str) -> Check:
+def _check_unopened(name: str, error: PurebpfError, uid: int, bpffs: str) -> Check:
     disabled = proc.sysctl("kernel.unprivileged_bpf_disabled")
     if (
         isinstance(error, KernelError)

@@ -90,9 +90,9 @@ class PinnedFilter(Closing):
         try:
             perf_event.set_bpf(event.fileno(), self._program.fileno())
         except KernelError as error:
-            from purebpf.kernel.attach.perf_event import refused
+            from purebpf.kernel.attach.perf_event import explain_refusal
 
-            raise refused(error, f"the pinned filter on perf event {event!r}") from None
+            raise explain_refusal(error, f"the pinned filter on perf event {event!r}") from None
 
     def listing(self) -> str:
         """The table, an entry a line."""

@@ -29,7 +29,7 @@ from purebpf.kernel.filters.pinned_slots import (
 )
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.folder import Folder, untrusted
+from purebpf.syscall.folder import Folder, explain_distrust
 
 __all__ = ["pin", "tells_ancestors", "unpin"]
 
@@ -67,7 +67,7 @@ def pin(uid: int, count: int, bpffs: str = BPFFS) -> str:
             place = held.enter_context(above.make(name, FOLDER_MODE))
             if is_new:
                 undo.callback(_remove_empty, above, name)
-        held.enter_context(_locked(place))
+        held.enter_context(_lock(place))
         folder = held.enter_context(_make_user_folder(place, uid, undo))
         for number in sorted({*range(count), *numbers(folder)}):
             _pin_slot(folder, number, uid, undo)
@@ -89,7 +89,7 @@ def _make_user_folder(place: Folder, uid: int, undo: ExitStack) -> Folder:
             place.remove(name)
         else:
             with found:
-                if untrusted(found.status):
+                if explain_distrust(found.status):
                     found.change(mode=FOLDER_MODE, uid=os.geteuid(), gid=os.getegid())
     return place.make(name, FOLDER_MODE)
 
@@ -145,7 +145,7 @@ def unpin(uid: int, bpffs: str = BPFFS) -> int:
             if error.errno == errno.ENOENT:
                 return 0
             raise
-        held.enter_context(_locked(filters))
+        held.enter_context(_lock(filters))
         if _is_missing(filters, name):
             return 0
         count = _count(filters, name)
@@ -201,7 +201,7 @@ def _remove_empty(folder: Folder, name: str) -> None:
 
 
 @contextmanager
-def _locked(folder: Folder) -> Iterator[None]:
+def _lock(folder: Folder) -> Iterator[None]:
     """Let one process at a time pin or unpin. Only root can open this folder, and so lock it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     try:

@@ -37,7 +37,7 @@ from purebpf.kernel.maps.map_info import read_info
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.folder import Folder, Node, untrusted
+from purebpf.syscall.folder import Folder, Node, explain_distrust
 
 __all__ = [
     "BPFFS",
@@ -233,7 +233,7 @@ def find_faults(folder: Folder, uid: int, number: int) -> tuple[str, ...]:
             raise
         return (f"folder: {error.why}",)
     with slot:
-        if why := untrusted(slot.status):
+        if why := explain_distrust(slot.status):
             return (f"folder: {why}",)
         if slot.mode != FOLDER_MODE:
             return (f"folder: it has mode {slot.mode:04o}: an interrupted `pin` leaves it so",)
@@ -274,7 +274,7 @@ def open_program(slot: Folder) -> Program:
         try:
             program = Program.open(node.place)
         except KernelError as error:
-            raise _unopened(error, node) from None
+            raise _explain_unopened(error, node) from None
     if program.type != bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT:
         program.close()
         why = f"it is a program of type {program.type}, not a perf event program"
@@ -293,7 +293,7 @@ def open_file(slot: Folder, name: str) -> Descriptor:
         try:
             opened = open_map(node.place)
         except KernelError as error:
-            raise _unopened(error, node) from None
+            raise _explain_unopened(error, node) from None
         info = read_info(opened.fileno())
         if _Shape(info.type, info.key_size, info.value_size, info.max_entries) == MAPS[name]:
             return opened
@@ -312,7 +312,7 @@ def _pin(slot: Folder, name: str) -> Node:
     raise KernelError("open", errno.EINVAL, node.path, why="it is not a pin")
 
 
-def _unopened(error: KernelError, node: Node) -> KernelError:
+def _explain_unopened(error: KernelError, node: Node) -> KernelError:
     why = error.why
     if error.errno == errno.EACCES:
         why = f"it belongs to UID {node.status.st_uid}"
@@ -330,7 +330,7 @@ def lock(slot: Folder, stack: ExitStack) -> bool:
             # The pin of a map with BTF can be opened, to read it as text; here, to lock it.
             opened = Descriptor(os.open(node.place, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
-            raise _unopened(KernelError("open", error.errno or 0), node) from None
+            raise _explain_unopened(KernelError("open", error.errno or 0), node) from None
     stack.enter_context(opened)
     try:
         fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,7 +8,7 @@ from purebpf.errors import KernelError
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
 
-__all__ = ["opened", "paths_by_id", "root", "where"]
+__all__ = ["open_cgroup_directory", "paths_by_id", "root", "where"]
 
 
 def root() -> str | None:
@@ -24,7 +24,7 @@ def where() -> str:
     return f"the cgroup2 file system is mounted at {', '.join(mounts)}"
 
 
-def opened(path: str) -> Descriptor:
+def open_cgroup_directory(path: str) -> Descriptor:
     """A descriptor of a cgroup's directory, the caller's to close.
 
     Raises:

@@ -28,9 +28,9 @@ def open_id(get: Callable[[int], Descriptor], number: int, what: str) -> Descrip
         return get(number)
     except KernelError as error:
         if error.errno == errno.EPERM:
-            from purebpf.kernel.host.privilege import explained
+            from purebpf.kernel.host.privilege import explain_eperm
 
-            raise explained(error, what, "CAP_SYS_ADMIN") from None
+            raise explain_eperm(error, what, "CAP_SYS_ADMIN") from None
         why = "no object has this ID" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, what, why=why) from None
 
@@ -49,9 +49,9 @@ def walk(after: Callable[[int], int], make: Callable[[int], _Opened]) -> Iterato
             if error.errno == errno.ENOENT:
                 return
             if error.errno == errno.EPERM:
-                from purebpf.kernel.host.privilege import explained
+                from purebpf.kernel.host.privilege import explain_eperm
 
-                raise explained(error, "listing BPF objects", "CAP_SYS_ADMIN") from None
+                raise explain_eperm(error, "listing BPF objects", "CAP_SYS_ADMIN") from None
             raise
         try:
             made = make(number)

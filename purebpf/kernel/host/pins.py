@@ -53,12 +53,12 @@ def pin(fd: int, path: str) -> Pinned:
     """
     folder, name = os.path.split(path)
     try:
-        with _opened_directory(folder) as directory:
+        with _open_directory(folder) as directory:
             bpf.obj_pin(fd, f"{directory.place}/{name}")
             status = os.stat(name, dir_fd=directory.fileno(), follow_symlinks=False)
             return Pinned(path, status.st_dev, status.st_ino)
     except KernelError as error:
-        raise _unpinned(error, path) from None
+        raise _explain_unpinned(error, path) from None
 
 
 def unpin(pinned: Pinned) -> bool:
@@ -72,7 +72,7 @@ def unpin(pinned: Pinned) -> bool:
     """
     folder, name = os.path.split(pinned.path)
     try:
-        with _opened_directory(folder) as directory:
+        with _open_directory(folder) as directory:
             status = os.stat(name, dir_fd=directory.fileno(), follow_symlinks=False)
             if (status.st_dev, status.st_ino) != (pinned.device, pinned.inode):
                 return False
@@ -86,7 +86,7 @@ def unpin(pinned: Pinned) -> bool:
     return True
 
 
-def _opened_directory(path: str) -> Node:
+def _open_directory(path: str) -> Node:
     """The directory at a path that the caller chose; symbolic links are followed."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     try:
@@ -95,7 +95,7 @@ def _opened_directory(path: str) -> Node:
         raise KernelError("bpf(BPF_OBJ_PIN)", error.errno or 0, path) from None
 
 
-def _unpinned(error: KernelError, path: str) -> KernelError:
+def _explain_unpinned(error: KernelError, path: str) -> KernelError:
     why = fix = ""
     directory = os.path.dirname(path) or "."
     if error.errno == errno.ENOENT and not os.path.isdir(directory):
@@ -135,7 +135,7 @@ def open_pinned(path: str, flags: int = 0) -> Descriptor:
         return bpf.obj_get(path, file_flags=flags)
     except KernelError as error:
         if error.errno == errno.EPERM:
-            raise _explained(error, path, "CAP_BPF") from None
+            raise _explain(error, path, "CAP_BPF") from None
         why = "nothing is pinned there" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, path, why=why) from None
 
@@ -240,7 +240,7 @@ def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:
     raise KernelError("bpf(BPF_OBJ_GET)", errno.EINVAL, path, why=why)
 
 
-def _explained(error: KernelError, what: str, needed: str) -> KernelError:
-    from purebpf.kernel.host.privilege import explained
+def _explain(error: KernelError, what: str, needed: str) -> KernelError:
+    from purebpf.kernel.host.privilege import explain_eperm
 
-    return explained(error, what, needed)
+    return explain_eperm(error, what, needed)

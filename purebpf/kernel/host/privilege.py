@@ -16,7 +16,7 @@ from purebpf.syscall import proc
 __all__ = [
     "Host",
     "advice",
-    "explained",
+    "explain_eperm",
     "perf_needs_admin",
     "read_host",
 ]
@@ -92,7 +92,7 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
     ), ""
 
 
-def denied(*needed: str, otherwise: str) -> tuple[str, str]:
+def advise_or(*needed: str, otherwise: str) -> tuple[str, str]:
     """As `advice` on this host, for an EPERM that has another cause when nothing is missing."""
     host = read_host()
     if _missing(host, needed) or host.uid_map not in (None, _PARENT_HAS_ALL):
@@ -128,7 +128,7 @@ def perf_needs_admin(host: Host) -> bool:
     return has["CAP_PERFMON"] and not has["CAP_SYS_ADMIN"] and paranoid > 2
 
 
-def explained(error: KernelError, what: str, *needed: str) -> KernelError:
+def explain_eperm(error: KernelError, what: str, *needed: str) -> KernelError:
     """An EPERM error again, about `what`, with the reason and the fix."""
     why, fix = advice(read_host(), *needed)
     return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)

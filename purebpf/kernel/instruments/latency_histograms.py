@@ -58,7 +58,7 @@ class Spans(Closing):
         cpus = os.cpu_count() or 1
         programs = _SWITCHES + (_WAKE_UPS if measure == "run_queue" else ())
         spec = (
-            whose.applied(sched_compat.adapted(objects.spec("spans").only(*programs)))
+            whose.apply(sched_compat.adapt(objects.spec("spans").only(*programs)))
             .set(measure=MEASURES.index(measure), grouping=GROUPINGS.index(by))
             .set(unit_ns=unit_ns, include_idle=include_idle)
             .resize(
@@ -90,11 +90,11 @@ class Spans(Closing):
             KernelError: a map could not be read.
         """
         if not self._by:
-            return {0: _summed(self._maps["total"][0])}
+            return {0: _sum_up(self._maps["total"][0])}
         rows: dict[int, list[Any]] = {}
         for key, row in self._maps["rows"].items():
             rows.setdefault(key.group, []).append(row)
-        return {group: _summed(parts) for group, parts in rows.items()}
+        return {group: _sum_up(parts) for group, parts in rows.items()}
 
     def distributions(
         self,
@@ -132,7 +132,7 @@ class Spans(Closing):
         self._owned.close()
 
 
-def _summed(parts: Iterable[Any]) -> tuple[int, list[int]]:
+def _sum_up(parts: Iterable[Any]) -> tuple[int, list[int]]:
     parts = list(parts)
     buckets = [sum(counts) for counts in zip(*(part.buckets for part in parts), strict=True)]
     return sum(part.total_ns for part in parts), buckets

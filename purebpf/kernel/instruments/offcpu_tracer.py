@@ -80,7 +80,7 @@ class Switches(Closing):
         self._with_wakers = bool(settings.get("wakers"))
         self.started_ns = self.ended_ns = 0
         with ExitStack() as stack:
-            spec = whose.applied(_spec(settings, samples=samples)).resize(**sizes)
+            spec = whose.apply(_spec(settings, samples=samples)).resize(**sizes)
             self._object = stack.enter_context(load(spec))
             self.maps = self._object.maps
             whose.fill(self.maps)
@@ -160,7 +160,7 @@ class Switches(Closing):
         decoder = codec(btf, type_id)
         data = self._list.read()
         return [
-            self._listed(decoder.decode(data, offset))
+            self._list_task(decoder.decode(data, offset))
             for offset in range(0, len(data), decoder.size)
         ]
 
@@ -172,8 +172,8 @@ class Switches(Closing):
             if name != "list_tasks"
         )
         return (
-            stack_maps.summed(self.maps["stats"])
-            | stack_maps.summed(self.maps["stack_stats"])
+            stack_maps.sum_up(self.maps["stats"])
+            | stack_maps.sum_up(self.maps["stack_stats"])
             | {"recursion_misses": misses}
         )
 
@@ -210,7 +210,7 @@ class Switches(Closing):
             key.comm, key.tgid, key.tid, STATES[key.state], key.user_stack, key.kernel_stack, waker
         )
 
-    def _listed(self, task: Any) -> Listed:
+    def _list_task(self, task: Any) -> Listed:
         known = task.known
         place = self._place(known.key)
         is_seen = known.place != _UNSEEN
@@ -238,4 +238,4 @@ def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:
     if samples:
         programs.append("on_sample")
     spec = objects.spec("offcpu").only(*programs).set(**settings, max_depth=stack_maps.max_depth())
-    return sched_compat.adapted(spec)
+    return sched_compat.adapt(spec)

@@ -11,7 +11,7 @@ from purebpf.kernel.features import features
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.spec import ObjectSpec
 
-__all__ = ["adapted", "has_prev_state", "without_task_storage"]
+__all__ = ["adapt", "has_prev_state", "without_task_storage"]
 
 _TASKS = 65536
 """Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
@@ -19,7 +19,7 @@ _TASKS = 65536
 _PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context before them
 
 
-def adapted(spec: ObjectSpec) -> ObjectSpec:
+def adapt(spec: ObjectSpec) -> ObjectSpec:
     """A spec with the constants of bpf_src/include/ set for this kernel.
 
     Raises:

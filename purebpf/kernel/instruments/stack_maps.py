@@ -8,7 +8,7 @@ from typing import Any
 from purebpf.kernel.maps.map import Map
 from purebpf.syscall import proc
 
-__all__ = ["MAX_DEPTH", "addresses", "max_depth", "summed"]
+__all__ = ["MAX_DEPTH", "addresses", "max_depth", "sum_up"]
 
 MAX_DEPTH = 127
 """Frames that there is room for."""
@@ -29,7 +29,7 @@ def addresses(stacks: Map) -> dict[int, Sequence[int]]:
     return {number: stack.addresses[: stack.depth] for number, stack in stacks.items()}
 
 
-def summed(counters: Map) -> dict[str, int]:
+def sum_up(counters: Map) -> dict[str, int]:
     """A per-CPU array of structs of counters: each field, added up over CPUs and entries.
 
     Raises:

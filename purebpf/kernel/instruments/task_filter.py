@@ -38,7 +38,7 @@ class TaskFilter(NamedTuple):
     own_pid: int = 0
     namespace: tuple[int, int] = (0, 0)
 
-    def applied(self, spec: ObjectSpec) -> ObjectSpec:
+    def apply(self, spec: ObjectSpec) -> ObjectSpec:
         """A spec that asks for this, with room in its maps for `fill`.
 
         Raises:

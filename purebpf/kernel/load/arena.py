@@ -18,7 +18,7 @@ from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import EXIT, LD_IMM64, PSEUDO_MAP_VALUE, Instruction, pack
 from purebpf.errors import KernelError
 from purebpf.kernel.features import probes
-from purebpf.kernel.features.feature import Feature, refused, remembered
+from purebpf.kernel.features.feature import Feature, answer_refusal, remember
 from purebpf.spec import MapSpec, ObjectSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
@@ -55,7 +55,7 @@ def _start(arena: MapSpec, given: Map | None) -> int:
     return start if start < _SHORT_LIMIT or have_far_offsets() else 0
 
 
-@remembered
+@remember
 def have_far_offsets() -> Feature:
     """Whether an ld_imm64 may be for a byte beyond 512 MiB of an arena (commit 12a1fe6e12db).
 
@@ -71,5 +71,5 @@ def have_far_offsets() -> Feature:
             bpf.prog_load(socket_filter, pack(code), "GPL", log=log).close()
     except KernelError as error:
         if not log.text() or _TOO_FAR in log.text():
-            return refused(name, error)
+            return answer_refusal(name, error)
     return Feature(name, supported=True, reason="the verifier accepted the program")

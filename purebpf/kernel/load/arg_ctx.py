@@ -87,7 +87,7 @@ def fit_contexts(spec: ObjectSpec, btf: Btf) -> tuple[Btf, Copies]:
 
 def with_contexts(spec: ObjectSpec, btf: Btf) -> tuple[Btf, Copies]:
     """`btf` of the object with copies of functions at its end, and which those are."""
-    tagged = list(_tagged(btf))
+    tagged = list(_find_tagged(btf))
     editor = BtfEditor(btf)
     copies: dict[int, dict[int, int]] = {}
     for kind in sorted({each.type for each in spec.programs.values()} & _CONTEXTS.keys()):
@@ -107,7 +107,7 @@ def with_contexts(spec: ObjectSpec, btf: Btf) -> tuple[Btf, Copies]:
     return editor.finish(), copies
 
 
-def _tagged(btf: Btf) -> Iterator[_Tagged]:
+def _find_tagged(btf: Btf) -> Iterator[_Tagged]:
     """The tagged parameters of global functions."""
     for type_id in range(1, len(btf)):
         if btf.kind(type_id) is not Kind.DECL_TAG:

@@ -6,7 +6,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError
 from purebpf.kernel.features import features
-from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplified
+from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplify
 from purebpf.kernel.load.upload_result import UNRELATED, Upload
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Log
@@ -27,9 +27,7 @@ def upload_simplified(btf: Btf, refusal: KernelError) -> Upload:
     question_marks = bool(features.have_question_marks())
     if not unknown and global_functions and (question_marks or not has_question_marks(btf)):
         return Upload(None, functions=False, problem=f"{refusal}{_reason(btf.data)}")
-    data = simplified(
-        btf, unknown, global_functions=global_functions, question_marks=question_marks
-    )
+    data = simplify(btf, unknown, global_functions=global_functions, question_marks=question_marks)
     rest = "question marks" if global_functions else "global functions"
     without = ", ".join(sorted(kind.name for kind in unknown)) or rest
     try:

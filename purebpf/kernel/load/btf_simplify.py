@@ -18,7 +18,7 @@ from purebpf.btf.types.decode import VLEN
 from purebpf.btf.types.kinds import Kind, Linkage
 from purebpf.btf.types.parse import Btf, starts
 
-__all__ = ["has_question_marks", "kinds_of", "simplified"]
+__all__ = ["has_question_marks", "kinds_of", "simplify"]
 
 _HEADER = struct.Struct("=HBBIIIII")
 _HEADER_SIZE = 24
@@ -41,7 +41,7 @@ def has_question_marks(btf: Btf) -> bool:
     )
 
 
-def simplified(
+def simplify(
     btf: Btf,
     refused: AbstractSet[Kind],
     *,

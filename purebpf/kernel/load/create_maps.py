@@ -18,7 +18,7 @@ from purebpf.kernel.host.pins import make_directory, unpin
 from purebpf.kernel.load.prepare_spec import Prepared
 from purebpf.kernel.load.upload_result import Upload
 from purebpf.kernel.maps.map import Map
-from purebpf.kernel.maps.map_create import fitted
+from purebpf.kernel.maps.map_create import fit_sizes
 from purebpf.kernel.maps.map_traits import MAP_VALUES
 from purebpf.relocate.linked_program import LinkedProgram
 from purebpf.spec import MapSpec, ObjectSpec
@@ -90,7 +90,7 @@ def _adopt(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:
     How many entries it has, and its flags, are its maker's business.
     """
     found = (given.type, given.info.key_size, given.info.value_size)
-    asked = fitted(each)
+    asked = fit_sizes(each)
     if found != (asked.type, asked.key_size, asked.value_size):
         raise NotSupportedError(
             f"map {given.name!r} as {each.name!r}",

@@ -60,7 +60,7 @@ class KernelExterns:
         if self._btf.kind(extern.type_id) is Kind.FUNC:
             return self._function(extern)
         if self._btf.resolve(extern.type_id) == 0:
-            return self._untyped(extern)
+            return self._find_untyped(extern)
         return self._variable(extern)
 
     def _function(self, extern: ExternSpec) -> Found | None:
@@ -107,7 +107,7 @@ class KernelExterns:
             f"{spell(btf, actual)} ({btf.source}){_explain_forward(self._btf, declared)}",
         )
 
-    def _untyped(self, extern: ExternSpec) -> Found | None:
+    def _find_untyped(self, extern: ExternSpec) -> Found | None:
         if self._addresses is None:
             self._addresses = self._read_addresses()
         found = self._addresses[extern.name]

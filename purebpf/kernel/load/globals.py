@@ -128,7 +128,7 @@ class Globals(Closing, MutableMapping[str, Any]):
                 return owner.arena.view
             if not owner.info.flags & BPF_F_MMAPABLE:
                 return None
-            memory = self._memory[section] = _mapped(owner)
+            memory = self._memory[section] = _map_memory(owner)
         return memory.view
 
     def _read(self, section: str) -> bytearray:
@@ -139,7 +139,7 @@ class Globals(Closing, MutableMapping[str, Any]):
         return data
 
 
-def _mapped(owner: Map) -> Memory:
+def _map_memory(owner: Map) -> Memory:
     """The map's memory, writable if it is not frozen."""
     if not owner.frozen:
         try:

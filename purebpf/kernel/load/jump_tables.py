@@ -38,7 +38,7 @@ def jump_tables(linked: LinkedProgram) -> Iterator[dict[str, int]]:
             try:
                 table = stack.enter_context(_create(len(places)))
             except KernelError as error:
-                raise _explained(error, linked, name) from None
+                raise _explain(error, linked, name) from None
             fds[name] = table.fileno()
             for index, place in enumerate(places):
                 bpf.map_update_elem(fds[name], _INDEX.pack(index), _VALUE.pack(place, 0, 0, 0))
@@ -51,7 +51,7 @@ def _create(entries: int) -> Descriptor:
     return bpf.map_create(array, _INDEX.size, _VALUE.size, entries, map_name=b".jumptables")
 
 
-def _explained(
+def _explain(
     error: KernelError, linked: LinkedProgram, name: str
 ) -> KernelError | NotSupportedError:
     from purebpf.kernel.features import features

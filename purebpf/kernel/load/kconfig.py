@@ -17,12 +17,12 @@ from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings, with_values
 from purebpf.spec import ObjectSpec
 from purebpf.syscall import proc
 
-__all__ = ["configured", "kernel_version"]
+__all__ = ["configure", "kernel_version"]
 
 _SUBLEVEL_LIMIT = 255
 
 
-def configured(spec: ObjectSpec, override: str = "") -> ObjectSpec:
+def configure(spec: ObjectSpec, override: str = "") -> ObjectSpec:
     """`spec` with its configuration values filled in.
 
     Args:

@@ -165,12 +165,12 @@ def _retry(
     from purebpf.kernel.load import load_refusal
 
     if load_refusal.is_about_the_call(outcome):
-        reduced = load_refusal.reduced(call, program)
+        reduced = load_refusal.leave_out_unknown(call, program)
         if reduced != call:
             outcome = attempt(reduced, given.log_level)
     if isinstance(outcome.result, KernelError):
         btf, problem = given.prepared.spec.btf, given.btf_problem
-        raise load_refusal.explained(program, linked, outcome, btf, problem) from None
+        raise load_refusal.explain_refusal(program, linked, outcome, btf, problem) from None
     return outcome
 
 

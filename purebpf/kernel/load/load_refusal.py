@@ -18,7 +18,7 @@ from purebpf.kernel.load.load_call import UNRELATED, LoadCall, Outcome
 from purebpf.relocate.linked_program import LinkedProgram
 from purebpf.spec import ProgramSpec
 
-__all__ = ["explained", "is_about_the_call", "reduced"]
+__all__ = ["explain_refusal", "is_about_the_call", "leave_out_unknown"]
 
 _CALL_REFUSED = frozenset({errno.EINVAL, errno.E2BIG})
 """A field that this kernel does not know, or one beyond its union bpf_attr."""
@@ -47,7 +47,7 @@ def is_about_the_call(outcome: Outcome) -> bool:
     return not outcome.log and isinstance(result, KernelError) and result.errno in _CALL_REFUSED
 
 
-def reduced(call: LoadCall, program: ProgramSpec) -> LoadCall:
+def leave_out_unknown(call: LoadCall, program: ProgramSpec) -> LoadCall:
     """The call without what this kernel does not know."""
     fields = dict(call.fields)
     name = call.name if features.have_program_names() else b""
@@ -62,7 +62,7 @@ def reduced(call: LoadCall, program: ProgramSpec) -> LoadCall:
     return call._replace(fields=fields, name=name)
 
 
-def explained(
+def explain_refusal(
     program: ProgramSpec, linked: LinkedProgram, outcome: Outcome, btf: Btf | None, btf_problem: str
 ) -> KernelError:
     """The refusal in words; `btf_problem` is what the kernel made of the object's BTF."""

@@ -87,9 +87,9 @@ def prepare_spec(
     if unknown := replaced.keys() - spec.programs.keys():
         raise KeyError(f"{spec.source}: unknown program {', '.join(sorted(unknown))}")
     if _KCONFIG in spec.maps:
-        from purebpf.kernel.load.kconfig import configured
+        from purebpf.kernel.load.kconfig import configure
 
-        spec = configured(spec, kconfig)
+        spec = configure(spec, kconfig)
     map_types = {each.type for each in spec.maps.values()}
     if _ARENA in map_types:
         from purebpf.kernel.load.arena import place_variables

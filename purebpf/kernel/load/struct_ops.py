@@ -123,7 +123,7 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
         mentioned.update(program for _, program in each.initial)
         if each.autocreate:
             table = _Table(spec, each, types)
-            maps[name] = table.moved()
+            maps[name] = table.move_members()
             for program, member in table.members:
                 place = (table.target, member)
                 if used.setdefault(program, place) != place:
@@ -171,7 +171,7 @@ class _Table:
         self.target = AttachTarget(type_id, fd)
         self.members: list[tuple[str, int]] = []
 
-    def moved(self) -> StructOpsMap:
+    def move_members(self) -> StructOpsMap:
         """The map's value, without the functions."""
         image = bytearray(self._kernel.sizeof(self._value_id))
         functions = []
@@ -182,7 +182,7 @@ class _Table:
             contents = self._contents(member)
             if found is None:
                 if any(contents):
-                    raise self._refused(
+                    raise self._explain_refusal(
                         f"does not have a member {member.name!r}, which is not zero here"
                     )
                 continue
@@ -205,7 +205,9 @@ class _Table:
         declared = spell(self._btf, member.type_id)
         actual = spell(self._kernel, target.type_id)
         if member.bit_size or target.bit_size:
-            raise self._refused(f"has member {member.name!r} as a bit field, which cannot be set")
+            raise self._explain_refusal(
+                f"has member {member.name!r} as a bit field, which cannot be set"
+            )
         kinds = [
             btf.kind(btf.resolve(each.type_id))
             for btf, each in ((self._btf, member), (self._kernel, target))
@@ -214,9 +216,9 @@ class _Table:
         is_pointer = kinds[0] is Kind.PTR
         if kinds[0] is not kinds[1] or (not is_pointer and sizes[0] != sizes[1]):
             reason = f"has member {member.name!r} as {actual}, but the object as {declared}"
-            raise self._refused(reason)
+            raise self._explain_refusal(reason)
 
-    def _refused(self, reason: str) -> NotSupportedError:
+    def _explain_refusal(self, reason: str) -> NotSupportedError:
         what = f"{self._source}: struct_ops {self._map.name!r}"
         return NotSupportedError(what, f"this kernel's struct {self._name} {reason}")
 
@@ -231,7 +233,7 @@ class _Table:
         if found := types.modules.find(name, Kind.STRUCT):
             return found[0]
         reason = "does not exist, or BPF programs cannot implement it"
-        raise self._refused(f"{reason} ({name} is not in its BTF)")
+        raise self._explain_refusal(f"{reason} ({name} is not in its BTF)")
 
     def _inside(self) -> tuple[int, int]:
         """The offset of the struct in the value, and its id."""
@@ -240,7 +242,7 @@ class _Table:
             is_struct = self._kernel.kind(type_id) is Kind.STRUCT
             if is_struct and self._kernel.name(type_id) == self._name:
                 return member.bit_offset // 8, type_id
-        raise self._refused(f"is not part of its {_PREFIX}{self._name}")
+        raise self._explain_refusal(f"is not part of its {_PREFIX}{self._name}")
 
 
 def _struct(btf: Btf, type_id: int) -> Struct:

@@ -63,7 +63,7 @@ def explain(log: str) -> Explanation:
         if instruction is None and (match := _INSTRUCTION.match(line)):
             instruction = int(match[1])
         elif match := _COMMENT.match(line):
-            source = _quoted(match)
+            source = _quote_line(match)
             break
     if instruction is None and decided >= 0 and (match := _PLACE.search(lines[decided])):
         instruction = int(match[1])  # it had only been quoted when it was refused
@@ -92,7 +92,7 @@ def _deciding(lines: list[str]) -> int:
     return -1
 
 
-def _quoted(match: re.Match[str]) -> str:
+def _quote_line(match: re.Match[str]) -> str:
     text = match["text"].strip()
     return f"{match['file']}:{match['line']}: {text}" if match["file"] else text
 

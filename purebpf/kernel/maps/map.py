@@ -74,7 +74,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             store.elements.give(element)
         if result == -errno.ENOENT:
             return _MISSING
-        raise store.failed(-result, "reading", "LOOKUP_ELEM", repr(key))
+        raise store.explain_failure(-result, "reading", "LOOKUP_ELEM", repr(key))
 
     def __getitem__(self, key: Any) -> Any:
         if (value := self._lookup(key)) is _MISSING:
@@ -97,7 +97,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         finally:
             store.elements.give(element)
         if result not in (0, -errno.ENOENT):
-            raise store.failed(-result, "looking into", "LOOKUP_ELEM", repr(key))
+            raise store.explain_failure(-result, "looking into", "LOOKUP_ELEM", repr(key))
         return result == 0
 
     def put(self, key: Any, value: Any, flags: int = 0) -> None:
@@ -112,7 +112,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         finally:
             store.elements.give(element)
         if result:
-            raise store.failed(-result, "updating", "UPDATE_ELEM", repr(key))
+            raise store.explain_failure(-result, "updating", "UPDATE_ELEM", repr(key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.put(key, value)
@@ -154,7 +154,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         finally:
             store.elements.give(element)
         if result != -errno.ENOENT:
-            raise store.failed(-result, verb, "LOOKUP_AND_DELETE_ELEM")
+            raise store.explain_failure(-result, verb, "LOOKUP_AND_DELETE_ELEM")
         if default is _MISSING:
             raise KeyError("empty" if key is _MISSING else key)
         return default

@@ -149,7 +149,7 @@ class MapHandle(Closing):
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a map.
         """
-        return cls._found(pins.open_map(os.fsdecode(path), flags))
+        return cls._adopt(pins.open_map(os.fsdecode(path), flags))
 
     @classmethod
     def from_id(cls, map_id: int, *, flags: int = 0) -> Self:
@@ -158,7 +158,7 @@ class MapHandle(Closing):
         Raises:
             KernelError: ENOENT, there is none (any more); EPERM.
         """
-        return cls._found(map_pin.open_id(map_id, flags))
+        return cls._adopt(map_pin.open_id(map_id, flags))
 
     @classmethod
     def all(cls) -> Iterator[Self]:
@@ -182,7 +182,7 @@ class MapHandle(Closing):
         pins.require_map(fd)
         borrowed = Descriptor(fd)
         try:
-            return cls._found(borrowed.duplicate())
+            return cls._adopt(borrowed.duplicate())
         finally:
             borrowed.detach()
 
@@ -241,10 +241,10 @@ class MapHandle(Closing):
             index, known = bytes(map_traits.FD_SIZE), self._store.elements.sizes
             bpf.map_update_elem(self.fileno(), index, contents, known=known)
         except KernelError as error:
-            raise self._store.failed(error.errno or 0, "filling", "UPDATE_ELEM") from None
+            raise self._store.explain_failure(error.errno or 0, "filling", "UPDATE_ELEM") from None
 
     @classmethod
-    def _typed(cls, descriptor: Descriptor, spec: MapSpec, btf: Btf | None) -> Self:
+    def _with_types(cls, descriptor: Descriptor, spec: MapSpec, btf: Btf | None) -> Self:
         return cls(
             descriptor,
             name=spec.name,
@@ -256,11 +256,11 @@ class MapHandle(Closing):
 
     def retyped(self, spec: MapSpec, btf: Btf) -> Self:
         """The same map with the types of `spec`; it takes over the descriptor."""
-        return self._typed(self._store.descriptor, spec, btf)
+        return self._with_types(self._store.descriptor, spec, btf)
 
     @classmethod
     def _like(cls, spec: MapSpec, descriptor: Descriptor, path: str, btf: Btf | None) -> Self:
-        found = cls._typed(descriptor, spec, btf)
+        found = cls._with_types(descriptor, spec, btf)
         if different := map_pin.differences(spec, found.info):
             found.close()
             raise NotSupportedError(
@@ -270,7 +270,7 @@ class MapHandle(Closing):
         return found
 
     @classmethod
-    def _found(cls, descriptor: Descriptor) -> Self:
+    def _adopt(cls, descriptor: Descriptor) -> Self:
         """A map of another process, with the BTF it was made with, if that can be read."""
         found = cls(descriptor)
         if not found.info.btf_id:
@@ -310,7 +310,7 @@ class MapHandle(Closing):
             try:
                 bpf.map_freeze(self.fileno())
             except KernelError as error:
-                raise self._store.failed(error.errno or 0, "freezing", "FREEZE") from None
+                raise self._store.explain_failure(error.errno or 0, "freezing", "FREEZE") from None
             self.frozen = True
 
     def attach(self) -> Link:

@@ -70,7 +70,7 @@ def chunks(
             keys, values = _room(count, shape)
             continue
         if result.done:
-            yield _filled(keys, values, shape, result.done)
+            yield _cut_to_size(keys, values, shape, result.done)
         if result.errno == errno.ENOENT:
             return
         start = cursor
@@ -80,7 +80,7 @@ def _room(count: int, shape: Shape) -> tuple[bytearray, bytearray]:
     return bytearray(count * shape.key_size), bytearray(count * shape.value_size)
 
 
-def _filled(
+def _cut_to_size(
     keys: bytearray, values: bytearray, shape: Shape, done: int
 ) -> tuple[memoryview, memoryview]:
     return (

@@ -55,7 +55,7 @@ def _keys(store: Store) -> Iterator[Iterable[Any]]:
         for some, _ in _chunks(store):
             yield store.key.iter_decode(some)
     except Unsupported:
-        yield map(store.key.decode, _followed(store))
+        yield map(store.key.decode, _walk_keys(store))
 
 
 def count(store: Store) -> int:
@@ -65,7 +65,7 @@ def count(store: Store) -> int:
     try:
         return sum(len(some) for some, _ in _chunks(store)) // store.shape.key_size
     except Unsupported:
-        return sum(1 for _ in _followed(store))
+        return sum(1 for _ in _walk_keys(store))
 
 
 def raw_keys(store: Store) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def raw_keys(store: Store) -> Iterator[bytes]:
             data = bytes(some)
             yield from (data[at : at + size] for at in range(0, len(data), size))
     except Unsupported:
-        yield from _followed(store)
+        yield from _walk_keys(store)
 
 
 def pairs(store: Store) -> Iterator[tuple[Any, Any]]:
@@ -168,10 +168,10 @@ def _chunks(store: Store, *, delete: bool = False) -> Iterator[tuple[memoryview,
     try:
         yield from chunks(store.elements, store.shape, delete=delete)
     except OSError as error:
-        raise store.failed(error.errno or 0, "reading", "LOOKUP_BATCH") from None
+        raise store.explain_failure(error.errno or 0, "reading", "LOOKUP_BATCH") from None
 
 
-def _followed(store: Store) -> Iterator[bytes]:
+def _walk_keys(store: Store) -> Iterator[bytes]:
     """The keys, without batches."""
     if store.info.type in map_traits.SLOTS:
         yield from (raw for raw, _ in _one_by_one(store, Element.lookup))
@@ -179,13 +179,13 @@ def _followed(store: Store) -> Iterator[bytes]:
     try:
         yield from walk(store.elements, store.shape.max_entries)
     except OSError as error:
-        raise store.failed(error.errno or 0, "listing", "GET_NEXT_KEY") from None
+        raise store.explain_failure(error.errno or 0, "listing", "GET_NEXT_KEY") from None
 
 
 def _one_by_one(store: Store, read: Read) -> Iterator[tuple[bytes, bytes]]:
     indexed = store.info.type in map_traits.ARRAYS | map_traits.SLOTS
     indexes = map(store.key.encode, range(store.info.max_entries))
-    for raw in indexes if indexed else _followed(store):
+    for raw in indexes if indexed else _walk_keys(store):
         element = store.elements.take()
         try:
             element.key[:] = raw
@@ -196,7 +196,7 @@ def _one_by_one(store: Store, read: Read) -> Iterator[tuple[bytes, bytes]]:
         if result == 0:
             yield raw, data
         elif result != -errno.ENOENT:
-            raise store.failed(-result, "reading", "LOOKUP_ELEM", store.key_text(raw))
+            raise store.explain_failure(-result, "reading", "LOOKUP_ELEM", store.key_text(raw))
 
 
 def clear(store: Store) -> None:
@@ -245,7 +245,7 @@ def _update_batch(store: Store, chunk: list[tuple[bytes, bytes]]) -> bool:
         return False
     if result.errno:
         at = store.key_text(chunk[min(result.done, len(chunk) - 1)][0])
-        raise store.failed(result.errno, "updating", "UPDATE_BATCH", at)
+        raise store.explain_failure(result.errno, "updating", "UPDATE_BATCH", at)
     return True
 
 
@@ -255,7 +255,7 @@ def _update_singly(store: Store, encoded: Iterable[tuple[bytes, bytes]], flags: 
         for key, value in encoded:
             element.key[:], element.value[:] = key, value
             if result := element.update(flags):
-                raise store.failed(-result, "updating", "UPDATE_ELEM", store.key_text(key))
+                raise store.explain_failure(-result, "updating", "UPDATE_ELEM", store.key_text(key))
     finally:
         store.elements.give(element)
 
@@ -291,7 +291,9 @@ def _delete_singly(store: Store, chunk: list[bytes]) -> int:
             if result == 0:
                 deleted += 1
             elif result != -errno.ENOENT:
-                raise store.failed(-result, "deleting from", "DELETE_ELEM", store.key_text(key))
+                raise store.explain_failure(
+                    -result, "deleting from", "DELETE_ELEM", store.key_text(key)
+                )
     finally:
         store.elements.give(element)
     return deleted

@@ -314,7 +314,7 @@ def bound(codec: Codec, cls: type) -> Codec:
     return bind(codec, cls)
 
 
-def _typed(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Codec | None:
+def _codec_of_type(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Codec | None:
     """The codec of a BTF type, if there is one and it has the size the kernel moves."""
     if btf is None or not type_id or btf.sizeof(type_id) != size:
         return None
@@ -327,7 +327,7 @@ def key_codec(map_type: int, size: int, btf: Btf | None, type_id: int) -> Codec:
         return NoKeys(map_type)
     if map_type in map_traits.FD_KEYS and size == Index.size:
         return Handle(size)
-    typed = _typed(btf, type_id, size, key=True)
+    typed = _codec_of_type(btf, type_id, size, key=True)
     if typed is None:
         typed = Index() if map_type in map_traits.INDEXED and size == Index.size else Bytes(size)
     return Prefix(typed) if map_type == bpf_map_type.BPF_MAP_TYPE_LPM_TRIE else typed
@@ -343,5 +343,5 @@ def value_codec(map_type: int, size: int, btf: Btf | None, type_id: int, cpus: i
         return Index()
     if map_type in map_traits.REDIRECTS and size == Redirects.size:
         return Redirects()
-    one = _typed(btf, type_id, size) or Bytes(size)
+    one = _codec_of_type(btf, type_id, size) or Bytes(size)
     return PerCpu(one, cpus) if map_type in map_traits.PER_CPU else one

@@ -90,7 +90,7 @@ class Store:
         """Close the map; again is harmless. A call that another thread is in ends first."""
         self.elements.close()
 
-    def failed(self, error: int, verb: str, command: str, detail: str = "") -> KernelError:
+    def explain_failure(self, error: int, verb: str, command: str, detail: str = "") -> KernelError:
         """The error of a refused command: `failed(ENOMEM, "updating", "UPDATE_ELEM", "7")`."""
         from purebpf.kernel.maps import map_errors
 

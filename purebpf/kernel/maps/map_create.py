@@ -18,7 +18,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["create", "entries", "fitted", "kernel_name"]
+__all__ = ["create", "entries", "fit_sizes", "kernel_name"]
 
 _NAME_LENGTH = 15  # BPF_OBJ_NAME_LEN less the NUL
 _FINAL = {errno.EPERM, errno.ENOMEM, *NONE_LEFT}
@@ -71,7 +71,7 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
             f"map {spec.name!r}",
             f"its definition has {spec.extra.hex()} after map_flags, which purebpf does not know",
         )
-    spec = fitted(spec)
+    spec = fit_sizes(spec)
     if spec.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
         _check_room(spec)
     with ExitStack() as stack:
@@ -98,7 +98,7 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
     raise map_errors.creation(refused, spec) from None
 
 
-def fitted(spec: MapSpec) -> MapSpec:
+def fit_sizes(spec: MapSpec) -> MapSpec:
     """The spec with the sizes that its type prescribes.
 
     Rings and perf event arrays may declare what their records are as their value type.

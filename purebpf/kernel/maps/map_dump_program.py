@@ -71,7 +71,7 @@ def copy_rows(store: Store) -> Rows | None:
         with (
             bpf.map_create(array, 4, stride, info.max_entries, map_flags=BPF_F_MMAPABLE) as rows,
             bpf.map_create(array, 4, _WORD, 1) as number,
-            _loaded(store, rows.fileno(), number.fileno(), value_offset) as program,
+            _load_program(store, rows.fileno(), number.fileno(), value_offset) as program,
         ):
             count = bpf.prog_test_run(program.fileno()).retval
             if count > info.max_entries:
@@ -81,7 +81,7 @@ def copy_rows(store: Store) -> Rows | None:
         return None
 
 
-def _loaded(store: Store, rows: int, number: int, value_offset: int) -> Descriptor:
+def _load_program(store: Store, rows: int, number: int, value_offset: int) -> Descriptor:
     code = Assembler()
     each = code.label()
     code.map(R1, store.elements.fileno())

@@ -53,7 +53,7 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
     number = error.errno or 0
     if number == errno.EPERM:
         extra = ("CAP_NET_ADMIN",) if spec.type in _NET_ADMIN else ()
-        return privilege.explained(error, what, "CAP_BPF", *extra)
+        return privilege.explain_eperm(error, what, "CAP_BPF", *extra)
     why = fix = ""
     if number in (errno.ENOMEM, errno.E2BIG):
         size = _bytes(spec)

@@ -6,7 +6,7 @@ import errno
 
 from purebpf.errors import KernelError
 from purebpf.kernel.maps import map_traits
-from purebpf.kernel.maps.map_create import fitted
+from purebpf.kernel.maps.map_create import fit_sizes
 from purebpf.kernel.maps.map_info import MapInfo
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
@@ -29,20 +29,20 @@ def open_id(map_id: int, flags: int = 0) -> Descriptor:
     except KernelError as error:
         what = f"map {map_id}"
         if error.errno == errno.EPERM:
-            raise _explained(error, what, "CAP_SYS_ADMIN") from None
+            raise _explain(error, what, "CAP_SYS_ADMIN") from None
         why = "no map has this ID" if error.errno == errno.ENOENT else ""
         raise KernelError(error.call, error.errno or 0, what, why=why) from None
 
 
-def _explained(error: KernelError, what: str, needed: str) -> KernelError:
-    from purebpf.kernel.host.privilege import explained
+def _explain(error: KernelError, what: str, needed: str) -> KernelError:
+    from purebpf.kernel.host.privilege import explain_eperm
 
-    return explained(error, what, needed)
+    return explain_eperm(error, what, needed)
 
 
 def differences(spec: MapSpec, info: MapInfo) -> list[str]:
     """How a map in the kernel differs from what `spec` would make; empty: it can be shared."""
-    asked = fitted(spec)
+    asked = fit_sizes(spec)
     flags = info.flags
     if info.type in map_traits.REDIRECTS and not asked.flags & _ADDED_BY_KERNEL:
         flags &= ~_ADDED_BY_KERNEL

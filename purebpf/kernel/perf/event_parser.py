@@ -20,7 +20,7 @@ from purebpf.errors import KernelError, PurebpfError
 from purebpf.kernel.perf.perf_names import Event, event_named, known_names
 from purebpf.syscall import proc, tracefs
 
-__all__ = ["Choice", "EventError", "chosen", "split"]
+__all__ = ["Choice", "EventError", "choose_event", "split"]
 
 _SPACES = {"u": "exclude_user", "k": "exclude_kernel", "h": "exclude_hv"}
 _MOST_PRECISE = 3
@@ -64,7 +64,7 @@ def split(text: str) -> list[str]:
     return found
 
 
-def chosen(text: str) -> Choice:
+def choose_event(text: str) -> Choice:
     """One event.
 
     Raises:
@@ -80,7 +80,7 @@ def chosen(text: str) -> Choice:
     head, colon, modifiers = text.partition(":")
     if head in known_names() or _is_raw(head):
         found = event_named(head)
-        return Choice(found._replace(name=text), _modified(text, modifiers) if colon else {})
+        return Choice(found._replace(name=text), _apply_modifiers(text, modifiers) if colon else {})
     if not colon:
         raise EventError(f"unknown event {text!r}{_nearest(text, known_names())}")
     name, _, modifiers = modifiers.partition(":")
@@ -102,10 +102,10 @@ def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
             f"unknown tracepoint {category}:{name}{_nearest(f'{category}:{name}', known)}"
         ) from None
     event = Event(text, perf_type_id.PERF_TYPE_TRACEPOINT, number)
-    return Choice(event, _modified(text, modifiers))
+    return Choice(event, _apply_modifiers(text, modifiers))
 
 
-def _modified(text: str, modifiers: str) -> dict[str, int]:
+def _apply_modifiers(text: str, modifiers: str) -> dict[str, int]:
     """The attr fields of modifiers."""
     wrong = set(modifiers) - {"u", "k", "h", "p", "I"}
     if wrong:
@@ -136,7 +136,7 @@ def _of_unit(text: str) -> Choice:
     fields: dict[str, int] = {}
     name = _apply(text, unit, terms, fields, named=True) or text
     config = fields.pop("config", 0)
-    return Choice(Event(name, int(number), config), fields | _modified(text, modifiers))
+    return Choice(Event(name, int(number), config), fields | _apply_modifiers(text, modifiers))
 
 
 def _apply(text: str, unit: str, terms: str, fields: dict[str, int], *, named: bool) -> str:
@@ -156,7 +156,7 @@ def _apply(text: str, unit: str, terms: str, fields: dict[str, int], *, named: b
         elif not equals and named and (meaning := proc.pmu(unit, f"events/{key}")) is not None:
             _apply(text, unit, meaning, fields, named=False)
         else:
-            known = [*_listed(unit, "format"), *_listed(unit, "events"), *_CONFIGS]
+            known = [*_list_events(unit, "format"), *_list_events(unit, "events"), *_CONFIGS]
             raise EventError(
                 f"event {text!r}: {unit} does not have a term {key!r}{_nearest(key, known)}"
             )
@@ -194,7 +194,7 @@ def _units() -> list[str]:
     return _list(proc.pmu_path(""))
 
 
-def _listed(unit: str, directory: str) -> list[str]:
+def _list_events(unit: str, directory: str) -> list[str]:
     return _list(f"{proc.pmu_path(unit)}/{directory}")
 
 

@@ -11,7 +11,7 @@ from purebpf.kernel.perf.perf_names import Event
 if TYPE_CHECKING:
     from purebpf.wire.perf_format import RecordFormat
 
-__all__ = ["packed", "rate", "record_format"]
+__all__ = ["pack_attr", "rate", "record_format"]
 
 _TIMES_AND_ID = (
     perf_event_read_format.PERF_FORMAT_TOTAL_TIME_ENABLED
@@ -23,7 +23,7 @@ _SPELT = {"cgroup_records": "cgroup"}
 """Fields with a name that an option of `PerfEvent.open` has taken."""
 
 
-def packed(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
+def pack_attr(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
     """The attr that opens `event` with `fields` set; `lost`: its readings count lost records.
 
     Raises:

@@ -17,7 +17,7 @@ from purebpf.errors import KernelError
 from purebpf.kernel.host import cpus, fd_limits
 from purebpf.syscall import perf_event, proc
 
-__all__ = ["Request", "explained", "mapping_explained"]
+__all__ = ["Request", "explain_open_error", "mapping_explained"]
 
 
 class Request(NamedTuple):
@@ -38,7 +38,7 @@ class Request(NamedTuple):
         return f"event {self.name} of {self.cgroup or who} on {where}"
 
 
-def explained(error: KernelError, request: Request) -> KernelError:
+def explain_open_error(error: KernelError, request: Request) -> KernelError:
     """The same failure with its reason on this host and a fix, if known."""
     number = error.errno or 0
     why = fix = ""
@@ -60,7 +60,7 @@ def mapping_explained(error: KernelError, pages: int) -> KernelError:
     return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
 
 
-def _refused(request: Request) -> tuple[str, str]:
+def _explain_permission(request: Request) -> tuple[str, str]:
     from purebpf.kernel.host import privilege
 
     host = privilege.read_host()
@@ -176,8 +176,8 @@ def _is_known(bit: int) -> bool:
 
 
 _REASONS: dict[int, Callable[[Request], tuple[str, str]]] = {
-    errno.EACCES: _refused,
-    errno.EPERM: _refused,
+    errno.EACCES: _explain_permission,
+    errno.EPERM: _explain_permission,
     errno.ESRCH: _no_process,
     errno.EINVAL: _invalid,
     errno.EBADF: _no_cgroup,

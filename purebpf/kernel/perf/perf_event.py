@@ -11,7 +11,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.host import cgroups
 from purebpf.kernel.perf import perf_attr
-from purebpf.kernel.perf.perf_errors import Request, explained
+from purebpf.kernel.perf.perf_errors import Request, explain_open_error
 from purebpf.kernel.perf.perf_names import Event, event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
 from purebpf.syscall import perf_event as sys
@@ -115,13 +115,13 @@ class PerfEvent(Closing):
         chosen = event_named(event) if isinstance(event, str) else event
         group_fd = -1 if group is None else group.fileno()
         if cgroup is None:
-            return cls._opened(chosen, attr, pid, cpu, group_fd=group_fd)
-        with cgroups.opened(cgroup) as opened:
+            return cls._open(chosen, attr, pid, cpu, group_fd=group_fd)
+        with cgroups.open_cgroup_directory(cgroup) as opened:
             fd = opened.fileno()
-            return cls._opened(chosen, attr, fd, cpu, group_fd=group_fd, cgroup=cgroup)
+            return cls._open(chosen, attr, fd, cpu, group_fd=group_fd, cgroup=cgroup)
 
     @classmethod
-    def _opened(
+    def _open(
         cls,
         event: Event,
         fields: Mapping[str, int],
@@ -136,11 +136,13 @@ class PerfEvent(Closing):
         who = -1 if cgroup else pid
         first: KernelError | None = None
         for lost in (True, False) if PerfEvent._counts_lost else (False,):
-            attr = perf_attr.packed(event, fields, lost=lost)
+            attr = perf_attr.pack_attr(event, fields, lost=lost)
             try:
                 descriptor = sys.perf_event_open(attr, pid, cpu, group_fd, flags)
             except KernelError as error:
-                first = first or explained(error, Request(event.name, attr, pid, cpu, cgroup))
+                first = first or explain_open_error(
+                    error, Request(event.name, attr, pid, cpu, cgroup)
+                )
                 if error.errno != errno.EINVAL:
                     break
             else:

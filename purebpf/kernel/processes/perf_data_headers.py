@@ -24,8 +24,8 @@ from purebpf.wire.perf_data_features import (
     pack_cpus,
     pack_numbers,
     pack_pmus,
+    pack_string,
     pack_strings,
-    packed_string,
 )
 from purebpf.wire.perf_records import Mmap, Mmap2
 from purebpf.wire.tracing_data import pack_tracing_data
@@ -43,10 +43,10 @@ def features(command: Sequence[str]) -> dict[Feature, bytes]:
     cpuinfo = _read(f"{proc.PROC}/cpuinfo")
     memory = re.search(r"^MemTotal: *(\d+)", _read(f"{proc.PROC}/meminfo"), re.MULTILINE)
     found = {
-        Feature.HOSTNAME: packed_string(host.nodename),
-        Feature.OSRELEASE: packed_string(host.release),
-        Feature.VERSION: packed_string(f"purebpf {__version__}"),
-        Feature.ARCH: packed_string(host.machine),
+        Feature.HOSTNAME: pack_string(host.nodename),
+        Feature.OSRELEASE: pack_string(host.release),
+        Feature.VERSION: pack_string(f"purebpf {__version__}"),
+        Feature.ARCH: pack_string(host.machine),
         Feature.NRCPUS: pack_cpus(len(cpus.possible()), len(cpus.online())),
         Feature.CMDLINE: pack_strings(command),
         Feature.PMU_MAPPINGS: pack_pmus(_pmus()),
@@ -54,10 +54,10 @@ def features(command: Sequence[str]) -> dict[Feature, bytes]:
     if memory is not None:
         found[Feature.TOTAL_MEM] = pack_numbers(int(memory[1]))
     if (model := _cpu(cpuinfo, "model name")) is not None:
-        found[Feature.CPUDESC] = packed_string(model)
+        found[Feature.CPUDESC] = pack_string(model)
     cpuid = [_cpu(cpuinfo, name) for name in ("vendor_id", "cpu family", "model", "stepping")]
     if None not in cpuid:
-        found[Feature.CPUID] = packed_string(",".join(map(str, cpuid)))
+        found[Feature.CPUID] = pack_string(",".join(map(str, cpuid)))
     return found
 
 
@@ -143,9 +143,9 @@ class BuildIds:
 
     def pack(self) -> bytes:
         """The feature BUILD_ID: the kernel and every file that still can be read."""
-        return pack_build_ids(self._found())
+        return pack_build_ids(self._find_build_ids())
 
-    def _found(self) -> Iterable[BuildId]:
+    def _find_build_ids(self) -> Iterable[BuildId]:
         for (name, inode), pid in self._files.items():
             if name.startswith(KERNEL):
                 build_id, name = kernel_build_id(), KERNEL

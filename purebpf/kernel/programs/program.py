@@ -114,7 +114,7 @@ class Program(Closing):
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a
                 program.
         """
-        return cls._found(pins.open_program(os.fsdecode(path)))
+        return cls._adopt(pins.open_program(os.fsdecode(path)))
 
     @classmethod
     def from_id(cls, program_id: int) -> Self:
@@ -125,7 +125,7 @@ class Program(Closing):
         """
         from purebpf.kernel.host.ids import open_id
 
-        return cls._found(open_id(bpf.prog_get_fd_by_id, program_id, f"program {program_id}"))
+        return cls._adopt(open_id(bpf.prog_get_fd_by_id, program_id, f"program {program_id}"))
 
     @classmethod
     def all(cls) -> Iterator[Self]:
@@ -139,7 +139,7 @@ class Program(Closing):
         return walk(bpf.prog_get_next_id, cls.from_id)
 
     @classmethod
-    def _found(cls, descriptor: Descriptor) -> Self:
+    def _adopt(cls, descriptor: Descriptor) -> Self:
         """A program of another process: its name is the kernel's, of at most 15 characters."""
         try:
             info = _info(descriptor.fileno(), bytearray(BPF_PROG_INFO.size))

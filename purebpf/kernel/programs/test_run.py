@@ -123,22 +123,22 @@ def run(
             if error.errno == errno.EINTR and attempt < _ATTEMPTS - 1:
                 continue
             if error.errno in (ENOTSUPP, errno.EOPNOTSUPP):
-                raise _unsupported(program) from None
+                raise _explain_unsupported(program) from None
             if error.errno == errno.EINVAL:
                 raise _unsuitable(program, len(data), error) from None
-            raise _refused(program, error) from None
+            raise _explain_refusal(program, error) from None
         after = ctx_out[: result.ctx_size_out] if ctx_out is not None else context
         packet = (data_out or b"")[: result.data_size_out]
         return TestRun(result.retval, bytes(packet), bytes(after), result.duration_ns)
     raise AssertionError("the last attempt raises")
 
 
-def _unsupported(program: Runnable) -> NotSupportedError:
+def _explain_unsupported(program: Runnable) -> NotSupportedError:
     reason = f"this kernel cannot test-run {_kind(program)} programs"
     return NotSupportedError(f"test run of program {program.name!r}", reason)
 
 
-def _refused(program: Runnable, error: KernelError) -> KernelError:
+def _explain_refusal(program: Runnable, error: KernelError) -> KernelError:
     number = error.errno or 0
     what = f"test run of program {program.name!r}"
     return KernelError(error.call, number, what, why=_WHY.get(number, ""))

@@ -129,13 +129,13 @@ def decoder(source: RecordMap, type_: RecordType) -> Decoder:
     if type_ is bytes:
         return Decoder(None)
     if type_ is None:
-        return Decoder(_codec(source, _declared(source)))
+        return Decoder(_codec(source, _type_by_declaration(source)))
     if isinstance(type_, str):
-        return Decoder(_codec(source, _named(source, type_)))
+        return Decoder(_codec(source, _type_by_name(source, type_)))
     if isinstance(type_, type):
         from purebpf.btf.codec.record_class import bind
 
-        return Decoder(bind(_codec(source, _mirrored(source, type_)), type_))
+        return Decoder(bind(_codec(source, _mirrored_type(source, type_)), type_))
     return Decoder(type_)
 
 
@@ -146,24 +146,24 @@ def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:
         SchemaError: as `decoder`; or they were asked for as bytes, or by a codec.
     """
     if isinstance(type_, type) and type_ is not bytes:
-        type_id = _mirrored(source, type_)
+        type_id = _mirrored_type(source, type_)
     elif type_ is not None and not isinstance(type_, str):
         raise SchemaError(f"map {source.name!r}: its BTF does not have type {type_!r}")
     else:
-        type_id = _declared(source) if type_ is None else _named(source, type_)
+        type_id = _type_by_declaration(source) if type_ is None else _type_by_name(source, type_)
     assert source.btf is not None
     return source.btf, type_id
 
 
-def _mirrored(source: RecordMap, cls: type) -> int:
+def _mirrored_type(source: RecordMap, cls: type) -> int:
     """The struct that a class mirrors: the map's, or else the one of the class's name."""
     try:
-        return _declared(source)
+        return _type_by_declaration(source)
     except SchemaError:
         names = {cls.__name__, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()}
         for name in sorted(names):
             if source.btf is not None and source.btf.find(name, Kind.STRUCT):
-                return _named(source, f"struct {name}")
+                return _type_by_name(source, f"struct {name}")
         raise
 
 
@@ -209,11 +209,11 @@ def type_named(btf: Btf | None, text: str, where: str) -> int:
     )
 
 
-def _named(source: RecordMap, text: str) -> int:
+def _type_by_name(source: RecordMap, text: str) -> int:
     return type_named(source.btf, text, f"map {source.name!r}")
 
 
-def _declared(source: RecordMap) -> int:
+def _type_by_declaration(source: RecordMap) -> int:
     btf = source.btf
     if btf is not None:
         for type_id in (source.value_type_id, *_anchors(btf, f"{source.name}_record")):

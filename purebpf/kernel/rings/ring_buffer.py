@@ -10,7 +10,7 @@ from purebpf.kernel.rings.pending import Taken
 from purebpf.kernel.rings.readers import Reader
 from purebpf.kernel.rings.record_types import RecordMap, RecordType, record_type_id
 from purebpf.syscall.memory import Memory
-from purebpf.wire.ring_buffer import HEADER_SIZE, alike, committed, stride
+from purebpf.wire.ring_buffer import HEADER_SIZE, alike, find_committed, stride
 from purebpf.wire.uniform_records import Run
 
 __all__ = ["RingBuffer"]
@@ -89,7 +89,7 @@ class RingBuffer(Reader):
         self._check()
         target = self._producer[0]
         while (position := self._consumer[0]) < target:
-            spans, following = committed(self._words, position, target, 1)
+            spans, following = find_committed(self._words, position, target, 1)
             if following == position:
                 return  # the program is still writing it
             try:
@@ -160,7 +160,7 @@ class RingBuffer(Reader):
                 step = stride(length)
                 yield Run(self._consume(position, count * step), HEADER_SIZE, length, step)
                 continue
-            spans, following = committed(self._words, position, target, _BATCH)
+            spans, following = find_committed(self._words, position, target, _BATCH)
             if following == position:
                 return  # the program is still writing it
             yield _slices(self._consume(position, following - position), spans)

@@ -13,7 +13,7 @@ from purebpf.kernel.rings.record_types import RecordMap, record_type_id
 from purebpf.kernel.rings.waiters import LONGEST_S, Waiters
 from purebpf.syscall.memory import Memory
 from purebpf.wire.ring_buffer import stride
-from purebpf.wire.user_ring import framed
+from purebpf.wire.user_ring import frame_records
 
 __all__ = ["Encoder", "UserRingBuffer"]
 
@@ -74,7 +74,7 @@ class UserRingBuffer(Closing):
                 call.
             OSError: EMFILE, no descriptor is left to wait with.
         """
-        data = self._encoded(record)
+        data = self._encode_record(record)
         if self._append([data]):
             return True
         return timeout != 0 and self._wait_and_append(data, timeout)
@@ -86,7 +86,7 @@ class UserRingBuffer(Closing):
             SchemaError: a record that its type cannot hold; nothing is sent.
             ValueError: one is longer than the ring, and nothing is sent; the ring buffer is closed.
         """
-        return self._append(list(map(self._encoded, records)))
+        return self._append(list(map(self._encode_record, records)))
 
     def fileno(self) -> int:
         """The map's descriptor; polls as writable when there is room. ValueError: closed."""
@@ -112,7 +112,7 @@ class UserRingBuffer(Closing):
         if self._closed:
             raise ValueError(f"the user ring buffer of {self._target.name!r} is closed")
 
-    def _encoded(self, record: Any) -> bytes:
+    def _encode_record(self, record: Any) -> bytes:
         data = self._encode(record)
         if stride(len(data)) > self._size:
             raise ValueError(f"a record of {len(data)} bytes exceeds a ring of {self._size}")
@@ -122,7 +122,7 @@ class UserRingBuffer(Closing):
         self._check()
         position = self._producer[0]
         room = self._size - (position - self._consumer[0])
-        data, count = framed(records, room)
+        data, count = frame_records(records, room)
         start = position & (self._size - 1)
         self._data[start : start + len(data)] = data
         self._producer[0] = position + len(data)

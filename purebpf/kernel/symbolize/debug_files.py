@@ -62,16 +62,16 @@ def debug_file(
     """
     for place in _places(image, path):
         for root in (*(f"/proc/{pid}/root" for pid in pids), ""):
-            found = _opened(root + place, image, has, spend)
+            found = _open_debug_file(root + place, image, has, spend)
             if found is not None:
                 return found
     if fetch is None or not image.build_id:
         return None
     fetched = fetch(image.build_id)
-    return None if fetched is None else _opened(fetched, image, has, spend)
+    return None if fetched is None else _open_debug_file(fetched, image, has, spend)
 
 
-def _opened(
+def _open_debug_file(
     path: str, image: ElfImage, has: Callable[[ElfImage], bool], spend: Spend | None
 ) -> DebugFile | None:
     try:

@@ -174,11 +174,13 @@ class ElfFiles:
         may_keep = image.build_id and key not in self._uncached
         table = self._cache.load(key) if may_keep else None
         if table is not None:
-            return ElfFunctions(image.build_id, False, _loaded(image), table)  # noqa: FBT003
+            return ElfFunctions(image.build_id, False, _loadable_segments(image), table)  # noqa: FBT003
         debug = None
         if not _has_symbols(image):
             spend = self._budget.spend
-            debug = debug_file(image, path, (pid,), _has_symbols, self._fetched, spend=spend)
+            debug = debug_file(
+                image, path, (pid,), _has_symbols, self._fetch_debug_file, spend=spend
+            )
         try:
             found = functions_of(image, debug.image if debug else None)
         finally:
@@ -188,7 +190,7 @@ class ElfFiles:
             self._cache.keep(key, found.table)
         return found
 
-    def _fetched(self, build_id: str) -> str | None:
+    def _fetch_debug_file(self, build_id: str) -> str | None:
         """What `fetch` gets: its time is the servers', which have a limit of their own."""
         if self._fetch is None:
             return None
@@ -229,12 +231,12 @@ def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions
     Raises:
         FormatError: a table is not what it claims to be.
     """
-    is_whole = image.typed(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
+    is_whole = image.section_of_type(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
     table = read_symbols(image, debug)
-    return ElfFunctions(image.build_id, not is_whole, _loaded(image), table)
+    return ElfFunctions(image.build_id, not is_whole, _loadable_segments(image), table)
 
 
-def _loaded(image: ElfImage) -> list[Segment]:
+def _loadable_segments(image: ElfImage) -> list[Segment]:
     """The segments that hold code or data."""
     return [segment for segment in image.segments if segment.type == PT_LOAD]
 
@@ -294,4 +296,4 @@ def _explain(error: OSError) -> tuple[Reason, str]:
 
 
 def _has_symbols(image: ElfImage) -> bool:
-    return image.typed(SHT_SYMTAB) is not None
+    return image.section_of_type(SHT_SYMTAB) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.errors import KernelError, errno_name
 from purebpf.kernel.host.backoff import Retries
-from purebpf.symbols.demangle import demangled
+from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.kallsyms import Kallsyms
 from purebpf.syscall import proc
@@ -39,7 +39,7 @@ class KernelSymbols:
         if found is None:
             return _unknown(Reason.NO_KERNEL_FUNCTION, address)
         module = f"[{_BPF}]" if found.module == _BPF else found.module or "kernel"
-        name, offset = demangled(found.name), address - found.start
+        name, offset = demangle(found.name), address - found.start
         return Frame(name, offset, module, Address(address), "kernel")
 
     def _read(self) -> Kallsyms | None:

@@ -22,7 +22,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["Place", "find_file", "find_places", "opened_image", "parse_place"]
+__all__ = ["Place", "find_file", "find_places", "open_image", "parse_place"]
 
 _PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -68,7 +68,7 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
     path = find_file(place.file, what)
     if not place.function:
         return path, [place.offset]
-    with opened_image(path) as image:
+    with open_image(path) as image:
         every = _function_offsets(image, place.function, FUNCTIONS)
         indirect = _function_offsets(image, place.function, INDIRECT)
     # The function that a name means may be code, though an older version is an indirect one.
@@ -88,7 +88,7 @@ def find_file(name: str, what: str) -> str:
     if "/" in name:
         folders = [""]
     elif _LIBRARY.search(name):
-        cached = os.path.dirname(_cached(name))
+        cached = os.path.dirname(_look_up_library(name))
         folders = [*_preferred_folders(), *filter(None, [cached]), *_standard_folders()]
     else:
         folders = os.environ.get("PATH", os.defpath).split(":")
@@ -100,7 +100,7 @@ def find_file(name: str, what: str) -> str:
     raise AttachError("open", errno.ENOENT, what, why=f"file {name} does not exist{searched}")
 
 
-def _cached(name: str) -> str:
+def _look_up_library(name: str) -> str:
     """Where ldconfig(8) has found a library, in the folders of /etc/ld.so.conf too; or ""."""
     try:
         with open(_CACHE, "rb") as file:
@@ -126,7 +126,7 @@ def _standard_folders() -> Iterator[str]:
 
 
 @contextmanager
-def opened_image(path: str) -> Iterator[ElfImage]:
+def open_image(path: str) -> Iterator[ElfImage]:
     """The ELF file at `path`, inside the `with` block.
 
     Raises:

@@ -126,10 +126,10 @@ class SourceLines:
                 for place in sorted(places)
                 if (address := virtual_offset(image.segments, place)) is not None
             }
-            lines = self._asked(fd, path, list(by_address))
+            lines = self._ask(fd, path, list(by_address))
         return {by_address[address]: answer for address, answer in lines.items()}
 
-    def _asked(
+    def _ask(
         self, fd: int, path: str, addresses: Sequence[int]
     ) -> dict[int, tuple[SourceLine, ...]]:
         asked = [*addresses, _NOWHERE]  # what follows an answer says that it is complete

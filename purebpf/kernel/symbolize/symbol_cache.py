@@ -18,7 +18,7 @@ from contextlib import suppress
 from purebpf.errors import FormatError
 from purebpf.kernel.host.regular_file import open_regular
 from purebpf.symbols.symbol_table import SymbolTable
-from purebpf.symbols.table_file import fits, opened, pieces
+from purebpf.symbols.table_file import fits, open_table, pieces
 
 __all__ = ["SymbolCache", "cache_home", "own_directory"]
 
@@ -51,7 +51,7 @@ class SymbolCache:
             if not _is_trusted(self.directory):
                 return None
             read = _Reader(path)
-            found = opened(read, read.size, path)
+            found = open_table(read, read.size, path)
             os.utime(path)
         except (OSError, FormatError):
             return None

@@ -24,7 +24,7 @@ from purebpf.kernel.symbolize.kernel_symbols import KernelSymbols
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
-from purebpf.symbols.demangle import demangled
+from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
@@ -203,7 +203,7 @@ class Symbolizer:
             return _unknown(self._why_unmapped(pid, address, back), address)
         file = mapping.file
         if file.is_anonymous:
-            return self._generated(pid, address, back, file.path)
+            return self._name_generated(pid, address, back, file.path)
         found: ElfFunctions | Problem
         if file.path == VDSO:
             found = self._vdso_of(mapping)
@@ -223,7 +223,7 @@ class Symbolizer:
                 where,
             )
         try:
-            return _named(found, mapping, address, back)
+            return _name_in_file(found, mapping, address, back)
         except (FormatError, OSError):  # the kept table is gone
             self._files.forget(found)
             return self._look_up(pid, comm, address, back)
@@ -264,7 +264,7 @@ class Symbolizer:
             return Reason.GARBAGE
         return Reason.UNMAPPED
 
-    def _generated(self, pid: int, address: int, back: int, path: str) -> Answer:
+    def _name_generated(self, pid: int, address: int, back: int, path: str) -> Answer:
         found = self._jit.find(self._family(pid), address - back)
         if isinstance(found, Reason):
             return _unknown(found, address, path)
@@ -314,7 +314,7 @@ def _stack(addresses: Sequence[int], exact: _Answers, callers: _Answers) -> list
     return [exact[addresses[0]], *map(callers.__getitem__, addresses[1:])]
 
 
-def _named(found: ElfFunctions, mapping: Mapping, address: int, back: int) -> Answer:
+def _name_in_file(found: ElfFunctions, mapping: Mapping, address: int, back: int) -> Answer:
     """The function of an address in a file."""
     path = mapping.file.path
     where = mapping.file_offset(Address(address))
@@ -327,7 +327,7 @@ def _named(found: ElfFunctions, mapping: Mapping, address: int, back: int) -> An
         return Unknown(reason, path, Address(address), "user", "", found.build_id, where)
     name, offset = at
     return Frame(
-        demangled(name), offset + back, path, Address(address), "user", found.build_id, where
+        demangle(name), offset + back, path, Address(address), "user", found.build_id, where
     )
 
 

@@ -17,11 +17,11 @@ __all__ = [
     "Span",
     "SpanWaker",
     "fill",
-    "merged",
+    "merge_spans",
     "numbers",
     "row",
     "since",
-    "summed",
+    "sum_waits",
 ]
 
 STATES = "RSDITtPW?+"
@@ -121,7 +121,7 @@ def row(
     )
 
 
-def merged(spans: Iterable[tuple[Place, Span]]) -> dict[Place, Span]:
+def merge_spans(spans: Iterable[tuple[Place, Span]]) -> dict[Place, Span]:
     """Spans of the same place, added up."""
     found: dict[Place, Span] = {}
     for place, span in spans:
@@ -151,8 +151,8 @@ def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place
 
     A time that was not over at the first look, and is now, counts with the difference.
     """
-    found = _closed(now)
-    for place, earlier in _closed(before).items():
+    found = _close_spans(now)
+    for place, earlier in _close_spans(before).items():
         later = found.get(place)
         if later is not None:
             found[place] = Span(
@@ -163,11 +163,11 @@ def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place
     return {place: span for place, span in found.items() if span.duration_ns}
 
 
-def _closed(spans: Mapping[Place, Span]) -> dict[Place, Span]:
-    return merged((place._replace(is_open=False), span) for place, span in spans.items())
+def _close_spans(spans: Mapping[Place, Span]) -> dict[Place, Span]:
+    return merge_spans((place._replace(is_open=False), span) for place, span in spans.items())
 
 
-def summed(profile: Profile) -> Profile:
+def sum_waits(profile: Profile) -> Profile:
     """The same with single waits added up where all but their time is equal."""
     dated = [row for row in profile.rows() if row.marks.ended_ns]
     if not dated:

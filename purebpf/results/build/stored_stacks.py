@@ -42,10 +42,10 @@ class Stacks:
     def __init__(self, addresses: Mapping[int, Sequence[int]], names: Names) -> None:
         # not methods of `self`: a cache of its own methods would keep it, and all names, alive
         def kernel(number: int) -> Stack | None:
-            return _named(addresses, number, names.kernel_stack)
+            return _name_stack(addresses, number, names.kernel_stack)
 
         def user(number: int, pid: int, comm: str) -> Stack | None:
-            return _named(addresses, number, lambda found: names.user_stack(pid, found, comm))
+            return _name_stack(addresses, number, lambda found: names.user_stack(pid, found, comm))
 
         self.kernel: Callable[[int], Stack | None] = cache(kernel)
         """The kernel stack with a number; None for one that was lost."""
@@ -53,7 +53,7 @@ class Stacks:
         """The user stack with a number, of a process and a comm; None for one that was lost."""
 
 
-def _named(
+def _name_stack(
     addresses: Mapping[int, Sequence[int]],
     number: int,
     look_up: Callable[[Sequence[int]], Answers],

@@ -17,7 +17,7 @@ from itertools import chain
 from json import JSONEncoder
 from typing import Any, NamedTuple
 
-from purebpf.results.formats.chunked import joined
+from purebpf.results.formats.chunked import join
 from purebpf.results.model.profile import Labels, Profile, Row
 from purebpf.results.model.spelling import NO_STACK
 from purebpf.results.shape.functions import Function, Functions
@@ -44,12 +44,12 @@ class _Piece(NamedTuple):
 def document(profile: Profile) -> Iterator[str]:
     """The pieces of the file: an object, with a line for each event."""
     rows = profile.rows()
-    dated = _dated(rows, profile.about.get("ended_ns"))
+    dated = _keep_dated(rows, profile.about.get("ended_ns"))
     slotted = [row for row in rows if row.slots]
     undated = profile.total - sum(row.weight for row in chain(dated, slotted))
     functions = Functions()
     if dated or slotted:
-        charts = _slotted(slotted, profile.slot_ns, functions)
+        charts = _place_slots(slotted, profile.slot_ns, functions)
     else:
         charts, undated = _lengths(rows, profile.unit, functions), 0
     waits = [(row, functions.path(row)) for row in dated]
@@ -57,15 +57,15 @@ def document(profile: Profile) -> Iterator[str]:
     events = chain(
         map(_encode, _names(dated if dated or slotted else rows, slotted)),
         (_encode(event) for row, path in waits for event in _wait(row, path, table)),
-        _nested(charts, table),
+        _nest(charts, table),
     )
     other = {"title": profile.title, "unit": profile.unit, "undated": undated, **profile.about}
     yield f'{{"displayTimeUnit":"ns","otherData":{_encode(other)},"traceEvents":[\n'
-    yield from joined(events, ",\n")
+    yield from join(events, ",\n")
     yield "\n]}\n"
 
 
-def _dated(rows: Sequence[Row], end_ns: object) -> list[Row]:
+def _keep_dated(rows: Sequence[Row], end_ns: object) -> list[Row]:
     """Those that are dated; what was not over when the run ended is so by that."""
     found = [row for row in rows if row.marks.ended_ns]
     if isinstance(end_ns, int):
@@ -119,7 +119,7 @@ def _event(
     return {"name": name, "cat": category, "ph": "X", "ts": ts, "dur": dur, "pid": pid, "tid": tid}
 
 
-def _slotted(
+def _place_slots(
     rows: Sequence[Row], slot_ns: int, functions: Functions
 ) -> dict[_Thread, list[_Piece]]:
     """The stacks of each thread; those of one slot share it, as long as their weight."""
@@ -160,7 +160,7 @@ def _lengths(rows: Sequence[Row], unit: str, functions: Functions) -> dict[_Thre
     return found
 
 
-def _nested(charts: Mapping[_Thread, Sequence[_Piece]], table: Sequence[Function]) -> Iterator[str]:
+def _nest(charts: Mapping[_Thread, Sequence[_Piece]], table: Sequence[Function]) -> Iterator[str]:
     """An event for each frame, from where it appears until it goes.
 
     There may be millions, and Perfetto reads nothing shorter (`stackFrames`:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-__all__ = ["joined"]
+__all__ = ["join"]
 
 _ITEMS = 1 << 14
 """How many items make a piece."""
 
 
-def joined(items: Iterable[str], separator: str) -> Iterator[str]:
+def join(items: Iterable[str], separator: str) -> Iterator[str]:
     """The items with a separator between them, as pieces."""
     items = iter(items)
     before = ""

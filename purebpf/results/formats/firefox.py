@@ -15,7 +15,7 @@ from itertools import repeat
 from json import JSONEncoder
 from typing import Any
 
-from purebpf.results.formats.chunked import joined
+from purebpf.results.formats.chunked import join
 from purebpf.results.model.profile import Labels, Profile, Row
 from purebpf.results.shape import sorted_paths
 from purebpf.results.shape.functions import Function, Functions, at_line
@@ -169,13 +169,13 @@ class _Tree:
         """The table of the stacks, given the category of each frame."""
         count = len(self._frames)
         yield f'"stackTable":{{"length":{count},"prefix":['
-        yield from joined(("null" if each < 0 else str(each) for each in self._parents), ",")
+        yield from join(("null" if each < 0 else str(each) for each in self._parents), ",")
         yield '],"frame":['
-        yield from joined(map(str, self._frames), ",")
+        yield from join(map(str, self._frames), ",")
         yield '],"category":['
-        yield from joined((str(categories[frame]) for frame in self._frames), ",")
+        yield from join((str(categories[frame]) for frame in self._frames), ",")
         yield '],"subcategory":['
-        yield from joined(repeat("0", count), ",")
+        yield from join(repeat("0", count), ",")
         yield "]}"
 
 

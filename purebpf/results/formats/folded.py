@@ -123,7 +123,7 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
             if name in _MISSED:
                 stacks[_MISSED[name]] = None
                 continue
-            entry = known.get(name) or known.setdefault(name, _parsed(name))
+            entry = known.get(name) or known.setdefault(name, _parse_frame(name))
             stack = stacks[entry.kind]
             if stack is not None and name != "-":
                 stack.append(entry)
@@ -137,7 +137,7 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
 _MISSED = {MISSED_USER: "user", MISSED_KERNEL: "kernel"}
 
 
-def _parsed(name: str) -> Frame | Unknown:
+def _parse_frame(name: str) -> Frame | Unknown:
     kind = "kernel" if name.endswith(_KERNEL_MARK) else "user"
     name = name.removesuffix(_KERNEL_MARK)
     if name == UNKNOWN:

@@ -26,19 +26,19 @@ _SCRIPTS = ("model", "tree", "draw", "table", "timeline", "save", "live", "app")
 
 def page(profile: Profile) -> str:
     """The whole file."""
-    return _filled(profile.title, pack(profile))
+    return _fill_template(profile.title, pack(profile))
 
 
 def comparison(before: Profile, after: Profile, title: str) -> str:
     """A page that shows `after`, coloured by what changed since `before`."""
     packed = pack(after, before)
     packed.head["title"] = title
-    return _filled(title, packed)
+    return _fill_template(title, packed)
 
 
 def live_page(title: str) -> str:
     """A page that gets its stacks from `/events`, one `second` after the other."""
-    return _filled(title, Packed({"live": True, "title": title}, ""), connect="'self'")
+    return _fill_template(title, Packed({"live": True, "title": title}, ""), connect="'self'")
 
 
 def second(profile: Profile, number: int) -> str:
@@ -48,7 +48,7 @@ def second(profile: Profile, number: int) -> str:
     return _json({"head": packed.head, "bytes": packed.data})
 
 
-def _filled(title: str, packed: Packed, connect: str = "'none'") -> str:
+def _fill_template(title: str, packed: Packed, connect: str = "'none'") -> str:
     script = "\n".join(['"use strict";', *(_read(f"{name}.js") for name in _SCRIPTS)])
     allowed = b64encode(sha256(script.encode()).digest()).decode()
     policy = (

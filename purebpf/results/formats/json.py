@@ -227,9 +227,9 @@ def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
     )
     profile.cost = {str(name): _whole(value) for name, value in tree["cost"].items()}
     profile.slot_ns = _whole(tree.get("slot_ns", 0))
-    profile.loss = _parsed_loss(tree)
+    profile.loss = _parse_loss(tree)
     profile.hints = [str(hint) for hint in tree.get("hints", ())]
-    frames = [_parsed_frame(frame) for frame in tree["frames"]]
+    frames = [_parse_frame(frame) for frame in tree["frames"]]
     if highest >= len(frames):
         raise IndexError(f"frame {highest} of {len(frames)}")
     known: dict[tuple[Any, ...], Labels] = {}
@@ -237,21 +237,21 @@ def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
         whose = tuple(map(stack.get, _LABELS))
         labels = known.get(whose)
         if labels is None:
-            labels = known[whose] = _parsed_labels(stack)
+            labels = known[whose] = _parse_labels(stack)
         marked = not stack.keys() <= _UNMARKED
         row = Row(
-            _parsed_stack(stack["user"], frames),
-            _parsed_stack(stack["kernel"], frames),
+            _parse_stack(stack["user"], frames),
+            _parse_stack(stack["kernel"], frames),
             _whole(stack["weight"]),
             labels,
-            _parsed_slots(stack["slots"], profile.slot_ns) if "slots" in stack else (),
-            _parsed_marks(stack, frames) if marked else NO_MARKS,
+            _parse_slots(stack["slots"], profile.slot_ns) if "slots" in stack else (),
+            _parse_marks(stack, frames) if marked else NO_MARKS,
         )
         profile.add_row(row)
     return profile
 
 
-def _parsed_labels(stack: Mapping[str, Any]) -> Labels:
+def _parse_labels(stack: Mapping[str, Any]) -> Labels:
     return Labels(
         str(stack["comm"]),
         _whole(stack["pid"]),
@@ -262,10 +262,10 @@ def _parsed_labels(stack: Mapping[str, Any]) -> Labels:
     )
 
 
-def _parsed_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Marks:
+def _parse_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Marks:
     waker = None
     if found := stack.get("waker"):
-        user, kernel = (_parsed_stack(found[side], frames) for side in ("user", "kernel"))
+        user, kernel = (_parse_stack(found[side], frames) for side in ("user", "kernel"))
         waker = Waker(str(found["comm"]), _whole(found["pid"]), _whole(found["tid"]), user, kernel)
     return Marks(
         _one_of(_TIME_KINDS, stack.get("kind", "")),
@@ -277,7 +277,7 @@ def _parsed_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Ma
     )
 
 
-def _parsed_slots(found: Any, slot_ns: int) -> Slots:
+def _parse_slots(found: Any, slot_ns: int) -> Slots:
     slots = tuple([(_whole(slot), _whole(weight)) for slot, weight in found])
     if slots and max(slots)[0] > _LAST_SLOT:
         raise ValueError(f"slot {max(slots)[0]}")
@@ -286,7 +286,7 @@ def _parsed_slots(found: Any, slot_ns: int) -> Slots:
     return slots
 
 
-def _parsed_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:
+def _parse_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:
     if numbers is None:
         return None
     if type(numbers) is array:  # what _Compactor has made of a list
@@ -296,7 +296,7 @@ def _parsed_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:
     return ()
 
 
-def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
+def _parse_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
     address = Address(_whole(int(frame["address"], 16), end=1 << 64))
     module, kind = str(frame.get("module", "")), _one_of(_KINDS, frame["kind"])
     build_id = str(frame.get("build_id", ""))
@@ -310,7 +310,7 @@ def _parsed_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
     return Frame(name, offset, module, address, kind, build_id, file_offset, file, line)
 
 
-def _parsed_loss(tree: Mapping[str, Any]) -> Loss:
+def _parse_loss(tree: Mapping[str, Any]) -> Loss:
     found, advice = tree["loss"], tree.get("advice", {})
     causes = tuple(
         Cause(name, _whole(lost), str(advice.get(name, "")))

@@ -30,8 +30,8 @@ from purebpf.wire.perf_data_features import (
     BuildId,
     pack_build_ids,
     pack_numbers,
+    pack_string,
     pack_strings,
-    packed_string,
 )
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL, MISC_USER, RecordEncoder
@@ -71,12 +71,12 @@ def document(profile: Profile) -> bytes:
     rows = profile.rows()
     _check(rows)
     try:
-        return _written(profile, rows)
+        return _write(profile, rows)
     except (struct.error, ValueError) as error:
         raise FormatError(profile.title or "profile", "perf.data", str(error)) from None
 
 
-def _written(profile: Profile, rows: list[Row]) -> bytes:
+def _write(profile: Profile, rows: list[Row]) -> bytes:
     file = io.BytesIO()
     writer = PerfDataWriter(file, [RecordedEvent(_event(profile), _attr())])
     encoder = RecordEncoder(_SAMPLE_TYPE)
@@ -135,7 +135,7 @@ def _attr() -> bytes:
 def _features(profile: Profile) -> dict[Feature, bytes]:
     about = profile.about
     found = {
-        Feature.VERSION: packed_string(f"purebpf {__version__}"),
+        Feature.VERSION: pack_string(f"purebpf {__version__}"),
         Feature.CLOCKID: pack_numbers(_MONOTONIC),
         Feature.CMDLINE: pack_strings([_clean(profile.title)]),
     }
@@ -146,7 +146,7 @@ def _features(profile: Profile) -> dict[Feature, bytes]:
         (Feature.ARCH, machine),
     ):
         if text:
-            found[feature] = packed_string(_clean(text))
+            found[feature] = pack_string(_clean(text))
     return found
 
 
@@ -163,7 +163,7 @@ def _order(dated: _Dated) -> tuple[int, int, int, str]:
     return dated.time_ns, pid, tid, comm
 
 
-def _dated(profile: Profile, rows: list[Row]) -> list[_Dated]:
+def _keep_dated(profile: Profile, rows: list[Row]) -> list[_Dated]:
     begin = profile.about.get("started_ns")
     start_ns = begin if isinstance(begin, int) and begin > 0 else 1
     found = []
@@ -188,7 +188,7 @@ def _records(profile: Profile, rows: list[Row]) -> Iterator[Record]:
     yield from _kernel_mappings(rows)
     mappings = _Mappings(rows)
     comms: dict[tuple[int, int], str] = {}
-    for time_ns, row, weight in _dated(profile, rows):
+    for time_ns, row, weight in _keep_dated(profile, rows):
         comm, pid, tid = _clean(row.labels[0]), row.labels[1], row.labels[2] or row.labels[1]
         if comms.get((pid, tid)) != comm:
             comms[pid, tid] = comm

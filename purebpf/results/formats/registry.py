@@ -91,20 +91,20 @@ def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable
     writer = getattr(import_module(f"purebpf.results.{module}"), function)
     wanted = {name: getattr(style, name) for name in _STYLES.get(format_name, ())}
     if wanted:
-        _, wanted["scale"] = _shown(profile.unit)
+        _, wanted["scale"] = _displayed_unit(profile.unit)
     written: str | bytes | Iterable[str] = writer(profile, **wanted)
     return (written,) if isinstance(written, str | bytes) else written
 
 
 def heading(profile: Profile) -> str:
     """The line that heads a text: the title, and what is counted unless that is samples."""
-    unit, _ = _shown(profile.unit)
+    unit, _ = _displayed_unit(profile.unit)
     title = printable(profile.title)
     says_it = unit == "samples" or f"({unit})" in title
     return f"{title}\n" if says_it else f"{title} ({printable(unit)})\n"
 
 
-def _shown(unit: str) -> tuple[str, int]:
+def _displayed_unit(unit: str) -> tuple[str, int]:
     return _SHOWN.get(unit, (unit, 1))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from purebpf.results.model.profile import Profile, Row, Stack, Waker
-from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, located, printable
+from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, printable, spell_location
 from purebpf.results.shape.per_frame_cache import Entries
 from purebpf.symbols.frame import Frame, Unknown
 
@@ -85,7 +85,7 @@ class _Lines:
         return f"    {missed}\n" if stack is None else "".join(self._lines.of(stack))
 
     def _line(self, entry: Frame | Unknown) -> str:
-        name = located(entry, offset=self._offsets)
+        name = spell_location(entry, offset=self._offsets)
         if self._addresses:
             return f"    0x{entry.address:016x} {name}\n"
         return f"    {name}\n"

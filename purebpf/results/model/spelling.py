@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["MISSED_KERNEL", "MISSED_USER", "NO_STACK", "UNKNOWN", "located", "printable"]
+__all__ = ["MISSED_KERNEL", "MISSED_USER", "NO_STACK", "UNKNOWN", "printable", "spell_location"]
 
 UNKNOWN = "[unknown]"
 MISSED_USER = "[Missed User Stack]"
@@ -12,7 +12,7 @@ MISSED_KERNEL = "[Missed Kernel Stack]"
 NO_STACK = "[no stack]"
 
 
-def located(entry: Frame | Unknown, *, offset: bool = True) -> str:
+def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
     """Name, offset and module, as bcc prints them: `clone+0x2d [libc.so.6]`.
 
     Where lines were asked for, file and line follow: `clone+0x2d [libc.so.6] clone.S:91`.

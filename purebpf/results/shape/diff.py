@@ -101,7 +101,7 @@ def text(found: Difference, *, top: int = 30) -> Iterator[str]:
     for change in changed[:top]:
         yield (
             f"{change.own_before:8.2f} {change.own_after:8.2f} {change.own:+8.2f}"
-            f"  {_spelt(change.function)}\n"
+            f"  {_spell(change.function)}\n"
         )
     if len(changed) > top:
         yield f"{'':26}  and {len(changed) - top} more\n"
@@ -115,7 +115,7 @@ def text(found: Difference, *, top: int = 30) -> Iterator[str]:
             for change in those[:top]:
                 yield (
                     f"{change.total_before:8.2f} {change.total_after:8.2f} {'':8}"
-                    f"  {_spelt(change.function)}\n"
+                    f"  {_spell(change.function)}\n"
                 )
 
 
@@ -145,6 +145,6 @@ def document(found: Difference) -> str:
     return JSONEncoder(separators=(",", ":")).encode(tree) + "\n"
 
 
-def _spelt(function: Function) -> str:
+def _spell(function: Function) -> str:
     module = function.module.rpartition("/")[2] or function.module
     return printable(f"{function.name} [{module.strip('[]')}]" if module else function.name)

@@ -47,10 +47,10 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
         found = known[pid]
         if found and pid not in named and 100 * weights[pid] >= _WORTH_PERCENT * profile.total:
             pids.setdefault(found, []).append(pid)
-    return [_sentence(found, where) for found, where in pids.items()] + _stripped(profile)
+    return [_sentence(found, where) for found, where in pids.items()] + _find_stripped(profile)
 
 
-def _stripped(profile: Profile) -> list[str]:
+def _find_stripped(profile: Profile) -> list[str]:
     """Where the names of stripped files are."""
     weights: dict[str, int] = {}
     for row in profile.rows():

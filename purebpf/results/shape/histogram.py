@@ -32,10 +32,10 @@ def octaves(buckets: Sequence[int]) -> list[tuple[int, int, int]]:
     for at in range(4, len(buckets), 4):
         low, _ = bucket_bounds(at)
         found.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
-    return _used(found)
+    return _trim_unused(found)
 
 
-def _used(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _trim_unused(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     used = [index for index, (_, _, count) in enumerate(rows) if count]
     return rows[used[0] : used[-1] + 1] if used else []
 
@@ -78,7 +78,7 @@ def log2_lines(slots: Sequence[int], unit: str) -> Iterator[str]:
     `bpf_log2l()` gives one more, so leave out the first: `slots[1:]`.
     """
     rows = [(1 << slot & ~1, (2 << slot) - 1, count) for slot, count in enumerate(slots)]
-    yield from _picture(_used(rows), unit)
+    yield from _picture(_trim_unused(rows), unit)
 
 
 def _picture(rows: list[tuple[int, int, int]], unit: str) -> Iterator[str]:

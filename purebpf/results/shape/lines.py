@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile, Row, Stack
-from purebpf.symbols.demangle import demangled
+from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import FileOffset, Frame, Unknown
 from purebpf.symbols.source_lines import SourceLine
 
@@ -112,7 +112,7 @@ def _frames(entry: Frame, lines: tuple[SourceLine, ...]) -> list[Frame]:
     *inlined, own = lines
     found = [
         entry._replace(
-            name=demangled(each.function) if each.function else "??",
+            name=demangle(each.function) if each.function else "??",
             offset=0,
             kind="inlined",
             file=each.file,

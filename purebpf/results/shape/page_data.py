@@ -57,7 +57,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     labels: dict[_Whose, int] = {}
     rows = _rows(profile, functions, labels)
     earlier = _rows(before, functions, labels) if before is not None else []
-    table, numbers = _sorted(functions.table)
+    table, numbers = _sort_functions(functions.table)
     entries: dict[tuple[bytes, int], _Entry] = {}
     for path, label, weight, slots in _merging(rows, numbers):
         entry = entries.setdefault((path, label), _Entry())
@@ -69,7 +69,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     ordered = sorted(entries.items(), key=_key)
     found = head(profile)
     found["compare"] = before is not None
-    found["labels"] = [_shown(label) for label in labels]
+    found["labels"] = [_encode_owner(label) for label in labels]
     found |= _tables(table)
     data, found["counts"] = _arrays(ordered, len(table), compare=before is not None)
     return Packed(found, b64encode(zlib.compress(data, _LEVEL)).decode())
@@ -114,7 +114,7 @@ def _whose(row: Row) -> _Whose:
     return _Whose(row.labels, row.marks.kind)
 
 
-def _shown(whose: _Whose) -> dict[str, Any]:
+def _encode_owner(whose: _Whose) -> dict[str, Any]:
     found = {**whose.labels._asdict(), "time": whose.time}
     return {
         name: printable(value) if isinstance(value, str) else value for name, value in found.items()
@@ -144,7 +144,7 @@ def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> 
     return found
 
 
-def _sorted(table: Sequence[Function]) -> tuple[list[Function], list[int]]:
+def _sort_functions(table: Sequence[Function]) -> tuple[list[Function], list[int]]:
     """The functions by name, so that the page draws them so, and the new number of each."""
     order = sorted(range(len(table)), key=table.__getitem__)
     numbers = [0] * len(table)

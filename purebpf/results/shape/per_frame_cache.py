@@ -30,7 +30,7 @@ class Entries(Generic[Made]):
     def of(self, stack: Stack) -> list[Made]:
         """What was made of a stack's entries, in its order."""
         if isinstance(stack, Numbered):
-            return self._looked_up(stack)
+            return self._look_up(stack)
         made = self._made
         try:
             return [*map(made.__getitem__, map(id, stack))]
@@ -40,7 +40,7 @@ class Entries(Generic[Made]):
                     made[id(entry)] = self._make(entry)
             return [*map(made.__getitem__, map(id, stack))]
 
-    def _looked_up(self, stack: Numbered) -> list[Made]:
+    def _look_up(self, stack: Numbered) -> list[Made]:
         made = self._tables.get(id(stack.table))
         if made is None:
             made = self._tables[id(stack.table)] = [*map(self._make, stack.table)]

@@ -81,7 +81,10 @@ def test_what_vanishes_between_its_number_and_its_opening_is_left_out(obj):
 
 def test_without_the_right_nothing_is_listed():
     door = Interposer(lambda call: errno.EPERM if call.command.endswith("NEXT_ID") else None)
-    with replaced(door), pytest.raises(purebpf.KernelError, match=r"listing BPF objects.*EPERM"):
+    with (
+        replaced(door),
+        pytest.raises(purebpf.KernelError, match=r"listing BPF objects.*EPERM"),
+    ):
         list(Link.all())
 
 

@@ -106,18 +106,18 @@ def test_sampleip_typed():
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
 def test_offcpu():
-    load_each(sched_compat.adapted(every("offcpu")))
+    load_each(sched_compat.adapt(every("offcpu")))
 
 
 @pytest.mark.needs("vmlinux_btf")
 def test_spans():
-    load_each(sched_compat.adapted(every("spans")), measure=MEASURES, grouping=GROUPINGS)
+    load_each(sched_compat.adapt(every("spans")), measure=MEASURES, grouping=GROUPINGS)
 
 
 @pytest.mark.needs("vmlinux_btf")
 @pytest.mark.parametrize("hook", HOOKS)
 def test_summary(hook):
-    spec = sched_compat.adapted(objects.spec("summary").only(*HOOKS[hook], ITERATOR))
+    spec = sched_compat.adapt(objects.spec("summary").only(*HOOKS[hook], ITERATOR))
     if hook != "tp_btf":
         spec = sched_compat.without_task_storage(spec)
     load_each(spec, mode=MODES)

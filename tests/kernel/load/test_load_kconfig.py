@@ -67,7 +67,7 @@ def test_the_configuration_is_not_read_when_everything_is_given(monkeypatch: pyt
     spec = purebpf.read_object(OBJECT)
     absent = ("CONFIG_PHYSICAL_START=0", "CONFIG_NO_SUCH_NUMBER=0")
     texts = ('CONFIG_DEFAULT_HOSTNAME=""', 'CONFIG_LOCALVERSION=""')
-    assert kconfig.configured(spec, EVERY + "\n".join(absent + texts)) != spec
+    assert kconfig.configure(spec, EVERY + "\n".join(absent + texts)) != spec
 
 
 def test_the_version_is_the_one_in_the_kernels_own_header():

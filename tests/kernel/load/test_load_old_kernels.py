@@ -130,5 +130,8 @@ def test_an_optional_attach_type_is_dropped_and_others_are_not():
     with replaced(Interposer(decide)), purebpf.load(run.only("flip")) as obj:
         assert obj.programs["flip"].info.type == 6
     attach = purebpf.read_object(DATA / "load_attach.bpf.o")
-    with replaced(Interposer(decide)), pytest.raises(purebpf.VerifierError, match="'on_btf'"):
+    with (
+        replaced(Interposer(decide)),
+        pytest.raises(purebpf.VerifierError, match="'on_btf'"),
+    ):
         purebpf.load(attach.only("on_btf"))

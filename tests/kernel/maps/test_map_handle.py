@@ -363,7 +363,10 @@ def test_who_loses_the_race_to_pin_takes_the_winners_map(bpffs: Path):
 
     with Map.create(COUNTS) as winner:
         winner.pin(bpffs / "counts")
-        with replaced(Interposer(not_yet)) as door, Map.shared(COUNTS, bpffs / "counts") as m:
+        with (
+            replaced(Interposer(not_yet)) as door,
+            Map.shared(COUNTS, bpffs / "counts") as m,
+        ):
             assert m.info.id == winner.info.id
     assert [call for call in door.commands if "OBJ_PIN" in call or call == "BPF_OBJ_GET"] == [
         "BPF_OBJ_GET",
@@ -375,7 +378,10 @@ def test_who_loses_the_race_to_pin_takes_the_winners_map(bpffs: Path):
 def test_a_pin_that_leads_nowhere_is_looked_at_a_few_times(bpffs: Path):
     (bpffs / "counts").symlink_to(bpffs / "nowhere")
     before = probes.descriptors()
-    with replaced(Interposer()) as door, pytest.raises(KernelError, match=r"rm .*counts") as caught:
+    with (
+        replaced(Interposer()) as door,
+        pytest.raises(KernelError, match=r"rm .*counts") as caught,
+    ):
         Map.shared(COUNTS, bpffs / "counts")
     assert caught.value.errno == errno.EEXIST
     assert door.commands.count("BPF_OBJ_GET") < 10

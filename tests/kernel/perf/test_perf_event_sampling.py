@@ -150,7 +150,10 @@ def test_the_fallback_is_decided_once_for_all_cpus() -> None:
 
 
 def test_an_event_asked_for_by_name_is_never_replaced() -> None:
-    with backend.replaced(WithoutPmu()), pytest.raises(KernelError, match="cpu-cycles") as caught:
+    with (
+        backend.replaced(WithoutPmu()),
+        pytest.raises(KernelError, match="cpu-cycles") as caught,
+    ):
         PerfEvent.sampling(99, event="cpu-cycles", pid=0)
     assert caught.value.errno == errno.ENOENT
     assert "use a software event" in caught.value.fix

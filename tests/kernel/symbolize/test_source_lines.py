@@ -148,9 +148,9 @@ def _children() -> str:
 
 
 def test_without_a_tool_one_sentence_and_the_names(monkeypatch, capsys):
-    from purebpf.cli.source_info import lined
+    from purebpf.cli.source_info import add_lines
 
     monkeypatch.setenv("PATH", "/nowhere")
     profile = Profile("title")
-    assert lined(profile, lines=True) is profile
+    assert add_lines(profile, lines=True) is profile
     assert "needs llvm-symbolizer or addr2line" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from purebpf import objects
-from purebpf.kernel.instruments.stack_maps import summed
+from purebpf.kernel.instruments.stack_maps import sum_up
 from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.unwind.copy_buffer import CopiedStack, CopyBuffer
@@ -174,7 +174,7 @@ def _run(program: Path, *, seconds: float = 1.5, pages: int = 1024, **options: A
         events.disable()
         traces += [(copy, stacks.unwind(copy)) for copy in buffer.drain()]
         assert {copy.tgid for copy, _ in traces} <= {pid}
-        return Run(traces, summed(loaded.maps["stats"]), buffer.lost, functions)
+        return Run(traces, sum_up(loaded.maps["stats"]), buffer.lost, functions)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_full_ring_is_counted(tmp_path: Path) -> None:
         time.sleep(0.7)
         events.disable()
         came = len(list(buffer.drain()))
-        stats = summed(loaded.maps["stats"])
+        stats = sum_up(loaded.maps["stats"])
         assert 0 < came == stats["sent"]
         assert stats["output_full"] > 5
         assert buffer.lost == stats["output_full"]

@@ -7,7 +7,7 @@ import gzip
 
 import pytest
 
-from purebpf.cli.destination import Destination, add_destinations, destinations, encoded
+from purebpf.cli.destination import Destination, add_destinations, destinations, encode
 
 
 def parsed(*arguments: str) -> tuple[Destination, ...]:
@@ -73,9 +73,9 @@ def test_a_terminal_gets_nothing_binary(
 
 def test_a_name_asks_for_gzip() -> None:
     pieces = ["a", b"b"]
-    packed = list(encoded(Destination("json", "a.json.GZ"), pieces))
+    packed = list(encode(Destination("json", "a.json.GZ"), pieces))
     assert gzip.decompress(b"".join(each for each in packed if isinstance(each, bytes))) == b"ab"
     assert all(isinstance(each, bytes) for each in packed)
-    assert encoded(Destination("json", "a.json"), pieces) is pieces
-    assert encoded(Destination("json", None), pieces) is pieces
-    assert encoded(Destination("pprof", "a.pb.gz"), pieces) is pieces, "it is compressed already"
+    assert encode(Destination("json", "a.json"), pieces) is pieces
+    assert encode(Destination("json", None), pieces) is pieces
+    assert encode(Destination("pprof", "a.pb.gz"), pieces) is pieces, "it is compressed already"

@@ -114,7 +114,7 @@ MISTAKES = [
     ("cpu == 0x", 8, "'0x' is not a number"),
     ("cpu == 1_0", 8, "'1_0' is not a number"),
     ("cpu == ٣", 8, "expected a number, got '٣'"),
-    ("cpu == 18446744073709551616", 8, "does not fit 64 bits"),
+    ("cpu == 18446744073709551616", 8, "does not fit in 64 bits"),
     ("cpu == " + "9" * 5000, 8, "is not a number"),
     ("mem_op == laod", 11, "'laod' is not a value of mem_op, which has na, load"),
     ("(cpu == 1", 10, "')' is missing at the end (for the '(' of column 1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.filter.fields import FIELDS, Field
-from purebpf.kernel.perf.event_parser import chosen
+from purebpf.kernel.perf.event_parser import choose_event
 from purebpf.record.events import sample_type
 from purebpf.record.options import parse
 from purebpf.record.request import EventOption, Options, title
@@ -87,7 +87,7 @@ def test_titles(options: Options, said: str) -> None:
 @pytest.mark.parametrize("field", [field for field in FIELDS.values() if field.option])
 def test_the_option_that_a_field_needs_is_there(field: Field) -> None:
     options = parse([field.option, "1"])
-    assert sample_type(options, chosen("task-clock")) & field.bits
+    assert sample_type(options, choose_event("task-clock")) & field.bits
 
 
 def test_an_empty_event_is_not_the_usual_one() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from purebpf.cli.destination import ResultOptions
 from purebpf.offcpu.render import render
 from purebpf.results import Labels, Marks, Profile
-from purebpf.results.build.offcpu_rows import Place, Span, SpanWaker, fill, merged
+from purebpf.results.build.offcpu_rows import Place, Span, SpanWaker, fill, merge_spans
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.formats import folded, json
@@ -118,7 +118,7 @@ def test_wakers_that_are_not_known_are_left_out() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from([WAITER, OPEN]), st.integers(0, 10**12)), max_size=9))
 def test_merging_keeps_the_total(pairs: list[tuple[Place, int]]) -> None:
-    found = merged((place, Span(1, blocked, 1)) for place, blocked in pairs)
+    found = merge_spans((place, Span(1, blocked, 1)) for place, blocked in pairs)
     assert sum(span.duration_ns for span in found.values()) == sum(n + 1 for _, n in pairs)
     assert sum(span.times for span in found.values()) == len(pairs)
 

@@ -2,7 +2,7 @@
 
 from purebpf.kernel.filters.filter_preflight import Check, Preflight
 from purebpf.kernel.filters.pinned_slots import Slot
-from purebpf.setup.render import pinned, shown, unpinned
+from purebpf.setup.render import render_pinned, render_status, render_unpinned
 from purebpf.setup.session import Done, Status
 
 EVENTS = Check("perf events", True, "kernel.perf_event_paranoid is 2: user mode of its own")
@@ -18,7 +18,7 @@ def test_a_user_with_slots():
         ("ann", Slot(1000, 0, True, 4711, "python", ())),
         ("ann", Slot(1000, 1, False, 4242, "", ())),
     )
-    assert "".join(shown(Status("ann", found, slots))) == (
+    assert "".join(render_status(Status("ann", found, slots))) == (
         "filters of ann (uid 1000) run in the kernel, with programs that root pinned\n"
         "  ok  perf events      kernel.perf_event_paranoid is 2: user mode of its own\n"
         "  no  own programs     this process lacks CAP_BPF and CAP_PERFMON (CapEff 0x0)\n"
@@ -34,14 +34,14 @@ def test_a_user_with_slots():
 def test_names_cannot_move_the_cursor():
     found = Preflight(0, True, False, (EVENTS,))
     slots = (("ann", Slot(1000, 0, True, 4711, "\x1b[2J\nx", ())),)
-    last = "".join(shown(Status("root", found, slots))).splitlines()[-1]
+    last = "".join(render_status(Status("root", found, slots))).splitlines()[-1]
     assert last == "ann      0  taken      4711  ?[2J?x"
 
 
 def test_a_user_without():
     missing = Check("pinned slots", False, f"none in {FOLDER}", "sudo python -m purebpf.setup pin")
     found = Preflight(1000, False, False, (EVENTS, OWN, SYSTEM, missing))
-    lines = "".join(shown(Status("ann", found, ()))).splitlines()
+    lines = "".join(render_status(Status("ann", found, ()))).splitlines()
     assert lines[0] == "filters of ann (uid 1000) run in user space only"
     assert lines[-2:] == [
         f"  no  pinned slots     none in {FOLDER}",
@@ -52,7 +52,7 @@ def test_a_user_without():
 def test_no_events_at_all():
     closed = Check("perf events", False, "kernel.perf_event_paranoid is 3", "sudo sysctl x=2")
     found = Preflight(1000, False, True, (closed, OWN, SYSTEM, SLOTS))
-    first = next(iter(shown(Status("ann", found, ()))))
+    first = next(iter(render_status(Status("ann", found, ()))))
     assert first == "filters of ann (uid 1000) run nowhere: this user cannot open events\n"
 
 
@@ -61,7 +61,7 @@ def test_a_slot_that_lost_a_file():
     slots = (("a-long-name", Slot(1, 0, False, 0, "", ("table: it does not exist", "x: \x1b[2J"))),)
     status = Status("root", found, slots)
     assert not status.is_whole
-    lines = "".join(shown(status)).splitlines()
+    lines = "".join(render_status(status)).splitlines()
     assert lines[-5:-1] == [
         "USER         SLOT  STATE       PID  COMMAND",
         "a-long-name     0  broken",
@@ -76,17 +76,17 @@ def test_what_could_not_be_looked_at():
     found = Preflight(0, True, False, (EVENTS,))
     status = Status("root", found, (), ("/sys/fs/bpf/purebpf: it belongs to UID 7, not to root",))
     assert not status.is_whole
-    last = "".join(shown(status)).splitlines()[-1]
+    last = "".join(render_status(status)).splitlines()[-1]
     assert last == "/sys/fs/bpf/purebpf: it belongs to UID 7, not to root"
 
 
 def test_pinned_and_unpinned():
     done = [Done("ann", FOLDER, 4), Done("bob", "/b", 1)]
-    assert list(pinned(done)) == [f"ann has 4 slots in {FOLDER}\n", "bob has 1 slot in /b\n"]
-    assert list(unpinned([*done, Done("cyd", "/c", 0)])) == [
+    assert list(render_pinned(done)) == [f"ann has 4 slots in {FOLDER}\n", "bob has 1 slot in /b\n"]
+    assert list(render_unpinned([*done, Done("cyd", "/c", 0)])) == [
         f"ann had 4 slots in {FOLDER}\n",
         "bob had 1 slot in /b\n",
         "cyd had none\n",
     ]
-    assert list(unpinned([Done("dan", "/d", 0, "it belongs to UID 7")])) == []
-    assert list(unpinned([])) == ["no user had any\n"]
+    assert list(render_unpinned([Done("dan", "/d", 0, "it belongs to UID 7")])) == []
+    assert list(render_unpinned([])) == ["no user had any\n"]

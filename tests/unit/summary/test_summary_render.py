@@ -16,7 +16,7 @@ from purebpf.summary.loss import EXPLANATIONS, is_incomplete, losses
 from purebpf.summary.options import View
 from purebpf.summary.render import csv_header, render
 from purebpf.summary.statistics import Statistics
-from purebpf.summary.table import Cost, Group, Label, OpenCall, Row, Table, arranged
+from purebpf.summary.table import Cost, Group, Label, OpenCall, Row, Table, sort_groups
 
 READ = Call("x86_64", 0, "read")
 OPENAT = Call("i386", 295, "openat(i386)")
@@ -232,7 +232,7 @@ def test_csv_has_a_row_for_each_row() -> None:
 
 def test_top_cuts_groups_and_rows() -> None:
     groups = [Group(Label(number, ""), SOME[:number]) for number in (1, 2, 3)]
-    found = arranged(groups, "calls", 2)
+    found = sort_groups(groups, "calls", 2)
     assert [group.label.number for group in found] == [3, 2]
     assert [each.call for each in found[0].rows] == [READ, OPENAT]
 
@@ -241,12 +241,12 @@ def test_groups_of_one_label_have_a_weight_each() -> None:
     """A thread's number, once it is another thread's of the same name."""
     sizes = {7: (1, 3), 8: (2,)}
     groups = [Group(Label(each), SOME[:size]) for each in sizes for size in sizes[each]]
-    assert [group.calls for group in arranged(groups, "calls")] == [5, 4, 3]
+    assert [group.calls for group in sort_groups(groups, "calls")] == [5, 4, 3]
 
 
 def test_equal_rows_are_sorted_by_name() -> None:
     rows = (row(UNKNOWN, 5), row(READ, 5), row(OPENAT, 5))
-    (found,) = arranged([Group(Label(), rows)])
+    (found,) = sort_groups([Group(Label(), rows)])
     assert [each.call.name for each in found.rows] == ["openat(i386)", "read", "syscall:9999"]
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from purebpf.symbols.demangle import demangled
+from purebpf.symbols.demangle import demangle
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ from purebpf.symbols.demangle import demangled
     ],
 )
 def test_names(name, expected):
-    assert demangled(name) == expected
+    assert demangle(name) == expected
 
 
 def test_the_demangler_is_imported_for_the_first_name_that_needs_it():
     code = (
-        "import sys; from purebpf.symbols.demangle import demangled\n"
-        "demangled('main'); assert 'demangle' not in sys.modules\n"
-        "demangled('_Z3foov'); assert 'demangle' in sys.modules\n"
+        "import sys; from purebpf.symbols.demangle import demangle\n"
+        "demangle('main'); assert 'demangle' not in sys.modules\n"
+        "demangle('_Z3foov'); assert 'demangle' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -50,7 +50,7 @@ def test_the_demangler_is_imported_for_the_first_name_that_needs_it():
 def test_without_the_package_names_stay_as_they_are():
     code = (
         "import sys; sys.modules['demangle'] = None\n"  # as if it were not installed
-        "from purebpf.symbols.demangle import demangled\n"
-        "assert demangled('_Z3foov') == '_Z3foov'\n"
+        "from purebpf.symbols.demangle import demangle\n"
+        "assert demangle('_Z3foov') == '_Z3foov'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

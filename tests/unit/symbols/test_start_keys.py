@@ -32,7 +32,7 @@ def test_they_are_the_chosen_ones_in_order(parts, first):
         pairs += [(start, first + at) for at, start in enumerate(starts) if chosen[at]]
         first += len(part)
     assert len(keys) == len(pairs)
-    taken = keys.taken()
+    taken = keys.take_all()
     assert [(key >> ENTRY_BITS, key & ENTRY_MASK) for key in taken] == sorted(pairs)
     assert len(keys) == 0
 
@@ -42,7 +42,7 @@ def test_they_are_the_chosen_ones_in_order(parts, first):
 def test_those_of_programs_take_eight_bytes_each(starts):
     keys = StartKeys()
     keys.add(0, array("Q", starts), b"\1" * len(starts))
-    assert isinstance(keys.taken(), array)
+    assert isinstance(keys.take_all(), array)
 
 
 @pytest.mark.parametrize("base", [0, (1 << 37) - 0x2000, 1 << 37, 0xFFFFFFFF81000000])

@@ -11,7 +11,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import VirtualOffset
 from purebpf.symbols.symbol_table import SymbolTable
-from purebpf.symbols.table_file import opened, pieces
+from purebpf.symbols.table_file import open_table, pieces
 from tests.unit.symbols.symbol_file import GLOBAL, LOCAL, NOTYPE, Sym, symbol_file
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ def _table(count: int) -> SymbolTable:
 
 
 def _opened(data: bytes) -> SymbolTable:
-    return opened(lambda offset, size: data[offset : offset + size], len(data), "cached")
+    return open_table(lambda offset, size: data[offset : offset + size], len(data), "cached")
 
 
 @pytest.mark.parametrize("count", [1, 700, 3000])
@@ -45,7 +45,7 @@ def test_little_of_it_is_read_for_one_question():
         reads.append(size)
         return data[offset : offset + size]
 
-    assert opened(read, len(data), "cached").find(VirtualOffset(0x1100)) == ("f256" * 16, 0)
+    assert open_table(read, len(data), "cached").find(VirtualOffset(0x1100)) == ("f256" * 16, 0)
     assert max(reads) <= 1 << 13
     assert sum(reads) < len(data) // 4
 
@@ -69,7 +69,9 @@ def test_a_header_with_any_byte_changed_is_none():
 
 def test_a_file_that_shrinks_meanwhile_is_noticed():
     data = bytearray(b"".join(pieces(_table(3000))))
-    table = opened(lambda offset, size: bytes(data[offset : offset + size]), len(data), "cached")
+    table = open_table(
+        lambda offset, size: bytes(data[offset : offset + size]), len(data), "cached"
+    )
     del data[100:]
     with pytest.raises(FormatError, match="truncated"):
         table.find(VirtualOffset(0x1100))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.errors import KernelError
-from purebpf.syscall.folder import Folder, untrusted
+from purebpf.syscall.folder import Folder, explain_distrust
 
 
 def test_a_directory_is_reached_from_the_root(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_tree_that_is_deeper_than_any_of_ours_is_left(tmp_path: Path) -> None:
 def test_files_that_others_write_to_are_their_owner_s_choice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "file").chmod(0o666)
-    assert untrusted((tmp_path / "file").stat()) == ""
+    assert explain_distrust((tmp_path / "file").stat()) == ""
 
 
 def test_an_owner_without_a_number_here_is_trusted_outside_only(
@@ -135,7 +135,7 @@ def test_an_owner_without_a_number_here_is_trusted_outside_only(
     status[4] = 65534
     unmapped = os.stat_result(status)
     monkeypatch.setattr(proc, "in_first_user_namespace", lambda: False)
-    assert "belongs to UID 65534" in untrusted(unmapped)
-    assert untrusted(unmapped, outside=True) == ""
+    assert "belongs to UID 65534" in explain_distrust(unmapped)
+    assert explain_distrust(unmapped, outside=True) == ""
     monkeypatch.setattr(proc, "in_first_user_namespace", lambda: True)
-    assert "belongs to UID 65534" in untrusted(unmapped, outside=True)
+    assert "belongs to UID 65534" in explain_distrust(unmapped, outside=True)

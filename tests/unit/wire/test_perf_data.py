@@ -18,8 +18,8 @@ from purebpf.wire.perf_data_features import (
     BuildId,
     pack_build_ids,
     pack_cpus,
+    pack_string,
     pack_strings,
-    packed_string,
     string,
     unpack_build_ids,
     unpack_cpus,
@@ -48,7 +48,7 @@ SECOND = RecordedEvent("page-faults", attr(WITH_CALLCHAIN, type=1, config=2), (2
 ENCODERS = {11: RecordEncoder(SAMPLED), 12: RecordEncoder(SAMPLED)}
 ENCODERS[21] = RecordEncoder(WITH_CALLCHAIN)
 FEATURES = {
-    Feature.HOSTNAME: packed_string("host"),
+    Feature.HOSTNAME: pack_string("host"),
     Feature.CMDLINE: pack_strings(["record", "-g"]),
     Feature.NRCPUS: pack_cpus(4, 2),
     Feature.BUILD_ID: pack_build_ids([BuildId("[kernel.kallsyms]", bytes(range(20)), True)]),
@@ -240,7 +240,7 @@ class Killed(io.BytesIO):
 
 def test_what_a_kill_leaves_has_every_round_that_ended() -> None:
     file = Killed()
-    writer = PerfDataWriter(file, [FIRST, SECOND], {Feature.HOSTNAME: packed_string("host")})
+    writer = PerfDataWriter(file, [FIRST, SECOND], {Feature.HOSTNAME: pack_string("host")})
     ended: list[tuple[int, list[int]]] = []
     expected: list[int] = []
     for number in range(1, 6):
@@ -271,7 +271,7 @@ def test_what_a_kill_leaves_has_every_round_that_ended() -> None:
 
 def test_between_the_rounds_the_features_are_there() -> None:
     file = Killed()
-    writer = PerfDataWriter(file, [FIRST], {Feature.HOSTNAME: packed_string("host")})
+    writer = PerfDataWriter(file, [FIRST], {Feature.HOSTNAME: pack_string("host")})
     for time in range(1, 4):
         writer.write(ENCODERS[11].encode(sample(time)))
         writer.end_round()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.errors import FormatError
-from purebpf.wire.ring_buffer import BUSY, DISCARD, alike, committed, stride
+from purebpf.wire.ring_buffer import BUSY, DISCARD, alike, find_committed, stride
 
 SIZE = 4096
 
@@ -54,7 +54,7 @@ def test_submitted_records_come_back_and_discarded_ones_are_skipped(
     consumer: int, records: list[tuple[bytes, int]]
 ) -> None:
     made = ring(consumer, records)
-    spans, following = committed(made.words, consumer, made.producer, 100)
+    spans, following = find_committed(made.words, consumer, made.producer, 100)
     assert [made.payload(*span) for span in spans] == [data for data, flag in records if not flag]
     assert following == made.producer
 
@@ -65,25 +65,25 @@ def test_nothing_behind_a_busy_record_is_read(
 ) -> None:
     made = ring(consumer, [*before, (b"unfinished", BUSY), *after])
     finished = ring(consumer, before)
-    assert committed(made.words, consumer, made.producer, 100) == committed(
+    assert find_committed(made.words, consumer, made.producer, 100) == find_committed(
         finished.words, consumer, finished.producer, 100
     )
 
 
 def test_a_limit_stops_behind_the_last_record_it_allows() -> None:
     made = ring(0, [(b"one", 0), (b"gone", DISCARD), (b"two", 0), (b"three", 0)])
-    spans, following = committed(made.words, 0, made.producer, 2)
+    spans, following = find_committed(made.words, 0, made.producer, 2)
     assert [made.payload(*span) for span in spans] == [b"one", b"two"]
     assert following == 48
 
 
 def test_an_empty_ring_has_no_records() -> None:
-    assert committed(ring(8, []).words, 8, 8, 10) == ([], 8)
+    assert find_committed(ring(8, []).words, 8, 8, 10) == ([], 8)
 
 
 @pytest.mark.parametrize(("consumer", "producer"), [(8, 0), (0, SIZE + 8), (4, 16)])
 def test_impossible_positions_are_refused(consumer: int, producer: int) -> None:
-    for look in (committed, alike):
+    for look in (find_committed, alike):
         with pytest.raises(FormatError, match=f"not in {SIZE} bytes"):
             look(ring(0, []).words, consumer, producer, 10)
 
@@ -93,7 +93,7 @@ def test_a_length_that_passes_the_producer_is_refused(length: int) -> None:
     data = bytearray(2 * SIZE)
     struct.pack_into("=I", data, 0, length)
     with pytest.raises(FormatError, match="runs past the end"):
-        committed(memoryview(data).cast("I"), 0, 64, 10)
+        find_committed(memoryview(data).cast("I"), 0, 64, 10)
 
 
 @given(
@@ -106,7 +106,7 @@ def test_random_headers_give_spans_within_the_unread_bytes_or_an_error(
 ) -> None:
     words = memoryview(data * 2).cast("I")
     try:
-        spans, following = committed(words, consumer, consumer + unread, 100)
+        spans, following = find_committed(words, consumer, consumer + unread, 100)
     except FormatError:
         return
     assert consumer <= following <= consumer + unread
@@ -129,7 +129,7 @@ def test_records_of_one_length(
         payload, flag = records[other[0]][0], other[1]
         records[other[0]] = (payload + b"!", 0) if flag == 1 else (payload, flag)
     made = ring(consumer, records)
-    spans, following = committed(made.words, consumer, made.producer, limit)
+    spans, following = find_committed(made.words, consumer, made.producer, limit)
     finished = records[: next((i for i, (_, flag) in enumerate(records) if flag == BUSY), count)]
     expected = [data for data, flag in finished if not flag][:limit]
     assert [made.payload(*span) for span in spans] == expected

@@ -14,7 +14,7 @@ from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 
-__all__ = ["ALLOW_MULTI", "LINK", "REPLACE", "Neighbour", "Order", "order", "refused"]
+__all__ = ["ALLOW_MULTI", "LINK", "REPLACE", "Neighbour", "Order", "explain_refusal", "order"]
 
 ALLOW_MULTI, REPLACE = 1 << 1, 1 << 2
 _BEFORE, _AFTER, _PREORDER, LINK = 1 << 3, 1 << 4, 1 << 6, 1 << 13
@@ -67,7 +67,7 @@ def order(
     raise TypeError(f'expected a program, a link or "all", got {neighbour!r}')
 
 
-def refused(error: KernelError, what: str, asked: Order) -> AttachError:
+def explain_refusal(error: KernelError, what: str, asked: Order) -> AttachError:
     """The error of an attachment with an order, on a kernel that has them."""
     reasons = {
         errno.ESTALE: f"the hook has changed: its revision is no longer {asked.revision}",

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from purebpf.kernel.programs.program import Program
 
-__all__ = ["Functions", "at_return", "checked_cookie", "each_cookie", "packed_cookies", "target_of"]
+__all__ = ["Functions", "at_return", "check_cookie", "each_cookie", "pack_cookies", "target_of"]
 
 Target = TypeVar("Target")
 Functions = str | Iterable[str] | Mapping[str, int]
@@ -45,25 +45,25 @@ def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
     """
     if not isinstance(functions, Mapping):
         names = [functions] if isinstance(functions, str) else functions
-        found = dict.fromkeys(names, checked_cookie(cookie))
+        found = dict.fromkeys(names, check_cookie(cookie))
     elif cookie:
         raise TypeError(
             f"{what}: a mapping has a cookie for each function, so cookie= cannot be set"
         )
     else:
-        found = {name: checked_cookie(own) for name, own in functions.items()}
+        found = {name: check_cookie(own) for name, own in functions.items()}
     if not found:
         raise ValueError(f"{what}: at least one function is required")
     return found
 
 
-def packed_cookies(cookies: Iterable[int]) -> bytes | None:
+def pack_cookies(cookies: Iterable[int]) -> bytes | None:
     """The cookies as the kernel takes them; None, which every kernel takes, where all are 0."""
     packed = array("Q", cookies)
     return packed.tobytes() if any(packed) else None
 
 
-def checked_cookie(cookie: int) -> int:
+def check_cookie(cookie: int) -> int:
     """The cookie, which fits into what the kernel has for it.
 
     Raises:

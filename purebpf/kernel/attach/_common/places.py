@@ -39,7 +39,7 @@ def open_cgroup(target: Cgroup) -> Descriptor:
     """
     if not isinstance(target, str | os.PathLike):
         return Descriptor(os.dup(target.fileno()))
-    return cgroups.opened(os.fspath(target))
+    return cgroups.open_cgroup_directory(os.fspath(target))
 
 
 def open_namespace(target: Namespace) -> Descriptor:

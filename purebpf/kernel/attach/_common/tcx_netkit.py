@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from purebpf.errors import AttachError, KernelError
 from purebpf.kernel.attach._common.errors import attach_error
-from purebpf.kernel.attach._common.mprog import REPLACE, Order, refused
+from purebpf.kernel.attach._common.mprog import REPLACE, Order, explain_refusal
 from purebpf.kernel.attach._common.prog_attach import attach_plainly
 from purebpf.kernel.host.interfaces import Interface
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf
 
-__all__ = ["Hook", "linked", "not_attached", "replacing"]
+__all__ = ["Hook", "create_link", "not_attached", "replacing"]
 
 
 class Hook(NamedTuple):
@@ -25,7 +25,7 @@ class Hook(NamedTuple):
     member: str
 
 
-def linked(program: Program, hook: Hook, place: Order, what: str) -> Link:
+def create_link(program: Program, hook: Hook, place: Order, what: str) -> Link:
     """A bpf_link.
 
     Raises:
@@ -72,4 +72,4 @@ def not_attached(error: KernelError, what: str, place: Order) -> AttachError:
     if error.errno in (errno.EPERM, errno.EBUSY):
         linked_already = {errno.EBUSY: "the program to replace has a bpf_link: update that link"}
         return attach_error(error, what, linked_already, "CAP_BPF", "CAP_NET_ADMIN")
-    return refused(error, what, place)
+    return explain_refusal(error, what, place)

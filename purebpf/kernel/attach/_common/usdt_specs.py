@@ -57,7 +57,7 @@ class UsdtSpecs:
                 "another USDT probe",
                 f"map {SPECS_MAP} holds {count}; use spec.resize({SPECS_MAP}=...) before load()",
             )
-        described = [self._blank | _described(each) for each in arguments]
+        described = [self._blank | _describe(each) for each in arguments]
         rest = [self._blank] * (MAX_ARGUMENTS - len(described))
         value = {"args": [*described, *rest], "usdt_cookie": cookie, "arg_cnt": len(arguments)}
         number = self._free[-1]
@@ -85,7 +85,7 @@ class UsdtSpecs:
             self._places.pop(address, None)
 
 
-def _described(argument: Argument) -> dict[str, Any]:
+def _describe(argument: Argument) -> dict[str, Any]:
     """The fields of struct __bpf_usdt_arg_spec."""
     fields = {
         "val_off": argument.value % (1 << _LONG_BITS),

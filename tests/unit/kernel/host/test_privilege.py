@@ -87,7 +87,7 @@ def test_memlock_is_no_matter_of_perf_events():
 
 
 def test_an_error_keeps_its_call_and_errno_and_names_this_python():
-    explained = privilege.explained(
+    explained = privilege.explain_eperm(
         KernelError("bpf(BPF_MAP_CREATE)", errno.EPERM), "map 'm'", "CAP_BPF"
     )
     assert str(explained).startswith("map 'm': bpf(BPF_MAP_CREATE) failed with EPERM. ")

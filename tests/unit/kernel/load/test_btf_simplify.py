@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.btf.types.kinds import Kind, Linkage, Struct, Union
 from purebpf.btf.types.parse import Btf
-from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplified
+from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplify
 from tests.support.btf_builder import BtfBuilder
 
 
@@ -16,7 +16,7 @@ def build() -> BtfBuilder:
 
 
 def simpler(build: BtfBuilder, *refused: Kind, global_functions: bool = True) -> Btf:
-    return Btf(simplified(build.btf(), set(refused), global_functions=global_functions))
+    return Btf(simplify(build.btf(), set(refused), global_functions=global_functions))
 
 
 def test_nothing_refused_nothing_changed(build):
@@ -91,6 +91,6 @@ def test_a_section_that_is_not_used_by_default_loses_its_question_mark(build):
     variable = build.var("ops", build.int("int", 4))
     section = build.datasec("?.struct_ops", [(variable, 0, 4)], 4)
     assert has_question_marks(build.btf())
-    btf = Btf(simplified(build.btf(), set(), global_functions=True, question_marks=False))
+    btf = Btf(simplify(build.btf(), set(), global_functions=True, question_marks=False))
     assert btf.name(section) == "_.struct_ops"
     assert not has_question_marks(btf)

@@ -79,14 +79,14 @@ def test_a_perf_event_array_of_0_has_an_index_for_every_cpu_number(monkeypatch, 
 
 
 def test_rings_may_declare_what_their_records_are():
-    ring = map_create.fitted(spec(t.BPF_MAP_TYPE_RINGBUF, key_size=0, value_size=40))
+    ring = map_create.fit_sizes(spec(t.BPF_MAP_TYPE_RINGBUF, key_size=0, value_size=40))
     assert (ring.key_size, ring.value_size) == (0, 0)
-    perf = map_create.fitted(spec(t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, key_size=0, value_size=40))
+    perf = map_create.fit_sizes(spec(t.BPF_MAP_TYPE_PERF_EVENT_ARRAY, key_size=0, value_size=40))
     assert (perf.key_size, perf.value_size) == (4, 4)
 
 
 def test_flags_are_those_that_were_declared():
-    assert map_create.fitted(spec(numa_node=0, flags=1)).flags == 1
+    assert map_create.fit_sizes(spec(numa_node=0, flags=1)).flags == 1
 
 
 def info(kind: int, **changed) -> MapInfo:

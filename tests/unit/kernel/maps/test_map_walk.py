@@ -54,7 +54,10 @@ class Hash:
 
 @pytest.fixture
 def elements() -> Iterator[Elements]:
-    with Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor, backend.replaced(Hash([])):
+    with (
+        Descriptor(os.open("/dev/null", os.O_RDONLY)) as descriptor,
+        backend.replaced(Hash([])),
+    ):
         yield Elements(descriptor)
 
 

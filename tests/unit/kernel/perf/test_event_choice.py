@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
-from purebpf.kernel.perf.event_parser import EventError, chosen, split
+from purebpf.kernel.perf.event_parser import EventError, choose_event, split
 from purebpf.kernel.perf.perf_names import event_named, known_names
 from purebpf.syscall import proc
 
@@ -52,14 +52,14 @@ def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_spellings(text: str, event: tuple[int, int], attr: dict[str, int]) -> None:
-    found = chosen(text)
+    found = choose_event(text)
     assert found.event[:3] == (text, *event)
     assert found.attr == attr
     assert not found.is_tracepoint
 
 
 def test_an_event_can_be_named() -> None:
-    assert chosen("cpu/event=0x3c,name=mine/").event.name == "mine"
+    assert choose_event("cpu/event=0x3c,name=mine/").event.name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_event_can_be_named() -> None:
 )
 def test_mistakes_are_explained(text: str, said: str) -> None:
     with pytest.raises(EventError, match=said.replace("(", r"\(").replace(")", r"\)")):
-        chosen(text)
+        choose_event(text)
 
 
 def test_every_known_name_is_an_event() -> None:
