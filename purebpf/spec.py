@@ -396,11 +396,9 @@ def _lookup(found: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
 def _map_type(number: int) -> str:
     """The name of a map type, or its number when the kernel has invented more."""
     from purebpf.abi.bpf import bpf_map_type
+    from purebpf.abi.names import member_name
 
-    try:
-        return bpf_map_type(number).name.removeprefix("BPF_MAP_TYPE_")
-    except ValueError:
-        return f"type {number}"
+    return member_name(bpf_map_type, number, prefix="BPF_MAP_TYPE_")
 
 
 def _without_slots(spec: MapSpec, programs: Collection[str]) -> MapSpec:

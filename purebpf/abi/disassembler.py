@@ -20,6 +20,7 @@ from purebpf.abi.instruction import (
     PSEUDO_MAP_VALUE,
     Instruction,
 )
+from purebpf.abi.names import member
 
 __all__ = ["disassemble", "listing"]
 
@@ -75,8 +76,7 @@ def _spell_call(each: Instruction, functions: Mapping[int, str]) -> str:
     if opcode == CALL:
         if src == PSEUDO_KFUNC_CALL:
             return f"call {functions.get(imm, f'kernel function {imm}')}"
-        known = imm in bpf_func_id._value2member_map_
-        name = bpf_func_id(imm).name.removeprefix("BPF_FUNC_") if known else "helper"
+        name = getattr(member(bpf_func_id, imm), "name", "helper").removeprefix("BPF_FUNC_")
         return f"call bpf_{name}#{imm}"
     if opcode == _JA:
         return f"goto {offset:+}"

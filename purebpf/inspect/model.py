@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from purebpf.abi.bpf import bpf_core_relo_kind, bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import INSN_SIZE
+from purebpf.abi.names import member_name
 from purebpf.btf.codec.codecs import codec
 from purebpf.btf.core.matching import CoreMatcher, CoreResult
 from purebpf.btf.types.parse import Btf
@@ -165,12 +166,6 @@ def describe(
     )
 
 
-def _enum_name(names: type[bpf_prog_type | bpf_map_type], number: int) -> str:
-    """`"HASH"` of 1; a number that is newer than our tables stays one."""
-    known = number in names._value2member_map_
-    return names(number).name.partition("_TYPE_")[2] if known else str(number)
-
-
 def _program(spec: ObjectSpec, program: ProgramSpec) -> ProgramLine:
     functions = _reachable_functions(spec, program.function)
     references = [r for key in functions for r in spec.functions[key].relocations]
@@ -179,7 +174,7 @@ def _program(spec: ObjectSpec, program: ProgramSpec) -> ProgramLine:
     return ProgramLine(
         name=program.name,
         section=program.section,
-        type=_enum_name(bpf_prog_type, program.type).lower(),
+        type=member_name(bpf_prog_type, program.type, prefix="BPF_PROG_TYPE_", unknown="").lower(),
         instructions=sum(len(spec.functions[key].code) for key in functions) // INSN_SIZE,
         autoload=program.autoload,
         functions=tuple(key for key in functions if key != program.function),
@@ -205,7 +200,7 @@ def _map(spec: ObjectSpec, found: MapSpec) -> MapLine:
 
     return MapLine(
         name=found.name,
-        type=_enum_name(bpf_map_type, found.type).lower(),
+        type=member_name(bpf_map_type, found.type, prefix="BPF_MAP_TYPE_", unknown="").lower(),
         key=spell_type(found.key_type_id),
         key_size=found.key_size,
         value="" if found.section else spell_type(found.value_type_id),
@@ -290,13 +285,6 @@ def _result(matcher: CoreMatcher, relocation: Any) -> CoreResult | PurebpfError:
         return error
 
 
-def _kind_name(kind: int) -> str:
-    try:
-        return bpf_core_relo_kind(kind).name.removeprefix("BPF_CORE_").lower()
-    except ValueError:  # of a newer compiler, or of a damaged file
-        return f"kind {kind}"
-
-
 def _core_line(
     spec: ObjectSpec,
     key: str,
@@ -306,7 +294,9 @@ def _core_line(
 ) -> CoreLine:
     relocation = function.core_relocations[number]
     slot = relocation.offset // INSN_SIZE
-    kind = _kind_name(relocation.kind)
+    kind = member_name(
+        bpf_core_relo_kind, relocation.kind, prefix="BPF_CORE_", unknown="kind"
+    ).lower()
     if not isinstance(result, CoreResult):
         text = f"the object would not load: {result}"
         return CoreLine(key, slot, kind, "", None, None, "", poisoned=False, answer=text)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from purebpf.kernel.host import cpus
-from purebpf.kernel.processes import synthesized_records
 from purebpf.measure import targets
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
@@ -59,7 +58,7 @@ def existing_processes(target: Target, command_pid: int = 0) -> Iterable[int]:
         return dict.fromkeys(filter(None, map(_process_of, target.tids)))
     if uid is not None:
         return _of_user(uid)
-    return synthesized_records.running()
+    return proc.pids()
 
 
 def _tasks(target: Target, command_pid: int) -> list[int]:
@@ -89,7 +88,7 @@ def _user(target: Target) -> int | None:
 def _of_user(uid: int) -> list[int]:
     """The processes of that real user, without this one."""
     found = []
-    for pid in synthesized_records.running():
+    for pid in proc.pids():
         status = proc.status(pid)
         if status and int(status["Uid"].split()[0]) == uid and pid != os.getpid():
             found.append(pid)
@@ -97,13 +96,7 @@ def _of_user(uid: int) -> list[int]:
 
 
 def _threads(pids: Iterable[int]) -> list[int]:
-    found: list[int] = []
-    for pid in pids:
-        try:
-            found += sorted(int(name) for name in os.listdir(f"{proc.PROC}/{pid}/task"))
-        except OSError:  # it has ended
-            continue
-    return found
+    return [tid for pid in pids for tid in sorted(proc.threads(pid))]
 
 
 def _process_of(tid: int) -> int:

@@ -30,12 +30,14 @@ __all__ = [
     "open_memory",
     "owner",
     "parse_cpu_list",
+    "pids",
     "pmu",
     "pmu_path",
     "start_ticks",
     "start_time",
     "status",
     "sysctl",
+    "threads",
     "uid_map",
     "version_signature",
 ]
@@ -64,6 +66,19 @@ def _read(path: str) -> str | None:
         if error.errno in _GONE:
             return None
         raise KernelError(f"read({path})", error.errno or 0) from None
+
+
+def pids() -> list[int]:
+    """The processes of this pid namespace."""
+    return [int(name) for name in os.listdir(PROC) if name.isdecimal()]
+
+
+def threads(pid: int) -> list[int]:
+    """The threads of a process; none when it has ended."""
+    try:
+        return [int(name) for name in os.listdir(f"{PROC}/{pid}/task")]
+    except OSError:
+        return []
 
 
 def status(pid: int | str = "self") -> dict[str, str] | None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
+from purebpf.abi.names import member_name
 from purebpf.errors import FormatError, NotSupportedError, PurebpfError
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
@@ -115,6 +116,5 @@ def _why_not(program: Program) -> str:
     if program.definition is not None:
         kind = program.definition.prefix
         return f"purebpf does not attach {kind} programs yet; the descriptor is .fileno()"
-    known = program.type in bpf_prog_type._value2member_map_
-    kind = bpf_prog_type(program.type).name if known else f"type {program.type}"
+    kind = member_name(bpf_prog_type, program.type)
     return f"purebpf does not attach {kind} programs yet; the descriptor is .fileno()"

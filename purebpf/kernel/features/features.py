@@ -25,6 +25,7 @@ from purebpf.abi.bpf import (
     bpf_stats_type,
 )
 from purebpf.abi.helpers import bpf_func_id
+from purebpf.abi.names import member_name
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError, errno_name
 from purebpf.kernel.features import probes
@@ -453,10 +454,8 @@ def _number(names: _Names, wanted: int | str) -> int:
 
 def _enum_name(names: _Names, value: int) -> str:
     """`"RINGBUF"` of 27; a number newer than our tables stays one."""
-    for entry in names:
-        if entry == value:
-            return _tail(entry.name)
-    return str(value)
+    prefix = _KINDS[names][1].upper()
+    return member_name(names, value, prefix=prefix, unknown="").removesuffix("_DEPRECATED")
 
 
 def _tail(name: str) -> str:

@@ -9,13 +9,13 @@ A refused program is asked about again, with a log, which then decides:
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
+from purebpf.abi.names import to_object_name
 from purebpf.errors import KernelError
 from purebpf.kernel.host.fd_limits import NONE_LEFT
 from purebpf.kernel.load.load_call import LoadCall, Outcome, attempt
@@ -30,9 +30,6 @@ from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["load_programs"]
-
-_NAME_LENGTH = 15  # BPF_OBJ_NAME_LEN less the NUL
-_UNFIT = re.compile(r"[^A-Za-z0-9_.]")
 
 
 class _Given(NamedTuple):
@@ -104,7 +101,7 @@ def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) ->
             code=linked.bind(map_fds),
             license=given.prepared.spec.license,
             fields=fields,
-            name=_UNFIT.sub("_", program.name)[:_NAME_LENGTH].encode(),
+            name=to_object_name(program.name),
         )
         outcome = attempt(call, given.log_level)
         if isinstance(outcome.result, KernelError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import mmap
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
+from purebpf.abi.names import OBJECT_NAME_LENGTH, to_object_name
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel.host import cpus, memlock
 from purebpf.kernel.host.fd_limits import NONE_LEFT
@@ -20,7 +20,6 @@ from purebpf.syscall.descriptor import Descriptor
 
 __all__ = ["create", "entries", "fit_sizes", "kernel_name"]
 
-_NAME_LENGTH = 15  # BPF_OBJ_NAME_LEN less the NUL
 _FINAL = {errno.EPERM, errno.ENOMEM, *NONE_LEFT}
 """Errors that leaving something out does not cure."""
 
@@ -33,9 +32,9 @@ def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
     """
     name = spec.name
     if spec.section and "." not in spec.section[1:]:
-        room = max(_NAME_LENGTH - max(len(spec.section), len(".rodata")), 0)
+        room = max(OBJECT_NAME_LENGTH - max(len(spec.section), len(".rodata")), 0)
         name = object_name[:room] + spec.section
-    return re.sub(r"[^A-Za-z0-9_.]", "_", name)[:_NAME_LENGTH].encode()
+    return to_object_name(name)
 
 
 def entries(spec: MapSpec) -> int:

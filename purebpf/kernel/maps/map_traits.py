@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from purebpf.abi.bpf import bpf_map_type as t
+from purebpf.abi.names import member_name
 from purebpf.syscall.map_sizes import FD_SIZE, FD_VALUES, MAP_VALUES, PER_CPU
 
 __all__ = [
@@ -122,7 +123,4 @@ UNTYPED = RINGS | {
 
 def type_name(map_type: int) -> str:
     """`"HASH"` for BPF_MAP_TYPE_HASH; the number for a type this purebpf does not know."""
-    try:
-        return t(map_type).name.removeprefix("BPF_MAP_TYPE_").removesuffix("_DEPRECATED")
-    except ValueError:
-        return f"type {map_type}"
+    return member_name(t, map_type, prefix="BPF_MAP_TYPE_").removesuffix("_DEPRECATED")

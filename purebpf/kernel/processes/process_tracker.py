@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from functools import cached_property
@@ -60,7 +59,7 @@ class Followed(Closing):
 
     def snapshot(self, pids: Iterable[int] = ()) -> None:
         """Read from /proc what was mapped before the records began; of all processes by default."""
-        for pid in pids or _processes():
+        for pid in pids or proc.pids():
             now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             try:
                 maps = proc.maps(pid)
@@ -85,7 +84,3 @@ class Followed(Closing):
     def close(self) -> None:
         """Stop following; again is harmless."""
         self._band.close()
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]

@@ -19,7 +19,7 @@ from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL
 from purebpf.wire.perf_records import Comm, Fork, Mmap, Mmap2, Other
 
-__all__ = ["cgroups", "kallsyms", "kernel_mappings", "processes", "programs", "running"]
+__all__ = ["cgroups", "kallsyms", "kernel_mappings", "processes", "programs"]
 
 _MAPPING = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) (r|-)(w|-)(x|-)(p|s) "
@@ -31,11 +31,6 @@ _MODULE = re.compile(r"^(\S+) (\d+) .* 0x([0-9a-f]+)", re.MULTILINE)
 _LONGEST_PROGRAM = 1 << 16
 _KSYMBOL_BPF = 1  # PERF_RECORD_KSYMBOL_TYPE_BPF
 _SHARED, _PRIVATE = 1, 2  # mmap(2)
-
-
-def running() -> list[int]:
-    """The processes of this pid namespace."""
-    return [int(name) for name in os.listdir(proc.PROC) if name.isdecimal()]
 
 
 def processes(pids: Iterable[int], *, data: bool = False) -> Iterator[Comm | Fork | Mmap2]:
@@ -52,18 +47,11 @@ def processes(pids: Iterable[int], *, data: bool = False) -> Iterator[Comm | For
             continue
         yield Comm(pid, pid, comm, False)
         yield from _mappings(pid, maps, data=data)
-        for tid in _threads(pid):
+        for tid in proc.threads(pid):
             name = proc.comm(f"{pid}/task/{tid}") if tid != pid else None
             if name is not None:
                 yield Fork(pid, pid, tid, pid)
                 yield Comm(pid, tid, name, False)
-
-
-def _threads(pid: int) -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(f"{proc.PROC}/{pid}/task")]
-    except OSError:
-        return []
 
 
 def _mappings(pid: int, maps: str, *, data: bool) -> Iterator[Mmap2]:

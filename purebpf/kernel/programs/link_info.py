@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_link_type
 from purebpf.abi.layouts import BPF_LINK_INFO
+from purebpf.abi.names import member
 from purebpf.syscall import bpf
 from purebpf.syscall.command import address_of
 
@@ -194,9 +195,8 @@ def read_info(fd: int) -> LinkInfo:
     """
     fields = _ask(fd)
     kind = fields["type"]
-    known = kind in bpf_link_type._value2member_map_
     number, program = fields["id"], fields["prog_id"]
-    return LinkInfo(number, bpf_link_type(kind) if known else kind, program, _details(fd, fields))
+    return LinkInfo(number, member(bpf_link_type, kind), program, _details(fd, fields))
 
 
 def _ask(fd: int, **request: int) -> Fields:
@@ -251,8 +251,7 @@ def _details(fd: int, info: Fields) -> LinkDetails:
 
 
 def _attach_type(number: int) -> int:
-    known = number in bpf_attach_type._value2member_map_
-    return bpf_attach_type(number) if known else number
+    return member(bpf_attach_type, number)
 
 
 def _text(fd: int, field: str, size_field: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.layouts import BPF_PROG_INFO
+from purebpf.abi.names import member_name
 from purebpf.closable import Closing
 from purebpf.kernel.host import pins
 from purebpf.syscall import bpf
@@ -277,8 +278,7 @@ class Program(Closing):
         self._descriptor.close()
 
     def __repr__(self) -> str:
-        known = self.type in bpf_prog_type._value2member_map_
-        kind = bpf_prog_type(self.type).name if known else f"type {self.type}"
+        kind = member_name(bpf_prog_type, self.type)
         return f"<Program {self.name!r}: {kind}{' (closed)' if self.closed else ''}>"
 
     def __del__(self) -> None:

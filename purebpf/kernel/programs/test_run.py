@@ -6,6 +6,7 @@ import errno
 from typing import NamedTuple, Protocol
 
 from purebpf.abi.bpf import bpf_prog_type
+from purebpf.abi.names import member_name
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
 from purebpf.syscall import bpf
 
@@ -157,5 +158,4 @@ def _unsuitable(program: Runnable, size: int, error: KernelError) -> KernelError
 
 
 def _kind(program: Runnable) -> str:
-    known = program.type in bpf_prog_type._value2member_map_
-    return bpf_prog_type(program.type).name if known else f"type {program.type}"
+    return member_name(bpf_prog_type, program.type)

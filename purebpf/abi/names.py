@@ -1,0 +1,38 @@
+"""Numbers of the kernel's enums as names, and names as the kernel accepts them for objects."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import TypeVar
+
+__all__ = ["OBJECT_NAME_LENGTH", "member", "member_name", "to_object_name"]
+
+OBJECT_NAME_LENGTH = 15
+"""BPF_OBJ_NAME_LEN less the NUL."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.]")
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
+
+def member(names: type[_Enum], number: int) -> _Enum | int:
+    """The member of the enum, or the number when it is newer than our tables."""
+    return names(number) if number in names._value2member_map_ else number
+
+
+def member_name(
+    names: type[IntEnum], number: int, *, prefix: str = "", unknown: str = "type"
+) -> str:
+    """`"BPF_MAP_TYPE_HASH"` of 1 without the prefix; `"type 99"` when our tables do not have it."""
+    found = member(names, number)
+    if isinstance(found, names):
+        return found.name.removeprefix(prefix)
+    return f"{unknown} {number}" if unknown else str(number)
+
+
+def to_object_name(name: str) -> bytes:
+    """A name the kernel accepts for a map or a program: at most 15 of [A-Za-z0-9_.].
+
+    bpf_obj_name_cpy() in kernel/bpf/syscall.c refuses other characters.
+    """
+    return _UNFIT.sub("_", name)[:OBJECT_NAME_LENGTH].encode()
