@@ -222,13 +222,12 @@ class ElfObject:
     def _check_bounds(self, sections: list[Section]) -> None:
         total = nobits = 0
         for section in sections:
-            where = f"section {section.number}"
             if section.type == "SHT_NOBITS":
                 nobits += section.size
             elif section.type != "SHT_NULL":
                 if section.offset + section.size > len(self._data):
                     raise self.error(
-                        where,
+                        _describe_section(bytes(self._data), section.number),
                         f"{section.size} bytes at {section.offset} do not fit in the file "
                         f"({len(self._data)} bytes)",
                     )
@@ -280,3 +279,18 @@ def _name_of(enum: str, value: int) -> str:
 
     names: dict[int, str] = {number: name for name, number in vars(enums)[enum].items()}
     return names.get(value, str(value))
+
+
+def _describe_section(data: bytes, number: int) -> str:
+    """A section of a damaged file with its name and type, as far as pyelftools can read them."""
+    from io import BytesIO
+
+    from elftools.elf.descriptions import describe_sh_type
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        section = ELFFile(BytesIO(data)).get_section(number)
+        kind = describe_sh_type(section["sh_type"])
+    except Exception:  # noqa: BLE001 - damaged bytes fail anywhere in pyelftools
+        return f"section {number}"
+    return f"section {number} ({section.name or 'no name'}, {kind})"

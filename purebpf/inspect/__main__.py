@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from purebpf.cli import command
 from purebpf.inspect.options import build_parser, parse
@@ -31,11 +32,24 @@ def _run(options: Options) -> int:
             output.write([stubs(read(options.path))])
         return 0
     from purebpf.inspect.render import document, lines
-    from purebpf.inspect.session import inspect
+    from purebpf.inspect.session import inspect, inspect_perf_data, inspect_sections, is_perf_data
 
+    report: NamedTuple
     with Output(options.output) as output:
-        report = inspect(options)
-        output.write([document(report)] if options.json else lines(report))
+        if is_perf_data(options.path):
+            from purebpf.inspect.render_files import perf_data_lines
+
+            report = recording = inspect_perf_data(options.path)
+            text = perf_data_lines(recording)
+        elif options.sections:
+            from purebpf.inspect.render_files import elf_lines
+
+            report = elf = inspect_sections(options.path)
+            text = elf_lines(elf)
+        else:
+            report = described = inspect(options)
+            text = lines(described)
+        output.write([document(report)] if options.json else text)
     return 0
 
 

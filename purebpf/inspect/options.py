@@ -12,12 +12,15 @@ from purebpf.inspect.request import Options
 __all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """Show the programs, maps, globals and relocations of a BPF object file, and what
-a kernel would make of each CO-RE relocation. Loads nothing, and needs no root.
+a kernel would make of each CO-RE relocation; or the header, events and features
+of a perf.data file. Loads nothing, and needs no root.
 """
 
 _EXAMPLES = """examples:
   purebpf inspect tool.bpf.o                     on this kernel
   purebpf inspect --btf 5.4.0-90.btf tool.bpf.o  on another (BTFHub)
+  purebpf inspect --sections tool.bpf.o          ELF sections and relocations
+  purebpf inspect perf.data                      what perf recorded, and where
   purebpf inspect --json tool.bpf.o              for a program to read
   purebpf inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
 """
@@ -25,13 +28,19 @@ _EXAMPLES = """examples:
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    return Options(**vars(build_parser().parse_args(argv)))
+    made = build_parser()
+    options = Options(**vars(made.parse_args(argv)))
+    if options.sections and options.stubs:
+        made.error("--sections and --stubs exclude each other")
+    return options
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf.inspect", _DESCRIPTION, _EXAMPLES, usage="OBJECT")
-    made.add_argument("path", metavar="OBJECT", help="an object file of clang or bpftool")
+    made = parser.new("purebpf.inspect", _DESCRIPTION, _EXAMPLES, usage="FILE")
+    made.add_argument(
+        "path", metavar="FILE", help="an object file of clang or bpftool, or a perf.data file"
+    )
     made.add_argument(
         "--btf",
         metavar="FILE",
@@ -43,6 +52,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--stubs",
         action="store_true",
         help="print a Python module with a typed load() of this object: maps, globals and records",
+    )
+    made.add_argument(
+        "--sections",
+        action="store_true",
+        help="show header, sections, relocations and notes of any ELF file",
     )
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"

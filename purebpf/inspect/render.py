@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from purebpf.inspect.model import CoreLine, ProgramLine, Report
 from purebpf.results.model.spelling import printable
 
-__all__ = ["document", "lines"]
+__all__ = ["document", "lines", "table"]
 
 _VALUE_WIDTH = 40
 
 
-def document(report: Report) -> str:
-    """The report as JSON: an object with the names of `Report`, lists of objects inside."""
+def document(report: NamedTuple) -> str:
+    """The report as JSON: an object with the names of its class, lists of objects inside."""
     import json
 
     return json.dumps(_as_json(report), indent=1) + "\n"
@@ -34,10 +34,10 @@ def lines(report: Report) -> Iterator[str]:
     license_ = f"license {printable(report.license)}" if report.license else "no license (not GPL)"
     yield f"{report.source}: {report.byteorder}-endian, {license_}, {types}\n"
     yield from (f"note: {printable(note)}\n" for note in report.notes)
-    yield from _table("PROGRAMS", _programs(report))
-    yield from _table("MAPS", _maps(report))
-    yield from _table("GLOBALS", _globals(report))
-    yield from _table("EXTERNS", _externs(report))
+    yield from table("PROGRAMS", _programs(report))
+    yield from table("MAPS", _maps(report))
+    yield from table("GLOBALS", _globals(report))
+    yield from table("EXTERNS", _externs(report))
     if report.core:
         yield f"\nCO-RE RELOCATIONS on {_targets(report.targets)}\n"
         yield from _core(report.core)
@@ -48,7 +48,7 @@ def _targets(names: Sequence[str]) -> str:
     return f"{first} and {len(names) - 1} modules" if len(names) > 1 else first
 
 
-def _table(title: str, rows: list[tuple[str, ...]]) -> Iterator[str]:
+def table(title: str, rows: list[tuple[str, ...]]) -> Iterator[str]:
     """Columns as wide as they must be; the last is not padded."""
     if not rows:
         return

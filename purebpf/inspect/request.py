@@ -11,10 +11,11 @@ class Options(NamedTuple):
     """What to look at.
 
     Attributes:
-        path: the object file.
+        path: the object file, or a perf.data file.
         btf: a file with the types of another kernel; None is the running one and its modules.
         json: JSON instead of text.
         output: a file for the result; None is standard output.
+        sections: the ELF file's header, sections, relocations and notes instead.
         stubs: write a typed Python module for the object instead.
     """
 
@@ -23,3 +24,4 @@ class Options(NamedTuple):
     json: bool = False
     output: str | None = None
     stubs: bool = False
+    sections: bool = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from typing import TYPE_CHECKING
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf, essential_name
@@ -16,8 +18,13 @@ from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings
 from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc
+from purebpf.wire.perf_data import MAGIC as PERF_MAGIC
 
-__all__ = ["inspect", "read"]
+if TYPE_CHECKING:  # construct and pyelftools take 24 and 28 ms to import
+    from purebpf.inspect.perf_data import PerfDataReport
+    from purebpf.inspect.sections import ElfReport
+
+__all__ = ["inspect", "inspect_perf_data", "inspect_sections", "is_perf_data", "read"]
 
 
 def inspect(options: Options) -> Report:
@@ -55,6 +62,49 @@ def read(path: str) -> ObjectSpec:
             return unpack(MAGIC + file.read(), path) if is_packed else read_object(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
+
+
+def is_perf_data(path: str) -> bool:
+    """Whether a file begins as perf.data does; False also for one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(PERF_MAGIC)) == PERF_MAGIC
+    except OSError:
+        return False
+
+
+def inspect_perf_data(path: str) -> PerfDataReport:
+    """Describe a perf.data file.
+
+    Raises:
+        KernelError: it cannot be read.
+        FormatError, NotSupportedError: as `describe_perf_data`.
+    """
+    from purebpf.inspect.perf_data import describe_perf_data
+
+    try:
+        with open(path, "rb") as file:
+            fd = file.fileno()
+            size = os.fstat(fd).st_size
+            return describe_perf_data(lambda at, length: os.pread(fd, length, at), size, path)
+    except OSError as error:
+        raise KernelError(f"read({path})", error.errno or 0) from None
+
+
+def inspect_sections(path: str) -> ElfReport:
+    """Describe the structure of an ELF file.
+
+    Raises:
+        KernelError: it cannot be read.
+        FormatError: it is not an ELF file, or is damaged.
+    """
+    from purebpf.inspect.sections import describe_elf
+
+    try:
+        with open(path, "rb") as file:
+            return describe_elf(file, path)
+    except OSError as error:
+        raise KernelError(f"read({path})", error.errno or 0) from None
 
 
 def _types(path: str) -> Btf:

@@ -129,6 +129,17 @@ def test_nothing_slow_is_imported_before_time_is_measured(command):
     assert not among(modules, SLOW)
 
 
+def test_declarations_are_imported_only_where_they_read():
+    target = str(ROOT / "tests/data/core/core_loads.bpf.o")
+    types = target.replace(".bpf.o", ".target.o")
+    modules = imported(RUN, "purebpf.inspect", target, "--btf", types)
+    assert "purebpf.elf.reader" in modules
+    assert not among(modules, {"construct", "elftools"})
+    modules = imported(RUN, "purebpf.inspect", "--sections", target)
+    assert "elftools" in modules
+    assert "construct" not in modules
+
+
 LIBRARIES = ("profile.Profiler", "offcpu.OffCpu", "wall.Wall", "summary.Summary", "record.Recorder")
 
 

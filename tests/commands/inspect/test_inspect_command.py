@@ -51,6 +51,48 @@ def test_json_has_every_part_and_the_documented_names():
     assert {line["poisoned"] for line in report["core"]} == {True, False}
 
 
+@pytest.mark.any_kernel
+def test_sections_of_any_elf_file_are_shown():
+    result = inspect("--sections", sys.executable)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "  e_machine  EM_" in result.stdout
+    sections = json.loads(inspect("--sections", "--json", CORE).stdout)["sections"]
+    assert {"raw_tracepoint/load_widened", ".BTF.ext"} <= {each["name"] for each in sections}
+
+
+@pytest.mark.any_kernel
+def test_what_is_not_an_elf_file_is_one_paragraph():
+    result = inspect("--sections", "docs/inspect.md")
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "pyelftools cannot read it" in " ".join(result.stderr.split())
+
+
+@pytest.mark.needs("perf", "perf_event")
+def test_a_recording_of_perf_is_described_as_perf_does(tmp_path):
+    path = str(tmp_path / "perf.data")
+    record = ["perf", "record", "-q", "-o", path, "-e", "cpu-clock", "-F", "99", "-g", "true"]
+    subprocess.run(record, check=True, capture_output=True)
+    show = ["perf", "report", "--header-only", "-i", path]
+    theirs = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+    report = json.loads(inspect("--json", path).stdout)
+    features = {each["name"]: each["value"] for each in report["features"]}
+    data = next(each for each in report["sections"] if each["name"] == "data")
+    assert f"# data offset    : {data['offset']}\n" in theirs
+    assert f"# data size      : {data['size']}\n" in theirs
+    assert f"# hostname : {features['HOSTNAME']}\n" in theirs
+    assert f"# total memory : {features['TOTAL_MEM']['kib']} kB\n" in theirs
+    assert f"# cmdline : {' '.join(features['CMDLINE'])}" in theirs
+    pmus = ", ".join(f"{each['name']} = {each['type']}" for each in features["PMU_MAPPINGS"])
+    assert f"# pmu mappings: {pmus}\n" in theirs
+    (event,) = report["events"]
+    assert event["fields"]["sample_freq"] == 99
+    ids = ", ".join(map(str, event["ids"]))
+    assert f"id = {{ {ids} }}" in theirs
+    assert f"sample_type = {'|'.join(event['fields']['sample_type'])}" in theirs
+    assert not [each for each in report["features"] if each["problem"]]
+
+
 @pytest.mark.needs("kernel_variable_types")
 def test_this_kernel_is_asked_without_a_file():
     result = inspect("tests/data/elf_externs.bpf.o", "--json")
