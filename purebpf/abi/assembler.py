@@ -140,7 +140,10 @@ class Assembler:
         self._wide(register, PSEUDO_MAP_FD, map_fd, 0)
 
     def function(self, register: int, label: Label) -> None:
-        """`register` = the function that begins at `label`, for a helper to call (Linux 5.13)."""
+        """`register` = the function that begins at `label`, for a helper to call.
+
+        Linux 5.13 (commit 69c087ba6225).
+        """
         self._functions.append((len(self._code), label))
         self._wide(register, PSEUDO_FUNC, 0, 0)
 
@@ -165,7 +168,10 @@ class Assembler:
         self._emit(CALL, imm=helper)
 
     def call_kernel(self, type_id: int) -> None:
-        """Call a kernel function by its id in the kernel's BTF (Linux 5.13)."""
+        """Call a kernel function by its id in the kernel's BTF.
+
+        Linux 5.13 (commit e6ac2450d6de).
+        """
         self._emit(CALL, 0, PSEUDO_KFUNC_CALL, imm=type_id)
 
     def exit(self) -> None:

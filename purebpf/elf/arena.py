@@ -1,7 +1,7 @@
 """Global variables in the object's arena: the section `.addr_space.1` (`__arena` variables).
 
-The object has one arena at most (Linux 6.9). Where in it the variables are, `load` decides: their
-offsets count from the first byte of the section.
+The object has one arena at most (Linux 6.9, commit 317460317a02). Where in it the variables are,
+`load` decides: their offsets count from the first byte of the section.
 Source: libbpf, init_arena_map_data.
 """
 

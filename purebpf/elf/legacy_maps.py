@@ -34,7 +34,7 @@ __all__ = ["LegacyMaps", "read_legacy_maps"]
 _SECTION = "maps"
 _FIELDS = 5
 _LEAST = 16
-"""Bytes without map_flags, which came with Linux 4.6."""
+"""Bytes without map_flags, which came with Linux 4.6 (commit 6c9059817432)."""
 _KNOWN = 4 * _FIELDS
 _ANNOTATION = "____btf_map_"
 

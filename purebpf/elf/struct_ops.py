@@ -2,8 +2,9 @@
 
 Each is a struct of the kernel's with data members that the object initialises, and function
 pointers that are relocations to its programs. Its MapSpec has the struct's bytes as `contents`,
-with zeros for the pointers, and as `initial` (place of the member, name of the program).
-Source: libbpf, init_struct_ops_maps and bpf_object__collect_st_ops_relos; kernel 5.6, links 6.4.
+with zeros for the pointers, and as `initial` (place of the member, name of the program). Source:
+libbpf, init_struct_ops_maps and bpf_object__collect_st_ops_relos; kernel 5.6 (commit 27ae7997a661),
+links 6.4 (commit 68b04864ca42).
 """
 
 from __future__ import annotations

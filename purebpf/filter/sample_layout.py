@@ -2,9 +2,9 @@
 
 From Linux 6.3 the kernel prepares a sample before the program runs (perf_prepare_sample() is called
 by bpf_overflow_handler()), and a program can reach it by a cast of its context (the kernel function
-bpf_cast_to_kern_ctx, Linux 6.2): every field is there. On an older kernel there are the registers
-and two numbers in the context (struct bpf_perf_event_data), and what helpers say about the thread
-that runs.
+bpf_cast_to_kern_ctx, Linux 6.2: commit fd264ca02094): every field is there. On an older kernel
+there are the registers and two numbers in the context (struct bpf_perf_event_data), and what
+helpers say about the thread that runs.
 """
 
 from __future__ import annotations

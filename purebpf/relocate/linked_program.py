@@ -71,7 +71,8 @@ class LinkedProgram(NamedTuple):
     def digest(self) -> bytes:
         """The SHA-256 of the instructions without the numbers of maps, as the kernel computes it.
 
-        Its first 8 bytes are the program's tag (Linux 6.18; before, tags are of SHA-1).
+        Its first 8 bytes are the program's tag (Linux 6.18, commit 603b44162325, "bpf: Update the
+        bpf_prog_calc_tag to use SHA256"; before, tags are of SHA-1).
         Source: bpf_prog_calc_tag in kernel/bpf/core.c.
         """
         from hashlib import sha256

@@ -43,7 +43,8 @@ def map_create(
     max_entries: int,
     **fields: Field,
 ) -> Descriptor:
-    """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15, at most 15 of [A-Za-z0-9_.].
+    """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15 (commit ad5b177bd73f), at most
+    15 of [A-Za-z0-9_.].
 
     `excl_prog_hash` is bytes, the SHA-256 of the only program that may use the map (Linux 6.18);
     its size is a field.
@@ -97,7 +98,7 @@ def map_delete_elem(map_fd: int, key: bytes) -> None:
 
 
 def map_freeze(map_fd: int) -> None:
-    """BPF_MAP_FREEZE (Linux 5.2): no more writes from user space."""
+    """BPF_MAP_FREEZE (Linux 5.2, commit 87df15de441b): no more writes from user space."""
     command(bpf_cmd.BPF_MAP_FREEZE, "map_elem", map_fd=map_fd)
 
 
@@ -115,7 +116,9 @@ def map_lookup_batch(
     values: bytearray,
     count: int,
 ) -> BatchResult:
-    """BPF_MAP_LOOKUP_BATCH (Linux 5.6): up to `count` elements from `in_batch` on (None: start).
+    """BPF_MAP_LOOKUP_BATCH: up to `count` elements from `in_batch` on (None: start).
+
+    Linux 5.6 (commit cb4d03ab499d).
 
     The batch cursors are `max(4, key_size)` bytes. ENOSPC: a hash bucket has more elements.
     """
@@ -141,7 +144,7 @@ def map_lookup_and_delete_batch(
     values: bytearray,
     count: int,
 ) -> BatchResult:
-    """BPF_MAP_LOOKUP_AND_DELETE_BATCH (Linux 5.6), as `map_lookup_batch`."""
+    """BPF_MAP_LOOKUP_AND_DELETE_BATCH (Linux 5.6, commit 057996380a42), as `map_lookup_batch`."""
     cursors = [len(each) for each in (in_batch, out_batch) if each is not None]
     require_sizes(
         map_fd, "LOOKUP_AND_DELETE_BATCH", len(keys), len(values), count=count, cursors=cursors
@@ -158,7 +161,7 @@ def map_lookup_and_delete_batch(
 
 
 def map_update_batch(map_fd: int, keys: bytes, values: bytes, count: int) -> BatchResult:
-    """BPF_MAP_UPDATE_BATCH (Linux 5.6): create or replace `count` elements."""
+    """BPF_MAP_UPDATE_BATCH (Linux 5.6, commit aa2e93b8e58e): create or replace `count` elements."""
     require_sizes(map_fd, "UPDATE_BATCH", len(keys), len(values), count=count)
     cmd = bpf_cmd.BPF_MAP_UPDATE_BATCH
     return _batch(cmd, map_fd=map_fd, keys=keys, values=values, count=count)
@@ -212,7 +215,7 @@ def prog_load(
 
 
 def btf_load(btf: bytes, *, log: Log | None = None, **fields: int) -> Descriptor:
-    """BPF_BTF_LOAD (Linux 4.18)."""
+    """BPF_BTF_LOAD (Linux 4.18, commit f56a653c1fd1)."""
     result, attr = issue(
         bpf_cmd.BPF_BTF_LOAD,
         "btf_load",
@@ -271,13 +274,19 @@ def prog_test_run(
 
 
 def token_create(bpffs_fd: int, flags: int = 0) -> Descriptor:
-    """BPF_TOKEN_CREATE (Linux 6.9): a token of the bpf file system with root `bpffs_fd`."""
+    """BPF_TOKEN_CREATE: a token of the bpf file system with root `bpffs_fd`.
+
+    Linux 6.9 (commit 35f96de04127, "bpf: Introduce BPF token object").
+    """
     cmd = bpf_cmd.BPF_TOKEN_CREATE
     return Descriptor(command(cmd, "token_create", bpffs_fd=bpffs_fd, flags=flags))
 
 
 def prog_bind_map(prog_fd: int, map_fd: int) -> None:
-    """BPF_PROG_BIND_MAP (Linux 5.10): keep the map as long as the program lives."""
+    """BPF_PROG_BIND_MAP: keep the map as long as the program lives.
+
+    Linux 5.10 (commit ef15314aa5de).
+    """
     command(bpf_cmd.BPF_PROG_BIND_MAP, "prog_bind_map", prog_fd=prog_fd, map_fd=map_fd)
 
 
@@ -318,12 +327,12 @@ def map_get_next_id(start_id: int) -> int:
 
 
 def btf_get_next_id(start_id: int) -> int:
-    """BPF_BTF_GET_NEXT_ID (Linux 5.1), as `prog_get_next_id`."""
+    """BPF_BTF_GET_NEXT_ID (Linux 5.4, commit 1b9ed84ecf26), as `prog_get_next_id`."""
     return _next_id(bpf_cmd.BPF_BTF_GET_NEXT_ID, start_id)
 
 
 def link_get_next_id(start_id: int) -> int:
-    """BPF_LINK_GET_NEXT_ID (Linux 5.8), as `prog_get_next_id`."""
+    """BPF_LINK_GET_NEXT_ID (Linux 5.8, commit 2d602c8cf40d), as `prog_get_next_id`."""
     return _next_id(bpf_cmd.BPF_LINK_GET_NEXT_ID, start_id)
 
 
@@ -411,26 +420,41 @@ def raw_tracepoint_open(prog_fd: int, name: str = "", cookie: int = 0) -> Descri
 
 
 def link_create(attach_type: int, **fields: Field) -> Descriptor:
-    """BPF_LINK_CREATE (Linux 5.7). Fields of a member are joined: `perf_event_bpf_cookie=1`."""
+    """BPF_LINK_CREATE (Linux 5.7, commit af6eea57437a).
+
+    Fields of a member are joined: `perf_event_bpf_cookie=1`.
+    """
     cmd = bpf_cmd.BPF_LINK_CREATE
     return Descriptor(command(cmd, "link_create", attach_type=attach_type, **fields))
 
 
 def link_update(link_fd: int, **fields: int) -> None:
-    """BPF_LINK_UPDATE (Linux 5.7): `new_prog_fd` or `new_map_fd`, and with F_REPLACE the old."""
+    """BPF_LINK_UPDATE: `new_prog_fd` or `new_map_fd`, and with F_REPLACE the old.
+
+    Linux 5.7 (commit 0c991ebc8c69).
+    """
     command(bpf_cmd.BPF_LINK_UPDATE, "link_update", link_fd=link_fd, **fields)
 
 
 def link_detach(link_fd: int) -> None:
-    """BPF_LINK_DETACH (Linux 5.9): detach though descriptors and pins remain."""
+    """BPF_LINK_DETACH: detach though descriptors and pins remain.
+
+    Linux 5.9 (commit 73b11c2ab072).
+    """
     command(bpf_cmd.BPF_LINK_DETACH, "link_detach", link_fd=link_fd)
 
 
 def iter_create(link_fd: int) -> Descriptor:
-    """BPF_ITER_CREATE (Linux 5.8): a readable file of what the iterator program prints."""
+    """BPF_ITER_CREATE: a readable file of what the iterator program prints.
+
+    Linux 5.8 (commit ac51d99bf81c).
+    """
     return Descriptor(command(bpf_cmd.BPF_ITER_CREATE, "iter_create", link_fd=link_fd))
 
 
 def enable_stats(stats_type: int) -> Descriptor:
-    """BPF_ENABLE_STATS (Linux 5.8): run time and count of every program while it is open."""
+    """BPF_ENABLE_STATS: run time and count of every program while it is open.
+
+    Linux 5.8 (commit d46edd671a14).
+    """
     return Descriptor(command(bpf_cmd.BPF_ENABLE_STATS, "enable_stats", type=stats_type))

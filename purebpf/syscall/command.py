@@ -47,7 +47,9 @@ class Log:
     Attributes:
         level: 1 branches, 2 every instruction, 4 statistics only; flags.
         buffer: what the kernel writes, NUL-terminated.
-        true_size: bytes that the whole log would need, 0 before the call and before Linux 6.4.
+        true_size: bytes that the whole log would need, 0 before the call and before Linux 6.4
+            (commit 47a71c1f9af0, "bpf: Add log_true_size output field to return necessary log
+            buffer size").
     """
 
     __slots__ = ("buffer", "level", "true_size")

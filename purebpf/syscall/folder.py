@@ -8,7 +8,7 @@ no other user can put something else in its place. What is changed is changed by
 The descriptors are O_PATH ones (open(2)): they stand for a file without opening it, which pins in
 a bpf file system do not allow anyway. Mode and owner are set through /proc/self/fd, which leads to
 that very file, as open(2) describes; a bpf(2) command takes such a path, too, where BPF_F_PATH_FD
-(Linux 6.5) is not there yet.
+(Linux 6.5, commit cb8edce28073) is not there yet.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def value_room(map_type: int, value_size: int, cpus: int) -> int:
 
 
 def read_sizes(map_fd: int) -> Sizes:
-    """The sizes of an open map (BPF_OBJ_GET_INFO_BY_FD, Linux 4.13).
+    """The sizes of an open map (BPF_OBJ_GET_INFO_BY_FD, Linux 4.13, commit 1e2709769086).
 
     Raises:
         KernelError: EBADF; the descriptor is not a BPF object's.

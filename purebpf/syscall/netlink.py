@@ -58,7 +58,9 @@ class Route(Closing):
     def set_xdp(self, ifindex: int, program_fd: int, flags: int, expected_fd: int = -1) -> None:
         """IFLA_XDP: set the program of an interface, or remove it (-1).
 
-        With XDP_FLAGS_REPLACE, only if `expected_fd` is there now (Linux 5.7).
+        With XDP_FLAGS_REPLACE, only if `expected_fd` is there now (Linux 5.7,
+        commit 92234c8f15c8, "xdp: Support specifying expected existing program when attaching
+        XDP").
         """
         attributes = [("IFLA_XDP_FD", program_fd), ("IFLA_XDP_FLAGS", flags)]
         if expected_fd >= 0:
@@ -86,9 +88,10 @@ class Route(Closing):
         self._ask("RTM_DELTFILTER", lambda route: route.tc("del-filter", **fields))
 
     def add_tunnel(self, tunnel: Tunnel, side: str, program_fd: int, name: str) -> None:
-        """Make a route with a program for its packets: "in", "out" or "xmit" (Linux 4.10).
+        """Make a route with a program for its packets: "in", "out" or "xmit".
 
-        Or "seg6local", for packets with a segment routing header (Linux 4.18).
+        Linux 4.10 (commit 3a0af8fd61f9). Or "seg6local", for packets with a segment routing header
+        (Linux 4.18, commit 004d4b274e2a).
         """
         program = {"fd": program_fd, "name": name}
         encapsulation: dict[str, Any] = {"type": "bpf", side: program}

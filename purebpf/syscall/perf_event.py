@@ -117,7 +117,11 @@ def event_id(fd: int) -> int:
 
 
 def set_bpf(fd: int, program_fd: int) -> None:
-    """PERF_EVENT_IOC_SET_BPF: run a BPF program on overflow (Linux 4.9) or at the probe."""
+    """PERF_EVENT_IOC_SET_BPF: run a BPF program on overflow (Linux 4.9) or at the probe.
+
+    Commit aa6a5f3cb2b2, "perf, bpf: add perf events core support for BPF_PROG_TYPE_PERF_EVENT
+    programs".
+    """
     _ioctl("PERF_EVENT_IOC_SET_BPF", fd, _SET_BPF, program_fd)
 
 

@@ -20,7 +20,10 @@ _SO_ATTACH_REUSEPORT_EBPF, _SO_DETACH_REUSEPORT_BPF = 52, 68
 
 
 def attach_filter(fd: int, program_fd: int) -> None:
-    """SO_ATTACH_BPF (Linux 3.19): the program sees what the socket receives, and may cut it."""
+    """SO_ATTACH_BPF: the program sees what the socket receives, and may cut it.
+
+    Linux 3.19 (commit 89aa075832b0).
+    """
     _set(fd, "SO_ATTACH_BPF", _SO_ATTACH_BPF, program_fd)
 
 
@@ -30,7 +33,10 @@ def detach_filter(fd: int) -> None:
 
 
 def attach_reuseport(fd: int, program_fd: int) -> None:
-    """SO_ATTACH_REUSEPORT_EBPF (Linux 4.5): the program chooses one of the sockets of a port."""
+    """SO_ATTACH_REUSEPORT_EBPF: the program chooses one of the sockets of a port.
+
+    Linux 4.5 (commit 538950a1b752, "soreuseport: setsockopt SO_ATTACH_REUSEPORT_[CE]BPF").
+    """
     _set(fd, "SO_ATTACH_REUSEPORT_EBPF", _SO_ATTACH_REUSEPORT_EBPF, program_fd)
 
 

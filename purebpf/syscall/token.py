@@ -1,4 +1,4 @@
-"""The BPF token that the calls of this context are made with (Linux 6.9).
+"""The BPF token that the calls of this context are made with (Linux 6.9, commit 35f96de04127).
 
 A token grants rights that a bpf file system was mounted with, for processes of its user
 namespace. BPF_MAP_CREATE, BPF_PROG_LOAD and BPF_BTF_LOAD take its descriptor.

@@ -1,8 +1,9 @@
 """tracefs: the ids and formats of tracepoints.
 
 A mounted tracefs is used where it is. Where none is mounted, a detached mount (fsopen(2) and
-fsmount(2), Linux 5.2, CAP_SYS_ADMIN) is read instead: no other process sees it, and it is gone when
-its descriptor is closed, so nothing is mounted behind the administrator's back.
+fsmount(2), CAP_SYS_ADMIN, Linux 5.2: commit 93766fbd2696, "vfs: syscall: Add fsmount() to create a
+mount for a superblock") is read instead: no other process sees it, and it is gone when its
+descriptor is closed, so nothing is mounted behind the administrator's back.
 """
 
 from __future__ import annotations

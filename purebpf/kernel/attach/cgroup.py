@@ -1,7 +1,8 @@
 """Attach to a cgroup (v2): what the processes in it, and below it, do with sockets and devices.
 
-By a bpf_link (Linux 5.7), else by BPF_PROG_ATTACH (4.10; several programs 4.15). Every program
-attached here lets others be attached, too, here and below.
+By a bpf_link (Linux 5.7, commit af6eea57437a), else by BPF_PROG_ATTACH (4.10, commit f4324551489e;
+several programs 4.15, commit 324bda9e6c5a). Every program attached here lets others be attached,
+too, here and below.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def attach(
         before: run it before this program or link of the same cgroup, or before `"all"` (Linux
             6.17).
         after: likewise.
-        preorder: run it before the programs of the cgroups below, not after them (Linux 6.15).
+        preorder: run it before the programs of the cgroups below, not after them (Linux 6.15,
+            commit 4b82b181a26c, "bpf: Allow pre-ordering for bpf cgroup progs").
         revision: only if the hook is at this revision (`Program.query`; Linux 6.17).
         replace: a program that was attached here without a bpf_link, to take its place (Linux
             5.6); the new one then has none either. A `Link` is updated instead.

@@ -1,4 +1,4 @@
-"""Put a program in the place of a function of another program (Linux 5.6).
+"""Put a program in the place of a function of another program (Linux 5.6, commit be8704ff07d2).
 
 The verifier checks at load that both functions take and return the same: see `load(targets=...)`.
 """

@@ -1,6 +1,8 @@
 """Attach a BPF iterator: a program that the kernel runs over its tasks, maps, sockets... when read.
 
-Linux 5.8; over one map's elements 5.9, over one task 6.1, over cgroups 6.1 (bpf_iter.rst).
+Linux 5.8 (commit 15d83c4d7cef); over one map's elements 5.9 (commit a5cbe05a6673, "bpf: Implement
+bpf iterator for map elements"), over one task 6.1 (commit f0d74c4da1f0, "bpf: Parameterize task
+iterators."), over cgroups 6.1 (commit d4ccaf58a847, "bpf: Introduce cgroup iter"; bpf_iter.rst).
 """
 
 from __future__ import annotations

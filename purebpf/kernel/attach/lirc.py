@@ -1,6 +1,7 @@
 """Attach to a receiver of infrared light: `lirc_mode2`, for each pulse and space (Linux 4.18).
 
-There is no bpf_link for it: the device holds the program until the link is closed, or it is gone.
+Commit f4364dcfc86d. There is no bpf_link for it: the device holds the program until the link is
+closed, or it is gone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Attach to a netfilter hook (Linux 6.4): packets on their way through the IP stack."""
+"""Attach to a netfilter hook: packets on their way through the IP stack.
+
+Linux 6.4 (commit 84601d6ee68a, "bpf: add bpf_link support for BPF_NETFILTER programs").
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,8 @@ def attach(
         target: "ipv4" or "ipv6".
         hook: "prerouting", "input", "forward", "output" or "postrouting".
         priority: programs and tables of lower numbers see the packet first.
-        defragment: whole packets only; needs a priority above -400 (Linux 6.6).
+        defragment: whole packets only; needs a priority above -400 (Linux 6.6,
+            commit 91721c2d02d3).
 
     Raises:
         TypeError: no family, or no hook.

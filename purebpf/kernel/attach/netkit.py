@@ -1,4 +1,7 @@
-"""Attach to a netkit device (Linux 6.7): what its two ends send, before it leaves them."""
+"""Attach to a netkit device: what its two ends send, before it leaves them.
+
+Linux 6.7 (commit 35dfaad7188c).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Attach to a network namespace: `sk_lookup` (Linux 5.9) and `flow_dissector` (5.8)."""
+"""Attach to a network namespace: `sk_lookup` (Linux 5.9) and `flow_dissector` (5.8).
+
+By a bpf_link: commit e9ddbb7707ff, and commit 7f045a49fee0.
+"""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ def attach(program: Program, target: Event | None, *, cookie: int = 0, enable: b
     """Run `program` at each sample of the perf event `target`, which stays its owner's.
 
     Without `enable`, an event that was opened disabled remains so. `cookie` is what
-    bpf_get_attach_cookie() returns (Linux 5.15). Before Linux 5.15 there is no bpf_link for perf
-    events: the program then belongs to the event until that is closed, and closing the link
-    disables the event.
+    bpf_get_attach_cookie() returns (Linux 5.15). Before Linux 5.15 (commit b89fbfbb854c) there is
+    no bpf_link for perf events: the program then belongs to the event until that is closed, and
+    closing the link disables the event.
 
     Raises:
         TypeError: no target, or one without `fileno()`.

@@ -61,7 +61,7 @@ class Attached(NamedTuple):
         programs: each; `Program.from_id` and `Link.from_id` open them.
         flags: the attach flags of the hook (a cgroup's BPF_F_ALLOW_MULTI).
         revision: how often the hook has changed; 0 on kernels that do not count (before 6.6 for
-            interfaces, 6.17 for cgroups).
+            interfaces, commit 053c8e1f235d; 6.17 for cgroups, commit 120933984460).
     """
 
     programs: tuple[AttachedProgram, ...]
@@ -100,7 +100,8 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
                 if error.errno == errno.ENOSPC and room < _MOST:
                     room *= 4
                 elif error.errno in (errno.EINVAL, errno.E2BIG) and len(lists) > 1:
-                    lists = lists[:1]  # before Linux 6.0 the others are not known
+                    # Before Linux 6.0 (commit b79c9fc9551b) the others are not known.
+                    lists = lists[:1]
                 else:
                     raise _explain_refusal(error, str(kind)) from None
 

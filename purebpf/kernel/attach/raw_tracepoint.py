@@ -1,4 +1,7 @@
-"""Attach to a raw tracepoint: the program gets the tracepoint's own arguments (Linux 4.17)."""
+"""Attach to a raw tracepoint: the program gets the tracepoint's own arguments (Linux 4.17).
+
+Commit c4f6699dfcb8.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """struct_ops maps: registers the functions of a table with the kernel.
 
-Writing the table registers it (Linux 5.6), or, with BPF_F_LINK, a link does (6.4).
-Source: kernel/bpf/bpf_struct_ops.c.
+Writing the table registers it (Linux 5.6, commit 85d33df357b6), or, with BPF_F_LINK, a link does
+(6.4, commit 68b04864ca42). Source: kernel/bpf/bpf_struct_ops.c.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Attach to the packets that enter or leave an interface: tcx (Linux 6.6), else a clsact filter.
 
+Commit e420bed02507 (tcx); commit 1f211a1b929c, "net, sched: add clsact qdisc".
+
 A tcx program is a bpf_link: it ends with its process. A filter outlives the process that dies
 without removing it. Of clsact only what was made here is removed: the filter, and the qdisc when
 it was made here and holds no filter of anybody any more.

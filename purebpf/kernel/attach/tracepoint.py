@@ -1,4 +1,9 @@
-"""Attach to a tracepoint of tracefs, through a perf event (perf_event_open(2))."""
+"""Attach to a tracepoint of tracefs, through a perf event (perf_event_open(2)).
+
+Commit 98b5c2c65c29, "perf, bpf: allow bpf programs attach to tracepoints"; several programs at one
+since Linux 4.15: commit e87c6bc3852b, "bpf: permit multiple bpf attachments for a single perf
+event".
+"""
 
 from __future__ import annotations
 

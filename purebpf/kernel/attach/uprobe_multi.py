@@ -1,4 +1,7 @@
-"""Attach to many functions of one file at once: `uprobe.multi`, `uprobe.session` (Linux 6.6)."""
+"""Attach to many functions of one file at once: `uprobe.multi`, `uprobe.session`.
+
+Linux 6.6 (commit 89ae89f53d20), sessions 6.13 (commit d920179b3d48).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Attach to an interface's packets before the kernel looks at them: XDP (link: Linux 5.9).
 
-A bpf_link ends with its process. Over netlink, for kernels without such links and for replacing
-a program that was attached that way, the program outlives a process that dies.
+A bpf_link (commit aa8d3a716b59) ends with its process. Over netlink, for kernels without such
+links and for replacing a program that was attached that way, the program outlives a process that
+dies.
 """
 
 from __future__ import annotations

@@ -163,7 +163,10 @@ def _raw_tracepoint(name: str) -> Feature:
 
 
 def _perf_event(name: str) -> Feature:
-    """By a bpf_link (Linux 5.15), or by ioctl(2), as every kernel that has such programs."""
+    """By a bpf_link, or by ioctl(2), as every kernel that has such programs.
+
+    The link: Linux 5.15 (commit b89fbfbb854c).
+    """
     probes.load_program(_P.BPF_PROG_TYPE_PERF_EVENT).close()
     return Feature(name, supported=True, reason="the kernel has programs for them")
 
@@ -174,7 +177,11 @@ def _tracepoint(name: str) -> Feature:
 
 
 def _probe_event(kind: str) -> Callable[[str], Feature]:
-    """Kprobes and uprobes: a PMU of their own (Linux 4.17), or a file in tracefs."""
+    """Kprobes and uprobes: a PMU of their own, or a file in tracefs.
+
+    The PMUs came with Linux 4.17: commit e12f03d7031a, "perf/core: Implement the 'perf_kprobe'
+    PMU", and commit 33ea4b24277b, "perf/core: Implement the 'perf_uprobe' PMU".
+    """
 
     def ask(name: str) -> Feature:
         number = proc.pmu(kind, "type")

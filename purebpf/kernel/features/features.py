@@ -179,20 +179,29 @@ def have_btf_kind(kind: Kind) -> Feature:
 
 @remember
 def have_global_functions() -> Feature:
-    """Whether BTF functions may be global, to be verified on their own (Linux 5.6)."""
+    """Whether BTF functions may be global, to be verified on their own.
+
+    Linux 5.6 (commit 51c39bb1d5d1).
+    """
     return _try("global functions", lambda: bpf.btf_load(probes.global_function_blob()))
 
 
 @remember
 def have_question_marks() -> Feature:
-    """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9)."""
+    """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9).
+
+    Commit bd70a8fb7ca4, "bpf: Allow all printable characters in BTF DATASEC names".
+    """
     name = "question marks in BTF"
     return _try(name, lambda: bpf.btf_load(probes.question_mark_blob()))
 
 
 @remember
 def have_context_tags() -> Feature:
-    """Whether parameters tagged `arg:ctx` are the program's context (Linux 6.8)."""
+    """Whether parameters tagged `arg:ctx` are the program's context.
+
+    Linux 6.8 (commit 94e1c70a3452).
+    """
 
     def load() -> Descriptor:
         functions = struct.pack("=4I", 0, 4, 2, 6)
@@ -211,20 +220,23 @@ def have_context_tags() -> Feature:
 
 
 def have_ring_buffer() -> Feature:
-    """BPF_MAP_TYPE_RINGBUF (Linux 5.8)."""
+    """BPF_MAP_TYPE_RINGBUF (Linux 5.8).
+
+    Commit 457f44363a88, "bpf: Implement BPF ring buffer and verifier support for it".
+    """
     return have_map_type(bpf_map_type.BPF_MAP_TYPE_RINGBUF)
 
 
 @remember
 def have_mmapable_arrays() -> Feature:
-    """BPF_F_MMAPABLE arrays (Linux 5.5): global variables as memory."""
+    """BPF_F_MMAPABLE arrays (Linux 5.5, commit fc9702273e2e): global variables as memory."""
     array = bpf_map_type.BPF_MAP_TYPE_ARRAY
     return _try("mmapable arrays", lambda: probes.make_map(array, BPF_F_MMAPABLE))
 
 
 @remember
 def have_frozen_maps() -> Feature:
-    """BPF_MAP_FREEZE (Linux 5.2): constants that the verifier can rely on."""
+    """BPF_MAP_FREEZE (Linux 5.2, commit 87df15de441b): constants that the verifier can rely on."""
 
     def freeze() -> None:
         with probes.make_map(bpf_map_type.BPF_MAP_TYPE_ARRAY) as array:
@@ -235,7 +247,10 @@ def have_frozen_maps() -> Feature:
 
 @remember
 def have_exclusive_maps() -> Feature:
-    """Maps that only a program with given instructions may use (Linux 6.18)."""
+    """Maps that only a program with given instructions may use (Linux 6.18).
+
+    Commit baefdbdf6812, "bpf: Implement exclusive map creation".
+    """
     array = bpf_map_type.BPF_MAP_TYPE_ARRAY
     nobody = bytes(_SHA256_SIZE)
 
@@ -248,7 +263,7 @@ def have_exclusive_maps() -> Feature:
 
 @remember
 def have_batch_operations() -> Feature:
-    """BPF_MAP_LOOKUP_BATCH and its kin on hash maps (Linux 5.6)."""
+    """BPF_MAP_LOOKUP_BATCH and its kin on hash maps (Linux 5.6, commit 057996380a42)."""
 
     def look_up() -> None:
         with probes.make_map(bpf_map_type.BPF_MAP_TYPE_HASH) as table:
@@ -268,7 +283,7 @@ def have_batch_operations() -> Feature:
 
 @remember
 def have_program_names() -> Feature:
-    """Named programs (Linux 4.15)."""
+    """Named programs (Linux 4.15, commit cb4d2b3f03d8)."""
 
     def load() -> Descriptor:
         socket_filter = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
@@ -281,8 +296,11 @@ def have_program_names() -> Feature:
 def have_instruction_set(version: int) -> Feature:
     """Whether programs may have the instructions of clang's `-mcpu=v<version>`, 1 to 4.
 
-    Version 2 compares with < and <=, 3 has 32-bit jumps (Linux 5.1), 4 long jumps, signed division
-    and loads that extend signs (Linux 6.6).
+    Version 2 compares with < and <= (commit 92b31a9af73b, "bpf: add BPF_J{LT,LE,SLT,SLE}
+    instructions"), 3 has 32-bit jumps (Linux 5.1, commit 092ed0968bb6, "bpf: verifier support
+    JMP32"), 4 long jumps (commit 4cd58e9af8b9), signed division (commit ec0e2da95f72) and loads
+    that extend signs (Linux 6.6, commit 1f9a1ea821ff, "bpf: Support new sign-extension load
+    insns").
 
     Raises:
         ValueError: there is no such version.
@@ -294,13 +312,19 @@ def have_instruction_set(version: int) -> Feature:
 
 @remember
 def have_bounded_loops() -> Feature:
-    """Whether programs may jump back, if the verifier sees an end to it (Linux 5.3)."""
+    """Whether programs may jump back, if the verifier sees an end to it.
+
+    Linux 5.3 (commit 2589726d12a1, "bpf: introduce bounded loops").
+    """
     return _try("bounded loops", _filter(probes.BOUNDED_LOOP))
 
 
 @remember
 def have_large_programs() -> Feature:
-    """Whether programs may have more than 4,096 instructions (Linux 5.2; needs CAP_BPF)."""
+    """Whether programs may have more than 4,096 instructions (needs CAP_BPF).
+
+    Linux 5.2 (commit c04c0d2b968a, "bpf: increase complexity limit and maximum program size").
+    """
     return _try("large programs", _filter(probes.LARGE_PROGRAM))
 
 
@@ -311,7 +335,7 @@ def _filter(code: bytes) -> Callable[[], Descriptor]:
 
 @remember
 def have_function_info() -> Feature:
-    """Programs with BTF function info (Linux 5.0)."""
+    """Programs with BTF function info (Linux 5.0, commit 838e96904ff3)."""
 
     def load() -> Descriptor:
         with bpf.btf_load(probes.kind_blob(Kind.FUNC)) as types:
@@ -335,6 +359,8 @@ _FUNCTION_3_AT_0 = (0).to_bytes(4, "little") + (3).to_bytes(4, "little")
 @remember
 def have_perf_event_link() -> Feature:
     """bpf_link for perf events (Linux 5.15): attach with a cookie, detach by closing.
+
+    Commit b89fbfbb854c.
 
     Asked for on descriptor -1, a kernel that knows them says EBADF; another, EINVAL.
     """
@@ -387,14 +413,14 @@ def have_uprobe_multi() -> Feature:
 
 
 def have_attach_cookie() -> Feature:
-    """bpf_get_attach_cookie() in perf event programs (Linux 5.15)."""
+    """bpf_get_attach_cookie() in perf event programs (Linux 5.15, commit 7adfc6c9b315)."""
     helper = bpf_func_id.BPF_FUNC_get_attach_cookie
     return have_helper(bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, helper)
 
 
 @remember
 def have_run_time_statistics() -> Feature:
-    """BPF_ENABLE_STATS (Linux 5.8): run time and count of programs."""
+    """BPF_ENABLE_STATS (Linux 5.8, commit d46edd671a14): run time and count of programs."""
     run_time = bpf_stats_type.BPF_STATS_RUN_TIME
     return _try("run time statistics", lambda: bpf.enable_stats(run_time))
 

@@ -61,7 +61,8 @@ INSTRUCTION_SETS = {
     4: pack([_ZERO, _FROM_8_BITS, Instruction(_JA32, 0, 0, 0, 0), _RETURN]),
 }
 """What each of clang's `-mcpu=v1` to `v4` has, and none before it: jumps to what follows, and a
-move that extends the sign (Linux 6.1 knows the jump of v4 and not the rest).
+move that extends the sign (commit 8100928c8814, "bpf: Support new sign-extension mov insns"; Linux
+6.1 knows the jump of v4 and not the rest).
 """
 
 NEEDS_BTF_TARGET = frozenset(
@@ -219,7 +220,7 @@ def kind_blob(kind: Kind) -> bytes:
 
 
 def global_function_blob() -> bytes:
-    """BTF with a function that says it is global (Linux 5.6)."""
+    """BTF with a function that says it is global (Linux 5.6, commit 51c39bb1d5d1)."""
     prototype = _type(0, Kind.FUNC_PROTO, 0, 1)
     return _blob(_INT + prototype + _type(1, Kind.FUNC, _GLOBAL, 2))
 

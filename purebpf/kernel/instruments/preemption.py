@@ -21,7 +21,8 @@ def syscall_programs_are_preempted() -> bool:
     a plain tracepoint is not concerned: perf switches preemption off around it.
 
     Found out by a program that looks (bpf_src/preemption.bpf.c). False where the kernel does not
-    say, as x86 before Linux 6.15 does: those switch preemption off around every program.
+    say, as x86 before Linux 6.15 does (commit 46e8fff6d45f, "x86/preempt: Move preempt count to
+    percpu hot section"): those switch preemption off around every program.
     """
     try:
         with load(objects.spec("preemption")) as loaded, loaded.programs["ask"].attach():

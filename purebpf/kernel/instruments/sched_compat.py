@@ -14,7 +14,7 @@ from purebpf.spec import ObjectSpec
 __all__ = ["adapt", "has_prev_state", "without_task_storage"]
 
 _TASKS = 65536
-"""Tasks that can have a state on kernels without task storage (before Linux 5.11)."""
+"""Tasks that can have a state on kernels without task storage (Linux 5.11: commit 4cf1bc1f1045)."""
 
 _PREV_STATE_PARAMS = 5  # of the tracepoint sched_switch, with the context before them
 
@@ -42,6 +42,8 @@ def _has_helper(helper: int) -> bool:
 
 def has_prev_state() -> bool:
     """Whether sched_switch passes the state of the task that leaves (Linux 5.18).
+
+    Commit fa2c3254d7cf, "sched/tracing: Don't re-read p->state when emitting sched_switch event".
 
     Raises:
         NotSupportedError: the kernel has no BTF, or none of this tracepoint.

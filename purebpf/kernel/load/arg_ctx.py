@@ -1,5 +1,7 @@
 """Parameters tagged `arg:ctx`, for kernels that do not know the tag (before Linux 6.8).
 
+Commit 94e1c70a3452.
+
 Such a kernel takes a parameter of a global function for the program's context when its type is a
 pointer to the struct of that name. Programs of different types share functions, so each type gets
 copies of those it may call, and its function info names the copies. As libbpf does it

@@ -2,7 +2,9 @@
 
 Ids stay what they are, so maps, programs and .BTF.ext need no change; what is lost is detail that
 such a kernel has no use for. The replacements have the same length and are libbpf's
-(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18.
+(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18. Among the late kinds:
+DECL_TAG (commit b5ea834dde6b, "bpf: Support for new btf kind BTF_KIND_TAG") and ENUM64 (commit
+6089fb325cf7, "bpf: Add btf enum64 support"); global functions came with commit 51c39bb1d5d1.
 """
 
 from __future__ import annotations

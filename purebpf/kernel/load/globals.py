@@ -25,9 +25,10 @@ _INDEX = bytes(4)
 class Globals(Closing, MutableMapping[str, Any]):
     """The variables of .data, .bss, .rodata and the arena: values typed by BTF, bytes without.
 
-    Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5), reading and writing touch just
-    the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the program. Elsewhere a
-    write reads the whole section and writes it back, and undoes what the program wrote since.
+    Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5, commit fc9702273e2e), reading and
+    writing touch just the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the
+    program. Elsewhere a write reads the whole section and writes it back, and undoes what the
+    program wrote since.
 
     Constants were frozen at load: change them before, with `ObjectSpec.set`.
     """

@@ -19,7 +19,7 @@ __all__ = ["UNRELATED", "LoadCall", "Outcome", "attempt"]
 
 _FIRST_LOG = 1 << 16
 _LARGEST_LOG = (1 << 24) - 1
-"""What every kernel takes (UINT_MAX >> 8 before Linux 5.2)."""
+"""What every kernel takes (UINT_MAX >> 8 before Linux 5.2, commit 7a9f5c65abcc)."""
 
 _ATTEMPTS = 5
 UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
@@ -87,8 +87,9 @@ def _issue(call: LoadCall, log: Log | None, *, tried: int = 0) -> Descriptor:
 def _load_with_log(call: LoadCall, level: int) -> Outcome:
     """Load it with a log, in a buffer that grows until the log fits.
 
-    Since Linux 6.4 the kernel says how much it needs, and keeps the end of a log that does not
-    fit; before, one can only try, and has the beginning. A partial log is better than none.
+    Since Linux 6.4 the kernel says how much it needs (commit 47a71c1f9af0, "bpf: Add log_true_size
+    output field ..."), and keeps (commit 121664093803) the end of a log that does not fit; before,
+    one can only try, and has the beginning. A partial log is better than none.
     """
     size = _FIRST_LOG
     while True:

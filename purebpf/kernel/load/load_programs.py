@@ -172,7 +172,9 @@ def _retry(
 
 
 def _bind_constants(program: Descriptor, constants: Iterable[int]) -> None:
-    """Keep .rodata with a program that does not use it, as libbpf does (Linux 5.10).
+    """Keep .rodata with a program that does not use it, as libbpf does.
+
+    BPF_PROG_BIND_MAP (Linux 5.10, commit ef15314aa5de).
 
     So what an object says about itself there (`bpf_metadata_...`) is found from the program:
     `bpftool prog` shows it.

@@ -121,7 +121,7 @@ def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]
 def _host() -> privilege.Host:
     """What decides about permission; RLIMIT_MEMLOCK only on a kernel that it concerns.
 
-    The helper came with the accounting that replaced the limit (Linux 5.11).
+    The helper (Linux 5.11, commit d05512618056) came with the accounting that replaced the limit.
     """
     host = privilege.read_host()
     socket_filter = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER

@@ -11,7 +11,9 @@ __all__ = ["upload_btf"]
 
 
 def upload_btf(btf: Btf | None) -> Upload:
-    """Give the kernel an object's BTF (BPF_BTF_LOAD, Linux 4.18), simplified when it must be.
+    """Give the kernel an object's BTF (BPF_BTF_LOAD), simplified when it must be.
+
+    Linux 4.18 (commit f56a653c1fd1).
 
     BTF is a description: an object with refused BTF still loads, as it does with libbpf. One
     without BTF has nothing to upload.

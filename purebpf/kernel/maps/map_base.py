@@ -144,7 +144,8 @@ class MapHandle(Closing):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, flags: int = 0) -> Self:
-        """The map pinned at `path`. `flags`: BPF_F_RDONLY or BPF_F_WRONLY (Linux 4.15).
+        """The map pinned at `path`. `flags`: BPF_F_RDONLY or BPF_F_WRONLY (Linux 4.15,
+        commit 6e71b04a8224).
 
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a map.
@@ -301,7 +302,7 @@ class MapHandle(Closing):
         self.pinned = pins.pin(self.fileno(), os.fsdecode(path))
 
     def freeze(self) -> None:
-        """Forbid writes from user space (Linux 5.2); again is harmless.
+        """Forbid writes from user space (Linux 5.2, commit 87df15de441b); again is harmless.
 
         Raises:
             KernelError: EBUSY, it is mapped writable, or already frozen.
@@ -316,8 +317,8 @@ class MapHandle(Closing):
     def attach(self) -> Link:
         """Register the functions of a struct_ops map, until the link is closed.
 
-        A map of `.struct_ops.link` gives a bpf_link (Linux 6.4), which can be pinned, and made to
-        go to another such map with `link.update(other)`.
+        A map of `.struct_ops.link` gives a bpf_link (Linux 6.4, commit 68b04864ca42), which can be
+        pinned, and made to go to another such map with `link.update(other)`.
 
         Raises:
             NotSupportedError: the map is none that an object's functions are in.
@@ -342,7 +343,9 @@ class MapHandle(Closing):
             write_before_link(self)
 
     def mmap(self, *, writable: bool = True) -> Memory:
-        """The values of an array with BPF_F_MMAPABLE (Linux 5.5), or an arena, as memory.
+        """The values of an array with BPF_F_MMAPABLE, or an arena, as memory.
+
+        Linux 5.5 (commit fc9702273e2e); arenas, 6.9 (commit 317460317a02).
 
         Value `i` of an array is at `i` times the value size, rounded up to 8. The caller closes
         the memory, also when the map is closed before.

@@ -1,5 +1,7 @@
 """Many elements in one system call (BPF_MAP_*_BATCH, Linux 5.6), where the map offers it.
 
+Commits cb4d03ab499d, aa2e93b8e58e and, for lookup with deletion, 057996380a42.
+
 Whether it does is found by trying: `Unsupported` is raised before anything was done.
 """
 

@@ -154,7 +154,10 @@ def _drain_maps(store: Store) -> list[tuple[Any, Any]]:
 
 
 def take(element: Element) -> int:
-    """Look up and delete; in two steps where there is no command for it (before Linux 5.14)."""
+    """Look up and delete; in two steps where there is no command for it.
+
+    Hashes have had it since Linux 5.14 (commit 3e87f192b405).
+    """
     result = element.lookup_and_delete()
     if -result not in NO_BATCH:
         return result

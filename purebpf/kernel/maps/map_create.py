@@ -56,8 +56,8 @@ def entries(spec: MapSpec) -> int:
 def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
     """Create the map, without contents. `btf_fd` is the object's BTF in the kernel, 0 for none.
 
-    When the kernel refuses, it is asked again without BTF, then without a name (before Linux
-    4.15), then, for a data section, without BPF_F_MMAPABLE (before 5.5).
+    When the kernel refuses, it is asked again without BTF, then without a name (before Linux 4.15),
+    then, for a data section, without BPF_F_MMAPABLE (before 5.5, commit fc9702273e2e).
 
     Raises:
         KernelError: the kernel refused them all; says with which values.

@@ -24,7 +24,7 @@ class MapInfo(NamedTuple):
     Attributes:
         type: enum bpf_map_type.
         id: its number, as in `bpftool map`.
-        name: at most 15 characters; "" before Linux 4.15.
+        name: at most 15 characters; "" before Linux 4.15 (commit ad5b177bd73f).
         key_size: bytes.
         value_size: bytes, of one CPU's value in a per-CPU map.
         max_entries: elements; bytes in a ring buffer.
@@ -55,7 +55,7 @@ class MapInfo(NamedTuple):
 
 
 def read_info(fd: int) -> MapInfo:
-    """The info of an open map (BPF_OBJ_GET_INFO_BY_FD, Linux 4.13).
+    """The info of an open map (BPF_OBJ_GET_INFO_BY_FD, Linux 4.13, commit 1e2709769086).
 
     Raises:
         KernelError: EINVAL, `fd` is not a map.

@@ -141,6 +141,9 @@ def _invalid(request: Request) -> tuple[str, str]:
     return "the kernel refuses this combination of attr fields", ""
 
 
+# Commit 6546b19f95ac, "perf/core: Add PERF_SAMPLE_CGROUP feature"; commit 8d97e71811aa, "perf/core:
+# Add PERF_SAMPLE_DATA_PAGE_SIZE"; commit 995f088efebe, "perf/core: Add support for
+# PERF_SAMPLE_CODE_PAGE_SIZE"; commit 2a6c6b7d7ad3, "perf/core: Add PERF_SAMPLE_WEIGHT_STRUCT".
 _LATE_FIELDS: dict[int, str] = {
     perf_event_sample_format.PERF_SAMPLE_CGROUP: "cgroup (Linux 5.7)",
     perf_event_sample_format.PERF_SAMPLE_DATA_PAGE_SIZE: "page size of the data (Linux 5.11)",

@@ -24,7 +24,10 @@ __all__ = ["has_syscall_wrapper", "open_probe", "syscall_function"]
 
 _ANY_CPU = -1
 _SEMAPHORE_SHIFT = 32
-"""Where the uprobe PMU has ref_ctr_offset (format/ref_ctr_offset; Linux 4.20)."""
+"""Where the uprobe PMU has ref_ctr_offset (format/ref_ctr_offset).
+
+Linux 4.20: commit a6ca88b241d5, "trace_uprobe: support reference counter in fd-based uprobe".
+"""
 _WRAPPERS = {
     "x86_64": "x64",
     "i686": "ia32",

@@ -76,7 +76,9 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
 
 
 def function_target(program: ProgramSpec, target: Program) -> AttachTarget:
-    """The function of a loaded program that `program` replaces or watches (Linux 5.5, 5.6).
+    """The function of a loaded program that `program` replaces or watches.
+
+    Linux 5.5 (commit 5b92a28aae4d); to replace, 5.6 (commit be8704ff07d2).
 
     Raises:
         NotSupportedError: `program` says no function, or `target` has none of that name or no BTF.

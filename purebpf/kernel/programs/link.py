@@ -29,7 +29,7 @@ __all__ = ["Event", "Link", "Usable"]
 
 _REPLACE = 4  # BPF_F_REPLACE
 _CANNOT_DETACH = (errno.EOPNOTSUPP, errno.EINVAL)
-"""Kinds of links that only closing ends, and kernels before 5.9."""
+"""Kinds of links that only closing ends, and kernels before 5.9 (commit 73b11c2ab072)."""
 
 
 class Event(Protocol):
@@ -106,7 +106,9 @@ class Link(Closing):
 
     @classmethod
     def from_id(cls, link_id: int) -> Self:
-        """The link that the kernel knows as `link_id` (Linux 5.8); needs CAP_SYS_ADMIN.
+        """The link that the kernel knows as `link_id`; needs CAP_SYS_ADMIN.
+
+        Linux 5.8 (commit 2d602c8cf40d).
 
         Raises:
             KernelError: ENOENT, there is none (any more); EPERM.
@@ -154,7 +156,7 @@ class Link(Closing):
 
     @property
     def info(self) -> LinkInfo:
-        """What the kernel says about it (Linux 5.8).
+        """What the kernel says about it (Linux 5.8, commit f2e10bff16a0).
 
         Raises:
             NotSupportedError: it is not a bpf_link.
@@ -165,7 +167,9 @@ class Link(Closing):
         return read_info(self._bpf_link("link info"))
 
     def update(self, new: Usable, *, old: Usable | None = None) -> None:
-        """Run `new` instead of the program that is attached, without a gap in between (Linux 5.7).
+        """Run `new` instead of the program that is attached, without a gap in between.
+
+        BPF_LINK_UPDATE (Linux 5.7, commit 0c991ebc8c69).
 
         Cgroups, XDP, tcx, netkit, network namespaces, sockmaps, iterators; for struct_ops, `new` is
         a map. With `old`, only if that is what is attached now.

@@ -60,7 +60,7 @@ class TracingLink(NamedTuple):
     """What a tracing program, or one that replaces another's function, is attached to.
 
     `target_object_id` is the id of the BTF that `target_btf_id` is in, or of the program with the
-    function it is (Linux 5.13).
+    function it is (Linux 5.13, commit 441e8c66b23e).
     """
 
     attach_type: int
@@ -120,6 +120,8 @@ class NetfilterLink(NamedTuple):
 class PerfEventLink(NamedTuple):
     """A perf event: enum bpf_perf_event_type and what it is about (Linux 6.6).
 
+    Commit 1b715e1b0ec5, "bpf: Support ->fill_link_info for perf_event".
+
     `name` is the function of a kprobe, the file of a uprobe, the name of a tracepoint; `offset`
     and `address` are a probe's; `config` is a plain event's number.
     """
@@ -134,7 +136,10 @@ class PerfEventLink(NamedTuple):
 
 
 class KprobeMultiLink(NamedTuple):
-    """The functions of a kprobe.multi link (Linux 6.6); the addresses are 0 if they are secret."""
+    """The functions of a kprobe.multi link; the addresses are 0 if they are secret.
+
+    Linux 6.6 (commit 7ac8d0d26192, "bpf: Support ->fill_link_info for kprobe_multi").
+    """
 
     addresses: tuple[int, ...]
     cookies: tuple[int, ...]
@@ -143,7 +148,10 @@ class KprobeMultiLink(NamedTuple):
 
 
 class UprobeMultiLink(NamedTuple):
-    """The places of a uprobe.multi link, as offsets in a file (Linux 6.8)."""
+    """The places of a uprobe.multi link, as offsets in a file.
+
+    Linux 6.8 (commit e56fdbfb06e2, "bpf: Add link_info support for uprobe multi link").
+    """
 
     path: str
     offsets: tuple[int, ...]
@@ -188,7 +196,7 @@ Fields = Mapping[str, int]
 
 
 def read_info(fd: int) -> LinkInfo:
-    """The info of an open link (BPF_OBJ_GET_INFO_BY_FD, Linux 5.8).
+    """The info of an open link (BPF_OBJ_GET_INFO_BY_FD, Linux 5.8, commit f2e10bff16a0).
 
     Raises:
         KernelError: EINVAL, `fd` is not a link.

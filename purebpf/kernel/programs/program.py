@@ -227,7 +227,7 @@ class Program(Closing):
 
         Raises:
             ValueError: it is closed.
-            KernelError: the kernel has no BPF_OBJ_GET_INFO_BY_FD (Linux 4.13).
+            KernelError: the kernel has no BPF_OBJ_GET_INFO_BY_FD (Linux 4.13, commit 1e2709769086).
         """
         fd = self.fileno()
         fields = _info(fd, bytearray(BPF_PROG_INFO.size))

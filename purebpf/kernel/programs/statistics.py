@@ -23,7 +23,7 @@ def run_time() -> Descriptor:
     never go back, so compare two of them.
 
     Raises:
-        NotSupportedError: a kernel without BPF_ENABLE_STATS (Linux 5.8).
+        NotSupportedError: a kernel without BPF_ENABLE_STATS (Linux 5.8, commit d46edd671a14).
         KernelError: EPERM, the process may not (CAP_SYS_ADMIN).
     """
     try:

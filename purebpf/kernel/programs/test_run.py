@@ -85,11 +85,11 @@ def run(
 
     `data` is the packet of socket and XDP programs (at least 14 bytes), `ctx` the context: a
     struct __sk_buff or xdp_md for these, the arguments as u64 for raw tracepoints, any struct for
-    syscall programs. `cpu` chooses one for raw tracepoints (Linux 5.10).
+    syscall programs. `cpu` chooses one for raw tracepoints (Linux 5.10, commit 1b4d60ec162f).
 
     With `live_frames`, what an XDP program returns really happens to each of `repeat` packets,
-    which are made in batches of `batch_size`, 64 by default (Linux 5.18): XDP_TX sends them. There
-    is no packet to show afterwards.
+    which are made in batches of `batch_size`, 64 by default (Linux 5.18, commit b530e9e1063e):
+    XDP_TX sends them. There is no packet to show afterwards.
 
     Raises:
         NotSupportedError: a type of program that cannot be run this way.

@@ -25,6 +25,8 @@ _LOST = struct.Struct("=8xQ")
 class PerfBuffer(Reader):
     """Reads a ring for each online CPU, and owns the rings' events (Linux 4.4).
 
+    Commit a43eec304259, "bpf: introduce bpf_perf_event_output() helper".
+
     Records come CPU after CPU: between CPUs they are not in the order of time. A record is as
     long as the kernel made it, up to 7 bytes longer than what the program sent. On a CPU that
     comes online later, the program's output fails with ENOENT.

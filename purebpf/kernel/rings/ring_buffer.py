@@ -1,4 +1,4 @@
-"""`RingBuffer`: the records of a BPF_MAP_TYPE_RINGBUF map (Linux 5.8)."""
+"""`RingBuffer`: the records of a BPF_MAP_TYPE_RINGBUF map (Linux 5.8, commit 457f44363a88)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`UserRingBuffer`: sends records to programs, through a BPF_MAP_TYPE_USER_RINGBUF (Linux 6.1)."""
+"""`UserRingBuffer`: sends records to programs, through a BPF_MAP_TYPE_USER_RINGBUF (Linux 6.1).
+
+Commit 583c1f420173.
+"""
 
 from __future__ import annotations
 

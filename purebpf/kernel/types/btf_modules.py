@@ -1,5 +1,7 @@
 """The types of loaded kernel modules: split BTF on top of vmlinux's (Linux 5.11).
 
+Commit 36e68442d1af, "bpf: Load and verify kernel module BTFs".
+
 Read from /sys/kernel/btf, which anybody may; a descriptor of one, which loading a program that
 refers to it takes, is found among all BTF by name, and that needs CAP_SYS_ADMIN.
 """

@@ -11,7 +11,7 @@ __all__ = ["read_btf"]
 
 
 def read_btf(btf_id: int) -> Btf:
-    """The BTF that the kernel knows as `btf_id` (Linux 4.18, CAP_SYS_ADMIN).
+    """The BTF that the kernel knows as `btf_id` (Linux 4.18, commit 78958fca7ead, CAP_SYS_ADMIN).
 
     Raises:
         KernelError: ENOENT, it is gone; EPERM, it may not be opened.

@@ -71,7 +71,7 @@ class UsdtSpecs:
         return self._free.pop()
 
     def put_place(self, address: int, number: int) -> None:
-        """Say which description holds at an address (before Linux 5.15).
+        """Say which description holds at an address (before Linux 5.15, commit 7adfc6c9b315).
 
         Raises:
             KernelError: the map cannot be written: E2BIG, it is full.
