@@ -18,7 +18,7 @@ from typing import NamedTuple
 from purebpf.errors import FormatError
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 from purebpf.symbols.longest_name import ends_at
-from purebpf.wire.formats import ELF_NOTE
+from purebpf.wire import formats
 
 __all__ = ["ElfImage", "Section", "Segment", "virtual_offset"]
 
@@ -79,8 +79,12 @@ class _Layout(NamedTuple):
 
 
 _LAYOUTS = {
-    1: _Layout("HHIIIIIHHHHHH", "IIIIIIIIII", "IIIIIIII", (0, 6, 1, 2, 4, 7)),
-    2: _Layout("HHIQQQIHHHHHH", "IIQQQQIIQQ", "IIQQQQQQ", (0, 1, 2, 3, 5, 7)),
+    1: _Layout(
+        formats.ELF32_HEADER, formats.ELF32_SECTION, formats.ELF32_SEGMENT, (0, 6, 1, 2, 4, 7)
+    ),
+    2: _Layout(
+        formats.ELF64_HEADER, formats.ELF64_SECTION, formats.ELF64_SEGMENT, (0, 1, 2, 3, 5, 7)
+    ),
 }
 
 
@@ -194,7 +198,7 @@ class ElfImage:
     def notes(self, data: bytes, align: int) -> Iterator[tuple[bytes, int, bytes]]:
         """The owner, type and description of each note in the bytes of a section or segment."""
         pad = 7 if align == 8 else 3
-        header = struct.Struct(self.order + ELF_NOTE)
+        header = struct.Struct(self.order + formats.ELF_NOTE)
         at = 0
         while at + header.size <= len(data):
             name_size, size, kind = header.unpack_from(data, at)

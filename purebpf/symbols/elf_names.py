@@ -20,6 +20,7 @@ from purebpf.symbols.elf_image import (
 from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.longest_name import ends_at
+from purebpf.wire import formats
 
 __all__ = ["FUNCTIONS", "INDIRECT", "function_of_version", "function_ranges", "functions_named"]
 
@@ -106,7 +107,9 @@ def _functions(
 ) -> Iterator[tuple[int, str, int, int, int]]:
     """The place in the table, name, address, binding and size of each function that is defined."""
     strings = image.contents(image.linked_section(table))
-    layout = struct.Struct(image.order + ("IBBHQQ" if image.is64 else "IIIBBH"))
+    layout = struct.Struct(
+        image.order + (formats.ELF64_SYMBOL if image.is64 else formats.ELF32_SYMBOL)
+    )
     data = image.contents(table)
     rows = layout.iter_unpack(data[: len(data) // layout.size * layout.size])
     for index, row in enumerate(rows):

@@ -26,3 +26,19 @@ JITDUMP_MOVE = "IIQQQQQ"
 # pid tid vma old_code_addr new_code_addr code_size code_index
 ELF_NOTE = "III"
 # name_size size type
+ELF32_HEADER = "HHIIIIIHHHHHH"
+# type machine version entry phoff shoff flags ehsize phentsize phnum shentsize shnum shstrndx
+ELF32_SECTION = "IIIIIIIIII"
+# name type flags addr offset size link info addralign entsize
+ELF32_SEGMENT = "IIIIIIII"
+# type offset vaddr paddr filesz memsz flags align
+ELF32_SYMBOL = "IIIBBH"
+# name value size info other shndx
+ELF64_HEADER = "HHIQQQIHHHHHH"
+# type machine version entry phoff shoff flags ehsize phentsize phnum shentsize shnum shstrndx
+ELF64_SECTION = "IIQQQQIIQQ"
+# name type flags addr offset size link info addralign entsize
+ELF64_SEGMENT = "IIQQQQQQ"
+# type flags offset vaddr paddr filesz memsz align
+ELF64_SYMBOL = "IBBHQQ"
+# name info other shndx value size
