@@ -248,7 +248,7 @@ static __always_inline int verdict(u32 at)
 	return counter == 0;
 }
 
-// A sample that is ready before the program runs (Linux 6.3).
+// A sample that is ready before the program runs (Linux 6.3, commit 0eed28220598).
 SEC("?perf_event")
 int filter_sample(struct bpf_perf_event_data *ctx)
 {

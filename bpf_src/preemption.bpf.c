@@ -5,7 +5,7 @@
 
 #define PREEMPT_MASK 0xff
 
-extern const int __preempt_count __ksym __weak; // x86 since Linux 6.15
+extern const int __preempt_count __ksym __weak; // x86 since Linux 6.15 (commit 46e8fff6d45f)
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 

@@ -5,7 +5,7 @@
 
 #include "task.h"
 
-CONFIG bool has_prev_state = true; // it passes the state (Linux 5.18)
+CONFIG bool has_prev_state = true; // it passes the state (Linux 5.18, commit fa2c3254d7cf)
 
 static __always_inline bool preempted(u64 *ctx)
 {

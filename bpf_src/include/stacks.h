@@ -136,7 +136,7 @@ __noinline int scratch_equals(u32 place, u64 id, u32 depth)
 
 // Finds or makes the entry of the stack in `scratch`; returns its id, or STACK_LOST.
 // Errors are kept in an int: an update that the verifier inlines left the upper half of the
-// register clear before Linux 6.4.
+// register clear before Linux 6.4 (commit d7ba4cc900bf, "bpf: return long from bpf_map_ops funcs").
 // Entries are never removed while the program runs, so a search that starts at the hash and ends
 // at the first free slot cannot miss an entry made earlier. Two CPUs that insert the same stack
 // at once meet at the same slot: the second gets EEXIST and compares.

@@ -55,9 +55,9 @@ struct task_struct {
 	char comm[TASK_COMM_LEN];
 } __attribute__((preserve_access_index));
 
-struct task_struct___before_5_14 {
+struct task_struct___before_5_14 { // commit 2f064a59a11f, "sched: Change task_struct::state"
 	long state;
-	unsigned int cpu; // before Linux 5.16, which moved it into thread_info
+	unsigned int cpu; // before Linux 5.16: commit bcf9033e5449 moved it into thread_info
 } __attribute__((preserve_access_index));
 
 // What a program at "iter/task" gets.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // A `struct task_state`, which the program declares before, for each task: in the task's storage,
-// or in a hash on kernels without task storage (before Linux 5.11). The hash is by the address of
-// the task: that survives execve, which may change the thread's number.
+// or in a hash on kernels without it (before Linux 5.11, commit 4cf1bc1f1045). The hash is by the
+// address of the task: that survives execve, which may change the thread's number.
 #ifndef TASK_STATE_H
 #define TASK_STATE_H
 

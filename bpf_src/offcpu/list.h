@@ -8,7 +8,7 @@
 #include "pid_namespace.h"
 #include "verdict.h"
 
-CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15)
+CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
 
 struct pt_regs {
 	unsigned long ip; // x86

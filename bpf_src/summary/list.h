@@ -6,7 +6,7 @@
 #include "abi.h"
 #include "decide.h"
 
-CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15)
+CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
 
 // A call that was open at the end. With start_ns 0 it was open at the start already.
 struct open_call {

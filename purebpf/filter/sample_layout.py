@@ -1,7 +1,8 @@
 """How a filter program gets at the words of a sample on a given kernel.
 
 From Linux 6.3 the kernel prepares a sample before the program runs (perf_prepare_sample() is called
-by bpf_overflow_handler()), and a program can reach it by a cast of its context (the kernel function
+by bpf_overflow_handler(): commit 0eed28220598, "perf/core: Call perf_prepare_sample() before
+running BPF"), and a program can reach it by a cast of its context (the kernel function
 bpf_cast_to_kern_ctx, Linux 6.2: commit fd264ca02094): every field is there. On an older kernel
 there are the registers and two numbers in the context (struct bpf_perf_event_data), and what
 helpers say about the thread that runs.

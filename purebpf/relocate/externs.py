@@ -8,8 +8,8 @@ variables come with a descriptor of its BTF, its functions with a place in `fd_a
 
 What does not exist, and may, is the address 0; a call of it is poisoned, since a program that may
 call it has asked for that address first.
-Source: bpf_object__relocate_data() of libbpf; kernel 5.10 (variables: commit
-4976b718c355, "bpf: Introduce pseudo_btf_id"), 5.13 (functions: commit e6ac2450d6de).
+Source: bpf_object__relocate_data() of libbpf; kernel 5.10 (variables:
+commit 4976b718c355, "bpf: Introduce pseudo_btf_id"), 5.13 (functions: commit e6ac2450d6de).
 """
 
 from __future__ import annotations

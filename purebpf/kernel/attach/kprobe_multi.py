@@ -1,6 +1,6 @@
 """Attach to many functions of the kernel at once: `kprobe.multi` (Linux 5.18), sessions (6.10).
 
-Commits 0dcac2725406 and 535a3692ba72, "bpf: Add support for kprobe session attach".
+Commit 0dcac2725406; commit 535a3692ba72, "bpf: Add support for kprobe session attach".
 
 Through fprobe, one link for all: thousands of functions in the time that a few kprobes take.
 """

@@ -1,6 +1,6 @@
 """Attach to a route: `lwt_in`, `lwt_out`, `lwt_xmit` (Linux 4.10), `lwt_seg6local` (4.18).
 
-Commits 3a0af8fd61f9 and 004d4b274e2a.
+Commit 3a0af8fd61f9; for seg6local commit 004d4b274e2a.
 
 A lightweight tunnel is a route that runs a program for the packets it is taken by: those that come
 to this machine over it, those that a socket sends, those about to leave by its interface, or those

@@ -1,8 +1,8 @@
 """Attach what was loaded for one place: `tp_btf`, `fentry`, `fexit`, `fsession`, `fmod_ret`, `lsm`.
 
 The place was chosen at load, when the verifier checked the program against it. Linux 5.5
-(tracepoints: commit f1b9509c2fb0; fentry and fexit: commit fec56f5890d9), 5.7 (fmod_ret: commit
-ae24082331d9; LSM: commit fc611f47f218).
+(tracepoints: commit f1b9509c2fb0; fentry and fexit: commit fec56f5890d9), 5.7 (fmod_ret:
+commit ae24082331d9; LSM: commit fc611f47f218).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
     """Run `program` whenever its tracepoint, function or hook is passed.
 
     It was loaded for one place: there is no other `target`. `cookie` is what
-    bpf_get_attach_cookie() returns (Linux 5.19, commit 2fcc82411e74; for tracepoints 6.10, commit
-    68ca5d4eebb8).
+    bpf_get_attach_cookie() returns (Linux 5.19, commit 2fcc82411e74; for tracepoints 6.10,
+    commit 68ca5d4eebb8).
 
     Raises:
         TypeError: a target.

@@ -45,8 +45,8 @@ def attach(
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
-        semaphore: the file offset of a 16-bit counter of attached tracers (Linux 4.20, commit
-            a6ca88b241d5, "trace_uprobe: support reference counter in fd-based uprobe").
+        semaphore: the file offset of a 16-bit counter of attached tracers (Linux 4.20,
+            commit a6ca88b241d5, "trace_uprobe: support reference counter in fd-based uprobe").
 
     Raises:
         TypeError: no target, and none in the section name.

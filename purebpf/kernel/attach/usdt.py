@@ -1,8 +1,8 @@
 """Attach to the static probes that a program or library was built with (USDT, `DTRACE_PROBE`).
 
-One multi-uprobe for all places of a probe (Linux 6.9, where it also filters by process: commit
-46ba0e49b642), else a uprobe for each. The program reads arguments with `bpf/usdt.bpf.h`; this
-module fills its maps.
+One multi-uprobe for all places of a probe (Linux 6.9, where it also filters by process:
+commit 46ba0e49b642), else a uprobe for each. The program reads arguments with `bpf/usdt.bpf.h`;
+this module fills its maps.
 """
 
 from __future__ import annotations

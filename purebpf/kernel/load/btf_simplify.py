@@ -2,9 +2,16 @@
 
 Ids stay what they are, so maps, programs and .BTF.ext need no change; what is lost is detail that
 such a kernel has no use for. The replacements have the same length and are libbpf's
-(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18. Among the late kinds:
-DECL_TAG (commit b5ea834dde6b, "bpf: Support for new btf kind BTF_KIND_TAG") and ENUM64 (commit
-6089fb325cf7, "bpf: Add btf enum64 support"); global functions came with commit 51c39bb1d5d1.
+(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18. What came later:
+
+    FUNC, FUNC_PROTO  commit 2667a2626f4d, "bpf: btf: Add BTF_KIND_FUNC and BTF_KIND_FUNC_PROTO"
+    VAR, DATASEC      commit 1dc92851849c, "bpf: kernel side support for BTF Var and DataSec"
+    global functions  commit 51c39bb1d5d1
+    FLOAT             commit b1828f0b0482, "bpf: Add BTF_KIND_FLOAT support"
+    DECL_TAG          commit b5ea834dde6b, "bpf: Support for new btf kind BTF_KIND_TAG"
+    TYPE_TAG          commit 8c42d2fa4eea, "bpf: Support BTF_KIND_TYPE_TAG for btf_type_tag ..."
+    ENUM64            commit 6089fb325cf7, "bpf: Add btf enum64 support"
+    `?` in names      commit bd70a8fb7ca4, "bpf: Allow all printable characters in BTF DATASEC ..."
 """
 
 from __future__ import annotations

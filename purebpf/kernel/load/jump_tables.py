@@ -1,8 +1,8 @@
 """Jump tables in the kernel: an instruction array for each, which one program alone may use.
 
 The verifier follows `gotox` through arrays that are filled and frozen before it looks; afterwards
-they hold where the instructions went (Linux 6.19, commits b4ce5923e780 and 493d9e0d6083, "bpf, x86:
-add support for indirect jumps"). Source: libbpf, create_jt_map; kernel/bpf/bpf_insn_array.c.
+they hold where the instructions went (Linux 6.19, commit b4ce5923e780; commit 493d9e0d6083, "bpf,
+x86: add support for indirect jumps"). Source: libbpf, create_jt_map; kernel/bpf/bpf_insn_array.c.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class Map(MapHandle, MutableMapping[Any, Any]):
     def pop(self, key: Any = _MISSING, default: Any = _MISSING) -> Any:
         """Take out the value of `key`, or without a key the next one of a queue or stack.
 
-        In one step on queues (Linux 4.20, commit bd513cd08f10) and hashes (5.14, commit
-        3e87f192b405), else a lookup and a deletion.
+        In one step on queues (Linux 4.20, commit bd513cd08f10) and hashes (5.14,
+        commit 3e87f192b405), else a lookup and a deletion.
 
         Raises:
             KeyError: not there, or empty, and no default.

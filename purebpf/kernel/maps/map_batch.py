@@ -1,6 +1,7 @@
 """Many elements in one system call (BPF_MAP_*_BATCH, Linux 5.6), where the map offers it.
 
-Commits cb4d03ab499d, aa2e93b8e58e and, for lookup with deletion, 057996380a42.
+Commit cb4d03ab499d (lookup), commit aa2e93b8e58e (update, delete), commit 057996380a42 (lookup with
+deletion, and hash maps).
 
 Whether it does is found by trying: `Unsupported` is raised before anything was done.
 """

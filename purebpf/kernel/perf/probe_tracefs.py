@@ -1,6 +1,7 @@
 """Probes by way of tracefs: for kernels before 4.17, and others without the kprobe or uprobe PMU.
 
-Commits e12f03d7031a and 33ea4b24277b, "perf/core: Implement the 'perf_uprobe' PMU".
+Commit e12f03d7031a, "perf/core: Implement the 'perf_kprobe' PMU"; commit 33ea4b24277b, "perf/core:
+Implement the 'perf_uprobe' PMU".
 
 A line in `kprobe_events` or `uprobe_events` makes a tracepoint, which is a perf event like any
 other; another line removes it. Those of a process that was killed stay, so names say which they

@@ -50,7 +50,10 @@ UPDATED = frozenset(
 
 
 class RawTracepointLink(NamedTuple):
-    """A raw tracepoint's name, and the cookie of the attachment (Linux 6.16; 0 before)."""
+    """A raw tracepoint's name, and the cookie of the attachment (0 before Linux 6.17).
+
+    Commit 2fe1c5934736, "bpf: Add cookie to raw_tp bpf_link_info".
+    """
 
     name: str
     cookie: int

@@ -1,9 +1,9 @@
 """`CopyBuffer`: registers and copied stacks, as `bpf_src/stack_copy.bpf.c` sends them.
 
 The program's record is followed by what the event adds to it: bytes of the user stack from its
-stack pointer up, as far as the stack reaches (PERF_SAMPLE_STACK_USER, Linux 3.7, commit
-c5ebcedb566e, "perf: Add ability to attach user stack dump to sample"). Copies hold memory of the
-processes: they are not for files, nor for other users.
+stack pointer up, as far as the stack reaches (PERF_SAMPLE_STACK_USER, Linux 3.7,
+commit c5ebcedb566e, "perf: Add ability to attach user stack dump to sample"). Copies hold memory of
+the processes: they are not for files, nor for other users.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where among the programs of one hook a new one runs: tcx and netkit (Linux 6.6), cgroups (6.17).
 
-Commit 053c8e1f235d, "bpf: Add generic attach/detach/query API for multi-progs"; for cgroups commit
-120933984460, "bpf: Implement mprog API on top of existing cgroup progs".
+Commit 053c8e1f235d, "bpf: Add generic attach/detach/query API for multi-progs"; for cgroups
+commit 120933984460, "bpf: Implement mprog API on top of existing cgroup progs".
 
 Without a wish, it runs last. A revision counts the changes of a hook: the kernel refuses (ESTALE)
 when it is no longer the one that was looked at.
