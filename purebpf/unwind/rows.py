@@ -17,8 +17,6 @@ __all__ = ["NO_RULE", "Entries", "Rows", "RuleTable"]
 NO_RULE = 0
 """The id of code without a rule."""
 
-_PADDING = 15
-"""Bytes between functions that are padding: they keep the rule of the function before."""
 _MOST_RULES = 1 << 16
 """Of one file. The most in Debian 12 are 883."""
 _MOST_KEPT = 1 << 18
@@ -155,7 +153,8 @@ class Entries:
         """One table of rows.
 
         Where FDEs overlap, the later start wins; of equal starts the one added last. Between FDEs
-        more than padding apart there is no rule, nor after the last.
+        there is no rule, nor after the last. That goes for padding, too: makecontext(3) starts a
+        stack with a function's start as return address, and what is looked up is the byte before.
         """
         starts, ends, programs = self._starts, self._ends, self._programs
         order = sorted(range(len(starts)), key=starts.__getitem__)
@@ -168,7 +167,7 @@ class Entries:
                 stop = starts[following]
             if stop <= start:
                 continue
-            if start - end > _PADDING and last > NO_RULE:
+            if start > end and last > NO_RULE:
                 addresses.append(end)
                 ids.append(NO_RULE)
                 last = NO_RULE
