@@ -37,7 +37,7 @@ def pack(spec: ObjectSpec) -> bytes:
     """Pack a spec.
 
     Raises:
-        ValueError: it has what no shipped object has: maps of maps, jump tables, split BTF.
+        ValueError: it has what no shipped object has: jump tables, split BTF.
     """
     if spec.btf is None or spec.btf.base is not None:
         raise ValueError(f"{spec.source}: only a spec with BTF of its own can be packed")
@@ -46,9 +46,12 @@ def pack(spec: ObjectSpec) -> bytes:
     packer.row("bs", (spec.btf.data, spec.btf.source))
     packer.table(ProgramSpec, spec.programs.values(), spec.programs)
     packer.table(FunctionSpec, spec.functions.values(), spec.functions)
-    packer.table(MapSpec, spec.maps.values(), spec.maps)
+    inner = {name: each.inner for name, each in spec.maps.items() if each.inner}
+    packer.table(MapSpec, [each._replace(inner=None) for each in spec.maps.values()], spec.maps)
     packer.table(VariableSpec, spec.variables.values(), spec.variables)
     packer.table(ExternSpec, spec.externs.values(), spec.externs)
+    if inner:
+        packer.table(MapSpec, inner.values(), inner)
     return packer.data()
 
 

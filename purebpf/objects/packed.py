@@ -9,6 +9,9 @@ A file is a header, strings, numbers and bytes:
     numbers           i64: the lengths of the bytes, then the tables, column by column
     bytes             code, contents of maps, BTF
 
+The last table is there only in the file of an object with maps of maps: the templates of their
+inner maps, by the name of the outer one.
+
 Every field of a record is one number: itself, or the index of a string or of bytes. A table is read
 a column at a time, so no Python loop runs over its rows. Little-endian on every machine.
 """
@@ -74,6 +77,9 @@ def unpack(data: bytes, source: str = "packed spec") -> ObjectSpec:
             unpacker.table(kind)
             for kind in (ProgramSpec, FunctionSpec, MapSpec, VariableSpec, ExternSpec)
         )
+        if unpacker.has_more:
+            inner = unpacker.table(MapSpec)
+            maps = {name: spec._replace(inner=inner.get(name)) for name, spec in maps.items()}
     except (IndexError, ValueError, struct.error, StopIteration) as error:
         raise FormatError(source, "packed spec", f"damaged: {error}") from None
     return ObjectSpec(
@@ -102,6 +108,10 @@ class _Unpacker:
         self._at = 1 + count
         edges = accumulate(numbers[1 : 1 + count], initial=ends[2])
         self._blobs = [data[start:stop] for start, stop in pairwise(edges)]
+
+    @property
+    def has_more(self) -> bool:
+        return self._at < len(self._numbers)
 
     def row(self, form: str) -> list[Any]:
         return [next(iter(self._column(letter, 1))) for letter in form]
