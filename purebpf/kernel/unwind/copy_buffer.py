@@ -126,15 +126,25 @@ class CopyBuffer(Closing):
         Raises:
             FormatError: a record is not what the program sends.
         """
+        for sample in self.samples():
+            yield self.copied(sample)
+
+    def samples(self) -> Iterator[Sample]:
+        """The same as records of perf: `raw` is what the program sent."""
         for ring in self._rings:
             if len(ring):
                 for record in self._format.iter_decode(ring.consume()):
                     if isinstance(record, Sample):
-                        yield self._copied(record)
+                        yield record
                     elif isinstance(record, Lost):
                         self._lost_records += record.lost
 
-    def _copied(self, sample: Sample) -> CopiedStack:
+    def copied(self, sample: Sample) -> CopiedStack:
+        """The copy in a record.
+
+        Raises:
+            FormatError: it is not what the program sends.
+        """
         if not sample.raw:
             raise FormatError("copied stack", "sample", "no record of the program")
         record: Any = self._decode(sample.raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 from purebpf.closable import Closing
@@ -13,6 +13,7 @@ from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, 
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder, Unwound
@@ -27,6 +28,7 @@ _MOST_PROCESSES = 4096
 class _Process(NamedTuple):
     """A process and its mappings as they were `read_at` (CLOCK_MONOTONIC, seconds)."""
 
+    space: AddressSpace
     unwinder: Unwinder
     read_at: float
 
@@ -62,10 +64,27 @@ class ProcessStacks(Closing):
         if copy.is_compat:
             return Unwound([copy.pc], Reason.COMPAT32, 0)
         try:
-            with self._payer(copy.tgid):
+            with self.on_behalf(copy.tgid):
                 return self._unwind(copy)
         except OverBudgetError:
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
+
+    def on_behalf(self, tgid: int) -> Work:
+        """What is read in this context is paid for by the process.
+
+        Raises:
+            OverBudgetError: there, when nothing is left.
+        """
+        return self._payer(tgid)
+
+    def space(self, tgid: int) -> AddressSpace | None:
+        """The mappings of a process as they were last read; a new object each time they are."""
+        known = self._known.get(tgid)
+        return known.space if known else None
+
+    def file(self, key: Hashable) -> CfiFile | None:
+        """The rules of what `CodeMapping.file` names; None if it is not open any more."""
+        return self._files.find(key)
 
     def _unwind(self, copy: CopiedStack) -> Unwound:
         process = self._known.get(copy.tgid) or self._read(copy.tgid)
@@ -104,7 +123,7 @@ class ProcessStacks(Closing):
         if len(self._known) >= _MOST_PROCESSES:
             del self._known[next(iter(self._known))]
         unwinder = Unwinder(X86_64, space, self._files.find, max_frames=self._max_frames)
-        process = self._known[tgid] = _Process(unwinder, time.monotonic())
+        process = self._known[tgid] = _Process(space, unwinder, time.monotonic())
         return process
 
     def close(self) -> None:

@@ -104,6 +104,11 @@ def test_sampleip_typed():
     load_each(objects.spec("sampleip").only("on_sample_typed"))
 
 
+@pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf", "task_pt_regs")
+def test_stack_walk():
+    load_each(every("stack_walk"))
+
+
 @pytest.mark.needs("perf_event", "vmlinux_btf")
 def test_offcpu():
     load_each(sched_compat.adapt(every("offcpu")))

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Walks a user stack by the tables of unwind_tables.h. x86_64 only.
+//
+// It gives up, and says why, wherever purebpf/unwind/unwinder.py would have to do more than follow
+// a packed rule; what it calls complete is what that gives for the same registers and memory.
+//
+// Each part is a global function of scalars, which the verifier checks once and by itself.
+#ifndef UNWIND_WALK_H
+#define UNWIND_WALK_H
+
+#include "unwind_tables.h"
+#include "user_registers.h"
+
+#define WALK_FRAMES 127
+#ifndef WALK_PLACES
+#define WALK_PLACES 1 // programs that may interrupt each other on a CPU
+#endif
+#define GO_ON -1
+#define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
+#define ROW_STEPS 12	 // for 1,025 rows
+
+struct task_struct___exec {
+	u64 self_exec_id; // 32 bits wide before Linux 5.7 (d1e7fd6462ca)
+} __attribute__((preserve_access_index));
+
+struct walk {
+	u64 pc; // of the frame's next instruction
+	u64 sp;
+	u64 fp;
+	struct code_mapping mapping; // that the last address was in
+	u32 list;
+	u32 count;
+	u32 is_exact;	// pc is no return address: of the leaf, or of what a signal interrupted
+	u32 is_fp_lost; // fp is not known
+	u32 depth;
+	u32 reason;
+	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
+	// that the address before is in the function that ran.
+	u64 frames[WALK_FRAMES];
+};
+
+// Written by the program at `place` on this CPU.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WALK_PLACES);
+	__type(key, u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+// Changes when a process executes another program, and when its number is used again.
+static __always_inline u64 process_identity(void)
+{
+	struct task_struct *leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(),
+						   group_leader);
+	struct task_struct___exec *executed = (void *)leader;
+
+	return BPF_CORE_READ(leader, start_time) + BPF_CORE_READ(executed, self_exec_id);
+}
+
+// Puts the mapping of an address into the walk.
+__noinline int find_mapping(u32 place, u64 address)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u32 low = 0, high, *words, at;
+	struct code_mapping *found;
+
+	if (!walk)
+		return WALK_UNKNOWN_MAPPING;
+	high = walk->count;
+	words = shard_words(walk->list);
+	if (!words || !high)
+		return WALK_UNKNOWN_MAPPING;
+#pragma clang loop unroll(disable)
+	for (u32 step = 0; step < MAPPING_STEPS; step++) {
+		u32 middle = (low + high) >> 1;
+
+		OPAQUE(step);
+		if (high - low <= 1)
+			break;
+		at = (walk->list + middle * MAPPING_WORDS) & SHARD_MASK & ~(MAPPING_WORDS - 1);
+		OPAQUE(at);
+		if (at > SHARD_WORDS - MAPPING_WORDS)
+			return WALK_UNKNOWN_MAPPING;
+		found = (void *)&words[at];
+		if (found->start <= address)
+			low = middle;
+		else
+			high = middle;
+	}
+	at = (walk->list + low * MAPPING_WORDS) & SHARD_MASK & ~(MAPPING_WORDS - 1);
+	OPAQUE(at);
+	if (at > SHARD_WORDS - MAPPING_WORDS)
+		return WALK_UNKNOWN_MAPPING;
+	found = (void *)&words[at];
+	if (address < found->start || address >= found->end)
+		return WALK_UNKNOWN_MAPPING;
+	walk->mapping = *found;
+	return GO_ON;
+}
+
+// The number of the rule that a file has for one of its addresses; negative: -enum walk_reason.
+__noinline int find_rule(u32 number, u64 address)
+{
+	struct exe *exe = bpf_map_lookup_elem(&exes, &number);
+	u32 *words, block, low, high, at, id, offset;
+	u64 window;
+
+	if (!exe || !number)
+		return -WALK_NO_UNWIND_INFO;
+	window = (address >> WINDOW_BITS) - exe->first;
+	if (window >= exe->windows)
+		return -WALK_NO_UNWIND_INFO;
+	block = exe->index + (u32)window;
+	words = shard_words(block);
+	at = block & SHARD_MASK;
+	OPAQUE(at);
+	if (!words || at >= SHARD_WORDS)
+		return -WALK_NOT_BUILT;
+	block = *(volatile u32 *)&words[at];
+	if (block == WINDOW_NOT_BUILT)
+		return -WALK_NOT_BUILT;
+	words = shard_words(block);
+	at = block & SHARD_MASK;
+	OPAQUE(at);
+	if (!words || at >= SHARD_WORDS)
+		return -WALK_NOT_BUILT;
+	low = (block & SHARD_MASK) + 1;
+	high = low + words[at];
+	offset = address & ((1 << WINDOW_BITS) - 1);
+#pragma clang loop unroll(disable)
+	for (u32 step = 0; step < ROW_STEPS; step++) {
+		u32 middle = (low + high) >> 1;
+
+		OPAQUE(step);
+		if (high - low <= 1)
+			break;
+		at = middle & SHARD_MASK;
+		OPAQUE(at);
+		if (at >= SHARD_WORDS)
+			return -WALK_NOT_BUILT;
+		if ((words[at] & ((1 << OFFSET_BITS) - 1)) <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	at = low & SHARD_MASK;
+	OPAQUE(at);
+	if (at >= SHARD_WORDS)
+		return -WALK_NOT_BUILT;
+	id = words[at] >> OFFSET_BITS;
+	if (id >= exe->rules_count)
+		return -WALK_RULE_UNSUPPORTED;
+	return exe->rules + id;
+}
+
+static __always_inline bool read_user(void *to, u32 size, u64 address)
+{
+	return !bpf_probe_read_user(to, size, (void *)address);
+}
+
+// Leaves a frame that the kernel built for a signal handler: struct rt_sigframe without its first
+// word, which the handler's return popped (arch/x86/include/asm/sigframe.h). At sp + 40 begins
+// struct sigcontext_64: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip.
+__noinline int step_from_signal(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u64 saved[17];
+
+	if (!walk || !read_user(saved, sizeof(saved), walk->sp + 40))
+		return WALK_READ_FAULT;
+	walk->fp = saved[10];
+	walk->sp = saved[15];
+	walk->pc = saved[16];
+	walk->is_fp_lost = 0;
+	walk->is_exact = 1;
+	return walk->pc ? GO_ON : WALK_COMPLETE;
+}
+
+// To the caller, by a rule.
+__noinline int step_by_rule(u32 place, u32 number)
+{
+	struct rule *rule = bpf_map_lookup_elem(&rules, &number);
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u64 cfa, fp, top[2];
+	bool is_saved;
+
+	if (!walk || !rule)
+		return WALK_RULE_UNSUPPORTED;
+	if (walk->is_fp_lost && (rule->kind == RULE_FP || rule->kind == RULE_DEREF_FP))
+		return WALK_RULE_UNSUPPORTED;
+	switch (rule->kind) {
+	case RULE_SP:
+		cfa = walk->sp + rule->cfa;
+		break;
+	case RULE_FP:
+		cfa = walk->fp + rule->cfa;
+		break;
+	case RULE_PLT:
+		cfa = walk->sp + 8 + (((walk->pc & 15) >= (u64)rule->cfa) << 3);
+		break;
+	case RULE_DEREF_FP:
+		if (!read_user(&cfa, sizeof(cfa), walk->fp + rule->cfa))
+			return WALK_READ_FAULT;
+		break;
+	case RULE_DEREF_SP:
+		if (!read_user(&cfa, sizeof(cfa), walk->sp + rule->cfa))
+			return WALK_READ_FAULT;
+		break;
+	case RULE_INVALID:
+		return WALK_NO_UNWIND_INFO;
+	default:
+		return WALK_RULE_UNSUPPORTED;
+	}
+	if (cfa <= walk->sp)
+		return WALK_RULE_UNSUPPORTED;
+	fp = walk->fp;
+	// GCC says "saved" until the end of an epilogue: a slot below sp is popped already.
+	is_saved = (rule->flags & FP_SAVED) && cfa + rule->saved >= walk->sp;
+	if (is_saved && rule->saved == -16) { // as nearly always: one read for both
+		if (!read_user(top, sizeof(top), cfa - 16))
+			return WALK_READ_FAULT;
+		fp = top[0];
+	} else {
+		if (!read_user(&top[1], sizeof(top[1]), cfa - 8))
+			return WALK_READ_FAULT;
+		if (is_saved && !read_user(&fp, sizeof(fp), cfa + rule->saved))
+			return WALK_READ_FAULT;
+	}
+	if (rule->flags & FP_AT_FP) {
+		if (walk->is_fp_lost)
+			return WALK_RULE_UNSUPPORTED;
+		if (!read_user(&fp, sizeof(fp), walk->fp + rule->saved))
+			return WALK_READ_FAULT;
+	}
+	if (is_saved)
+		walk->is_fp_lost = 0;
+	else if (rule->flags & FP_UNDEFINED)
+		walk->is_fp_lost = 1;
+	walk->fp = fp;
+	walk->sp = cfa;
+	walk->pc = top[1];
+	walk->is_exact = 0;
+	return walk->pc ? GO_ON : WALK_COMPLETE;
+}
+
+// The number of the rule of the frame; negative: -enum walk_reason.
+static __always_inline int rule_of_frame(struct walk *walk, u32 place)
+{
+	u64 address = walk->pc - !walk->is_exact;
+
+	if (address < walk->mapping.start || address >= walk->mapping.end) {
+		int err = find_mapping(place, address);
+
+		if (err != GO_ON)
+			return -WALK_UNKNOWN_MAPPING;
+	}
+	return find_rule(walk->mapping.exe, address - walk->mapping.bias);
+}
+
+__noinline int step(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	struct rule *rule;
+	u32 number, depth;
+	int found;
+
+	if (!walk)
+		return WALK_RULE_UNSUPPORTED;
+	depth = walk->depth;
+	OPAQUE(depth);
+	if (depth >= WALK_FRAMES)
+		return WALK_TOO_DEEP;
+	found = rule_of_frame(walk, place);
+	if (found == -WALK_UNKNOWN_MAPPING && depth) // no frame: its address may be anything
+		return WALK_UNKNOWN_MAPPING;
+	walk->frames[depth] = walk->pc + (depth && walk->is_exact);
+	walk->depth = depth + 1;
+	if (found < 0)
+		return -found;
+	number = found;
+	rule = bpf_map_lookup_elem(&rules, &number);
+	if (!rule)
+		return WALK_RULE_UNSUPPORTED;
+	if (rule->kind == RULE_END)
+		return WALK_COMPLETE;
+	if (rule->kind == RULE_SIGNAL)
+		return step_from_signal(place);
+	return step_by_rule(place, number);
+}
+
+// Walks the stack of the current task from its user registers; `process` is its tgid in the
+// initial pid namespace. The walk at `place` has what came of it.
+static __always_inline void walk_stack(struct walk *walk, u32 place, struct registers *from,
+				       u32 process, u64 identity)
+{
+	struct process_mappings *known = bpf_map_lookup_elem(&procs, &process);
+	int reason = GO_ON;
+
+	walk->pc = from->ip;
+	walk->sp = from->sp;
+	walk->fp = from->bp;
+	walk->mapping.start = walk->mapping.end = 0;
+	walk->is_exact = 1;
+	walk->is_fp_lost = 0;
+	walk->depth = 1;
+	walk->frames[0] = from->ip;
+	if (from->cs != USER_CS) {
+		walk->reason = WALK_COMPAT32;
+		return;
+	}
+	if (!known || known->identity != identity) {
+		walk->reason = WALK_PROCESS_UNKNOWN;
+		return;
+	}
+	walk->list = known->list;
+	walk->count = known->count;
+	walk->depth = 0;
+#pragma clang loop unroll(disable)
+	for (u32 frame = 0; frame <= WALK_FRAMES; frame++) {
+		OPAQUE(frame);
+		reason = step(place);
+		if (reason != GO_ON)
+			break;
+	}
+	walk->reason = reason == GO_ON ? WALK_TOO_DEEP : reason;
+}
+
+// Whether user space may do better with a copy of the stack.
+static __always_inline bool copy_helps(u32 reason)
+{
+	return reason == WALK_NO_UNWIND_INFO || reason == WALK_UNKNOWN_MAPPING ||
+	       reason == WALK_RULE_UNSUPPORTED || reason == WALK_READ_FAULT ||
+	       reason == WALK_PROCESS_UNKNOWN || reason == WALK_NOT_BUILT;
+}
+
+#endif

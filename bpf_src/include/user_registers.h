@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The user registers of a sample's task. x86_64 only.
+#ifndef USER_REGISTERS_H
+#define USER_REGISTERS_H
+
+#include "task.h"
+
+// struct pt_regs of x86_64 (arch/x86/include/asm/ptrace.h), with which the context of a
+// perf_event program begins.
+struct registers {
+	u64 r15, r14, r13, r12, bp, bx;
+	u64 r11, r10, r9, r8, ax, cx, dx, si, di;
+	u64 orig_ax, ip, cs, flags, sp, ss;
+};
+
+#define USER_CS 0x33 // arch/x86/include/asm/segment.h: __USER_CS, of 64-bit code
+
+// False: a task of the kernel, or its registers could not be read.
+static __always_inline bool user_registers(struct registers *ctx, struct registers *to)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	void *user;
+
+	if ((ctx->cs & 3) == 3) {
+		__builtin_memcpy(to, ctx, sizeof(*to));
+		return true;
+	}
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+		return false;
+	// Linux 5.15 (dd6e10fbd9fb): before, an offset from the end of the stack, which moved since.
+	user = (void *)bpf_task_pt_regs(task);
+	return user && !bpf_probe_read_kernel(to, sizeof(*to), user) && (to->cs & 3) == 3;
+}
+
+#endif
