@@ -29,6 +29,12 @@ BANNED = re.compile(
 CODE = re.compile(r"`[^`]*`|^\s*\w+:(?=\s)", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
+PARTICIPLE = re.compile(
+    r"_*(?!(?:need|speed|feed|seed|embed|exceed|proceed|red|sched|shared|expected)(?:_|$))"
+    r"(?:[a-z]+ed|made|found|taken|known|kept|left|sent|shown|built|held|lost|given|said|begun"
+    r"|written|spelt|chosen|drawn|broken|bound)(?:_|$)"
+)
+
 DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -112,6 +118,19 @@ def test_modules_use_plain_english(kind: str) -> None:
         if text.kind == kind and (phrases := banned(text.text))
     ]
     assert not found, "\n".join(found)
+
+
+def test_functions_are_named_by_verbs() -> None:
+    """At most 3 in 100 by a past participle, which says what comes back, not what is done."""
+    defined = [
+        node.name
+        for path in (ROOT / "purebpf").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not any(ast.unparse(each).endswith("property") for each in node.decorator_list)
+    ]
+    participles = [name for name in defined if PARTICIPLE.match(name)]
+    assert len(participles) < 0.03 * len(defined), sorted(participles)
 
 
 def test_pages_use_plain_english() -> None:
