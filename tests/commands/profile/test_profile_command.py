@@ -219,7 +219,7 @@ def test_no_privilege(profile: Run) -> None:
     assert result.returncode == 1
     assert "CAP_BPF and CAP_PERFMON" in text
     assert f"kernel.perf_event_paranoid is {paranoid}" in text
-    assert f"sudo {sys.executable} -m purebpf.profile 50" in text
+    assert f"sudo {sys.executable} -P -m purebpf.profile 50" in text
     assert result.stdout == ""
 
 

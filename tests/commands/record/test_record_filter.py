@@ -65,7 +65,7 @@ def test_a_field_that_samples_lack_names_the_option_which_then_works(tmp_path: P
     event = ("-e", "page-faults", "--filter", "cpu > 0")
     run = record(tmp_path, *event, *COMMAND)
     assert (run.returncode, os.listdir(tmp_path)) == (2, [])
-    assert "no cpu (PERF_SAMPLE_CPU): add --sample-cpu" in said(run)
+    assert "do not have cpu (PERF_SAMPLE_CPU): add --sample-cpu" in said(run)
     assert record(tmp_path, "--sample-cpu", *event, *COMMAND).returncode == 0
     (found,) = sampled(tmp_path).values()
     assert all(each.cpu > 0 for each in found)

@@ -83,8 +83,8 @@ def test_a_tracepoint_without_tracefs_and_the_right_to_mount_it() -> None:
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "purebpf.errors.NotSupportedError: tracefs: it is not mounted, and opening it unmounted "
-        "gave EPERM; mount it with: mount -t tracefs nodev /sys/kernel/tracing"
+        "purebpf.errors.NotSupportedError: tracefs: it is not mounted, and opening it without "
+        "a mount failed with EPERM; mount it with: mount -t tracefs nodev /sys/kernel/tracing"
     )
 
 

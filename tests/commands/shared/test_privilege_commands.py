@@ -42,7 +42,7 @@ def restrictions(*missing: str) -> str:
 
 def paragraph(name: str, failed: str, missing: tuple[str, ...], capabilities: str) -> str:
     """The golden text: what failed, why on this host, and the one command that helps."""
-    command = shlex.join([sys.executable, "-m", f"purebpf.{name}", *COMMANDS[name]])
+    command = shlex.join([sys.executable, "-P", "-m", f"purebpf.{name}", *COMMANDS[name]])
     return rf"purebpf\.{name}: {failed} failed with EPERM\. " + re.escape(
         f"this process lacks {' and '.join(missing)} (CapEff {capabilities})"
         f"{restrictions(*missing)}. run it as root: sudo {command}"
