@@ -11,6 +11,7 @@ command would take it, and the changes know the format. The targets:
 `elf` `perf_map` `jitdump`    symbols of a hostile process, looked up
 `names`                       mangled names, made readable
 `inspect`                     `purebpf inspect` of an object, with CO-RE against made-up kernels
+`sections` `recording`        `purebpf inspect` of an ELF file's sections, and of a perf.data file
 `load`                        an object into this kernel, for real, if its maps are small; root
 `btf`                         an object for a kernel whose types are in a changed file (btf=); root
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import copy
 import hashlib
+import io
 import json
 import os
 import random
@@ -47,8 +49,10 @@ from purebpf import load, read_object  # noqa: E402 - the tree is on the path no
 from purebpf.btf.types.parse import Btf  # noqa: E402
 from purebpf.elf.container import ElfObject  # noqa: E402
 from purebpf.errors import PurebpfError  # noqa: E402
-from purebpf.inspect import render  # noqa: E402
+from purebpf.inspect import render, render_files  # noqa: E402
 from purebpf.inspect.model import describe  # noqa: E402
+from purebpf.inspect.perf_data import describe_perf_data  # noqa: E402
+from purebpf.inspect.sections import describe_elf  # noqa: E402
 from purebpf.kernel.symbolize.elf_files import functions_of  # noqa: E402
 from purebpf.measure import perf_data_loader, profile_loader  # noqa: E402
 from purebpf.results.formats import html, registry  # noqa: E402
@@ -215,6 +219,20 @@ def run_inspect(data: bytes) -> None:
         assert render.document(report)
 
 
+def run_sections(data: bytes) -> None:
+    """The structure of an ELF file, as text and as JSON."""
+    report = describe_elf(io.BytesIO(data), "x")
+    assert "".join(render_files.elf_lines(report))
+    assert render.document(report)
+
+
+def run_recording(data: bytes) -> None:
+    """The headers of a perf.data file, as text and as JSON."""
+    report = describe_perf_data(lambda at, size: data[at : at + size], len(data), "x")
+    assert "".join(render_files.perf_data_lines(report))
+    assert render.document(report)
+
+
 def run_load(data: bytes) -> None:
     """Load and close; nothing stays open, whatever happens."""
     _load(data, None)
@@ -323,6 +341,8 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "perf_map": (run_perf_map, perf_map_seeds, changed_bytes),
     "jitdump": (run_jitdump, jitdump_seeds, changed_bytes),
     "inspect": (run_inspect, object_seeds, changed_bytes),
+    "sections": (run_sections, object_seeds, changed_bytes),
+    "recording": (run_recording, perf_data_seeds.files, changed_bytes),
     "load": (run_load, object_seeds, changed_bytes),
     "btf": (run_btf, btf_seeds, changed_bytes),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import construct
 import pytest
@@ -59,3 +61,21 @@ def test_attributes_are_read_as_the_abi_lays_them_out(size: int, data: st.DataOb
     theirs = PERF_EVENT_ATTR.unpack(raw)
     assert {name: parsed[name] for name in theirs} == theirs
     assert {name for name in parsed if not name.startswith("_io")} == theirs.keys()
+
+
+PUREBPF = Path(__file__).parents[3] / "purebpf"
+LONG = {getattr(formats, name) for name in LAYOUTS if len(getattr(formats, name)) > 5}
+"""Short ones, such as two words, are also the formats of other things."""
+
+
+@pytest.mark.parametrize("room", ["elf", "symbols", "unwind", "wire"])
+def test_no_declared_format_is_repeated(room: str) -> None:
+    literals = {
+        (path.name, node.value)
+        for path in (PUREBPF / room).glob("*.py")
+        if path.name != "formats.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert len(LONG) > 8
+    assert not [(name, text) for name, text in literals if text.lstrip("=<>") in LONG]
