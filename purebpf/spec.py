@@ -134,8 +134,9 @@ class MapSpec(NamedTuple):
     `initial` lists (place of the member, name of the program). Without `autocreate`, `load` leaves
     the map out, and a program that uses it is only refused when the verifier gets there.
 
-    `exclusive_to` is the name of the one program that may use the map (Linux 6.18). The kernel
-    gets `program_hash`, the SHA-256 of that program's instructions, which `load` finds.
+    `exclusive_to` is the name of the one program that may use the map (Linux 6.18,
+    commit baefdbdf6812). The kernel gets `program_hash`, the SHA-256 of that program's
+    instructions, which `load` finds.
 
     `contents_offset` is where in an arena's memory its `contents` begin, in bytes: `load` puts
     them into the last pages if the kernel can refer to them there. `pin_directory` is where below

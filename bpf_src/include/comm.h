@@ -5,8 +5,8 @@
 
 #include "purebpf.h"
 
-// The helper of Linux 6.1 writes the name and its NUL and leaves what is behind as it was: in a key
-// that would make one name many.
+// The helper of Linux 6.1 leaves what is behind the NUL as it was (before commit f3f213497797, "bpf:
+// ensure all memory is initialized in bpf_get_current_comm"): in a key that makes one name many.
 static __always_inline void read_comm(char (*comm)[TASK_COMM_LEN])
 {
 	__builtin_memset(comm, 0, sizeof(*comm));

@@ -148,7 +148,10 @@ class Assembler:
         self._wide(register, PSEUDO_FUNC, 0, 0)
 
     def map_value(self, register: int, map_fd: int, offset: int = 0) -> None:
-        """`register` = the address of a one-entry array's value, `offset` bytes in (Linux 5.2)."""
+        """`register` = the address of a one-entry array's value, `offset` bytes in.
+
+        Linux 5.2 (commit d8eca5bbb2be).
+        """
         self._wide(register, PSEUDO_MAP_VALUE, map_fd, offset)
 
     def jump(self, operator: str, register: int, value: int, label: Label) -> None:

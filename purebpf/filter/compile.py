@@ -177,7 +177,8 @@ class _Compiler:
     def _ask_comm(self) -> None:
         """Have the thread's name on the stack, with zeros behind it.
 
-        The helper of Linux 6.1 leaves what is behind the NUL as it was.
+        The helper of Linux 6.1 leaves what is behind the NUL as it was (before commit f3f213497797,
+        "bpf: ensure all memory is initialized in bpf_get_current_comm").
         """
         code = self._code
         self._comm = -8 * len(self._slots) - _COMM_SIZE

@@ -61,7 +61,7 @@ def _states(states: Iterable[Any]) -> Iterator[Open]:
 
 
 def _iterate_tasks(program: Program) -> Iterator[Open]:
-    """Those of the tasks that sleep, or wait for a CPU (Linux 5.8)."""
+    """Those of the tasks that sleep, or wait for a CPU (Linux 5.8, commit 15d83c4d7cef)."""
     with iterator.attach(program) as link:
         data = link.read()
     for start_ns, pid, tid, nr, abi, verdict, comm in _RECORD.iter_unpack(data):

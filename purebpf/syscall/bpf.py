@@ -43,11 +43,10 @@ def map_create(
     max_entries: int,
     **fields: Field,
 ) -> Descriptor:
-    """BPF_MAP_CREATE. Sizes in bytes; `map_name` needs Linux 4.15 (commit ad5b177bd73f), at most
-    15 of [A-Za-z0-9_.].
+    """BPF_MAP_CREATE. Sizes in bytes; `map_name`: at most 15 of [A-Za-z0-9_.].
 
-    `excl_prog_hash` is bytes, the SHA-256 of the only program that may use the map (Linux 6.18);
-    its size is a field.
+    `map_name` needs Linux 4.15 (commit ad5b177bd73f). `excl_prog_hash` is bytes, the SHA-256 of the
+    only program that may use the map (Linux 6.18, commit baefdbdf6812); its size is a field.
     """
     flags = fields.get("map_flags", 0)
     assert isinstance(flags, int)
@@ -168,7 +167,10 @@ def map_update_batch(map_fd: int, keys: bytes, values: bytes, count: int) -> Bat
 
 
 def map_delete_batch(map_fd: int, keys: bytes, count: int) -> BatchResult:
-    """BPF_MAP_DELETE_BATCH (Linux 5.6): stops at the first key that is not there."""
+    """BPF_MAP_DELETE_BATCH: stops at the first key that is not there.
+
+    Linux 5.6 (commit aa2e93b8e58e).
+    """
     require_sizes(map_fd, "DELETE_BATCH", len(keys), None, count=count)
     return _batch(bpf_cmd.BPF_MAP_DELETE_BATCH, map_fd=map_fd, keys=keys, count=count)
 

@@ -56,7 +56,9 @@ def attach(
     except KernelError as error:
         number = error.errno or 0
         why = _WHY.get(number, "")
-        if number in (errno.EINVAL, errno.ENOENT) and target is None:  # ENOENT: Linux 5.10
+        # ENOENT: Linux 5.10 (commit 4a1e7c0c63e0, "bpf: Support attaching freplace programs to
+        # multiple attach points").
+        if number in (errno.EINVAL, errno.ENOENT) and target is None:
             why = "it was attached before, and the kernel no longer keeps its target"
             fix = "pass the target again: .attach(target)"
             raise AttachError(error.call, number, what, why=why, fix=fix) from None

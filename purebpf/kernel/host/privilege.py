@@ -1,8 +1,8 @@
 """Why the kernel said EPERM: what was read on this host, and the one command that helps.
 
-The rules are those of kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8: commit
-a17b53c4a4b5 and commit c9e0924e5c2b; CAP_SYS_ADMIN includes both), of security/lockdown, and of
-RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
+The rules are those of kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8:
+commit a17b53c4a4b5 and commit c9e0924e5c2b; CAP_SYS_ADMIN includes both), of security/lockdown, and
+of RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
 """
 
 from __future__ import annotations

@@ -144,8 +144,9 @@ class MapHandle(Closing):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, flags: int = 0) -> Self:
-        """The map pinned at `path`. `flags`: BPF_F_RDONLY or BPF_F_WRONLY (Linux 4.15,
-        commit 6e71b04a8224).
+        """The map pinned at `path`. `flags`: BPF_F_RDONLY or BPF_F_WRONLY.
+
+        Flags need Linux 4.15 (commit 6e71b04a8224).
 
         Raises:
             KernelError: ENOENT, nothing is pinned there; EPERM, EACCES; EINVAL, it is not a map.

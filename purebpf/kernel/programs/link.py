@@ -235,9 +235,9 @@ class Link(Closing):
         """End the attachment, even if other processes hold it; remove its pins, and close it.
 
         The kernel can end those of cgroups, network interfaces and namespaces, netfilter, sockmaps
-        and struct_ops at once (Linux 5.9). Others last until their last reference closes, and for a
-        moment longer (an RCU grace period). Again is harmless, and so is a pin that is already
-        gone.
+        and struct_ops at once (Linux 5.9, commit 73b11c2ab072). Others last until their last
+        reference closes, and for a moment longer (an RCU grace period). Again is harmless, and so
+        is a pin that is already gone.
 
         Raises:
             NotSupportedError: another process made it, and only that process can

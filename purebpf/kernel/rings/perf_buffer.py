@@ -80,8 +80,9 @@ class PerfBuffer(Reader):
     def lost(self) -> int:
         """Records that found no room in their ring, exactly from Linux 6.0 on.
 
-        Before, the kernel says so only when a later record finds room: the end of a burst is
-        not counted.
+        Before (commit 119a784c8127, "perf/core: Add a new read format to get a number of lost
+        samples"), the kernel says so only when a later record finds room: the end of a burst is not
+        counted.
         """
         if self._lost_at_close is not None:
             return self._lost_at_close
