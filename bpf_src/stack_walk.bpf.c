@@ -85,10 +85,12 @@ static __always_inline u64 record_size(u32 depth)
 // True: user space has it. False: why not is the record's reason.
 static __always_inline bool copy(void *ctx, struct stack_walk *record, struct stats *st)
 {
+	bool is_needed = copy_helps(record->reason);
 	long err;
 
 	if (!may_copy(record->sample.time_ns)) {
-		record->reason = WALK_COPY_REFUSED;
+		if (is_needed)
+			record->reason = WALK_COPY_REFUSED;
 		st->refused++;
 		return false;
 	}
@@ -98,7 +100,8 @@ static __always_inline bool copy(void *ctx, struct stack_walk *record, struct st
 		st->copied++;
 		return true;
 	}
-	record->reason = WALK_COPY_LOST;
+	if (is_needed)
+		record->reason = WALK_COPY_LOST;
 	if (err == -ENOSPC)
 		st->output_full++;
 	else if (err == -ENOENT)

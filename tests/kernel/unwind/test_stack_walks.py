@@ -372,3 +372,14 @@ def test_the_process_published_first_makes_room() -> None:
         assert published[9].identity == 1009
         assert len({each.list for each in published.values()}) == 2
         assert tables.full == 0
+
+
+def test_a_whole_walk_stays_whole_without_its_copy(tmp_path: Path) -> None:
+    run = _run(_build(tmp_path, _CHAIN), copies_all=True, copies_per_second=30)
+    _check_counters(run)
+    sent = [each for each in run.found if not each.is_copied]
+    assert len(sent) == run.stats["refused"] == run.stats["sent"] > 20
+    whole = sum(each.trace.reason is Reason.COMPLETE for each in sent)
+    copied = sum(each.walked.reason is Reason.COMPLETE for each in run.found if each.is_copied)
+    assert whole + copied == run.ends[Reason.COMPLETE]
+    assert whole > 20
