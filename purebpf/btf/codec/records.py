@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, ClassVar, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from purebpf.btf.types.names import legal_names, printable
 
@@ -61,13 +62,23 @@ def record_class(name: str, c_names: Sequence[str]) -> type[Record]:
     return _with_fields(printable(name), tuple(legal_names(c_names, _TAKEN)))
 
 
+_classes: WeakValueDictionary[tuple[str, tuple[str, ...]], type[Record]] = WeakValueDictionary()
+"""Every class that is in use: records of the same kind have the same class, copies too."""
+
+
 @lru_cache(_KEPT_CLASSES)
 def _with_fields(name: str, fields: tuple[str, ...]) -> type[Record]:
-    """The same class again, for the records of another BTF and for those that were pickled."""
+    """The same class again, for the records of another BTF and for those that were pickled.
+
+    The last ones that were asked for stay, also when nothing uses them between two records.
+    """
+    if (known := _classes.get((name, fields))) is not None:
+        return known
     body: dict[str, Any] = {"__slots__": (), "_fields": fields, "__module__": "btf"}
     for index, field in enumerate(fields):
         body[field] = property(itemgetter(index))
-    return type(name, (Record,), body)
+    _classes[name, fields] = made = type(name, (Record,), body)
+    return made
 
 
 def _rebuilt(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Record:

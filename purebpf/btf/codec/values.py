@@ -12,6 +12,7 @@ from enum import IntEnum
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 from purebpf.btf.types.names import legal_names
 from purebpf.errors import FormatError, SchemaError
@@ -273,10 +274,20 @@ class _Member(IntEnum):
         return _rebuilt, (made.__name__, _pairs(made), int(self))
 
 
+_enums: WeakValueDictionary[tuple[str, tuple[tuple[str, int], ...]], type[_Member]] = (
+    WeakValueDictionary()
+)
+"""Every enum that is in use: members of the same kind have the same class, copies too."""
+
+
 @lru_cache(_KEPT_ENUMS)
 def _enum(name: str, pairs: tuple[tuple[str, int], ...]) -> type[_Member]:
     """The same class again, for the values of another BTF and for those that were pickled."""
-    return _Member(name, pairs, module="btf")  # type: ignore[call-arg, return-value, arg-type]
+    if (known := _enums.get((name, pairs))) is not None:
+        return known
+    made: type[_Member] = _Member(name, pairs, module="btf")  # type: ignore[call-arg, assignment, arg-type]
+    _enums[name, pairs] = made
+    return made
 
 
 @lru_cache(_KEPT_ENUMS)

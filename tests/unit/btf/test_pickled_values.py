@@ -57,6 +57,16 @@ def test_a_copy_is_the_same_member(copied, raw):
     assert (repr(made), str(made), type(made)) == (repr(member), str(member), type(member))
 
 
+def test_a_copy_has_the_class_of_its_record_after_any_number_of_others():
+    for number in range(3000):
+        record_class(f"other{number}", ["x"])
+    for number in range(600):
+        _event({f"OTHER{number}": 1}).decode(RAW + b"\1\0\0\0")
+    assert type(copy.deepcopy(RECORD)) is type(RECORD)
+    assert type(copy.deepcopy(RECORD.where)) is type(RECORD.where)
+    assert type(pickle.loads(pickle.dumps(RECORD.colour))) is type(RECORD.colour)
+
+
 def test_a_member_brings_its_whole_enum():
     made = pickle.loads(pickle.dumps(RECORD.colour))
     assert {name: int(each) for name, each in type(made).__members__.items()} == {
