@@ -164,6 +164,8 @@ class Unwinder:
             return Special.SIGRETURN
         row = file.row(address)
         if row is not None:
+            if not (exact or row.is_signal or self._may_follow_call(file, address + 1)):
+                return Special.UNSUPPORTED  # where libgcc jumps to: an exception handler
             return plan_of(row, self._machine)
         if exact and self._is_sigreturn(file, address, (len(self._machine.sigreturn),)):
             return Special.SIGRETURN  # a sample in the system call, which does not return here
@@ -179,12 +181,19 @@ class Unwinder:
         rules, but none that hold on a stack that nothing was called on.
         """
         function = file.function(address)
-        before = file.code(address - CALL_BYTES, CALL_BYTES)
         return (
             function is not None
             and function[0] == address
-            and not ends_in_call(before, self._machine)
+            and not self._may_follow_call(file, address)
         )
+
+    def _may_follow_call(self, file: CodeFile, address: int) -> bool:
+        """Whether a call may have left this return address: the rules hold for no other.
+
+        True where the file does not have the code.
+        """
+        before = file.code(address - CALL_BYTES, CALL_BYTES)
+        return not before or ends_in_call(before, self._machine)
 
     def _is_sigreturn(self, file: CodeFile, address: int, distances: tuple[int, ...]) -> bool:
         """Whether code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in musl

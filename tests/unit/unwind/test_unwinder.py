@@ -47,13 +47,18 @@ class Stack:
         return self
 
 
+def calls(size, machine=X86_64):
+    """Code in which a call ends everywhere: `call *%rax`, or `bl`."""
+    return ((b"\x94" if machine is AARCH64 else b"\xff\xd0") * size)[:size]
+
+
 def trace(section, pc, stack, *, machine=X86_64, code=b"", max_frames=127, depth=None, **registers):
     """Unwind with the functions of a section, and `OUTERMOST`, mapped at `BIAS`."""
     if section is not None:
         undefined = bytes([0x07, machine.ra])
         section.fde(OUTERMOST - BIAS, 0x20, undefined)
     sections = {".eh_frame": (FRAME, section.data)} if section else {}
-    image = Image(sections, machine=machine.elf, code=code)
+    image = Image(sections, machine=machine.elf, code=code + calls(0x1000, machine)[len(code) :])
     cfi = CfiFile(image, depth)
     space = AddressSpace([CodeMapping(BASE, BASE + 0x10000, BIAS, "file")])
     values = [None] * machine.registers
@@ -72,6 +77,15 @@ def test_a_chain_without_frame_pointers():
         Reason.COMPLETE,
         0,
     )
+
+
+def test_an_address_that_no_call_left_is_not_a_return_address():
+    """So libgcc jumps to an exception handler: the rules hold before the jump, not behind it."""
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x40, advance(8) + cfa_offset(48))
+    stack = Stack().put(SP, BASE + 0x50).put(SP + 8 + 40, OUTERMOST + 5)
+    code = calls(0x48) + b"\x90" * 8
+    found = trace(section, BASE + 4, stack, code=code)
+    assert found == ([BASE + 4, BASE + 0x50], Reason.RULE_UNSUPPORTED, 0)
 
 
 def test_a_return_address_of_0_ends_it():
@@ -202,7 +216,7 @@ def _mcontext(pc, sp, fp):
 @pytest.mark.parametrize("at", [0, 7])
 def test_a_signal_handler(kind, at):
     """Of a function at its first instruction. glibc's rules start a byte early; musl has none."""
-    code = b"\x90" * 0x80 + X86_64.sigreturn if kind == "bytes" else b""
+    code = calls(0x80) + X86_64.sigreturn if kind == "bytes" else b""
     section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x3F)
     if kind == "rows":
         saved = {16: 168, 7: 160, 6: 120}
@@ -225,7 +239,7 @@ def _sleb(number):
 
 def test_a_sample_in_the_system_call_that_ends_a_handler():
     """Its address is behind the instructions of the trampoline, where there are no rules."""
-    code = b"\x90" * 0x80 + X86_64.sigreturn
+    code = calls(0x80) + X86_64.sigreturn
     section = Section().fde(TEXT, 0x20).fde(TEXT + 0x7F, 10)
     stack = Stack().put(SP + 40, *_mcontext(BASE + 4, SP + 0x300, 0))
     stack.put(SP + 0x300, OUTERMOST + 5)
@@ -239,7 +253,7 @@ def test_a_sample_in_the_system_call_that_ends_a_handler():
 
 def test_a_signal_on_another_stack_is_beyond_the_copy():
     section = Section().fde(TEXT, 0x20)
-    code = b"\x90" * 0x80 + X86_64.sigreturn
+    code = calls(0x80) + X86_64.sigreturn
     stack = Stack().put(SP, BASE + 0x80).put(SP + 48, *_mcontext(BASE + 4, SP - 0x9000, 0))
     found = trace(section, BASE + 4, stack, code=code)
     assert found == ([BASE + 4, BASE + 0x80, BASE + 5], Reason.COPY_SHORT, 0)
@@ -351,7 +365,7 @@ def test_another_column_of_the_return_address(column):
 
 @pytest.mark.parametrize("at", [0, 4])
 def test_a_signal_handler_of_arm64(at):
-    code = b"\x90" * 0x80 + AARCH64.sigreturn
+    code = calls(0x80, AARCH64) + AARCH64.sigreturn
     section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20).fde(TEXT + 0x40, 0x20)
     values = [0] * 33
     values[30], values[31], values[32] = OUTERMOST + 8, SP + 0x380, BASE + 0x40
