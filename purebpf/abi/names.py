@@ -6,12 +6,14 @@ import re
 from enum import IntEnum
 from typing import TypeVar
 
-__all__ = ["OBJECT_NAME_LENGTH", "member", "member_name", "to_object_name"]
+__all__ = ["OBJECT_NAME_LENGTH", "UNFIT_FOR_OBJECT_NAME", "member", "member_name"]
 
 OBJECT_NAME_LENGTH = 15
 """BPF_OBJ_NAME_LEN less the NUL."""
 
-_UNFIT = re.compile(r"[^A-Za-z0-9_.]")
+UNFIT_FOR_OBJECT_NAME = re.compile(r"[^A-Za-z0-9_.]")
+"""What bpf_obj_name_cpy() in kernel/bpf/syscall.c refuses in the name of a map or a program."""
+
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
 
@@ -28,11 +30,3 @@ def member_name(
     if isinstance(found, names):
         return found.name.removeprefix(prefix)
     return f"{unknown} {number}" if unknown else str(number)
-
-
-def to_object_name(name: str) -> bytes:
-    """A name the kernel accepts for a map or a program: at most 15 of [A-Za-z0-9_.].
-
-    bpf_obj_name_cpy() in kernel/bpf/syscall.c refuses other characters.
-    """
-    return _UNFIT.sub("_", name)[:OBJECT_NAME_LENGTH].encode()

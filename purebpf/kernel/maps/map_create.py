@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
-from purebpf.abi.names import OBJECT_NAME_LENGTH, to_object_name
+from purebpf.abi.names import OBJECT_NAME_LENGTH, UNFIT_FOR_OBJECT_NAME
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel.host import cpus, memlock
 from purebpf.kernel.host.fd_limits import NONE_LEFT
@@ -34,7 +34,7 @@ def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
     if spec.section and "." not in spec.section[1:]:
         room = max(OBJECT_NAME_LENGTH - max(len(spec.section), len(".rodata")), 0)
         name = object_name[:room] + spec.section
-    return to_object_name(name)
+    return UNFIT_FOR_OBJECT_NAME.sub("_", name)[:OBJECT_NAME_LENGTH].encode()
 
 
 def entries(spec: MapSpec) -> int:

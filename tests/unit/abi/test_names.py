@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.abi.names import member, member_name, to_object_name
+from purebpf.abi.names import member, member_name
+from purebpf.kernel.maps.map_create import kernel_name
+from purebpf.spec import MapSpec
 
 
 def test_a_known_number_becomes_its_member() -> None:
@@ -32,4 +34,4 @@ def test_a_number_newer_than_the_tables_stays_one() -> None:
     ],
 )
 def test_object_names_are_what_the_kernel_accepts(name: str, accepted: bytes) -> None:
-    assert to_object_name(name) == accepted
+    assert kernel_name(MapSpec(name, 2, 4, 8, 1)) == accepted
