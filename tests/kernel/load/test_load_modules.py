@@ -130,6 +130,6 @@ def test_every_call_of_a_modules_function_is_counted_while_it_is_watched(way: st
 def test_a_module_that_does_not_have_the_function():
     spec = purebpf.read_object(DATA / "load_module_target.bpf.o").only("by_another_module")
     with pytest.raises(
-        purebpf.NotSupportedError, match="module 'nf_tables' does not have a function 'nf_c"
+        purebpf.NotSupportedError, match="module 'nf_tables' does not have function 'nf_c"
     ):
         purebpf.load(spec)
