@@ -40,18 +40,18 @@ def refuse_unsafe() -> None:
 def _why_unsafe(directory: str) -> str:
     """How another user could put a module there; "": none can."""
     try:
-        found = os.stat(directory)
+        status = os.stat(directory)
     except OSError:
         return ""  # nothing is imported from there
-    mode, groups = found.st_mode, {0, os.getegid(), _sudo("SUDO_GID")}
+    mode, groups = status.st_mode, {0, os.getegid(), _sudo("SUDO_GID")}
     if mode & stat.S_IWOTH:
         return "any user may write there"
-    if mode & stat.S_IWGRP and found.st_gid not in groups:
-        return f"group {found.st_gid} may write there"
+    if mode & stat.S_IWGRP and status.st_gid not in groups:
+        return f"group {status.st_gid} may write there"
     # a checkout that we run from is its owner's, whatever is imported besides
     is_ours = __file__.startswith(os.path.join(os.path.abspath(directory), ""))
-    if not is_ours and found.st_uid not in (0, os.geteuid(), _sudo("SUDO_UID")):
-        return f"it belongs to UID {found.st_uid}"
+    if not is_ours and status.st_uid not in (0, os.geteuid(), _sudo("SUDO_UID")):
+        return f"it belongs to UID {status.st_uid}"
     return ""
 
 

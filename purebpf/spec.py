@@ -332,12 +332,12 @@ class ObjectSpec(NamedTuple):
         from purebpf.btf.types.kinds import Struct
         from purebpf.btf.types.pointers import is_function_pointer
 
-        found = _lookup(self.maps, name, f"{self.source}: unknown map")
-        layout = self.btf.type(found.value_type_id) if self.btf is not None else None
-        if found.type != _STRUCT_OPS or self.btf is None or not isinstance(layout, Struct):
+        struct_map = _lookup(self.maps, name, f"{self.source}: unknown map")
+        layout = self.btf.type(struct_map.value_type_id) if self.btf is not None else None
+        if struct_map.type != _STRUCT_OPS or self.btf is None or not isinstance(layout, Struct):
             raise SchemaError(f"{self.source}: map {name} is not a struct_ops map")
         places = {member.name: index for index, member in enumerate(layout.members)}
-        image, functions = bytearray(found.contents), dict(found.initial)
+        image, functions = bytearray(struct_map.contents), dict(struct_map.initial)
         for member, value in members.items():
             index = _lookup(
                 places, member, f"{self.source}: struct_ops {name} does not have a member"
@@ -352,7 +352,7 @@ class ObjectSpec(NamedTuple):
                 functions[index] = _lookup(
                     self.programs, value, f"{self.source}: unknown program"
                 ).name
-        changed = found._replace(
+        changed = struct_map._replace(
             contents=bytes(image), initial=tuple(sorted(functions.items())), autocreate=True
         )
         return self._replace(maps={**self.maps, name: changed})
@@ -382,13 +382,13 @@ class ObjectSpec(NamedTuple):
 _Spec = TypeVar("_Spec")
 
 
-def _lookup(found: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
+def _lookup(entries: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
     """`found[name]`, or a KeyError that helps with spelling."""
-    if name in found:
-        return found[name]
+    if name in entries:
+        return entries[name]
     from difflib import get_close_matches
 
-    close = get_close_matches(name, found)
+    close = get_close_matches(name, entries)
     raise KeyError(
         f"{problem} {name!r}; {'similar: ' + ', '.join(close) if close else 'no similar name'}"
     )

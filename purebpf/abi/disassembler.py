@@ -41,12 +41,12 @@ def disassemble(
     """
     index = 0
     while index < len(instructions):
-        each = instructions[index]
-        if each.opcode == LD_IMM64 and index + 1 < len(instructions):
-            yield index, f"(18) {_wide(each, instructions[index + 1])}"
+        instruction = instructions[index]
+        if instruction.opcode == LD_IMM64 and index + 1 < len(instructions):
+            yield index, f"(18) {_wide(instruction, instructions[index + 1])}"
             index += 2
         else:
-            yield index, f"({each.opcode:02x}) {_spell_call(each, functions or {})}"
+            yield index, f"({instruction.opcode:02x}) {_spell_call(instruction, functions or {})}"
             index += 1
 
 
@@ -69,8 +69,8 @@ def _wide(low: Instruction, high: Instruction) -> str:
     return f"r{low.dst} = {value:#x} ll"
 
 
-def _spell_call(each: Instruction, functions: Mapping[int, str]) -> str:
-    opcode, dst, src, offset, imm = each
+def _spell_call(instruction: Instruction, functions: Mapping[int, str]) -> str:
+    opcode, dst, src, offset, imm = instruction
     if opcode == EXIT:
         return "exit"
     if opcode == CALL:

@@ -54,13 +54,13 @@ class Layout(NamedTuple):
 
     def unpack(self, data: bytes | bytearray | memoryview) -> dict[str, int | bytes]:
         """Every whole field that `data` reaches, by name; an older kernel fills fewer."""
-        found: dict[str, int | bytes] = {}
+        values: dict[str, int | bytes] = {}
         for name, (offset, code) in self.fields.items():
             if offset + struct.calcsize("=" + code) <= len(data):
-                (found[name],) = struct.unpack_from("=" + code, data, offset)
+                (values[name],) = struct.unpack_from("=" + code, data, offset)
         for name, (offset, width) in self.bits.items():
             if offset + width <= len(data) * 8:
                 start = offset // 64 * 8
                 word = int.from_bytes(data[start : start + 8], "little")
-                found[name] = word >> offset % 64 & (1 << width) - 1
-        return found
+                values[name] = word >> offset % 64 & (1 << width) - 1
+        return values

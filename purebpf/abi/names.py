@@ -26,7 +26,7 @@ def member_name(
     names: type[IntEnum], number: int, *, prefix: str = "", unknown: str = "type"
 ) -> str:
     """`"BPF_MAP_TYPE_HASH"` of 1 without the prefix; `"type 99"` when our tables do not have it."""
-    found = member(names, number)
-    if isinstance(found, names):
-        return found.name.removeprefix(prefix)
+    constant = member(names, number)
+    if isinstance(constant, names):
+        return constant.name.removeprefix(prefix)
     return f"{unknown} {number}" if unknown else str(number)

@@ -33,10 +33,10 @@ class Arena(NamedTuple):
         """The maps, of which the arena has its contents."""
         names = set(self.sections.values())
         return tuple(
-            each._replace(spec=each.spec._replace(contents=self.contents))
-            if each.spec.name in names
-            else each
-            for each in maps
+            elf_map._replace(spec=elf_map.spec._replace(contents=self.contents))
+            if elf_map.spec.name in names
+            else elf_map
+            for elf_map in maps
         )
 
 
@@ -46,9 +46,9 @@ def read_arena(types: Repaired | None, elf: ElfObject, maps: Sequence[MapSpec]) 
     Raises:
         FormatError: variables and no arena, or two arenas.
     """
-    arenas = [each for each in maps if each.type == ARENA]
+    arenas = [elf_map for elf_map in maps if elf_map.type == ARENA]
     if len(arenas) > 1:
-        names = " and ".join(each.name for each in arenas)
+        names = " and ".join(arena.name for arena in arenas)
         raise elf.error("section .maps", f"{names} are arenas; a program can have one")
     section = elf.find(_SECTION)
     if section is None or not section.size:
@@ -56,7 +56,7 @@ def read_arena(types: Repaired | None, elf: ElfObject, maps: Sequence[MapSpec]) 
     where = f"section {_SECTION}"
     if not arenas:
         raise elf.error(where, "holds arena variables, but the object has no arena map")
-    _, found = variables_in(types, _SECTION)
+    _, declared = variables_in(types, _SECTION)
     name = arenas[0].name
-    variables = {each.name: each._replace(map=name) for each in found}
+    variables = {variable.name: variable._replace(map=name) for variable in declared}
     return Arena({section.number: name}, bytes(elf.contents(section)), variables)

@@ -104,11 +104,11 @@ class _Reader:
         by_section: dict[str, list[Any]] = {}
         for name, chunk in self._chunks(data, size, where):
             by_section.setdefault(name, []).extend(record.iter_unpack(chunk))
-        for name, found in by_section.items():
-            found.sort(key=itemgetter(0))
-            if any(offset % INSN_SIZE for offset, *_ in found):
+        for name, records in by_section.items():
+            records.sort(key=itemgetter(0))
+            if any(offset % INSN_SIZE for offset, *_ in records):
                 raise self._error(where, f"an offset of {name} is inside an instruction")
-            yield name, found
+            yield name, records
 
     def _chunks(self, data: memoryview, size: int, where: str) -> Iterator[tuple[str, memoryview]]:
         position = 4

@@ -93,10 +93,10 @@ class _Repairer:
         return FormatError(self._btf.source, f"DATASEC {datasec.name}", problem)
 
     def _variable(self, datasec: Datasec, type_id: int) -> Var:
-        found = self._btf.type(type_id)
-        if not isinstance(found, Var):
+        variable = self._btf.type(type_id)
+        if not isinstance(variable, Var):
             raise self._error(datasec, f"type {type_id} is not a variable")
-        return found
+        return variable
 
     def _complete(self, type_id: int, datasec: Datasec) -> None:
         """Give a DATASEC its size and offsets, and make its hidden variables static."""
@@ -132,15 +132,17 @@ class _Repairer:
 
     def _note_externs(self, datasec: Datasec) -> None:
         for entry in datasec.entries:
-            found = self._btf.type(entry.type_id)
-            if not isinstance(found, Var | Func):
+            declaration = self._btf.type(entry.type_id)
+            if not isinstance(declaration, Var | Func):
                 raise self._error(datasec, f"type {entry.type_id} is not a variable or function")
-            if found.name in self.externs:
-                raise self._error(datasec, f"{found.name} is declared twice")
-            symbol = self._symbols.get(found.name)
-            type_id = entry.type_id if isinstance(found, Func) else found.type_id
+            if declaration.name in self.externs:
+                raise self._error(datasec, f"{declaration.name} is declared twice")
+            symbol = self._symbols.get(declaration.name)
+            type_id = entry.type_id if isinstance(declaration, Func) else declaration.type_id
             weak = symbol is not None and symbol.weak
-            self.externs[found.name] = ExternSpec(found.name, datasec.name, type_id, weak)
+            self.externs[declaration.name] = ExternSpec(
+                declaration.name, datasec.name, type_id, weak
+            )
 
     def _rewrite_ksyms(self, type_id: int, datasec: Datasec) -> None:
         """Turn each kernel symbol into an `int`, and each kernel function into one of its own."""
@@ -151,14 +153,17 @@ class _Repairer:
         entries = []
         for position, entry in enumerate(datasec.entries):
             target = entry.type_id
-            found = btf.type(target)
-            if isinstance(found, Func):
+            declaration = btf.type(target)
+            if isinstance(declaration, Func):
                 name = name or editor.add_string("dummy_ksym")
                 dummy = dummy or editor.add_variable(name, integer)
                 editor.set_function_linkage(target, Linkage.GLOBAL)
-                if btf.kind(found.type_id) is Kind.FUNC_PROTO and found.type_id not in named:
-                    named.add(found.type_id)
-                    editor.name_parameters(found.type_id, name)
+                if (
+                    btf.kind(declaration.type_id) is Kind.FUNC_PROTO
+                    and declaration.type_id not in named
+                ):
+                    named.add(declaration.type_id)
+                    editor.name_parameters(declaration.type_id, name)
                 target = dummy
             else:
                 editor.set_variable_type(target, integer)
@@ -186,8 +191,8 @@ class _Repairer:
 def _int32(btf: Btf) -> int:
     for type_id in range(1, len(btf)):
         if btf.kind(type_id) is Kind.INT:
-            found = btf.type(type_id)
-            if isinstance(found, Int) and found.bits == 32 and found.size == 4:
+            btf_type = btf.type(type_id)
+            if isinstance(btf_type, Int) and btf_type.bits == 32 and btf_type.size == 4:
                 return type_id
     return 0
 
@@ -195,12 +200,15 @@ def _int32(btf: Btf) -> int:
 def _extent(btf: Btf, variable: Var) -> tuple[int, int]:
     """Size and alignment of a configuration value: a number, an enum, or an array of char."""
     size = btf.sizeof(variable.type_id)
-    found = btf.type(btf.resolve(variable.type_id))
-    if isinstance(found, Array):
-        found = btf.type(btf.resolve(found.element))
-    if not isinstance(found, Int | Enum | Enum64) or not 0 < found.size <= size <= _VALUE_LIMIT:
+    btf_type = btf.type(btf.resolve(variable.type_id))
+    if isinstance(btf_type, Array):
+        btf_type = btf.type(btf.resolve(btf_type.element))
+    if (
+        not isinstance(btf_type, Int | Enum | Enum64)
+        or not 0 < btf_type.size <= size <= _VALUE_LIMIT
+    ):
         raise NotSupportedError(
             f"{btf.source}: .kconfig variable {variable.name}",
-            f"a configuration value is a number, an enum or a string, not {found.kind.name}",
+            f"a configuration value is a number, an enum or a string, not {btf_type.kind.name}",
         )
-    return size, found.size
+    return size, btf_type.size

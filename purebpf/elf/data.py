@@ -46,9 +46,9 @@ def read_data(types: Repaired | None, elf: ElfObject) -> Data:
         if section.name in names:
             raise elf.error(f"section {section.name}", "occurs twice")
         names.add(section.name)
-        type_id, found = variables_in(types, section.name)
-        maps[section.number] = _map(elf, section, type_id, mappable=bool(found))
-        for variable in found:
+        type_id, declared = variables_in(types, section.name)
+        maps[section.number] = _map(elf, section, type_id, mappable=bool(declared))
+        for variable in declared:
             if variables.setdefault(variable.name, variable) is not variable:
                 raise elf.error(f"variable {variable.name}", "is defined twice")
     return Data(maps, variables)
@@ -61,11 +61,11 @@ def _is_data(section: Section) -> bool:
 
 def read_kconfig(types: Repaired | None) -> tuple[MapSpec, list[VariableSpec]] | None:
     """The map of configuration values and what is where in it; None when the object has none."""
-    type_id, found = variables_in(types, KCONFIG)
-    if types is None or not found:
+    type_id, variables = variables_in(types, KCONFIG)
+    if types is None or not variables:
         return None
     size = types.btf.sizeof(type_id)
-    return _data_map(KCONFIG, bytes(size), type_id, read_only=True, mappable=True), found
+    return _data_map(KCONFIG, bytes(size), type_id, read_only=True, mappable=True), variables
 
 
 def variables_in(types: Repaired | None, section: str) -> tuple[int, list[VariableSpec]]:
@@ -75,14 +75,14 @@ def variables_in(types: Repaired | None, section: str) -> tuple[int, list[Variab
     btf, type_id = types.btf, types.datasecs[section]
     datasec = btf.type(type_id)
     assert isinstance(datasec, Datasec)
-    found = []
+    variables = []
     for entry in datasec.entries:
         variable = btf.type(entry.type_id)
         if isinstance(variable, Var) and variable.linkage is Linkage.GLOBAL:
-            found.append(
+            variables.append(
                 VariableSpec(variable.name, section, entry.offset, entry.size, variable.type_id)
             )
-    return type_id, found
+    return type_id, variables
 
 
 def _map(elf: ElfObject, section: Section, type_id: int, *, mappable: bool) -> MapSpec:

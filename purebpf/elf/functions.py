@@ -81,8 +81,8 @@ def find_functions(elf: ElfObject) -> Functions:
     for symbol in elf.symbols:
         if symbol.section in symbols:
             symbols[symbol.section].append(symbol)
-    for index, found in symbols.items():
-        starts = sorted(_function_symbols(found), key=attrgetter("value"))
+    for index, labels in symbols.items():
+        starts = sorted(_function_symbols(labels), key=attrgetter("value"))
         by_section[index] = _place(elf, elf.sections[index], starts)
     return _with_keys(elf, by_section)
 

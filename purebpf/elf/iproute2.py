@@ -56,19 +56,19 @@ def read_extra(prefix: str, spec: MapSpec, extra: bytes) -> IprouteMap:
 
 def resolve_maps(maps: Sequence[IprouteMap], object_digest: str) -> list[MapSpec]:
     """The maps, which know their templates, static contents and pins."""
-    return [_to_spec(each, maps, object_digest) for each in maps]
+    return [_to_spec(iproute_map, maps, object_digest) for iproute_map in maps]
 
 
-def _to_spec(each: IprouteMap, maps: Sequence[IprouteMap], object_digest: str) -> MapSpec:
-    spec = each.spec
-    if each.pinning in (_OBJECT, _GLOBAL):
-        place = "globals" if each.pinning == _GLOBAL else object_digest
+def _to_spec(iproute_map: IprouteMap, maps: Sequence[IprouteMap], object_digest: str) -> MapSpec:
+    spec = iproute_map.spec
+    if iproute_map.pinning in (_OBJECT, _GLOBAL):
+        place = "globals" if iproute_map.pinning == _GLOBAL else object_digest
         spec = spec._replace(pinning=1, pin_directory=f"tc/{place}")
-    elif each.pinning:
-        spec = spec._replace(pinning=each.pinning)
-    if spec.type not in _OF_MAPS or not each.inner_id:
+    elif iproute_map.pinning:
+        spec = spec._replace(pinning=iproute_map.pinning)
+    if spec.type not in _OF_MAPS or not iproute_map.inner_id:
         return spec
-    inner = [other for other in maps if other.id == each.inner_id and not other.inner_id]
+    inner = [other for other in maps if other.id == iproute_map.inner_id and not other.inner_id]
     if not inner:
         return spec
     template = inner[0].spec._replace(name=f"{spec.name}.inner")
@@ -85,10 +85,10 @@ def with_tail_calls(
     """
     filled, typed = dict(maps), dict(programs)
     for name, program in programs.items():
-        found = _TAIL_CALL.fullmatch(program.section)
-        if found is None or (array := ids.get(int(found[1], 0))) is None:
+        tail_call = _TAIL_CALL.fullmatch(program.section)
+        if tail_call is None or (array := ids.get(int(tail_call[1], 0))) is None:
             continue
-        slots = dict(filled[array].initial) | {int(found[2], 0): name}
+        slots = dict(filled[array].initial) | {int(tail_call[2], 0): name}
         filled[array] = filled[array]._replace(initial=tuple(sorted(slots.items())))
         typed[name] = program._replace(type=_SCHED_CLS)
     return filled, typed
@@ -96,4 +96,8 @@ def with_tail_calls(
 
 def prog_arrays(maps: Sequence[IprouteMap]) -> dict[int, str]:
     """The names of PROG_ARRAYs by their id."""
-    return {each.id: each.spec.name for each in maps if each.spec.type == _PROG_ARRAY}
+    return {
+        iproute_map.id: iproute_map.spec.name
+        for iproute_map in maps
+        if iproute_map.spec.type == _PROG_ARRAY
+    }

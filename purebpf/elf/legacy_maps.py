@@ -111,9 +111,9 @@ def _map(elf: ElfObject, name: str, data: bytes, btf: Btf | None) -> MapSpec:
 def _find_types(btf: Btf, spec: MapSpec) -> tuple[int, int]:
     """The types of a map's key and value, if BTF has some of the right sizes; else (0, 0)."""
     for type_id in btf.find(f"{_ANNOTATION}{spec.name}", Kind.STRUCT):
-        found = btf.type(type_id)
-        if isinstance(found, Struct) and len(found.members) == 2:
-            key, value = (member.type_id for member in found.members)
+        annotation = btf.type(type_id)
+        if isinstance(annotation, Struct) and len(annotation.members) == 2:
+            key, value = (member.type_id for member in annotation.members)
             try:
                 sizes = btf.sizeof(key), btf.sizeof(value)
             except FormatError:  # no map has a member without a size

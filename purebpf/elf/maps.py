@@ -143,12 +143,12 @@ class _Definition:
 
     def _number(self, member: Member) -> int:
         """The N of `int (*name)[N]`, or of `enum { unique = N } name`."""
-        found = self._btf.type(self._btf.resolve(member.type_id))
-        if isinstance(found, Enum | Enum64) and len(found.values) == 1:
-            value = found.values[0].value
+        btf_type = self._btf.type(self._btf.resolve(member.type_id))
+        if isinstance(btf_type, Enum | Enum64) and len(btf_type.values) == 1:
+            value = btf_type.values[0].value
             return value if member.name == "map_extra" else value & 0xFFFFFFFF
-        if isinstance(found, Ptr):
-            array = self._btf.type(self._btf.resolve(found.type_id))
+        if isinstance(btf_type, Ptr):
+            array = self._btf.type(self._btf.resolve(btf_type.type_id))
             if isinstance(array, Array):
                 return array.count
         raise self._error(

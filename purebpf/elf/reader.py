@@ -84,7 +84,7 @@ def read_object(source: Source) -> ObjectSpec:
     _warn(elf, raw, globals_.maps)
     maps_index = _number(elf, MAPS)
     legacy = _legacy_maps(elf, types)
-    arena = read_arena(types, elf, [each.spec for each in placed])
+    arena = read_arena(types, elf, [placed_map.spec for placed_map in placed])
     referents = Referents(
         functions,
         {
@@ -142,10 +142,10 @@ def _contents(file: BinaryIO) -> bytes:
 
 def _bytes(file: BinaryIO, size: int) -> bytes:
     """So many bytes, or those up to the end: a pipe or raw file gives what it has at the moment."""
-    found = bytearray()
-    while len(found) < size and (more := file.read(size - len(found))):
-        found += more
-    return bytes(found)
+    data = bytearray()
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return bytes(data)
 
 
 def _name(path: str) -> str:
@@ -156,8 +156,8 @@ def _name(path: str) -> str:
 
 def _number(elf: ElfObject, section: str) -> int:
     """The number of a section, 0 when there is none."""
-    found = elf.find(section)
-    return found.number if found is not None else 0
+    found_section = elf.find(section)
+    return found_section.number if found_section is not None else 0
 
 
 def _warn(
@@ -263,30 +263,33 @@ def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[s
         if relocation.kind in _REFERENCES
     }
     sections = {function.section.name for function in functions.by_key.values()} - {_TEXT}
-    found = {section: find_section(section) for section in sections}
+    definitions = {section: find_section(section) for section in sections}
     return {
-        key: _program(function, found[function.section.name])
+        key: _program(function, definitions[function.section.name])
         for key, function in functions.by_key.items()
-        if function.section.name in found
+        if function.section.name in definitions
         if key not in called
-        or (not function.local and _is_exact(function.section.name, found[function.section.name]))
+        or (
+            not function.local
+            and _is_exact(function.section.name, definitions[function.section.name])
+        )
     }
 
 
-def _is_exact(name: str, found: Section | None) -> bool:
+def _is_exact(name: str, definition: Section | None) -> bool:
     """Whether libbpf, which takes no tail where no target belongs, would know the section."""
-    if found is None:
+    if definition is None:
         return False
-    return found.definition.extras or name.removeprefix("?") == found.definition.prefix
+    return definition.definition.extras or name.removeprefix("?") == definition.definition.prefix
 
 
-def _program(function: Function, found: Section | None) -> ProgramSpec:
+def _program(function: Function, resolved: Section | None) -> ProgramSpec:
     section = function.section.name
-    if found is None:
+    if resolved is None:
         return ProgramSpec(
             function.key, function.key, section, "", 0, 0, autoload=not section.startswith("?")
         )
-    definition, target, autoload = found
+    definition, target, autoload = resolved
     return ProgramSpec(
         name=function.key,
         function=function.key,

@@ -73,17 +73,17 @@ def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
     Raises:
         FormatError: a table that is malformed, or names a section or symbol that is not there.
     """
-    found: dict[int, list[RawRelocation]] = {}
+    by_section: dict[int, list[RawRelocation]] = {}
     for table in elf.sections:
         if table.type in _LAYOUTS and table.size:
             if not 0 < table.info < len(elf.sections):
                 problem = f"applies to section {table.info}, which does not exist"
                 raise elf.error(f"section {table.name}", problem)
             if not elf.sections[table.info].name.startswith(_DWARF):
-                found.setdefault(table.info, []).extend(_read_table(elf, table))
-    for relocations in found.values():
+                by_section.setdefault(table.info, []).extend(_read_table(elf, table))
+    for relocations in by_section.values():
         relocations.sort(key=itemgetter(0))
-    return found
+    return by_section
 
 
 def _read_table(elf: ElfObject, table: Section) -> Iterator[RawRelocation]:
@@ -122,16 +122,16 @@ class Resolver:
             FormatError: a relocation of an unknown kind, or one that does not fit its place.
             LinkError: the symbol is neither defined nor declared as an extern, or is not a map.
         """
-        found: dict[int, Relocation] = {}
+        references: dict[int, Relocation] = {}
         for raw in self._of(function):
             offset = raw.offset - function.start
-            if offset in found:
+            if offset in references:
                 raise self._error(function, raw.offset, "two relocations of one instruction")
-            found[offset] = self._resolve(function, raw)
+            references[offset] = self._resolve(function, raw)
         for offset in self._calls(function):
-            if offset not in found:
-                found[offset] = self._call_within(function, offset)
-        return tuple(found[offset] for offset in sorted(found))
+            if offset not in references:
+                references[offset] = self._call_within(function, offset)
+        return tuple(references[offset] for offset in sorted(references))
 
     def jump_tables(self, function: Function) -> dict[str, tuple[int, ...]]:
         """The jump tables of a function, by name: see `read_jump_tables`."""

@@ -51,7 +51,7 @@ def read_struct_ops(
             raise elf.error(f"section {section.name}", "has no BTF; compile with -g")
         datasec = types.btf.type(types.datasecs[section.name])
         assert isinstance(datasec, Datasec)
-        relocations = {each.offset: each for each in raw.get(section.number, [])}
+        relocations = {relocation.offset: relocation for relocation in raw.get(section.number, [])}
         for entry in datasec.entries:
             variable = types.btf.type(entry.type_id)
             assert isinstance(variable, Var)  # checked when the section was repaired
@@ -74,10 +74,10 @@ class _Table:
         self._name = variable.name
         self._offset = offset
         self._type_id = btf.resolve(variable.type_id)
-        found = btf.type(self._type_id)
-        if not isinstance(found, Struct) or not found.name:
+        btf_struct = btf.type(self._type_id)
+        if not isinstance(btf_struct, Struct) or not btf_struct.name:
             raise elf.error(f"struct_ops {variable.name}", "is not a named struct")
-        self._struct = found
+        self._struct = btf_struct
 
     def read(
         self,

@@ -47,26 +47,26 @@ Externs = Callable[[ExternSpec], Found | None]
 """Says what a kernel has for an extern, or None."""
 
 
-def write_extern(code: Code, slot: int, extern: ExternSpec, found: Found | None) -> str:
+def write_extern(code: Code, slot: int, extern: ExternSpec, resolved: Found | None) -> str:
     """Make the instruction at `slot` refer to what was found; why it was poisoned, or "".
 
     Raises:
         ValueError: the instruction is neither a call nor an ld_imm64.
     """
     if code.opcode(slot) == CALL:
-        if found is not None:
+        if resolved is not None:
             code.set_source(slot, PSEUDO_KFUNC_CALL)
-            code.set_offset(slot, found.slot)
-            code.set_immediate(slot, found.type_id)
+            code.set_offset(slot, resolved.slot)
+            code.set_immediate(slot, resolved.type_id)
             return ""
         code.replace_by_call(slot, POISONED_KFUNC)
         return f"it calls {extern.name}(), a kernel function that this kernel does not have"
     if not code.is_load64(slot):
         raise ValueError("is neither for a call nor for an ld_imm64")
-    if found is not None and found.type_id:
+    if resolved is not None and resolved.type_id:
         code.set_source(slot, PSEUDO_BTF_ID)
-        code.set_immediate(slot, found.type_id)
-        code.set_immediate(slot + 1, found.btf_fd)
+        code.set_immediate(slot, resolved.type_id)
+        code.set_immediate(slot + 1, resolved.btf_fd)
     else:
-        code.set_load64(slot, found.address if found is not None else 0)
+        code.set_load64(slot, resolved.address if resolved is not None else 0)
     return ""

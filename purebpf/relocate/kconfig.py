@@ -30,11 +30,11 @@ _U64 = (1 << 64) - 1
 
 def settings(text: str, names: Collection[str]) -> dict[str, str]:
     """What a .config says about `names`; the first line counts, and comments do not."""
-    found: dict[str, str] = {}
+    settings_by_name: dict[str, str] = {}
     for line in _LINE.finditer(text):
         if line[1] in names:
-            found.setdefault(line[1], line[2])
-    return found
+            settings_by_name.setdefault(line[1], line[2])
+    return settings_by_name
 
 
 def with_values(spec: ObjectSpec, values: Mapping[str, str | int]) -> ObjectSpec:
@@ -139,15 +139,15 @@ class _Value:
 
 def _type(btf: Btf, type_id: int) -> str:
     """What kind of value a type holds, in words; "" for one that holds none."""
-    found = btf.type(btf.resolve(type_id))
-    if isinstance(found, Array):
-        element = _type(btf, found.element)
-        return "string" if found.count and element.endswith("char") else ""
-    if isinstance(found, Enum | Enum64):
-        return "tristate" if found.name == _TRISTATE and found.size == 4 else ""
-    if not isinstance(found, Int) or found.size not in (1, 2, 4, 8):
+    btf_type = btf.type(btf.resolve(type_id))
+    if isinstance(btf_type, Array):
+        element = _type(btf, btf_type.element)
+        return "string" if btf_type.count and element.endswith("char") else ""
+    if isinstance(btf_type, Enum | Enum64):
+        return "tristate" if btf_type.name == _TRISTATE and btf_type.size == 4 else ""
+    if not isinstance(btf_type, Int) or btf_type.size not in (1, 2, 4, 8):
         return ""
-    if found.is_bool:
-        return "bool" if found.size == 1 else ""
-    sign = "signed " if found.signed else ""
-    return f"{sign}{'char' if found.size == 1 else 'integer'}"
+    if btf_type.is_bool:
+        return "bool" if btf_type.size == 1 else ""
+    sign = "signed " if btf_type.signed else ""
+    return f"{sign}{'char' if btf_type.size == 1 else 'integer'}"

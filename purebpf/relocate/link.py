@@ -142,7 +142,7 @@ class Linker:
         """The ids of the object's declaration tags."""
         btf = self._spec.btf
         assert btf is not None  # asked for by a function with a type
-        return [each for each in range(1, len(btf)) if btf.kind(each) is Kind.DECL_TAG]
+        return [type_id for type_id in range(1, len(btf)) if btf.kind(type_id) is Kind.DECL_TAG]
 
     @cached_property
     def _matcher(self) -> CoreMatcher:
@@ -159,7 +159,9 @@ class Linker:
             if function.core_relocations and self._spec.btf is None:
                 raise self._error(function, "has CO-RE relocations, but the object has no BTF")
             if function.core_relocations or len(function.code) % INSN_SIZE:
-                results = [self._matcher.match(each) for each in function.core_relocations]
+                results = [
+                    self._matcher.match(relocation) for relocation in function.core_relocations
+                ]
                 self._patched[key] = apply_core(
                     function, results, byteorder=self._spec.byteorder, source=self._spec.source
                 )
@@ -176,7 +178,7 @@ class Linker:
         """The code with distances to functions and kernel symbols; the references to maps."""
         code = Code(joined, self._spec.byteorder)
         maps = self._spec.maps
-        found = []
+        references = []
         for key, start in starts.items():
             function = self._spec.functions[key]
             for relocation in function.relocations:
@@ -200,15 +202,15 @@ class Linker:
                 if not code.is_load64(slot):
                     raise self._error(function, f"{relocation} is not for an ld_imm64")
                 if kind is RelocationKind.JUMP_TABLE:
-                    found.append(Reference(slot, kind, f"{key}:{target}", addend))
+                    references.append(Reference(slot, kind, f"{key}:{target}", addend))
                 elif maps[target].autocreate:
                     if kind is RelocationKind.DATA:
                         addend += maps[target].contents_offset
-                    found.append(Reference(slot, kind, target, addend))
+                    references.append(Reference(slot, kind, target, addend))
                 else:
                     why = self._poison_map(code, slot, target)
                     poisoned |= dict.fromkeys((slot, slot + 1), why)
-        return bytes(code), tuple(found)
+        return bytes(code), tuple(references)
 
     def _undefined(self, function: FunctionSpec, relocation: Relocation) -> LinkError:
         kind = relocation.kind.value if relocation.kind in _OF_NAMES else "map"
@@ -218,8 +220,8 @@ class Linker:
     def _poison_map(self, code: Code, slot: int, name: str) -> str:
         """Replace a reference to a map that is not created; why."""
         number = POISONED_MAP + list(self._spec.maps).index(name)
-        for each in (slot, slot + 1):
-            code.replace_by_call(each, number)
+        for word in (slot, slot + 1):
+            code.replace_by_call(word, number)
         return f"it uses map {name!r}, which was left out (autocreate is False)"
 
     def _write_extern(
@@ -227,12 +229,12 @@ class Linker:
     ) -> str:
         """Write what the kernel has for an extern; why it is poisoned instead, or ""."""
         extern = self._spec.externs[relocation.target]
-        found = self._externs(extern)
-        if found is None and not extern.weak:
+        resolved = self._externs(extern)
+        if resolved is None and not extern.weak:
             problem = f"{function.name} needs it, this kernel has no such symbol, and it is not"
             raise LinkError(self._spec.source, extern.name, f"{problem} declared __weak")
         try:
-            return write_extern(code, slot, extern, found)
+            return write_extern(code, slot, extern, resolved)
         except ValueError as error:
             raise self._error(function, f"{relocation}: {error}") from None
 

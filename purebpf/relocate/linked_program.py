@@ -65,7 +65,7 @@ class LinkedProgram(NamedTuple):
     @property
     def maps(self) -> frozenset[str]:
         """The names of the maps it needs."""
-        return frozenset(each.map for each in self.references) - self.jump_tables.keys()
+        return frozenset(reference.map for reference in self.references) - self.jump_tables.keys()
 
     @property
     def digest(self) -> bytes:
@@ -78,7 +78,7 @@ class LinkedProgram(NamedTuple):
         from hashlib import sha256
 
         unplaced = self._replace(references=tuple(r._replace(offset=0) for r in self.references))
-        return sha256(unplaced.bind({each.map: 0 for each in self.references})).digest()
+        return sha256(unplaced.bind({reference.map: 0 for reference in self.references})).digest()
 
     def bind(self, map_fds: Mapping[str, int]) -> bytes:
         """The final instructions, given the descriptor of each map and jump table by name.

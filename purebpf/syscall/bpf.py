@@ -121,7 +121,7 @@ def map_lookup_batch(
 
     The batch cursors are `max(4, key_size)` bytes. ENOSPC: a hash bucket has more elements.
     """
-    cursors = [len(each) for each in (in_batch, out_batch) if each is not None]
+    cursors = [len(cursor) for cursor in (in_batch, out_batch) if cursor is not None]
     require_sizes(map_fd, "LOOKUP_BATCH", len(keys), len(values), count=count, cursors=cursors)
     return _batch(
         bpf_cmd.BPF_MAP_LOOKUP_BATCH,
@@ -144,7 +144,7 @@ def map_lookup_and_delete_batch(
     count: int,
 ) -> BatchResult:
     """BPF_MAP_LOOKUP_AND_DELETE_BATCH (Linux 5.6, commit 057996380a42), as `map_lookup_batch`."""
-    cursors = [len(each) for each in (in_batch, out_batch) if each is not None]
+    cursors = [len(cursor) for cursor in (in_batch, out_batch) if cursor is not None]
     require_sizes(
         map_fd, "LOOKUP_AND_DELETE_BATCH", len(keys), len(values), count=count, cursors=cursors
     )

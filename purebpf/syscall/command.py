@@ -112,5 +112,5 @@ def explain_refusal(cmd: bpf_cmd, result: int) -> KernelError:
 def number(layout: str, attr: bytearray, name: str) -> int:
     """A field of the attr after the call."""
     offset, code = ATTR[layout].fields[name]
-    found: int = struct.unpack_from("=" + code, attr, offset)[0]
-    return found
+    value: int = struct.unpack_from("=" + code, attr, offset)[0]
+    return value

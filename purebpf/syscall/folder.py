@@ -246,8 +246,8 @@ class Folder(Node):
             if folder.status.st_dev != self.status.st_dev:
                 raise KernelError("open", errno.EXDEV, folder.path, fix=f"umount {folder.path}")
             folder.change(mode=0o700, uid=os.geteuid())
-            for each in folder.names():
-                folder.remove(each, deepest - 1)
+            for entry in folder.names():
+                folder.remove(entry, deepest - 1)
         self.remove_empty(name)
 
     def remove_empty(self, name: str) -> None:

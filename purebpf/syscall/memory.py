@@ -86,11 +86,11 @@ def _mmap(
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
         ctypes.c_long,
     ]
-    found: int = place(address, size, protection, flags, fd, offset)
-    if found == _FAILED:
+    mapped_at: int = place(address, size, protection, flags, fd, offset)
+    if mapped_at == _FAILED:
         where = f" at address {address:#x}" if address else ""
         raise KernelError("mmap", ctypes.get_errno(), f"{size} bytes{where}")
-    return found
+    return mapped_at
 
 
 def _unmap(address: int, size: int) -> None:

@@ -106,11 +106,11 @@ class Route(Closing):
 
     def filters(self, ifindex: int, side: int) -> list[Filter]:
         """The filters on one side, whatever their kind."""
-        found = self._ask(
+        answers = self._ask(
             "RTM_GETTFILTER", lambda route: list(route.get_filters(index=ifindex, parent=side))
         )
         # A priority that holds filters is listed itself, too, with handle 0.
-        return [Filter(side, each["info"] >> 16, each["handle"]) for each in found]
+        return [Filter(side, answer["info"] >> 16, answer["handle"]) for answer in answers]
 
     def close(self) -> None:
         """Let go of the namespace; again is harmless."""

@@ -271,13 +271,13 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
     Raises FormatError for anything else (Documentation/admin-guide/cputopology.rst).
     """
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
             raise FormatError("CPU list", repr(text), f"{part!r} is not a number or a range")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        cpus += range(int(first), int(last or first) + 1)
+    return tuple(cpus)
 
 
 def pmu_path(name: str) -> str:

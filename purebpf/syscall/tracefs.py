@@ -43,12 +43,12 @@ def mount_point() -> str | None:
     Another place than below /sys must be out of other users' reach, who could put a directory of
     theirs there: we write into its files.
     """
-    found = [path for path, kind in proc.mounts() if kind == "tracefs"]
+    mounts = [path for path, kind in proc.mounts() if kind == "tracefs"]
     # The kernel mounts tracefs below debugfs on first access (Linux 4.1).
-    found += [f"{path}/tracing" for path, kind in proc.mounts() if kind == "debugfs"]
-    found.sort(key=lambda path: path != "/sys/kernel/tracing")
+    mounts += [f"{path}/tracing" for path, kind in proc.mounts() if kind == "debugfs"]
+    mounts.sort(key=lambda path: path != "/sys/kernel/tracing")
     return next(
-        (path for path in found if os.path.isdir(f"{path}/events") and _is_safe(path)), None
+        (path for path in mounts if os.path.isdir(f"{path}/events") and _is_safe(path)), None
     )
 
 
@@ -171,7 +171,7 @@ def tracepoints() -> list[str]:
         KernelError: EACCES, not readable for this user.
         NotSupportedError: no tracefs.
     """
-    found = []
+    tracepoint_names = []
     with open_tracefs() as root:
         try:
             categories = sorted(os.listdir(f"{root}/events"))
@@ -180,9 +180,9 @@ def tracepoints() -> list[str]:
         for category in categories:
             if os.path.isdir(f"{root}/events/{category}"):
                 names = os.listdir(f"{root}/events/{category}")
-                found += [
+                tracepoint_names += [
                     f"{category}/{name}"
                     for name in names
                     if os.path.exists(f"{root}/events/{category}/{name}/id")
                 ]
-    return sorted(found)
+    return sorted(tracepoint_names)

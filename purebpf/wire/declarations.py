@@ -214,8 +214,8 @@ def _parts(part: c.Construct, name: str) -> Iterator[tuple[str, str]]:
         case c.Renamed():
             yield from _parts(part.subcon, f"{name}_{part.name}" if name else part.name)
         case c.Struct():
-            for each in part.subcons:
-                yield from _parts(each, name)
+            for subcon in part.subcons:
+                yield from _parts(subcon, name)
         case c.Array():
             for number in range(part.count):
                 yield from _parts(part.subcon, f"{name}_{number}")

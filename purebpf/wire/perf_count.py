@@ -61,16 +61,16 @@ def _run(data: bytes, at: int, size: int) -> int:
         return 1
     words = memoryview(data)[: len(data) // _WORD * _WORD].cast("Q")
     header = data[at : at + _WORD]
-    found, length, may_grow = 0, _FIRST_LOOK, True
+    total, length, may_grow = 0, _FIRST_LOOK, True
     at, step = at // _WORD, size // _WORD
     while length and at < len(words):
         headers = words[at : at + length * step : step].tobytes()
         count = len(headers) // _WORD
         if headers == header * count:
-            found += count
+            total += count
             at += count * step
             length = min(2 * length, _LONGEST_LOOK) if may_grow else length // 2
         else:
             may_grow = False
             length //= 2
-    return found
+    return total

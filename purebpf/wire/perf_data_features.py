@@ -70,11 +70,11 @@ def pack_strings(texts: Sequence[str]) -> bytes:
 def unpack_strings(data: Buffer) -> tuple[str, ...]:
     """CMDLINE. Raises FormatError for what passes the end."""
     count, offset = _number(data, 0)
-    found = []
+    texts = []
     for _ in range(count):
         text, offset = _string(data, offset)
-        found.append(text)
-    return tuple(found)
+        texts.append(text)
+    return tuple(texts)
 
 
 def pack_cpus(available: int, online: int) -> bytes:
@@ -115,20 +115,20 @@ def unpack_events(data: Buffer) -> tuple[RecordedEvent, ...]:
     """EVENT_DESC. Raises FormatError for what passes the end."""
     packed, offset = _bytes(data, 0, _EVENTS.size)
     count, attr_size = _EVENTS.unpack(packed)
-    found = []
+    events = []
     for _ in range(count):
         attr, offset = _bytes(data, offset, attr_size)
         ids, offset = _number(data, offset)
         name, offset = _string(data, offset)
         packed, offset = _bytes(data, offset, 8 * ids)
-        found.append(RecordedEvent(name, attr, struct.unpack(f"={ids}Q", packed)))
-    return tuple(found)
+        events.append(RecordedEvent(name, attr, struct.unpack(f"={ids}Q", packed)))
+    return tuple(events)
 
 
-def pack_build_ids(found: Iterable[BuildId]) -> bytes:
+def pack_build_ids(build_ids: Iterable[BuildId]) -> bytes:
     """BUILD_ID: a record for each file."""
     rows = []
-    for filename, build_id, is_kernel in found:
+    for filename, build_id, is_kernel in build_ids:
         name = filename.encode("utf-8", "surrogateescape")
         name += bytes(_NAME_ALIGN - len(name) % _NAME_ALIGN)
         body = _BUILD_ID.pack(-1, build_id, len(build_id)) + name
@@ -142,7 +142,7 @@ def unpack_build_ids(data: Buffer) -> tuple[BuildId, ...]:
 
     Raises FormatError for what passes the end.
     """
-    found, start = [], 0
+    build_ids, start = [], 0
     while start < len(data):
         header, start = _bytes(data, start, HEADER.size)
         _, misc, size = HEADER.unpack(header)
@@ -150,8 +150,8 @@ def unpack_build_ids(data: Buffer) -> tuple[BuildId, ...]:
         _, build_id, length = _BUILD_ID.unpack_from(body)
         build_id = build_id[: length if misc & _HAS_SIZE else _SHA1]
         name = body[_BUILD_ID.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
-        found.append(BuildId(name, build_id, misc & _MODE == MISC_KERNEL))
-    return tuple(found)
+        build_ids.append(BuildId(name, build_id, misc & _MODE == MISC_KERNEL))
+    return tuple(build_ids)
 
 
 def _bytes(data: Buffer, offset: int, size: int) -> tuple[bytes, int]:

@@ -98,7 +98,7 @@ class PerfData:
             if placed is None:
                 held.sort(key=_BY_TIME)
                 cut = bisect_right(held, limit, key=_BY_TIME)
-                yield from (each for _, each in held[:cut])
+                yield from (record for _, record in held[:cut])
                 del held[:cut]
                 limit = newest
                 continue
@@ -109,7 +109,7 @@ class PerfData:
                 newest = max(newest, time)
                 held.append((time, placed))
         held.sort(key=_BY_TIME)
-        yield from (each for _, each in held)
+        yield from (record for _, record in held)
 
     def _read_placed(self) -> Iterator[Placed | None]:
         """Each record as it is in the file; None ends a round."""
@@ -138,8 +138,8 @@ class PerfData:
         at = start + self._sample_id if type_ == kind.PERF_RECORD_SAMPLE else end - self._trailer_id
         if not start <= at <= end - 8:
             return 0
-        found: int = _U64.unpack_from(chunk, at)[0]
-        return found
+        event_id: int = _U64.unpack_from(chunk, at)[0]
+        return event_id
 
     def _frames(self) -> Iterator[tuple[bytes, int, int, int, int]]:
         """(bytes, type, misc, start of the body, end) of each record; read in chunks."""
@@ -205,15 +205,15 @@ class PerfData:
         if attr_size < 64 or not table.size or table.size % entry or table.size > 1 << 26:  # noqa: PLR2004
             raise self._error("attributes", f"{table.size} bytes of {entry} each")
         raw = self._exactly(table, "attributes")
-        found = []
+        events = []
         for at in range(0, table.size, entry):
             ids = Section(*SECTION.unpack_from(raw, at + attr_size))
             if ids.size % 8 or ids.size > 1 << 28:
                 raise self._error("attributes", f"{ids.size} bytes of ids")
             packed = self._exactly(ids, "ids")
             numbers = struct.unpack(f"={ids.size // 8}Q", packed)
-            found.append(RecordedEvent("", raw[at : at + attr_size], numbers))
-        return found
+            events.append(RecordedEvent("", raw[at : at + attr_size], numbers))
+        return events
 
     def _name_events(self, events: list[RecordedEvent]) -> tuple[RecordedEvent, ...]:
         """The events with the names that EVENT_DESC gives them, in the same order."""

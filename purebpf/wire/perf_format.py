@@ -86,9 +86,9 @@ class RecordFormat:
         parts = [part for part in TRAILER if sample_id_all and sample_type & part[0]]
         self._trailer = struct.Struct("=" + "".join(code for _, code, _ in parts))
         self.trailer_size = self._trailer.size
-        found = [name for _, _, names in parts for name in names]
+        column_names = [name for _, _, names in parts for name in names]
         # A row is (0, -1, *trailer): a name that the trailer lacks takes one of the first two.
-        places = {"cpu": 1} | {name: n + 2 for n, name in enumerate(found)}
+        places = {"cpu": 1} | {name: n + 2 for n, name in enumerate(column_names)}
         self._place = itemgetter(*(places.get(name, 0) for name in ("time", "cpu", "id")))
         self._thread = itemgetter(*(places.get(name, 0) for name in ("pid", "tid")))
 

@@ -94,14 +94,14 @@ def _read(read_format: int) -> Part:
     times = read_bits.PERF_FORMAT_TOTAL_TIME_ENABLED | read_bits.PERF_FORMAT_TOTAL_TIME_RUNNING
     extra = read_bits.PERF_FORMAT_ID | read_bits.PERF_FORMAT_LOST
     head = 1 + (read_format & times).bit_count()
-    each = 1 + (read_format & extra).bit_count()
+    member_words = 1 + (read_format & extra).bit_count()
 
     def single(data: Buffer, offset: int, end: int) -> tuple[tuple[int, ...], int]:
-        return _words(data, offset, end, head + each - 1)
+        return _words(data, offset, end, head + member_words - 1)
 
     def group(data: Buffer, offset: int, end: int) -> tuple[tuple[int, ...], int]:
         members, _ = _word(data, offset, end)
-        return _words(data, offset, end, head + members * each)
+        return _words(data, offset, end, head + members * member_words)
 
     return group if read_format & read_bits.PERF_FORMAT_GROUP else single
 
@@ -148,11 +148,11 @@ class SampleLayout:
         self._prefix = struct.Struct("=" + "".join(code for code, _ in prefix))
         self._parts = tuple(part for _, part in present)
         self._defaults = tuple(Sample._field_defaults.values())
-        found = ["misc", *(name for _, names in prefix for name in names)]
-        found += [name for name, _ in present]
+        column_names = ["misc", *(name for _, names in prefix for name in names)]
+        column_names += [name for name, _ in present]
         # A row is (misc, prefix, parts, defaults); the getter puts it in the order of Sample.
-        places = {name: len(found) + n for n, name in enumerate(Sample._field_defaults)}
-        places |= {name: place for place, name in enumerate(found)}
+        places = {name: len(column_names) + n for n, name in enumerate(Sample._field_defaults)}
+        places |= {name: place for place, name in enumerate(column_names)}
         self._in_order = itemgetter(*(places[name] for name in Sample._fields))
 
     def decode(self, misc: int, data: Buffer, start: int, end: int) -> Sample:

@@ -41,8 +41,8 @@ def alike(words: memoryview, consumer: int, producer: int, limit: int) -> tuple[
     headers = words[start : start + (count * step >> 2) : step >> 2].tolist()
     if headers.count(length) == count:
         return length, count
-    found = next(at for at, header in enumerate(headers) if header != length)
-    return length, found if 2 * found >= count else 0
+    first_other = next(at for at, header in enumerate(headers) if header != length)
+    return length, first_other if 2 * first_other >= count else 0
 
 
 def _check(words: memoryview, consumer: int, producer: int) -> None:
@@ -74,8 +74,8 @@ def find_committed(
     _check(words, consumer, producer)
     mask = words.nbytes // 2 - 1
     position = consumer
-    found: list[tuple[int, int]] = []
-    while position < producer and len(found) < limit:
+    spans: list[tuple[int, int]] = []
+    while position < producer and len(spans) < limit:
         word = words[(position & mask) >> 2]
         if word & BUSY:
             break
@@ -88,6 +88,6 @@ def find_committed(
                 f"a record of {length} bytes runs past the end",
             )
         if word == length:
-            found.append((position + HEADER_SIZE - consumer, length))
+            spans.append((position + HEADER_SIZE - consumer, length))
         position = following
-    return found, position
+    return spans, position

@@ -77,18 +77,18 @@ class _Builder:
         """The codec; `hint` names the record class of a type without name."""
         type_id = self._canonical(type_id)
         memo = ("codec", type_id, self._key)
-        found: Codec | None = self._btf.memo.get(memo)
-        if found is None:
+        built: Codec | None = self._btf.memo.get(memo)
+        if built is None:
             if self._depth == MAX_DEPTH:
                 raise self._error(type_id, f"contains itself, or types {MAX_DEPTH} levels deep")
             self._depth += 1
-            found = self._make(type_id, self._btf.name(type_id) or hint)
+            built = self._make(type_id, self._btf.name(type_id) or hint)
             self._depth -= 1
-            if found.weight > _VALUES_PER_BYTE * (found.size + 64):
-                problem = f"is {found.weight} values in {found.size} bytes"
+            if built.weight > _VALUES_PER_BYTE * (built.size + 64):
+                problem = f"is {built.weight} values in {built.size} bytes"
                 raise self._error(type_id, problem)
-            self._btf.memo[memo] = found
-        return found
+            self._btf.memo[memo] = built
+        return built
 
     def _canonical(self, type_id: int) -> int:
         """What to make one codec of: a struct or enum by its name, else the first typedef."""
@@ -104,93 +104,93 @@ class _Builder:
         return FormatError(self._btf.source, where, problem)
 
     def _make(self, type_id: int, name: str) -> Codec:
-        found = self._btf.type(self._btf.resolve(type_id))
+        btf_type = self._btf.type(self._btf.resolve(type_id))
         c_type = spell(self._btf, type_id)
-        match found:
+        match btf_type:
             case kinds.Int():
-                return self._integer(c_type, found)
+                return self._integer(c_type, btf_type)
             case kinds.Ptr():
                 return Integer(c_type, self._btf.pointer_size, self._order, signed=False)
             case kinds.Enum() | kinds.Enum64():
-                values = {each.name: each.value for each in found.values}
+                values = {enumerator.name: enumerator.value for enumerator in btf_type.values}
                 return Enumeration(
-                    c_type, found.size, self._order, signed=found.signed, values=values
+                    c_type, btf_type.size, self._order, signed=btf_type.signed, values=values
                 )
             case kinds.Float():
-                if found.size in (2, 4, 8):
-                    return FloatingPoint(c_type, found.size, self._order)
-                return Octets(c_type, found.size, self._order)
+                if btf_type.size in (2, 4, 8):
+                    return FloatingPoint(c_type, btf_type.size, self._order)
+                return Octets(c_type, btf_type.size, self._order)
             case kinds.Array():
-                return self._array(type_id, c_type, found, name)
+                return self._array(type_id, c_type, btf_type, name)
             case kinds.Struct() | kinds.Union() | kinds.Datasec():
-                layout, tail = self._layout(type_id, found)
+                layout, tail = self._layout(type_id, btf_type)
                 name = name or "anonymous"
                 if self._key and not tail and (padding := gaps(layout)):
                     return KeyStruct(c_type, name, layout, self._order, padding)
                 return StructCodec(c_type, name, layout, self._order, tail)
             case kinds.Var():
-                return self.build(found.type_id, name)
+                return self.build(btf_type.type_id, name)
             case _:
                 raise self._error(type_id, "has no size")
 
-    def _integer(self, c_type: str, found: kinds.Int) -> Codec:
-        if found.size not in INTEGER_CODES:
-            return WideInteger(c_type, found.size, self._order, signed=found.signed)
-        if found.is_bool:
-            return Boolean(c_type, found.size, self._order)
-        return Integer(c_type, found.size, self._order, signed=found.signed)
+    def _integer(self, c_type: str, integer: kinds.Int) -> Codec:
+        if integer.size not in INTEGER_CODES:
+            return WideInteger(c_type, integer.size, self._order, signed=integer.signed)
+        if integer.is_bool:
+            return Boolean(c_type, integer.size, self._order)
+        return Integer(c_type, integer.size, self._order, signed=integer.signed)
 
-    def _array(self, type_id: int, c_type: str, found: kinds.Array, name: str) -> ArrayCodec:
+    def _array(self, type_id: int, c_type: str, array: kinds.Array, name: str) -> ArrayCodec:
         self._btf.sizeof(type_id)  # refuses 4 GiB and more
-        element = self._btf.type(self._btf.resolve(found.element))
+        element = self._btf.type(self._btf.resolve(array.element))
         if isinstance(element, kinds.Int) and element.size == 1 and not element.is_bool:
             if element.is_char or element.name == "char":
-                return Text(c_type, found.count, self._order, key=self._key)
+                return Text(c_type, array.count, self._order, key=self._key)
             if not element.signed:
-                return Octets(c_type, found.count, self._order)
-        inner = self.build(found.element, name)
-        if not inner.size and found.count > _MAX_EMPTY:
-            raise self._error(type_id, f"is {found.count} elements without size")
-        return Array(c_type, inner, found.count, self._order)
+                return Octets(c_type, array.count, self._order)
+        inner = self.build(array.element, name)
+        if not inner.size and array.count > _MAX_EMPTY:
+            raise self._error(type_id, f"is {array.count} elements without size")
+        return Array(c_type, inner, array.count, self._order)
 
     # Structs
 
     def _layout(
-        self, type_id: int, found: kinds.Struct | kinds.Union | kinds.Datasec
+        self, type_id: int, record: kinds.Struct | kinds.Union | kinds.Datasec
     ) -> tuple[Layout, Tail | None]:
-        pieces = list(self._pieces(type_id, found, 0))
-        parts = self._arrange(type_id, pieces, found.size)
+        pieces = list(self._pieces(type_id, record, 0))
+        parts = self._arrange(type_id, pieces, record.size)
         tail = _flexible(parts[-1]) if parts else None
-        return Layout(parts[:-1] if tail else parts, found.size, self._order), tail
+        return Layout(parts[:-1] if tail else parts, record.size, self._order), tail
 
     def _pieces(
-        self, type_id: int, found: kinds.Struct | kinds.Union | kinds.Datasec, base: int
+        self, type_id: int, record: kinds.Struct | kinds.Union | kinds.Datasec, base: int
     ) -> Iterator[Part | Bits]:
         """The fields of a struct that starts at bit `base` of the one that is laid out."""
         if self._depth == MAX_DEPTH:
             raise self._error(type_id, f"contains itself, or types {MAX_DEPTH} levels deep")
         self._depth += 1
-        if isinstance(found, kinds.Union):
+        if isinstance(record, kinds.Union):
             views = [
                 Layout(
-                    self._arrange(type_id, self._piece(type_id, member, 0), found.size),
-                    found.size,
+                    self._arrange(type_id, self._piece(type_id, member, 0), record.size),
+                    record.size,
                     self._order,
                 )
-                for member in found.members
+                for member in record.members
             ]
-            yield Overlay(base // 8, found.size, views)
+            yield Overlay(base // 8, record.size, views)
         else:
-            for member in self._members_of(found):
+            for member in self._members_of(record):
                 yield from self._piece(type_id, member, base)
         self._depth -= 1
 
-    def _members_of(self, found: kinds.Struct | kinds.Datasec) -> Iterable[kinds.Member]:
-        if isinstance(found, kinds.Struct):
-            return found.members
+    def _members_of(self, record: kinds.Struct | kinds.Datasec) -> Iterable[kinds.Member]:
+        if isinstance(record, kinds.Struct):
+            return record.members
         return (
             kinds.Member(self._btf.name(entry.type_id), entry.type_id, 8 * entry.offset, 0)
-            for entry in found.entries
+            for entry in record.entries
         )
 
     def _piece(self, type_id: int, member: kinds.Member, base: int) -> Iterator[Part | Bits]:
@@ -199,31 +199,31 @@ class _Builder:
         if self._members > _MAX_MEMBERS:
             raise self._error(type_id, f"contains more than {_MAX_MEMBERS} members")
         resolved = self._btf.resolve(member.type_id)
-        found = self._btf.type(resolved)
+        btf_type = self._btf.type(resolved)
         offset = base + member.bit_offset
-        if member.bit_size or self._is_old_bit_field(found):
-            yield self._bits(type_id, member, found, offset)
+        if member.bit_size or self._is_old_bit_field(btf_type):
+            yield self._bits(type_id, member, btf_type, offset)
         elif offset % 8:
             raise self._error(type_id, f"member {member.name!r} starts at bit {offset}")
-        elif not member.name and isinstance(found, (kinds.Struct, kinds.Union)):
-            yield from self._pieces(resolved, found, offset)
+        elif not member.name and isinstance(btf_type, (kinds.Struct, kinds.Union)):
+            yield from self._pieces(resolved, btf_type, offset)
         else:
             yield Field(member.name, offset // 8, self.build(member.type_id, member.name))
 
     @staticmethod
-    def _is_old_bit_field(found: kinds.Type) -> bool:
-        return isinstance(found, kinds.Int) and 0 < found.bits < 8 * found.size
+    def _is_old_bit_field(btf_type: kinds.Type) -> bool:
+        return isinstance(btf_type, kinds.Int) and 0 < btf_type.bits < 8 * btf_type.size
 
-    def _bits(self, type_id: int, member: kinds.Member, found: kinds.Type, offset: int) -> Bits:
-        if isinstance(found, kinds.Int):
-            width, signed = member.bit_size or found.bits, found.signed
-            offset += 0 if member.bit_size else found.offset
-        elif isinstance(found, (kinds.Enum, kinds.Enum64)):
-            width, signed = member.bit_size, found.signed
+    def _bits(self, type_id: int, member: kinds.Member, btf_type: kinds.Type, offset: int) -> Bits:
+        if isinstance(btf_type, kinds.Int):
+            width, signed = member.bit_size or btf_type.bits, btf_type.signed
+            offset += 0 if member.bit_size else btf_type.offset
+        elif isinstance(btf_type, (kinds.Enum, kinds.Enum64)):
+            width, signed = member.bit_size, btf_type.signed
         else:
-            raise self._error(type_id, f"bit field {member.name!r} is a {found.kind.name}")
-        if width > 8 * found.size:
-            problem = f"bit field {member.name!r} has {width} bits of {8 * found.size}"
+            raise self._error(type_id, f"bit field {member.name!r} is a {btf_type.kind.name}")
+        if width > 8 * btf_type.size:
+            problem = f"bit field {member.name!r} has {width} bits of {8 * btf_type.size}"
             raise self._error(type_id, problem)
         inner = self.build(member.type_id)
         signed = signed and not isinstance(inner, Boolean)

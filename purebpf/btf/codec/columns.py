@@ -55,44 +55,44 @@ class _Formats:
             raise FormatError(self._btf.source, f"type {type_id}", "contains itself")
         btf = self._btf
         size = btf.sizeof(type_id)
-        found = btf.type(btf.resolve(type_id))
-        match found:
+        btf_type = btf.type(btf.resolve(type_id))
+        match btf_type:
             case kinds.Var():
-                return self.format(found.type_id, depth + 1)
-            case kinds.Int() if found.size in _INTEGERS:
-                if found.is_bool and size == 1:
+                return self.format(btf_type.type_id, depth + 1)
+            case kinds.Int() if btf_type.size in _INTEGERS:
+                if btf_type.is_bool and size == 1:
                     return "?"
-                return f"{self._order}{'i' if found.signed else 'u'}{size}"
+                return f"{self._order}{'i' if btf_type.signed else 'u'}{size}"
             case kinds.Enum() | kinds.Enum64():
-                return f"{self._order}{'i' if found.signed else 'u'}{size}"
+                return f"{self._order}{'i' if btf_type.signed else 'u'}{size}"
             case kinds.Ptr():
                 return f"{self._order}u{size}"
             case kinds.Float() if size in (2, 4, 8):
                 return f"{self._order}f{size}"
             case kinds.Array():
-                return self._array(found, size, depth)
+                return self._array(btf_type, size, depth)
             case kinds.Struct() | kinds.Union():
-                return self._record(found, depth)
+                return self._record(btf_type, depth)
             case _:
                 return f"V{size}"
 
-    def _array(self, found: kinds.Array, size: int, depth: int) -> Any:
-        element = self._btf.type(self._btf.resolve(found.element))
+    def _array(self, array: kinds.Array, size: int, depth: int) -> Any:
+        element = self._btf.type(self._btf.resolve(array.element))
         match element:
             case kinds.Int(size=1) if element.is_char or element.name == "char":
                 return f"S{size}" if size else "V0"
-        inner = self.format(found.element, depth + 1)
+        inner = self.format(array.element, depth + 1)
         if depth > _MAX_DIMENSIONS or not size:
             return f"V{size}"
-        return (inner, (found.count,))
+        return (inner, (array.count,))
 
-    def _record(self, found: kinds.Struct | kinds.Union, depth: int) -> Any:
+    def _record(self, record: kinds.Struct | kinds.Union, depth: int) -> Any:
         fields: list[_Column] = []
         groups: list[_Column] = []
-        for column in self._columns(found, 0, depth):
+        for column in self._columns(record, 0, depth):
             self._fields += 1
             if self._fields > _MAX_FIELDS:
-                raise FormatError(self._btf.source, found.name, f"has over {_MAX_FIELDS} fields")
+                raise FormatError(self._btf.source, record.name, f"has over {_MAX_FIELDS} fields")
             (fields if column.is_value else groups).append(column)
         columns: dict[str, _Column] = {}
         longest: dict[str, str] = {}  # from where to go on: a hostile type has one name many times
@@ -101,30 +101,30 @@ class _Formats:
             while name in columns and not column.is_value:
                 name += "_bits"
             longest[column.name] = name
-            if column.offset <= found.size and name not in columns:
+            if column.offset <= record.size and name not in columns:
                 columns[name] = column
         return {
             "names": list(columns),
-            "formats": [each.format for each in columns.values()],
-            "offsets": [each.offset for each in columns.values()],
-            "itemsize": found.size,
+            "formats": [kept.format for kept in columns.values()],
+            "offsets": [kept.offset for kept in columns.values()],
+            "itemsize": record.size,
         }
 
     def _columns(
-        self, found: kinds.Struct | kinds.Union, base: int, depth: int
+        self, record: kinds.Struct | kinds.Union, base: int, depth: int
     ) -> Iterator[_Column]:
         """The fields, those of anonymous members included; `base` is in bits."""
         bits: list[kinds.Member] = []
-        for each in found.members:
-            inner = self._btf.type(self._btf.resolve(each.type_id))
-            member = _as_bits(each, inner)
+        for declared in record.members:
+            inner = self._btf.type(self._btf.resolve(declared.type_id))
+            member = _as_bits(declared, inner)
             if member.bit_size:
                 bits.append(member)
                 continue
             offset = base + member.bit_offset
             if not member.name and isinstance(inner, (kinds.Struct, kinds.Union)):
                 if depth > MAX_DEPTH:
-                    raise FormatError(self._btf.source, found.name, "contains itself")
+                    raise FormatError(self._btf.source, record.name, "contains itself")
                 yield from self._columns(inner, offset, depth + 1)
             else:
                 yield _Column(member.name, self.format(member.type_id, depth + 1), offset // 8)
@@ -133,7 +133,7 @@ class _Formats:
     def _groups(self, bits: list[kinds.Member], base: int) -> Iterator[_Column]:
         """Bit fields that share bytes, as the smallest integer that covers them."""
         group: list[kinds.Member] = []
-        for member in [*sorted(bits, key=lambda each: each.bit_offset), None]:
+        for member in [*sorted(bits, key=lambda bit_field: bit_field.bit_offset), None]:
             if member and (not group or member.bit_offset // 8 < _end(group)):
                 group.append(member)
                 continue
@@ -144,7 +144,7 @@ class _Formats:
     def _group(self, group: list[kinds.Member], base: int) -> _Column:
         start = (base + group[0].bit_offset) // 8
         size = _end(group) + base // 8 - start
-        names = [each.name for each in group if each.name]
+        names = [member.name for member in group if member.name]
         if size not in _INTEGERS:
             form, whole = f"V{size}", False
         else:
@@ -156,16 +156,20 @@ class _Formats:
         return _Column(name, form, start, whole)
 
 
-def _as_bits(member: kinds.Member, found: kinds.Type) -> kinds.Member:
+def _as_bits(member: kinds.Member, btf_type: kinds.Type) -> kinds.Member:
     """The same; converts a bit field of the old encoding (bits in the type) to the new one."""
-    if member.bit_size or not isinstance(found, kinds.Int) or not 0 < found.bits < 8 * found.size:
+    if (
+        member.bit_size
+        or not isinstance(btf_type, kinds.Int)
+        or not 0 < btf_type.bits < 8 * btf_type.size
+    ):
         return member
-    return member._replace(bit_offset=member.bit_offset + found.offset, bit_size=found.bits)
+    return member._replace(bit_offset=member.bit_offset + btf_type.offset, bit_size=btf_type.bits)
 
 
 def _end(group: list[kinds.Member]) -> int:
     """The byte behind the last that a group of bit fields touches."""
-    return max((each.bit_offset + each.bit_size + 7) // 8 for each in group)
+    return max((member.bit_offset + member.bit_size + 7) // 8 for member in group)
 
 
 def numpy() -> Any:

@@ -29,12 +29,12 @@ def gaps(layout: Layout) -> list[Gap]:
     """The padding of a struct, without that of the structs in it."""
     places = (place for part in layout.parts for place in part.places())
     ends = ((at.bit_offset, at.bit_offset + (at.width or 8 * at.codec.size)) for at in places)
-    found, reached, size = [], 0, 8 * layout.format.size
+    ranges, reached, size = [], 0, 8 * layout.format.size
     for start, end in [*sorted(ends), (size, size)]:
         if start > reached:
-            found.append((reached, start))
+            ranges.append((reached, start))
         reached = max(reached, end)
-    return found
+    return ranges
 
 
 class KeyStruct(StructCodec):
@@ -44,11 +44,11 @@ class KeyStruct(StructCodec):
     """
 
     def __init__(
-        self, c_type: str, name: str, layout: Layout, order: str, found: list[Gap]
+        self, c_type: str, name: str, layout: Layout, order: str, padding: list[Gap]
     ) -> None:
         super().__init__(c_type, name, layout, order)
         self.from_start = None
-        self._gaps = found
+        self._gaps = padding
 
     @cached_property
     def _mask(self) -> bytes:
@@ -79,8 +79,8 @@ class KeyStruct(StructCodec):
         if not padding:
             return records
         size = self.size
-        each = (padding[at : at + size] for at in range(0, len(padding), size))
-        return map(_with_padding, records, (own if any(own) else b"" for own in each))
+        own_bytes = (padding[at : at + size] for at in range(0, len(padding), size))
+        return map(_with_padding, records, (own if any(own) else b"" for own in own_bytes))
 
     def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Record]]:
         """As `Codec.spaced`."""
@@ -128,8 +128,8 @@ class _Padded:
 
 
 def _padding_of(value: object) -> bytes:
-    found: bytes = getattr(value, "_padding_", b"")
-    return found
+    padding: bytes = getattr(value, "_padding_", b"")
+    return padding
 
 
 def _with_padding(value: _T, padding: bytes) -> _T:
@@ -152,15 +152,15 @@ def _as(cls: type, value: Any) -> Any:
         return tuple.__new__(cls, value)
     from dataclasses import fields
 
-    return cls(*(getattr(value, each.name) for each in fields(value) if each.init))
+    return cls(*(getattr(value, field.name) for field in fields(value) if field.init))
 
 
 def _padding_class(cls: type) -> type:
     """The one class of `cls` with padding; only these classes know each other."""
-    found: type
-    for found in cls.__subclasses__():
-        if _Padded in found.__bases__:
-            return found
+    subclass: type
+    for subclass in cls.__subclasses__():
+        if _Padded in subclass.__bases__:
+            return subclass
     body: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
     if getattr(cls, "__hash__", None) is None:
         body["__hash__"] = None

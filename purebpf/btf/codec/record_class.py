@@ -57,11 +57,15 @@ class _Belief(NamedTuple):
     offset: int | None
 
 
-def is_record_class(found: object) -> bool:
+def is_record_class(candidate: object) -> bool:
     """Whether `bind` could take it: a NamedTuple or a dataclass."""
-    return isinstance(found, type) and (
-        dataclasses.is_dataclass(found)
-        or (issubclass(found, tuple) and hasattr(found, "_fields") and found.__module__ != "btf")
+    return isinstance(candidate, type) and (
+        dataclasses.is_dataclass(candidate)
+        or (
+            issubclass(candidate, tuple)
+            and hasattr(candidate, "_fields")
+            and candidate.__module__ != "btf"
+        )
     )
 
 
@@ -125,7 +129,7 @@ def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
     beliefs = _beliefs(cls)
     places = codec.places()
     names = codec.record._fields
-    same_names = [each.name for each in beliefs] == list(names)
+    same_names = [belief.name for belief in beliefs] == list(names)
     if not same_names or not all(map(_agrees, beliefs, places)):
         raise SchemaError(_side_by_side(cls, beliefs, codec))
     inner = [_inner(belief, place) for belief, place in zip(beliefs, places, strict=True)]
@@ -161,15 +165,15 @@ def _beliefs(cls: type) -> list[_Belief]:
         names = [field.name for field in dataclasses.fields(cls) if field.init]
     else:
         names = list(getattr(cls, "_fields", ()))
-    found = []
+    beliefs = []
     at: int | None = 0  # None: after a field of unknown size
     for name in names:
         kind, size, signed, text = _annotation(hints.get(name, Any))
         align = size if kind is int else 1
         offset = -(-at // align) * align if at is not None and size else None
         at = None if offset is None else offset + size
-        found.append(_Belief(name, text, kind, size, signed, offset))
-    return found
+        beliefs.append(_Belief(name, text, kind, size, signed, offset))
+    return beliefs
 
 
 def _annotation(hint: Any) -> tuple[Any, int, bool | None, str]:
@@ -203,7 +207,7 @@ def _agrees(belief: _Belief, place: FieldPlace) -> bool:
 
 def _side_by_side(cls: type, beliefs: list[_Belief], codec: StructCodec) -> str:
     left = [f"class {cls.__name__}"]
-    left += [f"{each.name}: {each.text}{_at(each.offset, each.size)}" for each in beliefs]
+    left += [f"{belief.name}: {belief.text}{_at(belief.offset, belief.size)}" for belief in beliefs]
     right = [f"{codec.c_type} ({codec.size} bytes)"]
     places = codec.places()
     for place, name in zip(places, codec.record._fields, strict=True):

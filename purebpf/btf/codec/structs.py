@@ -69,10 +69,10 @@ class StructCodec(Codec):
 
     def places(self) -> tuple[FieldPlace, ...]:
         """Where each of the record's fields is; a flexible array comes last."""
-        found = [place for part in self._layout.parts for place in part.places()]
+        places = [place for part in self._layout.parts for place in part.places()]
         if self._tail:
-            found.append(FieldPlace(self._tail.name, self._tail.codec, 8 * self._tail.offset, 0))
-        return tuple(found)
+            places.append(FieldPlace(self._tail.name, self._tail.codec, 8 * self._tail.offset, 0))
+        return tuple(places)
 
     def convert(self, slot: bytes) -> Record:
         """The record in exactly these bytes; a flexible array is empty."""

@@ -77,9 +77,9 @@ class Access(NamedTuple):
 
 def describe_type(btf: Btf, type_id: int) -> str:
     """A type as C would write it: `struct task_struct`, `size_t`."""
-    found = btf.type(type_id)
-    name = found.name or "<anonymous>"
-    match found:
+    btf_type = btf.type(type_id)
+    name = btf_type.name or "<anonymous>"
+    match btf_type:
         case Struct() | Fwd(is_union=False):
             return f"struct {name}"
         case Union() | Fwd():
@@ -221,13 +221,13 @@ def _follow_field(local: Access, target: Btf, target_id: int) -> Access | None:
     depth = 1
     for step in local.steps[1:]:
         if step.name is not None:
-            found = _MemberSearch(local.btf, step, target).find(current, depth)
-            if found is None:
+            member = _MemberSearch(local.btf, step, target).find(current, depth)
+            if member is None:
                 return None
-            steps.append(found.step)
-            bit_offset += found.bit_offset
-            depth = found.depth
-            current = target.resolve(found.type_id)
+            steps.append(member.step)
+            bit_offset += member.bit_offset
+            depth = member.depth
+            current = target.resolve(member.type_id)
         else:
             array = target.type(current)
             if not isinstance(array, Array) or not _in_bounds(
@@ -287,9 +287,9 @@ class _MemberSearch:
                 return _Found(step, member.type_id, member.bit_offset, below)
             if not member.name:
                 below = _deeper(self._target, depth)
-                found = self.find(self._target.resolve(member.type_id), below)
-                if found is not None:
-                    return found._replace(bit_offset=found.bit_offset + member.bit_offset)
+                inner = self.find(self._target.resolve(member.type_id), below)
+                if inner is not None:
+                    return inner._replace(bit_offset=inner.bit_offset + member.bit_offset)
         return None
 
 

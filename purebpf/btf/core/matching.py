@@ -155,15 +155,15 @@ class CoreMatcher:
         name = self._local.name(type_id)
         kind = self._local.kind(type_id)
         kinds = _ENUMS if kind in _ENUMS else (kind,)
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for number, target in enumerate(self._targets):
             # What a module shares with vmlinux was looked at before.
             first = len(target.base) if number and target.base is not None else 1
             ids = target.find_essential(name, *kinds)
-            found += [Candidate(target, found_id) for found_id in ids if found_id >= first]
-            if found and number == 0:
+            candidates += [Candidate(target, found_id) for found_id in ids if found_id >= first]
+            if candidates and number == 0:
                 break
-        return found
+        return candidates
 
 
 class Candidate(NamedTuple):

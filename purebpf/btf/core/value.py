@@ -162,6 +162,6 @@ def _storage(access: Access, member: Member, type_id: int) -> _Storage:
 def _load_size(btf: Btf, type_id: int) -> int:
     """What one load of a field of this type reads: of an array, an element."""
     current = btf.resolve(type_id)
-    while isinstance(found := btf.type(current), Array):
-        current = btf.resolve(found.element)
+    while isinstance(btf_type := btf.type(current), Array):
+        current = btf.resolve(btf_type.element)
     return btf.sizeof(current)

@@ -61,7 +61,7 @@ def dump_c(btf: Btf, wanted: Iterable[int | str] = ()) -> str:
         KeyError: there is no such type.
         FormatError: types that contain themselves, or are otherwise not C's.
     """
-    ids = [type_id for each in wanted for type_id in _ids(btf, each)]
+    ids = [type_id for name_or_id in wanted for type_id in _ids(btf, name_or_id)]
     dump = _Dump(btf)
     if ids:
         for type_id in ids:
@@ -75,10 +75,10 @@ def _ids(btf: Btf, wanted: int | str) -> tuple[int, ...]:
     if isinstance(wanted, int):
         return (wanted,)
     keyword, _, name = wanted.rpartition(" ")
-    found = btf.find(name, *_NAMED[keyword]) if keyword in _NAMED else ()
-    if not found:
+    type_ids = btf.find(name, *_NAMED[keyword]) if keyword in _NAMED else ()
+    if not type_ids:
         raise KeyError(f"{btf.source}: unknown type {wanted!r}")
-    return found
+    return type_ids
 
 
 class _Dump:
@@ -101,14 +101,14 @@ class _Dump:
 
     def write(self, type_id: int) -> None:
         """One type, of any kind."""
-        found = self._btf.type(type_id)
-        if isinstance(found, (kinds.Func, kinds.Var)):
-            self._mention(found.type_id, 0)
-            name = self._names.other(found.name)
-            self._blocks.append(f"extern {self._text.declare(found.type_id, name)}")
+        btf_type = self._btf.type(type_id)
+        if isinstance(btf_type, (kinds.Func, kinds.Var)):
+            self._mention(btf_type.type_id, 0)
+            name = self._names.other(btf_type.name)
+            self._blocks.append(f"extern {self._text.declare(btf_type.type_id, name)}")
             return
         self._complete(type_id, 0)
-        if found.kind in (Kind.ENUM, Kind.ENUM64) and not found.name:
+        if btf_type.kind in (Kind.ENUM, Kind.ENUM64) and not btf_type.name:
             self._blocks.append(self._text.define(type_id))
 
     def write_all(self, ids: range) -> None:
@@ -132,19 +132,19 @@ class _Dump:
         """
         if not self._enter(type_id, inside, whole=True):
             return
-        found = self._btf.type(type_id)
-        match found:
-            case kinds.Struct() | kinds.Union() if found.name:
-                self._define(type_id, found)
+        btf_type = self._btf.type(type_id)
+        match btf_type:
+            case kinds.Struct() | kinds.Union() if btf_type.name:
+                self._define(type_id, btf_type)
             case kinds.Struct() | kinds.Union():
-                self._members(type_id, found, inside)
+                self._members(type_id, btf_type, inside)
             case kinds.Array():
-                self._complete(found.element, inside)
+                self._complete(btf_type.element, inside)
             case kinds.Typedef():
                 self._mention(type_id, inside)
-                self._complete(found.type_id, inside)
+                self._complete(btf_type.type_id, inside)
             case kinds.Const() | kinds.Volatile() | kinds.Restrict() | kinds.TypeTag():
-                self._complete(found.type_id, inside)
+                self._complete(btf_type.type_id, inside)
             case _:
                 self._mention(type_id, inside)
         self._leave(type_id, inside, whole=True)
@@ -163,9 +163,9 @@ class _Dump:
         self._seen.add((whole, type_id, inside))
         self._depth -= 1
 
-    def _members(self, type_id: int, found: kinds.Struct | kinds.Union, inside: int) -> None:
+    def _members(self, type_id: int, record: kinds.Struct | kinds.Union, inside: int) -> None:
         self._begin(type_id)
-        for member in found.members:
+        for member in record.members:
             self._complete(member.type_id, inside)
         self._open.discard(type_id)
 
@@ -174,9 +174,9 @@ class _Dump:
             raise FormatError(self._btf.source, f"type {type_id}", "contains itself")
         self._open.add(type_id)
 
-    def _define(self, type_id: int, found: kinds.Struct | kinds.Union) -> None:
+    def _define(self, type_id: int, record: kinds.Struct | kinds.Union) -> None:
         if type_id not in self._defined:
-            self._members(type_id, found, type_id)
+            self._members(type_id, record, type_id)
             self._blocks.append(self._text.define(type_id))
             self._defined.add(type_id)
 
@@ -184,25 +184,25 @@ class _Dump:
         """Write what has to be there before a pointer to this type can be declared."""
         if not self._enter(type_id, inside, whole=False):
             return
-        found = self._btf.type(type_id)
-        match found:
-            case kinds.Struct() | kinds.Union() if not found.name:
-                self._members(type_id, found, inside)
+        btf_type = self._btf.type(type_id)
+        match btf_type:
+            case kinds.Struct() | kinds.Union() if not btf_type.name:
+                self._members(type_id, btf_type, inside)
             case kinds.Struct() | kinds.Union() | kinds.Fwd():
                 if type_id != inside and type_id not in self._defined:
-                    self._declare(type_id, found)
+                    self._declare(type_id, btf_type)
             case kinds.Array():
-                self._complete(found.element, inside)
+                self._complete(btf_type.element, inside)
             case kinds.FuncProto():
-                self._mention(found.return_type, inside)
-                for parameter in found.params:
+                self._mention(btf_type.return_type, inside)
+                for parameter in btf_type.params:
                     self._mention(parameter.type_id, inside)
             case kinds.Typedef():
-                self._typedef(type_id, found)
+                self._typedef(type_id, btf_type)
             case kinds.Int() | kinds.Float():
-                self._alias(type_id, found)
+                self._alias(type_id, btf_type)
             case kinds.Enum() | kinds.Enum64():
-                if found.name and type_id not in self._defined:
+                if btf_type.name and type_id not in self._defined:
                     self._defined.add(type_id)
                     self._blocks.append(self._text.define(type_id))
             case kinds.Void():
@@ -210,35 +210,37 @@ class _Dump:
             case kinds.Func() | kinds.Var() | kinds.Datasec() | kinds.DeclTag():
                 raise FormatError(self._btf.source, f"type {type_id}", "is not a type of C")
             case _:
-                self._mention(found.type_id, inside)
+                self._mention(btf_type.type_id, inside)
         self._leave(type_id, inside, whole=False)
 
-    def _declare(self, type_id: int, found: kinds.Struct | kinds.Union | kinds.Fwd) -> None:
+    def _declare(self, type_id: int, declared: kinds.Struct | kinds.Union | kinds.Fwd) -> None:
         if type_id not in self._declared:
             self._declared.add(type_id)
-            is_union = found.kind is Kind.UNION or (found.kind is Kind.FWD and found.is_union)
+            is_union = declared.kind is Kind.UNION or (
+                declared.kind is Kind.FWD and declared.is_union
+            )
             self._blocks.append(f"{'union' if is_union else 'struct'} {self._names.tag(type_id)}")
 
-    def _typedef(self, type_id: int, found: kinds.Typedef) -> None:
-        if type_id in self._defined or self._names.is_built_in(found.name):
+    def _typedef(self, type_id: int, typedef: kinds.Typedef) -> None:
+        if type_id in self._defined or self._names.is_built_in(typedef.name):
             return
         self._begin(type_id)
-        self._mention(found.type_id, 0)
+        self._mention(typedef.type_id, 0)
         self._open.discard(type_id)
         self._defined.add(type_id)
         name = self._names.typedef(type_id)
-        self._blocks.append(f"typedef {self._text.declare(found.type_id, name)}")
+        self._blocks.append(f"typedef {self._text.declare(typedef.type_id, name)}")
 
-    def _alias(self, type_id: int, found: kinds.Int | kinds.Float) -> None:
+    def _alias(self, type_id: int, number: kinds.Int | kinds.Float) -> None:
         """A number that C cannot name (Rust's `u8`, an Arm poly8_t) gets one."""
-        if found.name in C_TYPES or type_id in self._defined:
+        if number.name in C_TYPES or type_id in self._defined:
             return
-        aliases = _SIZED_ALIASES if isinstance(found, kinds.Int) else _FLOAT_ALIASES
-        if found.size not in aliases:
-            problem = f"C has no {identifier(found.name)} of {found.size} bytes"
+        aliases = _SIZED_ALIASES if isinstance(number, kinds.Int) else _FLOAT_ALIASES
+        if number.size not in aliases:
+            problem = f"C has no {identifier(number.name)} of {number.size} bytes"
             raise FormatError(self._btf.source, f"type {type_id}", problem)
         self._defined.add(type_id)
-        word = aliases[found.size]
-        if isinstance(found, kinds.Int) and found.signed:
+        word = aliases[number.size]
+        if isinstance(number, kinds.Int) and number.signed:
             word = word.replace("unsigned", "signed")
         self._blocks.append(f"typedef {word} {self._names.typedef(type_id)}")

@@ -88,19 +88,19 @@ class Layouts:
         resolved = self._btf.resolve(type_id)
         if resolved != type_id:
             return self._look(resolved)
-        found = self._btf.type(type_id)
+        btf_type = self._btf.type(type_id)
         size = 8 * self._btf.sizeof(type_id)
-        match found:
+        match btf_type:
             case kinds.Array():
-                return _Plain(size, self._look(found.element).alignment)
+                return _Plain(size, self._look(btf_type.element).alignment)
             case kinds.Struct() | kinds.Union():
                 natural = max(
-                    (self._look(each.type_id).alignment for each in found.members), default=1
+                    (self._look(member.type_id).alignment for member in btf_type.members), default=1
                 )
-                packed = self._packed[type_id] = self._must_be_packed(found, natural)
+                packed = self._packed[type_id] = self._must_be_packed(btf_type, natural)
                 return _Plain(size, 1 if packed else natural)
-            case kinds.Int() if 0 < found.bits < size:
-                return _Plain(size, self._scalar(found.size), found.offset, found.bits)
+            case kinds.Int() if 0 < btf_type.bits < size:
+                return _Plain(size, self._scalar(btf_type.size), btf_type.offset, btf_type.bits)
             case _:
                 return _Plain(size, self._scalar(size // 8))
 
@@ -109,10 +109,10 @@ class Layouts:
         widest = 16 if pointer == 8 and size == 16 else pointer
         return min(widest, size) if size & size - 1 == 0 else 1
 
-    def _must_be_packed(self, found: kinds.Struct | kinds.Union, natural: int) -> bool:
-        if found.size % natural:
+    def _must_be_packed(self, record: kinds.Struct | kinds.Union, natural: int) -> bool:
+        if record.size % natural:
             return True
-        for member in found.members:
+        for member in record.members:
             place = self.place(member)
             if place.width:
                 if place.offset % place.unit + place.width > place.unit:
@@ -143,7 +143,7 @@ def padding(
         fitting = ((bits, name, at if packed else _up(at, bits)) for bits, name in units)
         rest = min(_up(at + 1, 8), place.offset) - at
         bits, name, start = next(
-            (each for each in fitting if each[2] + each[0] <= place.offset), (rest, "char", at)
+            (fit for fit in fitting if fit[2] + fit[0] <= place.offset), (rest, "char", at)
         )
         yield f"{name}: {bits}"
         at = start + bits

@@ -122,10 +122,12 @@ class Names:
 
     def _forward(self, type_id: int, name: str) -> str:
         """A forward declaration means the struct of its name, unless only a union has it."""
-        found = self._btf.type(type_id)
-        assert found.kind is Kind.FWD
-        here, there = (Kind.UNION, Kind.STRUCT) if found.is_union else (Kind.STRUCT, Kind.UNION)
-        if self._btf.find(found.name, there, Kind.ENUM) and not self._btf.find(found.name, here):
+        forward = self._btf.type(type_id)
+        assert forward.kind is Kind.FWD
+        here, there = (Kind.UNION, Kind.STRUCT) if forward.is_union else (Kind.STRUCT, Kind.UNION)
+        if self._btf.find(forward.name, there, Kind.ENUM) and not self._btf.find(
+            forward.name, here
+        ):
             return f"{name}___fwd"
         return name
 

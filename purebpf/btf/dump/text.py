@@ -65,21 +65,23 @@ class Text:
     def _declare(self, type_id: int, declarator: str, depth: int) -> str:
         for _ in range(MAX_DEPTH):
             type_id, qualifiers, tags = self._behind(type_id)
-            found = self._btf.type(type_id)
-            if isinstance(found, kinds.Ptr):
+            btf_type = self._btf.type(type_id)
+            if isinstance(btf_type, kinds.Ptr):
                 declarator = _pointer(declarator, (*qualifiers, *tags))
-                if self._btf.kind(self._behind(found.type_id).type_id) in _FUNCTIONS_AND_ARRAYS:
+                if self._btf.kind(self._behind(btf_type.type_id).type_id) in _FUNCTIONS_AND_ARRAYS:
                     declarator = f"({declarator})"
-                type_id = found.type_id
-            elif isinstance(found, kinds.Array):  # qualifiers are its elements', where C has them
-                declarator += f"[{found.count}]"
-                type_id = found.element
-            elif isinstance(found, kinds.FuncProto):
-                declarator += f"({self._parameters(found, depth)})"
-                type_id = found.return_type
+                type_id = btf_type.type_id
+            elif isinstance(
+                btf_type, kinds.Array
+            ):  # qualifiers are its elements', where C has them
+                declarator += f"[{btf_type.count}]"
+                type_id = btf_type.element
+            elif isinstance(btf_type, kinds.FuncProto):
+                declarator += f"({self._parameters(btf_type, depth)})"
+                type_id = btf_type.return_type
             else:
                 before = [word for word in qualifiers if word != "restrict"]
-                words = [*before, self._specifier(type_id, found, depth), *tags]
+                words = [*before, self._specifier(type_id, btf_type, depth), *tags]
                 return " ".join([*words, declarator] if declarator else words)
         raise FormatError(self._btf.source, f"type {type_id}", "is nested too deeply, or in itself")
 
@@ -87,44 +89,44 @@ class Text:
         qualifiers: list[str] = []
         tags: list[str] = []
         for _ in range(MAX_DEPTH):
-            found = self._btf.type(type_id)
-            if found.kind in _WORDS:
-                qualifiers.append(_WORDS[found.kind])
-            elif found.kind is Kind.TYPE_TAG:
-                text = found.name.replace("\\", "\\\\").replace('"', '\\"')
+            btf_type = self._btf.type(type_id)
+            if btf_type.kind in _WORDS:
+                qualifiers.append(_WORDS[btf_type.kind])
+            elif btf_type.kind is Kind.TYPE_TAG:
+                text = btf_type.name.replace("\\", "\\\\").replace('"', '\\"')
                 tags.append(f'__attribute__((btf_type_tag("{text}")))')
             else:
                 return _Behind(type_id, tuple(qualifiers), tuple(tags))
-            type_id = found.type_id  # type: ignore[union-attr]  # each of these has one
+            type_id = btf_type.type_id  # type: ignore[union-attr]  # each of these has one
         raise FormatError(self._btf.source, f"type {type_id}", "qualifiers without an end")
 
-    def _parameters(self, found: kinds.FuncProto, depth: int) -> str:
+    def _parameters(self, prototype: kinds.FuncProto, depth: int) -> str:
         if depth > MAX_DEPTH:
             raise FormatError(self._btf.source, "a prototype", "contains itself")
         written = []
-        for each in found.params:
+        for parameter in prototype.params:
             self._count("a prototype")
             written.append(
-                self._declare(each.type_id, identifier(each.name), depth + 1)
-                if each.type_id
+                self._declare(parameter.type_id, identifier(parameter.name), depth + 1)
+                if parameter.type_id
                 else "..."
             )
         return "void" if written in ([], ["..."]) else ", ".join(written)
 
-    def _specifier(self, type_id: int, found: kinds.Type, depth: int) -> str:
+    def _specifier(self, type_id: int, btf_type: kinds.Type, depth: int) -> str:
         names = self._names
-        match found:
+        match btf_type:
             case kinds.Void():
                 return "void"
             case kinds.Int() | kinds.Float():
-                return found.name if found.name in C_TYPES else names.typedef(type_id)
+                return btf_type.name if btf_type.name in C_TYPES else names.typedef(type_id)
             case kinds.Typedef():
                 return names.typedef(type_id)
             case kinds.Fwd():
-                return f"{'union' if found.is_union else 'struct'} {names.tag(type_id)}"
+                return f"{'union' if btf_type.is_union else 'struct'} {names.tag(type_id)}"
             case kinds.Struct() | kinds.Union() | kinds.Enum() | kinds.Enum64():
-                if found.name:
-                    return f"{_keyword(found)} {names.tag(type_id)}"
+                if btf_type.name:
+                    return f"{_keyword(btf_type)} {names.tag(type_id)}"
                 return self._body(type_id, depth, tagged=False)
             case _:
                 raise FormatError(self._btf.source, f"type {type_id}", "is not a type of C")
@@ -132,55 +134,57 @@ class Text:
     def _body(self, type_id: int, depth: int, *, tagged: bool) -> str:
         if depth > MAX_DEPTH:
             raise FormatError(self._btf.source, f"type {type_id}", "contains itself")
-        found = self._btf.type(type_id)
+        btf_type = self._btf.type(type_id)
         tag = self._names.tag(type_id) if tagged else ""
-        head = f"{_keyword(found)} {tag}".rstrip()
-        if isinstance(found, (kinds.Enum, kinds.Enum64)):
+        head = f"{_keyword(btf_type)} {tag}".rstrip()
+        if isinstance(btf_type, (kinds.Enum, kinds.Enum64)):
             self.inlined.add(type_id)
-            return self._enum(head, found, "\t" * depth)
-        assert isinstance(found, (kinds.Struct, kinds.Union))
+            return self._enum(head, btf_type, "\t" * depth)
+        assert isinstance(btf_type, (kinds.Struct, kinds.Union))
         is_packed = self._layouts.is_packed(type_id)
-        lines = list(self._lines(found, depth, packed=is_packed))
+        lines = list(self._lines(btf_type, depth, packed=is_packed))
         packed = " __attribute__((packed))" if is_packed else ""
         indent = "\n" + "\t" * depth
         inside = "".join(f"{indent}\t{line};" for line in lines)
         return f"{head} {{{inside}{indent if lines else ''}}}{packed}"
 
-    def _enum(self, head: str, found: kinds.Enum | kinds.Enum64, indent: str) -> str:
-        if not found.values:
+    def _enum(self, head: str, enum: kinds.Enum | kinds.Enum64, indent: str) -> str:
+        if not enum.values:
             return head
         suffix = ""
-        if isinstance(found, kinds.Enum64):
-            suffix = "LL" if found.signed else "ULL"
+        if isinstance(enum, kinds.Enum64):
+            suffix = "LL" if enum.signed else "ULL"
         inside = "".join(
-            f"\n{indent}\t{self._names.other(each.name)} = {each.value}{suffix},"
-            for each in found.values
+            f"\n{indent}\t{self._names.other(enumerator.name)} = {enumerator.value}{suffix},"
+            for enumerator in enum.values
         )
-        mode = {1: "byte", 2: "HI"}.get(found.size, "")
-        if found.size == 8 and all(-(1 << 31) <= each.value < 1 << 32 for each in found.values):
+        mode = {1: "byte", 2: "HI"}.get(enum.size, "")
+        if enum.size == 8 and all(
+            -(1 << 31) <= enumerator.value < 1 << 32 for enumerator in enum.values
+        ):
             mode = "word"
         attribute = f" __attribute__((mode({mode})))" if mode else ""
         return f"{head} {{{inside}\n{indent}}}{attribute}"
 
     def _lines(
-        self, found: kinds.Struct | kinds.Union, depth: int, *, packed: bool
+        self, record: kinds.Struct | kinds.Union, depth: int, *, packed: bool
     ) -> Iterator[str]:
         """The members and the padding between them."""
         at = 0
         alignment = 1
-        for member in found.members:
-            self._count(f"{_keyword(found)} {found.name}")
+        for member in record.members:
+            self._count(f"{_keyword(record)} {record.name}")
             place = self._layouts.place(member)
             align = 1 if packed else self._layouts.alignment(member.type_id)
-            if isinstance(found, kinds.Struct):
+            if isinstance(record, kinds.Struct):
                 yield from self._padding(at, place, align, packed=packed)
             width = f": {place.width}" if place.width else ""
             yield self._member(member, depth + 1) + width
             at = max(at, place.offset + place.size)
             alignment = max(alignment, align)
-        end = Place(8 * found.size, 0, 0, 0)
+        end = Place(8 * record.size, 0, 0, 0)
         rest = list(self._padding(at, end, alignment, packed=packed))
-        if rest and isinstance(found, kinds.Union):
+        if rest and isinstance(record, kinds.Union):
             whole = "; ".join(self._padding(0, end, 1, packed=False))
             rest = [f"struct {{ {whole}; }}"]
         yield from rest
@@ -195,8 +199,8 @@ class Text:
     def _member(self, member: kinds.Member, depth: int) -> str:
         """A member; one of a named type without a name of its own (-fms-extensions) is opened."""
         resolved = self._btf.resolve(member.type_id)
-        found = self._btf.type(resolved)
-        if not member.name and found.name and isinstance(found, (kinds.Struct, kinds.Union)):
+        btf_type = self._btf.type(resolved)
+        if not member.name and btf_type.name and isinstance(btf_type, (kinds.Struct, kinds.Union)):
             return self._body(resolved, depth, tagged=False)
         return self._declare(member.type_id, identifier(member.name), depth)
 
@@ -207,5 +211,5 @@ def _pointer(declarator: str, qualifiers: tuple[str, ...]) -> str:
     return f"* {declarator}" if declarator.startswith("(") else f"*{declarator}"
 
 
-def _keyword(found: kinds.Type) -> str:
-    return {Kind.STRUCT: "struct", Kind.UNION: "union"}.get(found.kind, "enum")
+def _keyword(btf_type: kinds.Type) -> str:
+    return {Kind.STRUCT: "struct", Kind.UNION: "union"}.get(btf_type.kind, "enum")

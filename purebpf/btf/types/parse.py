@@ -155,11 +155,11 @@ class Btf:
             offset, size = struct.unpack_from(order + "II", self.data, _HEADER_SIZE)
         if not size:
             return self.base._layout if self.base is not None else b""
-        found = self.data[length + offset :][:size]
-        if len(found) != size or size % decode.LAYOUT_SIZE:
+        layout = self.data[length + offset :][:size]
+        if len(layout) != size or size % decode.LAYOUT_SIZE:
             problem = f"{size} bytes at {length + offset} are truncated, or not whole entries"
             raise FormatError(self.source, "layout section", problem)
-        return found
+        return layout
 
     def _index(self) -> array[int]:
         """The first word of each type of this blob."""
@@ -224,8 +224,8 @@ class Btf:
 
     def type(self, type_id: int) -> Type:
         """A type; decoded once."""
-        found = self._types.get(type_id)
-        if found is None:
+        btf_type = self._types.get(type_id)
+        if btf_type is None:
             if type_id == 0:
                 return _VOID
             if type_id < self._first and self.base is not None:
@@ -235,10 +235,10 @@ class Btf:
             end = self._offsets[following] if following < len(self._offsets) else len(self._words)
             record = decode.Record(self._words[at:end], self._strings.name, len(self))
             try:
-                found = self._types[type_id] = decode.decode(record)
+                btf_type = self._types[type_id] = decode.decode(record)
             except ValueError as error:
                 raise FormatError(self.source, f"type {type_id}", str(error)) from None
-        return found
+        return btf_type
 
     def _locate(self, type_id: int) -> tuple[Btf, int]:
         """The blob that holds a type, and the type's first word."""
@@ -263,10 +263,10 @@ class Btf:
         """The size of a pointer in bytes: that of `long`, or 8 when no `long` is described."""
         if not self._pointer_size:
             sizes = (
-                found.size
+                integer.size
                 for name in _LONG_NAMES
-                for found in map(self.type, self.find(name, Kind.INT))
-                if isinstance(found, types.Int) and found.size in (4, 8)
+                for integer in map(self.type, self.find(name, Kind.INT))
+                if isinstance(integer, types.Int) and integer.size in (4, 8)
             )
             self._pointer_size = next(sizes, 8)
         return self._pointer_size
@@ -279,17 +279,17 @@ class Btf:
         current, count = type_id, 1
         for _ in range(MAX_DEPTH):
             current = self.resolve(current)
-            found = self.type(current)
-            if isinstance(found, types.Array):
-                current, count = found.element, min(count * found.count, _MAX_SIZE)
-            elif isinstance(found, types.Var):
-                current = found.type_id
-            elif isinstance(found, types.Ptr):
+            btf_type = self.type(current)
+            if isinstance(btf_type, types.Array):
+                current, count = btf_type.element, min(count * btf_type.count, _MAX_SIZE)
+            elif isinstance(btf_type, types.Var):
+                current = btf_type.type_id
+            elif isinstance(btf_type, types.Ptr):
                 return self._check_size(type_id, count * self.pointer_size)
-            elif isinstance(found, _SIZED):
-                return self._check_size(type_id, count * found.size)
+            elif isinstance(btf_type, _SIZED):
+                return self._check_size(type_id, count * btf_type.size)
             else:
-                problem = f"{found.kind.name} {found.name} has no size"
+                problem = f"{btf_type.kind.name} {btf_type.name} has no size"
                 raise FormatError(self.source, f"type {type_id}", problem)
         problem = f"more than {MAX_DEPTH} dimensions, or a cycle"
         raise FormatError(self.source, f"type {type_id}", problem)

@@ -27,33 +27,33 @@ def spell(btf: Btf, type_id: int) -> str:
 def _spell(btf: Btf, type_id: int, *, parameters: bool) -> str:
     before, after = "", ""
     for _ in range(MAX_DEPTH):
-        found = btf.type(type_id)
-        match found.kind:
+        btf_type = btf.type(type_id)
+        match btf_type.kind:
             case Kind.CONST | Kind.VOLATILE | Kind.RESTRICT:
-                before = f"{found.kind.name.lower()} {before}"
+                before = f"{btf_type.kind.name.lower()} {before}"
             case Kind.PTR:
                 before, after = "", f" *{before.rstrip()}{after}"
             case Kind.ARRAY:
-                after += f"[{found.count}]"
+                after += f"[{btf_type.count}]"
             case Kind.FUNC_PROTO:
-                assert isinstance(found, FuncProto)
-                return before + _function(btf, found, after, parameters=parameters)
+                assert isinstance(btf_type, FuncProto)
+                return before + _function(btf, btf_type, after, parameters=parameters)
             case Kind.TYPE_TAG:
                 pass
             case kind:
-                name = printable(found.name) or "(anonymous)"
+                name = printable(btf_type.name) or "(anonymous)"
                 return before + f"{_KEYWORDS.get(kind, '')} {name}".lstrip() + after
-        type_id = found.element if found.kind is Kind.ARRAY else found.type_id
+        type_id = btf_type.element if btf_type.kind is Kind.ARRAY else btf_type.type_id
     return f"{before}...{after}"
 
 
-def _function(btf: Btf, found: FuncProto, after: str, *, parameters: bool) -> str:
+def _function(btf: Btf, prototype: FuncProto, after: str, *, parameters: bool) -> str:
     """What returns something, takes something, and is referred to by `after`."""
     if not parameters:
         return f"function{after}"
     taken = ", ".join(
-        _spell(btf, each.type_id, parameters=False) if each.type_id else "..."
-        for each in found.params
+        _spell(btf, parameter.type_id, parameters=False) if parameter.type_id else "..."
+        for parameter in prototype.params
     )
-    returned = _spell(btf, found.return_type, parameters=False)
+    returned = _spell(btf, prototype.return_type, parameters=False)
     return f"{returned} {f'({after.strip()})' if after else ''}({taken or 'void'})"

@@ -76,15 +76,17 @@ class Strings:
     def offsets(self, name: str) -> list[int]:
         """Every offset where the whole string `name` starts, the base's first."""
         raw = name.encode("utf-8", "surrogateescape")
-        found = self._base.offsets(name) if self._base else []
+        offsets = self._base.offsets(name) if self._base else []
         if not raw or b"\0" in raw:
-            return found
+            return offsets
         shift = self._first - self._start
         if self._data.startswith(raw + b"\0", self._start, self._end):
-            found.append(self._first)
+            offsets.append(self._first)
         needle = b"\0" + raw + b"\0"
-        found += (at + 1 + shift for at in occurrences(self._data, needle, self._start, self._end))
-        return found
+        offsets += (
+            at + 1 + shift for at in occurrences(self._data, needle, self._start, self._end)
+        )
+        return offsets
 
     def find_flavours(self, name: str) -> list[int]:
         """Every offset of a string `name___flavour`, the base's first."""
@@ -94,16 +96,16 @@ class Strings:
         return inherited + self._flavoured.get(name, [])
 
     def _find_flavoured(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        flavours: dict[str, list[int]] = {}
         at = self._start
         while (at := self._data.find(b"___", at, self._end)) >= 0:
             begin = max(self._data.rfind(b"\0", self._start, at) + 1, self._start)
             offset = begin - self._start + self._first
             full = self.get(offset)
             if (name := essential_name(full)) != full:
-                found.setdefault(name, []).append(offset)
+                flavours.setdefault(name, []).append(offset)
             at = self._data.index(b"\0", at, self._end)
-        return found
+        return flavours
 
     def share_tails(self, offsets: Iterable[int]) -> bool:
         """Whether one of `offsets` is inside a longer string; 0 never is.
