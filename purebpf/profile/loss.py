@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.profile.request import Options
 from purebpf.results import Cause, Loss
@@ -47,6 +48,7 @@ def losses(
     tolerance: int,
     max_depth: int,
     side_band_lost: int,
+    children_missed: int | None = None,
 ) -> Loss:
     """Every way to lose something, zero or not.
 
@@ -58,6 +60,7 @@ def losses(
         tolerance: how many of them may be missing in an honest run.
         max_depth: frames at which a stack is cut.
         side_band_lost: records of `SideBand` that found no room.
+        children_missed: processes that `ProcessTree` could not enter; None: there is no tree.
     """
     lost = (
         Cause(
@@ -95,4 +98,13 @@ def losses(
             "processes that ended during the run may be missing",
         ),
     )
+    if children_missed is not None:
+        lost += (
+            Cause(
+                "children_missed",
+                children_missed,
+                f"{children_missed} child processes were not followed: more than {CAPACITY} lived "
+                "at once, or the map was busy",
+            ),
+        )
     return Loss(expected, stats["seen"], tolerance, lost)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from purebpf import objects
 from purebpf.closable import Closing
-from purebpf.kernel.instruments import stack_maps
+from purebpf.kernel.instruments import process_tree, stack_maps
 from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.perf.perf_event import PerfEvent
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
+_CHILDREN_INHERIT = (
+    "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
+    "less than a sampling period are missing. Raise -F"
+)
+
 
 class Profiler(Closing):
     """Samples from when its context is entered until `stop()`.
@@ -44,8 +49,7 @@ class Profiler(Closing):
     Args:
         options: what to sample and how; how to print it does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
-        is
-            sampled from its execve on, with everything it forks.
+            is sampled from its execve on, with everything it forks, however short that lives.
         fetch: gets debug files that are not on this machine
         (`purebpf.kernel.symbolize.debuginfod`).
 
@@ -66,6 +70,7 @@ class Profiler(Closing):
         self._owned = ExitStack()
         self._elapsed_s = 0.0
         self._taken: Taken | None = None
+        self._tree: process_tree.ProcessTree | None = None
 
     @property
     def event(self) -> Event:
@@ -78,6 +83,15 @@ class Profiler(Closing):
         from purebpf.symbols.budget import Budget
 
         return Budget()
+
+    @cached_property
+    def _by_tree(self) -> bool:
+        """Whether a program follows the command's children; else they inherit its event.
+
+        That program needs the kernel's types. The events of children that end sooner than their
+        first period never count.
+        """
+        return bool(self._command_pid) and process_tree.is_supported()
 
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
@@ -98,18 +112,30 @@ class Profiler(Closing):
             }
             whose = loading.enter_context(targets.make_task_filter(options, thread_option="-L"))
             whose = whose._replace(cpus=())  # the events are on those
-            loaded = load(whose.apply(self._spec()), maps=pinned)
+            spec = whose.apply(self._spec())
+            if self._by_tree:
+                spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
+            loaded = load(spec, maps=pinned)
             self._object = stack.enter_context(loaded)
             whose.fill(loaded.maps)
+            self._follow(stack, whose.namespace)
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
         (program,) = self._object.programs.values()
         for event in self._events:
             stack.enter_context(program.attach(event, enable=False))
         self._started = time.monotonic()
-        if not self._command_pid:  # else execve enables
+        if self._by_tree or not self._command_pid:  # else execve enables
             self._events.enable()
         self._followed.snapshot(options.pids)
+
+    def _follow(self, stack: ExitStack, namespace: tuple[int, int]) -> None:
+        """Sample the command and its children, if there is one."""
+        if self._by_tree:
+            tree = process_tree.ProcessTree(
+                self._object.maps["tgids"], command_pid=self._command_pid, namespace=namespace
+            )
+            self._tree = stack.enter_context(tree)
 
     def _spec(self) -> ObjectSpec:
         options = self._options
@@ -133,7 +159,7 @@ class Profiler(Closing):
     def _open_events(self) -> PerfEvents:
         options = self._options
         rate = (None, options.period) if options.period else (options.frequency, None)
-        if not self._command_pid:
+        if self._by_tree or not self._command_pid:
             return PerfEvents.sampling(*rate, cpus=options.cpus or None, disabled=1)
         pid = self._command_pid
         return PerfEvents(
@@ -224,10 +250,13 @@ class Profiler(Closing):
             tolerance=self._tolerance(clock, expected),
             max_depth=self._max_depth,
             side_band_lost=self._followed.lost,
+            children_missed=None if self._tree is None else self._tree.missed,
         )
         fill(profile, counts, self._stacks(), self._followed.cgroups.of)
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._symbolizer.runtime)
+        if self._command_pid and not self._by_tree:
+            profile.hints.append(_CHILDREN_INHERIT)
         return profile
 
     @cached_property
@@ -254,8 +283,8 @@ class Profiler(Closing):
         """
         if not clock.is_time and clock.period is None:
             return expected
-        begun = self._followed.tasks if self._command_pid else len(self._events)
-        return begun + expected // 100
+        inherits = self._command_pid and not self._by_tree
+        return (self._followed.tasks if inherits else len(self._events)) + expected // 100
 
     def _about(self, stats: Mapping[str, int]) -> dict[str, object]:
         from purebpf.measure.provenance import origin
@@ -270,7 +299,7 @@ class Profiler(Closing):
             about["period"] = options.period
         if self._command_pid:
             about["command"] = list(options.command)
-        else:
+        if self._by_tree or not self._command_pid:
             about["cpus"] = [each.cpu for each in self._events]
         about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):

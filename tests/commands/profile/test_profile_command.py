@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import stat
 import subprocess
@@ -154,6 +155,21 @@ def test_a_commands_children_are_sampled(workloads: Workloads, profile: Run) -> 
     result = profile("-f", "-F", "999", "--", "sh", "-c", script)
     assert result.returncode == 0
     assert re.search(r"^brief;.*;main;burn_briefly", result.stdout, re.MULTILINE)
+
+
+def test_children_shorter_than_a_period_are_sampled(tmp_path: Path, profile: Run) -> None:
+    """As a `make test` has them: each lives for a millisecond, and together they take a second."""
+    both = "expr $i + 1 >/dev/null; grep -q root /etc/passwd"
+    script = f"i=0; while [ $i -lt 300 ]; do {both}; i=$((i+1)); done"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = profile("-o", str(tmp_path / "out.json"), "--", "sh", "-c", script)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert result.returncode == 0
+    saved = json.loads((tmp_path / "out.json").read_text())
+    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    counted = saved["about"]["counted"]
+    assert 0.2 * 49 * used_s < counted < 1.2 * 49 * used_s, (counted, used_s)
+    assert {"expr", "grep"} <= {stack["comm"] for stack in saved["stacks"]}
 
 
 def test_a_command_ends_with_its_duration(workloads: Workloads, profile: Run) -> None:

@@ -23,7 +23,9 @@ FIELDS = (
 )
 
 
-def found(side_band_lost: int = 0, max_depth: int = 127, **stats: int) -> Loss:
+def found(
+    side_band_lost: int = 0, max_depth: int = 127, children_missed: int | None = None, **stats: int
+) -> Loss:
     counters = dict.fromkeys(FIELDS, 0) | stats
     options = Options(hash_storage_size=100, stack_storage_size=50)
     return losses(
@@ -33,6 +35,7 @@ def found(side_band_lost: int = 0, max_depth: int = 127, **stats: int) -> Loss:
         tolerance=2,
         max_depth=max_depth,
         side_band_lost=side_band_lost,
+        children_missed=children_missed,
     )
 
 
@@ -78,6 +81,12 @@ def test_each_counter_is_a_loss(counter: str, cause: str, advice: str) -> None:
 def test_a_lower_depth_names_the_sysctl() -> None:
     loss = found(seen=90, user_truncated=1, max_depth=16)
     assert "sysctl kernel.perf_event_max_stack=127" in loss.causes[3].what
+
+
+def test_children_that_were_not_followed_are_a_loss() -> None:
+    assert found(seen=90, children_missed=3).causes[-1][:2] == ("children_missed", 3)
+    assert found(seen=90, children_missed=3).any
+    assert not found(seen=90, children_missed=0).any
 
 
 def test_lost_side_band_records_are_a_loss() -> None:

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Keeps `tgids` of targets.h a tree of processes: the child of one in it enters, too, before it
+// runs its first instruction. The map is that of another object, which user space gives.
+//
+// An event that is inherited (perf_event_attr.inherit) cannot do that for a clock: each child gets
+// an event of its own with a whole period to go, so that those that end sooner are never sampled.
+#include "pid_namespace.h"
+
+struct tree_stats {
+	u64 entered; // processes
+	u64 missed;  // `tgids` had no place, or was locked by what this interrupted
+};
+
+CONFIG u32 command_tgid = 0; // enters when its execve succeeds
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u8);
+} tgids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tree_stats);
+} tree_stats SEC(".maps");
+
+static __always_inline void enter(u32 tgid)
+{
+	struct tree_stats *st;
+	u32 zero = 0;
+	u8 one = 1;
+	long err = bpf_map_update_elem(&tgids, &tgid, &one, BPF_ANY);
+
+	st = bpf_map_lookup_elem(&tree_stats, &zero);
+	if (st)
+		__sync_fetch_and_add(err ? &st->missed : &st->entered, 1);
+}
+
+SEC("tp_btf/task_newtask")
+int on_newtask(u64 *ctx)
+{
+	struct task_struct *child = (void *)ctx[0];
+	u32 tgid, tid, child_tgid, child_tid;
+
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	if (pid_namespace_ino) {
+		numbers_of(child, &child_tgid, &child_tid);
+	} else {
+		child_tgid = BPF_CORE_READ(child, tgid);
+	}
+	if (!tgid || !child_tgid || child_tgid == tgid) // a thread is in its process already
+		return 0;
+	if (bpf_map_lookup_elem(&tgids, &tgid))
+		enter(child_tgid);
+	else // the number may be that of one that has ended
+		bpf_map_delete_elem(&tgids, &child_tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int on_exec(u64 *ctx)
+{
+	u32 tgid, tid;
+
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	if (command_tgid && tgid == command_tgid)
+		enter(tgid);
+	return 0;
+}
+
+// The last that is heard of a process: not its exit, after which it still gives back its memory.
+// It has no numbers any more but those in the initial namespace.
+SEC("tp_btf/sched_process_free")
+int on_free(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 tgid = BPF_CORE_READ(task, tgid);
+
+	if (!pid_namespace_ino && tgid == BPF_CORE_READ(task, pid))
+		bpf_map_delete_elem(&tgids, &tgid);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
