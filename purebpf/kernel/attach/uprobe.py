@@ -35,6 +35,10 @@ def attach(
 ) -> Link:
     """Run `program` when a function of a file is entered, or returns.
 
+    Needs CAP_SYS_ADMIN since Linux 6.16, and in the stable kernels of July 2025 (commit
+    ba677dbe77af, "perf: Revert to requiring CAP_SYS_ADMIN for uprobes"); CAP_PERFMON before. For a
+    `uprobe.multi` program CAP_PERFMON is enough.
+
     Args:
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
@@ -53,6 +57,7 @@ def attach(
         ValueError: a target that is none, or several functions; the program is closed.
         AttachError: ENOENT, no such file or function, or one that only chooses what is called
             (IFUNC); EINVAL, nothing can be probed there.
+        KernelError: EACCES, no CAP_SYS_ADMIN or CAP_PERFMON.
         FormatError: the file is not an ELF file, and no offset was given.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
     """

@@ -1,7 +1,8 @@
 """Why the kernel said EPERM: what was read on this host, and the one command that helps.
 
 The rules are those of kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8:
-commit a17b53c4a4b5 and commit c9e0924e5c2b; CAP_SYS_ADMIN includes both), of security/lockdown, and
+commit a17b53c4a4b5 and commit c9e0924e5c2b; CAP_SYS_ADMIN includes both; uprobes of the PMU again
+need CAP_SYS_ADMIN since Linux 6.16: commit ba677dbe77af), of security/lockdown, and
 of RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
 """
 
@@ -19,6 +20,7 @@ __all__ = [
     "explain_eperm",
     "perf_needs_admin",
     "read_host",
+    "uprobe_needs_admin",
 ]
 
 _BITS = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38, "CAP_BPF": 39}
@@ -126,6 +128,15 @@ def perf_needs_admin(host: Host) -> bool:
     has = {name: _has(host, name) for name in ("CAP_PERFMON", "CAP_SYS_ADMIN")}
     paranoid = int(host.perf_event_paranoid or 0)
     return has["CAP_PERFMON"] and not has["CAP_SYS_ADMIN"] and paranoid > 2
+
+
+def uprobe_needs_admin(host: Host) -> bool:
+    """Whether CAP_PERFMON does not help this process with an event of the uprobe PMU.
+
+    Commit ba677dbe77af, "perf: Revert to requiring CAP_SYS_ADMIN for uprobes" (CVE-2025-38466), in
+    Linux 6.16 and the stable kernels of July 2025. Links of many uprobes do not need it.
+    """
+    return _has(host, "CAP_PERFMON") and not _has(host, "CAP_SYS_ADMIN")
 
 
 def explain_eperm(error: KernelError, what: str, *needed: str) -> KernelError:

@@ -113,8 +113,8 @@ class KernelExterns:
         found = self._addresses[extern.name]
         if not found:
             return None
-        # Alone, 0 is an address: per-CPU symbols of x86_64 started there (commit 3e5d8f978435,
-        # "x86: make percpu symbols zerobased on SMP").
+        # Alone, 0 is an address: per-CPU symbols of x86_64 started there until Linux 6.15 (commit
+        # 9d7de2aa8b41, "x86/percpu/64: Use relative percpu offsets").
         if 0 in found and self._hidden:
             raise NotSupportedError(
                 f"{self._spec.source}: address of {extern.name}",

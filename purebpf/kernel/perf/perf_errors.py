@@ -64,6 +64,14 @@ def _explain_permission(request: Request) -> tuple[str, str]:
     from purebpf.kernel.host import privilege
 
     host = privilege.read_host()
+    kind = str(PERF_EVENT_ATTR.unpack(request.attr)["type"])
+    if kind == proc.pmu("uprobe", "type") and privilege.uprobe_needs_admin(host):
+        why = (
+            "the uprobe PMU requires CAP_SYS_ADMIN since Linux 6.16 (commit ba677dbe77af), and "
+            f"this process lacks it (CapEff {host.capabilities:#x})"
+        )
+        fix = f"run it as root: sudo {host.command}"
+        return why, f'{fix}, or use SEC("uprobe.multi"), for which CAP_PERFMON is enough'
     if privilege.perf_needs_admin(host):
         why = (
             f"kernel.perf_event_paranoid is {host.perf_event_paranoid}; above 2, the kernels of "
@@ -71,7 +79,8 @@ def _explain_permission(request: Request) -> tuple[str, str]:
         )
         return why, "allow it: sudo sysctl kernel.perf_event_paranoid=2"
     why, fix = privilege.advice(host, "CAP_PERFMON")
-    if fix and request.pid >= 0 and not request.cgroup:
+    is_probe = kind in (proc.pmu("uprobe", "type"), proc.pmu("kprobe", "type"))
+    if fix and request.pid >= 0 and not request.cgroup and not is_probe:
         own = "profile your own process with exclude_kernel=1 (kernel.perf_event_paranoid 2)"
         fix = f"{own}, or {fix}"
     return why, fix

@@ -14,7 +14,10 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.host import cpus
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_events import PerfEvents
-from tests.support import probes
+from purebpf.kernel.perf.probe import Probe
+from purebpf.kernel.perf.probe_event import open_probe
+from purebpf.syscall import proc
+from tests.support import capabilities, probes
 
 pytestmark = pytest.mark.needs("perf_event")
 
@@ -149,3 +152,24 @@ def test_a_ring_that_is_written_backward_is_not_read_forward() -> None:
         event.map_ring()
     with pytest.raises(ValueError, match="closed"):
         next(event.records())
+
+
+@pytest.mark.skipif(proc.pmu("uprobe", "type") is None, reason="this kernel has no uprobe PMU")
+def test_a_uprobe_that_wants_cap_sys_admin_says_so() -> None:
+    """Since ba677dbe77af; on a kernel before, CAP_PERFMON is enough and the event opens."""
+    probe = Probe("uprobe", os.fsencode(os.path.realpath("/bin/sh")), 0x1000, pid=0)
+    text = ""
+    with capabilities.without("sys_admin"):
+        try:
+            open_probe(probe).close()
+        except KernelError as error:
+            assert error.errno == errno.EACCES
+            text = str(error)
+    if not text:
+        pytest.skip("this kernel opens uprobes with CAP_PERFMON")
+    assert "the uprobe PMU requires CAP_SYS_ADMIN since Linux 6.16 (commit ba677dbe77af)" in text
+    assert "this process lacks it (CapEff 0x" in text
+    assert "run it as root: sudo " in text
+    assert 'or use SEC("uprobe.multi"), for which CAP_PERFMON is enough' in text
+    assert "exclude_kernel" not in text
+    assert "lockdown" not in text
