@@ -62,3 +62,15 @@ def test_a_symbol_may_be_at_address_0(tmp_path: Path, monkeypatch: pytest.Monkey
     kallsyms.write_text("0000000000000000 A schedule\nffffffff81000000 T _stext\n")
     with purebpf.load(spec) as obj:
         assert obj.programs
+
+
+def test_maps_that_only_have_the_names_of_the_usdt_header_are_ordinary():
+    """Found by `mutate.py load`: an object without the header's struct was a traceback."""
+    data = (DATA / "attach_usdt.bpf.o").read_bytes()
+    assert data.count(b"\0args\0") == 1
+    spec = purebpf.read_object(data.replace(b"\0args\0", b"\0argz\0"))
+    name = next(iter(spec.programs))
+    with purebpf.load(spec.only(name)) as obj:
+        program = obj.programs[name]
+        with pytest.raises(purebpf.NotSupportedError, match=r"object with bpf/usdt\.bpf\.h"):
+            program.attach("libc.so.6:libc:setjmp")

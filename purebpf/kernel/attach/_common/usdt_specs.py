@@ -29,20 +29,22 @@ _LONG_BITS = 64
 class UsdtSpecs:
     """The two maps of a loaded object, which stay the object's."""
 
-    def __init__(self, specs: Map, places: Map) -> None:
+    def __init__(self, specs: Map, places: Map, blank: dict[str, Any]) -> None:
         self._specs = specs
         self._places = places
         self._free = list(range(specs.max_entries - 1, -1, -1))
-        assert specs.btf is not None  # maps of .maps are declared by their BTF
-        layout = codec(specs.btf, specs.value_type_id)
-        self._blank = layout.decode(bytes(layout.size)).args[0]._asdict()
+        self._blank = blank
 
     @classmethod
     def of(cls, maps: Mapping[str, Map]) -> UsdtSpecs | None:
-        """Those of an object; None when it was compiled without the header."""
+        """Those of an object; None when it was compiled without the header.
+
+        Maps of these names and other values are not the header's.
+        """
         if SPECS_MAP not in maps or PLACES_MAP not in maps:
             return None
-        return cls(maps[SPECS_MAP], maps[PLACES_MAP])
+        blank = _blank_argument(maps[SPECS_MAP])
+        return None if blank is None else cls(maps[SPECS_MAP], maps[PLACES_MAP], blank)
 
     def add(self, arguments: tuple[Argument, ...], cookie: int) -> int:
         """Describe the arguments of a probe: the number to find the description by.
@@ -83,6 +85,18 @@ class UsdtSpecs:
         self._free.extend(numbers)
         for address in addresses:
             self._places.pop(address, None)
+
+
+def _blank_argument(specs: Map) -> dict[str, Any] | None:
+    """The fields of an argument's description, all 0; None when the values have none."""
+    if specs.btf is None:
+        return None
+    layout = codec(specs.btf, specs.value_type_id)
+    arguments = getattr(layout.decode(bytes(layout.size)), "args", None)
+    if not isinstance(arguments, tuple | list) or not arguments:
+        return None
+    fields = getattr(arguments[0], "_asdict", None)
+    return None if fields is None else fields()
 
 
 def _describe(argument: Argument) -> dict[str, Any]:
