@@ -88,11 +88,16 @@ class _Table:
         """Its map; takes its own out of `relocations`, which are by offset in the section."""
         end = self._offset + self._struct.size
         contents = bytearray(self._elf.contents(self._section)[self._offset : end])
+        if len(contents) != self._struct.size:
+            raise self._elf.error(f"struct_ops {self._name}", "goes beyond its section")
         given: list[tuple[int, str]] = []
         for index, member in enumerate(self._struct.members):
             at = member.bit_offset // 8
             if not is_function_pointer(self._btf, member.type_id):
                 continue
+            if at + _POINTER > len(contents):
+                where = f"member {member.name} of struct_ops {self._name}"
+                raise self._elf.error(where, "goes beyond the struct")
             if (relocation := relocations.pop(self._offset + at, None)) is not None:
                 program = self._program(relocation, bytes(contents[at : at + _POINTER]), functions)
                 if program not in programs:

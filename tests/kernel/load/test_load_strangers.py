@@ -55,7 +55,7 @@ def test_a_malformed_target_that_is_given_is_a_plain_value_error():
 
 @pytest.mark.needs("vmlinux_btf")
 def test_a_symbol_may_be_at_address_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The first per-CPU symbol of x86_64 was, until 9d7de2aa8b41 ("Use relative percpu offsets")."""
+    """The first per-CPU symbol of x86_64 was: until 9d7de2aa8b41 ("Use relative percpu...")."""
     spec = purebpf.read_object(DATA / "load_ksyms.bpf.o").only("use_symbols")
     kallsyms = tmp_path / "kallsyms"
     monkeypatch.setattr(proc, "KALLSYMS", str(kallsyms))

@@ -163,10 +163,10 @@ def test_a_uprobe_that_wants_cap_sys_admin_says_so() -> None:
         try:
             open_probe(probe).close()
         except KernelError as error:
-            assert error.errno == errno.EACCES
             text = str(error)
     if not text:
         pytest.skip("this kernel opens uprobes with CAP_PERFMON")
+    assert "perf_event_open failed with EACCES" in text
     assert "the uprobe PMU requires CAP_SYS_ADMIN since Linux 6.16 (commit ba677dbe77af)" in text
     assert "this process lacks it (CapEff 0x" in text
     assert "run it as root: sudo " in text

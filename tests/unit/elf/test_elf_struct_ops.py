@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.btf.types.kinds import Struct
 from purebpf.elf import read_object
 from purebpf.elf.container import ElfObject
 from purebpf.errors import FormatError, LinkError
@@ -94,6 +95,33 @@ def test_a_pointer_that_is_no_members() -> None:
     struct.pack_into("<Q", data, table[4], 2)  # from `ssthresh` into `flags`
     with pytest.raises(FormatError, match=r"\.struct_ops\+0x2: a pointer that is not a function's"):
         read_object(bytes(data))
+
+
+def test_a_table_beyond_its_section_is_a_format_error() -> None:
+    data, btf = OBJECT.read_bytes(), SPEC.btf
+    assert btf is not None
+    table = btf.type(SPEC.maps["plain"].value_type_id)
+    assert isinstance(table, Struct)
+    kind_and_count = 4 << 24 | len(table.members)
+    stored = struct.pack("<II", kind_and_count, table.size)
+    assert stored in data
+    larger = struct.pack("<II", kind_and_count, 1 << 20)
+    with pytest.raises(FormatError, match="struct_ops plain: goes beyond its section"):
+        read_object(data.replace(stored, larger))
+
+
+def test_a_member_beyond_its_struct_is_a_format_error() -> None:
+    """Found by `mutate.py load`: a pointer of which the last bytes are not there."""
+    data, btf = OBJECT.read_bytes(), SPEC.btf
+    assert btf is not None
+    table = btf.type(SPEC.maps["plain"].value_type_id)
+    assert isinstance(table, Struct)
+    (init,) = [each for each in table.members if each.name == "init"]
+    stored = struct.pack("<II", init.type_id, init.bit_offset)
+    assert data.count(stored) == 1
+    moved = struct.pack("<II", init.type_id, 8 * (table.size - 1))
+    with pytest.raises(FormatError, match="member init of struct_ops plain: goes beyond the str"):
+        read_object(data.replace(stored, moved))
 
 
 def test_variables_of_an_arena_are_at_its_start() -> None:
