@@ -16,7 +16,8 @@ _REASONS = 4
 def paragraphs(profile: Profile) -> list[str]:
     """The loss line of a profile, then one paragraph for each loss that happened, and hints."""
     unnamed = profile.unnamed()
-    found = of_loss(profile.loss, profile.unit, f"unknown={unnamed.percent:.1f}%")
+    words = f"unnamed={unnamed.function_percent:.1f}%", f"unknown={unnamed.percent:.1f}%"
+    found = of_loss(profile.loss, profile.unit, *words)
     if unnamed.unknown:
         found.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
     return found + [f"  hint: {hint}" for hint in profile.hints]

@@ -22,6 +22,8 @@ __all__ = [
     "Reason",
     "Unknown",
     "VirtualOffset",
+    "is_unnamed_function",
+    "unnamed_function",
     "without_stray_tail",
 ]
 
@@ -70,6 +72,7 @@ class Frame(NamedTuple):
     compiler put into that of its caller, the next frame; its `offset` is 0. `build_id` (hex) and
     `file_offset` find the place again in another copy of the file; they are "" and -1 where there
     is no file. `file` and `line` say where it is in the source, "" and 0 without --lines.
+    A function without a symbol is named by `unnamed_function`.
     """
 
     name: str
@@ -98,6 +101,22 @@ class Unknown(NamedTuple):
     detail: str = ""
     build_id: str = ""
     file_offset: FileOffset = FileOffset(-1)
+
+
+def unnamed_function(module: str, start: VirtualOffset) -> str:
+    """What a function without a symbol is called: `liblzma.so.5.4.1!0x1c340`.
+
+    The number is where the file says that the function starts, as `objdump -d` prints it: the same
+    in every process and on every machine that has this build of the file.
+    """
+    return f"{module.rpartition('/')[2]}!{start:#x}"
+
+
+def is_unnamed_function(entry: Frame | Unknown) -> bool:
+    """Whether it is a function that only its start tells from others."""
+    if isinstance(entry, Unknown) or "!0x" not in entry.name:
+        return False
+    return entry.name.startswith(f"{entry.module.rpartition('/')[2]}!0x")
 
 
 def without_stray_tail(stack: Sequence[Frame | Unknown]) -> tuple[Frame | Unknown, ...]:

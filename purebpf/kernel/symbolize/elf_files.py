@@ -28,13 +28,21 @@ from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.proc_maps import MappedFile, Mapping
 from purebpf.symbols.symbol_table import SymbolTable
 
-__all__ = ["ElfFiles", "ElfFunctions", "Problem", "functions_of", "open_mapped"]
+__all__ = [
+    "ElfFiles",
+    "ElfFunctions",
+    "FileAccount",
+    "Identity",
+    "Problem",
+    "functions_of",
+    "open_mapped",
+]
 
 _KEEP_BYTES = 24 << 20
 _KEEP_PROBLEMS = 4096
 
 
-class _Identity(NamedTuple):
+class Identity(NamedTuple):
     """A file that was not written to in between."""
 
     device: int
@@ -44,7 +52,7 @@ class _Identity(NamedTuple):
     owner: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> _Identity:
+    def of(cls, status: os.stat_result) -> Identity:
         """That of an open file."""
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
 
@@ -78,10 +86,10 @@ class _Place(Enum):
     SHARED = auto()  # the path in a mount namespace that may be another one
 
 
-class _Named(NamedTuple):
+class FileAccount(NamedTuple):
     """An account of the budget: the file, and what to call it."""
 
-    identity: _Identity
+    identity: Identity
     path: str
 
     def __str__(self) -> str:
@@ -102,8 +110,8 @@ class ElfFiles:
     def __init__(self, fetch: Fetch | None = None, budget: Budget | None = None) -> None:
         self._fetch = fetch
         self._budget = Budget() if budget is None else budget
-        self._identities: dict[MappedFile, _Identity] = {}
-        self._tables: dict[_Identity, ElfFunctions] = {}  # the one used last at the end
+        self._identities: dict[MappedFile, Identity] = {}
+        self._tables: dict[Identity, ElfFunctions] = {}  # the one used last at the end
         self._bytes = 0
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
         self._cache = SymbolCache()
@@ -156,10 +164,10 @@ class ElfFiles:
         return problem
 
     def _load(self, fd: int, file: MappedFile, pid: int) -> ElfFunctions | Problem:
-        identity = _Identity.of(os.fstat(fd))
+        identity = Identity.of(os.fstat(fd))
         found = self._tables.get(identity)
         if found is None:
-            with self._budget.on_behalf(file=_Named(identity, file.path)):
+            with self._budget.on_behalf(file=FileAccount(identity, file.path)):
                 image = image_of(fd, file.path, self._budget.spend)
                 if file.build_id and image.build_id != file.build_id:
                     return Problem(Reason.REPLACED)
@@ -209,7 +217,7 @@ class ElfFiles:
                 self._cache.drop(key)
                 self._uncached.add(key)
 
-    def _keep(self, identity: _Identity, found: ElfFunctions) -> None:
+    def _keep(self, identity: Identity, found: ElfFunctions) -> None:
         self._tables[identity] = found
         self._bytes += found.table.nbytes
         largest = max(self._tables, key=lambda each: self._tables[each].table.nbytes)
@@ -254,11 +262,18 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
     for path, place in _places(mapping, pids):
         try:
             with opened_regular(path) as fd:
-                if _is_mapped_one(path, place, os.fstat(fd), mapping.file):
+                if _is_mapped_one(path, place, os.fstat(fd), mapping.file) and (
+                    _has_build_id(fd, mapping.file)
+                ):
                     return os.dup(fd)
-        except OSError:
+        except (OSError, FormatError):
             continue
     raise FileNotFoundError(mapping.file.path)
+
+
+def _has_build_id(fd: int, file: MappedFile) -> bool:
+    """Whether an open file has the build id of a mapping, if that is known."""
+    return not file.build_id or image_of(fd, file.path).build_id == file.build_id
 
 
 def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Place]]:

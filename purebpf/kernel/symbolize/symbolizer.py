@@ -19,13 +19,23 @@ from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.backoff import Retries
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.elf_files import ElfFiles, ElfFunctions, Problem
+from purebpf.kernel.symbolize.function_starts import FunctionStarts
 from purebpf.kernel.symbolize.jit_symbols import GeneratedCode
 from purebpf.kernel.symbolize.kernel_symbols import KernelSymbols
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.demangle import demangle
-from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
+from purebpf.symbols.elf_image import virtual_offset
+from purebpf.symbols.frame import (
+    Address,
+    FileOffset,
+    Frame,
+    Reason,
+    Unknown,
+    VirtualOffset,
+    unnamed_function,
+)
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.runtimes import Runtime, runtime_of
@@ -89,6 +99,7 @@ class Symbolizer:
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._files = ElfFiles(fetch, self.budget)
+        self._starts = FunctionStarts(self.budget)
         self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
         self._retries = Retries()
@@ -223,10 +234,48 @@ class Symbolizer:
                 where,
             )
         try:
-            return _name_in_file(found, mapping, address, back)
+            return self._name_in_file(found, mapping, pid, address, back)
         except (FormatError, OSError):  # the kept table is gone
             self._files.forget(found)
             return self._look_up(pid, comm, address, back)
+
+    def _name_in_file(
+        self, found: ElfFunctions, mapping: Mapping, pid: int, address: int, back: int
+    ) -> Answer:
+        """The function of an address in a file."""
+        path = mapping.file.path
+        where = mapping.file_offset(Address(address))
+        at = found.find(FileOffset(where - back))
+        named = (
+            self._name_without_symbol(found, mapping, pid, where, back)
+            if at is None
+            else (demangle(at[0]), at[1] + back)
+        )
+        if named is None:
+            reason = Reason.STRIPPED if found.is_stripped else Reason.NO_FUNCTION
+            return Unknown(reason, path, Address(address), "user", "", found.build_id, where)
+        return Frame(*named, path, Address(address), "user", found.build_id, where)
+
+    def _name_without_symbol(
+        self, found: ElfFunctions, mapping: Mapping, pid: int, where: FileOffset, back: int
+    ) -> tuple[str, int] | None:
+        """Name and offset of what has no symbol `back` bytes earlier.
+
+        That is a signal handler's way back, which has one at the address itself; or a function
+        that only its start tells from others. One that ends with a call is not the one behind it.
+        """
+        find = partial(self._starts.find, mapping, self._family(pid))
+        before = FileOffset(where - back)
+        function = None if mapping.file.is_special else find(before)
+        at = virtual_offset(found.segments, before)
+        if back and (function is None or at is None or function.end > at + back):
+            exact = found.find(where)
+            if exact is not None:
+                return demangle(exact[0]), exact[1]
+        if function is None or at is None:
+            return None
+        name = unnamed_function(mapping.file.path, VirtualOffset(function.start))
+        return name, at + back - function.start
 
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""
@@ -312,23 +361,6 @@ def _stack(addresses: Sequence[int], exact: _Answers, callers: _Answers) -> list
     if not addresses:
         return []
     return [exact[addresses[0]], *map(callers.__getitem__, addresses[1:])]
-
-
-def _name_in_file(found: ElfFunctions, mapping: Mapping, address: int, back: int) -> Answer:
-    """The function of an address in a file."""
-    path = mapping.file.path
-    where = mapping.file_offset(Address(address))
-    at = found.find(FileOffset(where - back))
-    if at is None and back:
-        at = found.find(where)
-        back = 0
-    if at is None:
-        reason = Reason.STRIPPED if found.is_stripped else Reason.NO_FUNCTION
-        return Unknown(reason, path, Address(address), "user", "", found.build_id, where)
-    name, offset = at
-    return Frame(
-        demangle(name), offset + back, path, Address(address), "user", found.build_id, where
-    )
 
 
 def _unknown(reason: Reason, address: int, module: str = "") -> Unknown:

@@ -160,6 +160,7 @@ def _loss(profile: Profile) -> dict[str, Any]:
         "unknown": {
             "percent": round(unnamed.percent, 3),
             "frames": unnamed.frames,
+            "unnamed_functions": unnamed.functions,
             "reasons": [
                 {"reason": why, "module": where, "weight": weight}
                 for why, where, weight in unnamed.reasons

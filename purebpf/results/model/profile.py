@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.model.loss import Loss
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
 __all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
 
@@ -89,17 +89,25 @@ _WEIGHT_AND_LABELS = itemgetter(Row._fields.index("weight"), Row._fields.index("
 class Unnamed(NamedTuple):
     """How many of the frames have no name, each frame weighted as its row.
 
-    `reasons` has the weight of each (reason, module), heaviest first.
+    `unknown` are in no function that we know, `functions` in one that only its start tells from
+    others (`purebpf.symbols.frame.unnamed_function`). `reasons` has the weight of each
+    (reason, module) of the unknown ones, heaviest first.
     """
 
     frames: int
     unknown: int
     reasons: tuple[tuple[str, str, int], ...]
+    functions: int = 0
 
     @property
     def percent(self) -> float:
-        """Of the frames, 0 to 100."""
+        """Unknown ones of the frames, 0 to 100."""
         return 100 * self.unknown / self.frames if self.frames else 0.0
+
+    @property
+    def function_percent(self) -> float:
+        """Those in unnamed functions of the frames, 0 to 100."""
+        return 100 * self.functions / self.frames if self.frames else 0.0
 
 
 class Profile:
@@ -166,7 +174,7 @@ class Profile:
 
     def unnamed(self) -> Unnamed:
         """Count the frames without a name, by reason and module."""
-        frames = 0
+        frames = functions = 0
         reasons: Counter[tuple[str, str]] = Counter()
         for user, kernel, weight, *_ in self._rows:
             for stack in (user, kernel):
@@ -176,5 +184,7 @@ class Profile:
                 for entry in stack:
                     if isinstance(entry, Unknown):
                         reasons[entry.reason, entry.module] += weight
+                    elif "!0x" in entry.name and is_unnamed_function(entry):
+                        functions += weight
         ranked = tuple((why, where, weight) for (why, where), weight in reasons.most_common())
-        return Unnamed(frames, reasons.total(), ranked)
+        return Unnamed(frames, reasons.total(), ranked, functions)

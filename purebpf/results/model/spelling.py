@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
 __all__ = ["MISSED_KERNEL", "MISSED_USER", "NO_STACK", "UNKNOWN", "printable", "spell_location"]
 
@@ -23,6 +23,8 @@ def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
     where = f" {module}" if module else ""
     if isinstance(entry, Unknown):
         return UNKNOWN + printable(where)
+    if is_unnamed_function(entry):  # its name has the module
+        where = ""
     if entry.kind == "inlined":
         where = f" (inlined){where}"
     elif offset:

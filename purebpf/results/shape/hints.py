@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from purebpf.results.model.profile import Profile, Row
 from purebpf.results.model.spelling import printable
-from purebpf.symbols.frame import Reason, Unknown
+from purebpf.symbols.frame import Frame, Reason, Unknown, is_unnamed_function
 from purebpf.symbols.runtimes import Runtime, is_interpreter
 
 __all__ = ["hints"]
@@ -57,7 +57,7 @@ def _find_stripped(profile: Profile) -> list[str]:
         names = {
             printable(each.module.rpartition("/")[2])
             for each in row.user or ()
-            if isinstance(each, Unknown) and each.reason is Reason.STRIPPED
+            if _is_stripped(each)
         }
         for name in names:
             weights[name] = weights.get(name, 0) + row.weight
@@ -72,6 +72,12 @@ def _find_stripped(profile: Profile) -> list[str]:
         "servers with --debuginfod"
     )
     return [f"{which} {advice}"]
+
+
+def _is_stripped(entry: Frame | Unknown) -> bool:
+    if isinstance(entry, Unknown):
+        return entry.reason is Reason.STRIPPED
+    return is_unnamed_function(entry)
 
 
 def _has_python_names(row: Row) -> bool:

@@ -94,6 +94,7 @@ def head(profile: Profile) -> dict[str, Any]:
             "causes": [cause._asdict() for cause in loss.causes],
             "unknown": {
                 "percent": unnamed.percent,
+                "unnamed_percent": unnamed.function_percent,
                 "reasons": [
                     {"reason": why, "module": where, "percent": 100 * weight / whole}
                     for why, where, weight in unnamed.reasons[:_REASONS]

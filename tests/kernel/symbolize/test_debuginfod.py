@@ -17,7 +17,7 @@ from purebpf.cli.source_info import NoServersError, debuginfod
 from purebpf.kernel.symbolize.debuginfod import Debuginfod
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.frame import Reason
+from purebpf.symbols.frame import is_unnamed_function
 from tests.kernel.symbol_programs import compile_program, running
 
 _PATIENCE_S = 30
@@ -91,9 +91,10 @@ def _file(content: bytes, length: int | None = None) -> Serve:
 def _named(stripped: Stripped, fetch: Debuginfod | None) -> list[object]:
     with running(stripped.program) as child:
         found = Symbolizer(fetch=fetch).user(child.pid, child.functions.values())
-    return [getattr(each, "name", None) or each.reason for each in found]
+    return [UNNAMED if is_unnamed_function(each) else each.name for each in found]
 
 
+UNNAMED = "a function without a symbol"
 _NAMES = ["local_function", "global_function", "main"]
 
 
@@ -113,7 +114,7 @@ def test_names_come_from_a_server_once_and_then_from_the_cache(stripped, serve, 
 def test_nothing_is_asked_unless_the_user_wants_it(stripped, serve, monkeypatch):
     monkeypatch.setenv("DEBUGINFOD_URLS", serve(_file(b"")))
     assert debuginfod(wanted=False) is None
-    assert _named(stripped, None)[0] is Reason.STRIPPED
+    assert _named(stripped, None)[0] == UNNAMED
     assert not serve.asked
 
 
@@ -126,7 +127,7 @@ def test_a_wish_without_servers_is_refused(monkeypatch):
 @pytest.mark.needs("gcc", "objcopy")
 def test_that_no_server_has_it_is_remembered_for_a_while(stripped, serve, cache):
     url = serve(lambda request: request.send_error(404))
-    assert _named(stripped, Debuginfod([url]))[0] is Reason.STRIPPED
+    assert _named(stripped, Debuginfod([url]))[0] == UNNAMED
     asked = len(serve.asked)
     assert Debuginfod([url])(stripped.build_id) is None
     assert len(serve.asked) == asked
@@ -153,7 +154,7 @@ def test_a_server_that_misbehaves_is_left_and_the_next_one_asked(
 ):
     wrong = serve(answer)
     fetch = Debuginfod([wrong])
-    assert _named(stripped, fetch)[0] is Reason.STRIPPED
+    assert _named(stripped, fetch)[0] == UNNAMED
     assert len(fetch.problems) == 1
     assert problem in fetch.problems[0]
     assert not os.listdir(cache / stripped.build_id)
@@ -167,7 +168,7 @@ def test_a_server_that_misbehaves_is_left_and_the_next_one_asked(
 def test_another_file_than_the_one_asked_for_is_not_kept(stripped, serve, cache, tmp_path):
     other = compile_program(tmp_path / "other", "-DOTHER", "-Wl,--build-id=0xabcdef0123")
     fetch = Debuginfod([serve(_file(other.read_bytes()))])
-    assert _named(stripped, fetch)[0] is Reason.STRIPPED
+    assert _named(stripped, fetch)[0] == UNNAMED
     assert "another build ID" in fetch.problems[0]
     assert not os.listdir(cache / stripped.build_id)
 
@@ -176,7 +177,7 @@ def test_another_file_than_the_one_asked_for_is_not_kept(stripped, serve, cache,
 def test_what_is_too_large_is_not_downloaded_to_its_end(stripped, serve, monkeypatch):
     monkeypatch.setenv("DEBUGINFOD_MAXSIZE", "1000")
     fetch = Debuginfod([serve(_file(stripped.debug.read_bytes()))])
-    assert _named(stripped, fetch)[0] is Reason.STRIPPED
+    assert _named(stripped, fetch)[0] == UNNAMED
     assert "more than 1000 bytes" in fetch.problems[0]
 
 
@@ -281,7 +282,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(stripped, serve, cache):
     (folder / "debuginfo").write_bytes(stripped.debug.read_bytes())
     folder.chmod(0o777)
     fetch = Debuginfod([serve(_file(b""))])
-    assert _named(stripped, fetch)[0] is Reason.STRIPPED
+    assert _named(stripped, fetch)[0] == UNNAMED
     assert "other users can write to" in fetch.problems[0]
     assert not serve.asked
 

@@ -15,11 +15,22 @@ def nameless(reason: Reason, module: str = "") -> Unknown:
 
 def test_zero_is_said() -> None:
     profile = Profile(loss=Loss(490, 490, causes=(Cause("map_full", 0, "never shown"),)))
-    assert paragraphs(profile) == ["loss: expected=490 seen=490 map_full=0 unknown=0.0%"]
+    assert paragraphs(profile) == [
+        "loss: expected=490 seen=490 map_full=0 unnamed=0.0% unknown=0.0%"
+    ]
 
 
 def test_what_cannot_be_known_is_a_question_mark() -> None:
-    assert paragraphs(Profile(loss=Loss(None, 7))) == ["loss: expected=? seen=7 unknown=0.0%"]
+    line = "loss: expected=? seen=7 unnamed=0.0% unknown=0.0%"
+    assert paragraphs(Profile(loss=Loss(None, 7))) == [line]
+
+
+def test_functions_without_a_symbol_are_not_unknown() -> None:
+    profile = Profile()
+    start = Frame("lib.so!0x40", 3, "/opt/lib.so", Address(1), "user")
+    profile.add((FRAME, start, start), (), 10, Labels("app", 1))
+    profile.add((start,), (), 10, Labels("app", 1))
+    assert paragraphs(profile) == ["loss: expected=? seen=0 unnamed=75.0% unknown=0.0%"]
 
 
 def test_each_loss_gets_its_paragraph() -> None:

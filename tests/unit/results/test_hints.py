@@ -112,6 +112,12 @@ def test_where_the_names_of_stripped_files_are():
     assert told(profile((7, 1, one), (8, 1000, OTHER))) == []
 
 
+def test_functions_without_a_symbol_are_of_stripped_files():
+    start = Frame("lib.so!0x40", 3, "/opt/lib.so", Address(1), "user")
+    (hint,) = told(profile((7, 5, start), (8, 95, OTHER)))
+    assert hint.startswith("lib.so is stripped")
+
+
 def test_hints_are_printed_last_and_saved():
     found = profile((7, 1, GENERATED))
     assert "hints" not in reader.loads(json.document(found))

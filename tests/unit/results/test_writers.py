@@ -201,6 +201,7 @@ def test_json(profile: Profile) -> None:
         "unknown": {
             "percent": 0.541,
             "frames": 185,
+            "unnamed_functions": 0,
             "reasons": [{"reason": Reason.STRIPPED, "module": "/opt/bin/tool", "weight": 1}],
         },
     }

@@ -1,0 +1,128 @@
+"""Where functions without a symbol start, by the call frame information of their file.
+
+Nearly all code has it, also in stripped files, since exceptions and unwinding need it. So frames of
+a function can be told apart and added up without a name for it. Little is read, and only of files
+in which an address had no symbol: a table of the starts (.eh_frame_hdr), and the entries asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right, insort
+from typing import TYPE_CHECKING
+
+from purebpf.errors import FormatError
+from purebpf.kernel.symbolize.elf_files import FileAccount, Identity, open_mapped
+from purebpf.symbols.elf_image import ElfImage, virtual_offset
+from purebpf.symbols.frame import FileOffset
+
+if TYPE_CHECKING:
+    from purebpf.symbols.budget import Budget
+    from purebpf.symbols.proc_maps import MappedFile, Mapping
+    from purebpf.unwind.cfi_file import CfiFile, Function
+
+__all__ = ["FunctionStarts"]
+
+_MOST = 128
+"""Files that are remembered: of each at most half a MiB of entries, and its table of starts."""
+_END = 1 << 64
+
+
+class FunctionStarts:
+    """Functions of mapped files, each file opened for a question only.
+
+    Args:
+        budget: pays for what is read.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._files: dict[Identity, _File | None] = {}
+        self._identities: dict[MappedFile, Identity] = {}
+
+    def find(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
+        """The function that a byte of a mapped file belongs to.
+
+        Args:
+            mapping: a mapping of the first of `pids`.
+            pids: the process, then its ancestors, which may share its mount namespace.
+            where: the byte, from the start of the file.
+
+        Returns:
+            its addresses in the file; None where the file does not say, or cannot be read.
+
+        Raises:
+            OverBudgetError: it would cost more than the file, its process, its user or the run
+                has left.
+        """
+        identity = self._identities.get(mapping.file)
+        known = self._files.get(identity) if identity else None
+        function = known.known(where) if known else None
+        return function or self._read(mapping, pids, where)
+
+    def _read(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
+        try:
+            fd = open_mapped(mapping, pids)
+        except OSError:
+            return None
+        try:
+            identity = Identity.of(os.fstat(fd))
+            if mapping.file.inode or mapping.file.build_id:
+                self._identities[mapping.file] = identity
+            with self._budget.on_behalf(file=FileAccount(identity, mapping.file.path)):
+                file = self._file(identity, fd, mapping.file.path)
+                return file.function(fd, where) if file else None
+        finally:
+            os.close(fd)
+
+    def _file(self, identity: Identity, fd: int, path: str) -> _File | None:
+        if identity not in self._files:
+            if len(self._files) >= _MOST:
+                del self._files[next(iter(self._files))]
+                self._identities.clear()
+            try:
+                self._files[identity] = _File(fd, path, identity.size, self._budget)
+            except FormatError:
+                self._files[identity] = None
+        return self._files[identity]
+
+
+class _File:
+    """The headers and entries of a file that is open while it is asked."""
+
+    def __init__(self, fd: int, path: str, size: int, budget: Budget) -> None:
+        self._fd = fd
+        self._budget = budget
+        self._image = ElfImage(self._read, size, path)
+        self._entries: CfiFile | None = None
+        self._known: list[Function] = []
+
+    def known(self, where: FileOffset) -> Function | None:
+        """The function of a byte, if it was asked for before."""
+        address = virtual_offset(self._image.segments, where)
+        if address is None:
+            return None
+        at = bisect_right(self._known, (address, _END)) - 1
+        return self._known[at] if at >= 0 and address < self._known[at].end else None
+
+    def function(self, fd: int, where: FileOffset) -> Function | None:
+        """The function of a byte."""
+        address = virtual_offset(self._image.segments, where)
+        if address is None:
+            return None
+        self._fd = fd
+        if self._entries is None:
+            from purebpf.unwind.cfi_file import CfiFile
+
+            self._entries = CfiFile(self._image)
+        function = self._entries.function(address)
+        if function is not None and not self.known(where):
+            insort(self._known, function)
+        return function
+
+    def _read(self, offset: int, size: int) -> bytes:
+        self._budget.spend(size)
+        try:
+            return os.pread(self._fd, size, offset)
+        except OSError:  # EIO, ESTALE: of a network file system
+            return b""

@@ -1,0 +1,129 @@
+"""Functions without a symbol, by where their file says that they start."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from purebpf.kernel.symbolize import function_starts
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.symbols.budget import FILE, Allowance, Budget
+from purebpf.symbols.frame import Frame, Reason, is_unnamed_function
+from tests.kernel.symbol_programs import SOURCE, compile_program, running
+
+pytestmark = [pytest.mark.needs("gcc")]
+
+_NORETURN = r"""
+#include <stdlib.h>
+static __attribute__((noinline)) void last(int x) { exit(x); }
+void next(void) {}
+""" + SOURCE.replace('printf("main', 'printf("last %p\\n", (void *)last);\n  printf("main')
+
+
+def _strip(program: Path) -> dict[str, int]:
+    symbols = subprocess.run(
+        ["nm", "--defined-only", program], capture_output=True, text=True, check=True
+    ).stdout
+    subprocess.run(["objcopy", "-S", program], check=True)
+    lines = (line.split() for line in symbols.splitlines())
+    return {name: int(start, 16) for start, _, name in lines}
+
+
+@pytest.mark.needs("nm", "objcopy")
+@pytest.mark.parametrize("flags", [["-pie", "-fpie"], ["-no-pie"], ["-static"]], ids=" ".join)
+def test_functions_of_a_stripped_program_by_their_starts(tmp_path, flags):
+    program = compile_program(tmp_path / "program", *flags)
+    starts = _strip(program)
+    found = []
+    for _ in range(2):  # each time at another address
+        with running(program) as child:
+            addresses = [at + 2 for at in child.functions.values()]
+            found.append(Symbolizer().user(child.pid, addresses))
+            names = list(child.functions)
+    first, second = ([(frame.name, frame.offset) for frame in each] for each in found)
+    assert first == second == [(f"program!{starts[name]:#x}", 2) for name in names]
+    assert all(is_unnamed_function(frame) and frame.kind == "user" for frame in found[0])
+    assert all(frame.build_id and frame.module == str(program) for frame in found[0])
+
+
+@pytest.mark.needs("nm", "objcopy")
+def test_callers_whose_last_instruction_is_a_call_are_not_the_function_behind_them(tmp_path):
+    flags = "-rdynamic", "-falign-functions=1", "-fno-toplevel-reorder"
+    program = compile_program(tmp_path / "program", *flags, source=_NORETURN)
+    starts = _strip(program)
+    with running(program, functions=4) as child:
+        after = child.functions["last"] - starts["last"] + starts["next"]
+        (exported,) = Symbolizer().user(child.pid, [after])
+        _, caller = Symbolizer().user_stack(child.pid, [child.functions["main"], after])
+    assert exported.name == "next"
+    assert caller.name == f"program!{starts['last']:#x}"
+    assert caller.offset == starts["next"] - starts["last"]
+
+
+def test_files_with_symbols_are_not_opened_again(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise AssertionError("opened")
+
+    monkeypatch.setattr(function_starts, "open_mapped", refuse)
+    program = compile_program(tmp_path / "program")
+    with running(program) as child:
+        found = Symbolizer().user(child.pid, child.functions.values())
+    assert [frame.name for frame in found] == list(child.functions)
+
+
+def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, monkeypatch):
+    opened = []
+    whole = function_starts.open_mapped
+    monkeypatch.setattr(
+        function_starts, "open_mapped", lambda *given: opened.append(1) or whole(*given)
+    )
+    program = compile_program(tmp_path / "program", "-s")
+    before = len(os.listdir("/proc/self/fd"))
+    with running(program) as child:
+        main = child.functions["main"]
+        found = Symbolizer().user(child.pid, range(main, main + 40))
+    assert len({frame.name for frame in found}) == 1
+    assert [frame.offset for frame in found] == list(range(40))
+    assert len(opened) == 1
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_costs_too_much_says_so(tmp_path):
+    program = compile_program(tmp_path / "program", "-s")
+    with running(program) as child:
+        main = child.functions["main"]
+        names = Symbolizer(budget=Budget({FILE: Allowance(1 << 20, 1.0)}))
+        assert is_unnamed_function(names.user(child.pid, [main])[0])
+        names = Symbolizer(budget=Budget({FILE: Allowance(3000, 1.0)}))
+        found = names.user(child.pid, [main])[0]
+    assert found.reason is Reason.OVER_BUDGET
+    assert names.budget.skipped == 1
+
+
+@pytest.mark.needs("readelf")
+def test_every_function_of_a_stripped_library_has_the_start_that_readelf_prints():
+    """Of our own process: a library of Debian, which has no symbols but those that it exports."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    line = next(line for line in lines if "liblzma" in line and " r-xp " in line)
+    area, _, offset, *_, path = line.split()
+    assert lzma.is_check_supported(lzma.CHECK_CRC32)  # it is loaded
+    start, end = (int(at, 16) for at in area.split("-"))
+    entries = subprocess.run(
+        ["readelf", "--debug-dump=frames", path], capture_output=True, text=True, check=True
+    ).stdout
+    ranges = re.findall(r"pc=([0-9a-f]+)\.\.([0-9a-f]+)", entries)
+    expected = {(int(low, 16), int(high, 16)) for low, high in ranges}
+    addresses = range(start, end, 16)
+    found = Symbolizer().user(os.getpid(), addresses)
+    unnamed = [each for each in found if isinstance(each, Frame) and is_unnamed_function(each)]
+    bias = start - int(offset, 16)  # true of what GNU ld links
+    assert len({each.name for each in unnamed}) > 50
+    for each in unnamed:
+        first = int(each.name.partition("!")[2], 16)
+        (high,) = {high for low, high in expected if low == first}
+        assert first <= each.address - bias < high
