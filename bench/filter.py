@@ -111,29 +111,29 @@ def cost_ns(chosen: Filter | Returning, seconds: float) -> float:
 
 def measure(rounds: int, seconds: float) -> dict[str, Costs]:
     """The costs of each round, by the filter and the kind of program."""
-    found = {name: {"compiled": [], "pinned": []} for name in FILTERS} | {"nothing": {"": []}}
+    costs = {name: {"compiled": [], "pinned": []} for name in FILTERS} | {"nothing": {"": []}}
     nothing = Returning()
     with nothing.program, private_bpffs() as bpffs, run_time():
         pinned_filter.pin(os.getuid(), 1, bpffs)
         for _ in range(rounds):
-            found["nothing"][""].append(cost_ns(nothing, seconds))
+            costs["nothing"][""].append(cost_ns(nothing, seconds))
             for name, text in FILTERS.items():
                 terms = resolve(parse(text), WHERE, NoNames())
                 with CompiledFilter(terms, kernel_access()) as compiled:
-                    found[name]["compiled"].append(cost_ns(compiled, seconds))
+                    costs[name]["compiled"].append(cost_ns(compiled, seconds))
                 with PinnedFilter(terms, os.getuid(), bpffs) as pinned:
-                    found[name]["pinned"].append(cost_ns(pinned, seconds))
-    return found
+                    costs[name]["pinned"].append(cost_ns(pinned, seconds))
+    return costs
 
 
 def figures(options: argparse.Namespace) -> Iterator[Figure]:
     """The least of each, with what the measuring costs, and without it."""
-    found = measure(options.rounds, options.seconds)
-    floor = min(found["nothing"][""])
+    costs = measure(options.rounds, options.seconds)
+    floor = min(costs["nothing"][""])
     yield Figure("a program that only returns", floor, "ns")
     peer = "interpreter"
     for name in FILTERS:
-        ours, theirs = min(found[name]["compiled"]), min(found[name]["pinned"])
+        ours, theirs = min(costs[name]["compiled"]), min(costs[name]["pinned"])
         yield Figure(name, ours, "ns", peer, theirs, LIMITS.get(name))
         net = max(ours - floor, 0.1), max(theirs - floor, 0.1)
         yield Figure(f"{name}, beyond returning", net[0], "ns", peer, net[1], LIMITS.get(name))

@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
             row = rows[Path(path).name.removesuffix(".bpf.o")] = [
                 statistics.median(pick(run) for run in side) for side in sides for pick in _PICKS
             ]
-            print(f"{Path(path).name:30} {' '.join(f'{each * 1000:8.2f}' for each in row)}")
+            print(f"{Path(path).name:30} {' '.join(f'{seconds * 1000:8.2f}' for seconds in row)}")
     ours, ours_second, later, theirs, theirs_second, theirs_later = (
         statistics.median(column) * 1000 for column in zip(*rows.values(), strict=True)
     )

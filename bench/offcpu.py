@@ -53,15 +53,15 @@ def wall() -> Iterator[None]:
 
 def trips(options: argparse.Namespace, tools: dict[str, Watch]) -> dict[str, list[float]]:
     """Nanoseconds of one round trip in each round, under each tool in turn."""
-    found: dict[str, list[float]] = {name: [] for name in tools}
+    times_by_tool: dict[str, list[float]] = {name: [] for name in tools}
     with tempfile.TemporaryDirectory() as folder:
         command = [workload("pingpong", folder), str(options.trips)]
         for _ in range(options.rounds):
             for name, watch in tools.items():
                 with watch():
                     done = subprocess.run(command, check=True, capture_output=True, text=True)
-                found[name].append(float(done.stdout))
-    return found
+                times_by_tool[name].append(float(done.stdout))
+    return times_by_tool
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
@@ -73,13 +73,13 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     tools[f"{OURS} --waker"] = ours({}, waker=True)
     tools[f"{OURS} --preempt"] = ours({}, preempt=True)
     tools["purebpf.wall"] = wall
-    median = {name: statistics.median(each) for name, each in trips(options, tools).items()}
+    median = {name: statistics.median(times) for name, times in trips(options, tools).items()}
     base, theirs = median.pop("nothing"), median.pop(PEER, None)
     yield Figure("a round trip that nobody watches", base, "ns")
-    for name, each in median.items():
+    for name, time in median.items():
         added = None if theirs is None else theirs - base
         limit = 1.0 if name == OURS and theirs is not None else None
-        yield Figure(f"{name} adds", each - base, "ns", PEER, added, limit)
+        yield Figure(f"{name} adds", time - base, "ns", PEER, added, limit)
     yield Figure("lost of any kind", sum(losses.values()), "events")
 
 

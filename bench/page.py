@@ -73,7 +73,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         ("a search", "ms", 200),
         ("heap", "MB", None),
     ):
-        yield Figure(what, statistics.median(each[what] for each in rounds), unit, limit=limit)
+        yield Figure(what, statistics.median(round_[what] for round_ in rounds), unit, limit=limit)
 
 
 if __name__ == "__main__":

@@ -114,8 +114,8 @@ def peak_mb(command: list[str]) -> float:
                 status = Path(f"/proc/{process.pid}/status").read_text()
             except (FileNotFoundError, ProcessLookupError):
                 break
-            if found := re.search(r"VmHWM:\s+(\d+)", status):
-                peak = max(peak, int(found[1]))
+            if peak_match := re.search(r"VmHWM:\s+(\d+)", status):
+                peak = max(peak, int(peak_match[1]))
             time.sleep(0.005)
     return peak / 1024
 
@@ -203,14 +203,14 @@ def interrupted(busy: list[subprocess.Popen[bytes]]) -> tuple[float, int]:
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
         time.sleep(2.5)
-        for each in busy:
-            each.send_signal(signal.SIGSTOP)
+        for child in busy:
+            child.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         start = time.monotonic()
         process.wait()
         took = (time.monotonic() - start) * 1000
-        for each in busy:
-            each.send_signal(signal.SIGCONT)
+        for child in busy:
+            child.send_signal(signal.SIGCONT)
         out.seek(0)
         return took, len(out.read().splitlines())
 

@@ -116,8 +116,8 @@ def bench_map(types: Types, entries: int, rounds: int) -> dict[str, float]:
 
         def batches() -> None:
             with Descriptor(os.dup(m.fileno())) as descriptor:
-                found = chunks(Elements(descriptor), Shape(8, 32, entries))
-                assert sum(len(keys) // 8 for keys, _ in found) == entries
+                pairs = chunks(Elements(descriptor), Shape(8, 32, entries))
+                assert sum(len(keys) // 8 for keys, _ in pairs) == entries
 
         sides: dict[str, tuple[Callable[[], None], int]] = {
             BATCHES: (batches, resource.RUSAGE_SELF),
@@ -141,8 +141,8 @@ def bench_map(types: Types, entries: int, rounds: int) -> dict[str, float]:
         return taken(sides, rounds)
 
 
-def check(found: int, expected: int) -> None:
-    assert found == expected, (found, expected)
+def check(actual: int, expected: int) -> None:
+    assert actual == expected, (actual, expected)
 
 
 def bcc_hash(fd: int, entries: int) -> object:
@@ -172,8 +172,8 @@ def bench_ring(types: Types, events: int, rounds: int) -> tuple[dict[str, float]
                 name: (reading(events, read), resource.RUSAGE_SELF)
                 for name, read in one_by_one.items()
             }
-            found = taken(sides, rounds, prepare=lambda: producer.send(events))
-            return found, uncounted(producer, ring)
+            times = taken(sides, rounds, prepare=lambda: producer.send(events))
+            return times, uncounted(producer, ring)
 
 
 def last_number(ring: RingBuffer) -> int:
@@ -227,13 +227,13 @@ def taken(
     prepare: Callable[[], None] | None = None,
 ) -> dict[str, float]:
     """The median CPU seconds of each side, which take turns."""
-    found: dict[str, list[float]] = {name: [] for name in sides}
+    times_by_side: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, (work, who) in sides.items():
             if prepare is not None:
                 prepare()
-            found[name].append(cpu_s(work, who))
-    return {name: statistics.median(each) for name, each in found.items()}
+            times_by_side[name].append(cpu_s(work, who))
+    return {name: statistics.median(times) for name, times in times_by_side.items()}
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
@@ -242,21 +242,26 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         print("left out, not installed: python3-bpfcc", file=sys.stderr)
     types = Types()
     entries, events = options.entries, options.events
-    found = bench_map(types, entries, options.rounds)
+    figures = bench_map(types, entries, options.rounds)
     what = f"{entries:,} entries by"
-    yield Figure(f"{what} {BATCHES}", found[BATCHES], "s of CPU")
+    yield Figure(f"{what} {BATCHES}", figures[BATCHES], "s of CPU")
     for peer, limit in ((BCC_ITEMS, 0.1), (BPFTOOL, 1.0)):
-        yield Figure(f"{what} {ITEMS}", found[ITEMS], "s of CPU", peer, found.get(peer), limit)
+        yield Figure(f"{what} {ITEMS}", figures[ITEMS], "s of CPU", peer, figures.get(peer), limit)
     for name, limit in ((TO_NUMPY, None), (AT_REST, 0.1)):
-        yield Figure(f"{what} {name}", found[name], "s of CPU", ITEMS, found[ITEMS], limit)
-    found, lost = bench_ring(types, events, options.rounds)
-    yield Figure(f"an event by {DRAIN}", found[DRAIN] / events * 1e9, "ns of CPU", limit=1000)
+        yield Figure(f"{what} {name}", figures[name], "s of CPU", ITEMS, figures[ITEMS], limit)
+    figures, lost = bench_ring(types, events, options.rounds)
+    yield Figure(f"an event by {DRAIN}", figures[DRAIN] / events * 1e9, "ns of CPU", limit=1000)
     yield Figure(
-        f"an event by {DRAIN_NUMPY}", found[DRAIN_NUMPY] / events * 1e9, "ns of CPU", limit=200
+        f"an event by {DRAIN_NUMPY}", figures[DRAIN_NUMPY] / events * 1e9, "ns of CPU", limit=200
     )
     what = f"{events:,} events by {DRAIN}, a field of each"
     yield Figure(
-        what, found[f"{DRAIN}, a field of each"], "s of CPU", BCC_RING, found.get(BCC_RING), 1 / 3
+        what,
+        figures[f"{DRAIN}, a field of each"],
+        "s of CPU",
+        BCC_RING,
+        figures.get(BCC_RING),
+        1 / 3,
     )
     yield Figure("neither received nor counted as lost, of a full ring", lost, "events", limit=0)
 

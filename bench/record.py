@@ -88,9 +88,11 @@ def counted(path: str) -> tuple[int, int]:
     stats = subprocess.run(
         ["perf", "report", "--stats", "-i", path], capture_output=True, text=True, check=True
     ).stdout
-    found = [int(number) for number in re.findall(r"^ +SAMPLE events: +(\d+)", stats, re.MULTILINE)]
+    counts = [
+        int(number) for number in re.findall(r"^ +SAMPLE events: +(\d+)", stats, re.MULTILINE)
+    ]
     lost = re.findall(r"LOST_SAMPLES events: +(\d+)$", stats, re.MULTILINE)
-    return found[0] if found else 0, int(lost[-1]) if lost else 0
+    return counts[0] if counts else 0, int(lost[-1]) if lost else 0
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
@@ -100,10 +102,12 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         for chains in (False, True):
             runs: dict[str, list[Run]] = {OURS: [], PERF: []}
             for _ in range(options.rounds):
-                for tool, found in runs.items():
-                    found.append(recorded(tool, program, folder, options.samples, chains=chains))
+                for tool, tool_runs in runs.items():
+                    tool_runs.append(
+                        recorded(tool, program, folder, options.samples, chains=chains)
+                    )
             what = f"{options.samples:,} samples {'with' if chains else 'without'} call chains"
-            ours, perf = (min(run.cpu_s for run in found) for found in runs.values())
+            ours, perf = (min(run.cpu_s for run in runs_of_tool) for runs_of_tool in runs.values())
             yield Figure(what, ours, "s of CPU", PERF, perf, LIMIT)
             missing = max(options.samples - run.samples + run.lost for run in runs[OURS])
             yield Figure(f"{what}: lost", max(missing, 0), "samples", limit=0)

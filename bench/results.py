@@ -83,19 +83,19 @@ def run(measure: Measure, options: argparse.Namespace) -> int:
     """Measure, show and keep; the exit status is 1 if a limit is exceeded."""
     before = os.getloadavg()[0]
     figures = list(measure(options))
-    found = Run(figures, machine(), options.rounds, (before, os.getloadavg()[0]))
+    bench_run = Run(figures, machine(), options.rounds, (before, os.getloadavg()[0]))
     path = options.json or FOLDER / f"{Path(sys.argv[0]).stem}.json"
     path.parent.mkdir(exist_ok=True)
-    saved = found._asdict() | {"figures": [figure._asdict() for figure in figures]}
+    saved = bench_run._asdict() | {"figures": [figure._asdict() for figure in figures]}
     path.write_text(json.dumps(saved, indent=1) + "\n")
-    print(table(found))
+    print(table(bench_run))
     return int(any(figure.missed for figure in figures))
 
 
 def read(path: Path) -> Run:
     """A run that was kept."""
-    found = json.loads(path.read_text())
-    return Run(**found | {"figures": [Figure(**each) for each in found["figures"]]})
+    saved = json.loads(path.read_text())
+    return Run(**saved | {"figures": [Figure(**figure) for figure in saved["figures"]]})
 
 
 def machine() -> str:
@@ -109,17 +109,17 @@ def machine() -> str:
     )
 
 
-def table(found: Run) -> str:
+def table(bench_run: Run) -> str:
     """The figures as Markdown, and what they were measured on."""
     lines = ["| what | purebpf | peer | ratio | aim |", "|---|---|---|---|---|"]
-    for row in found.figures:
+    for row in bench_run.figures:
         theirs = "" if row.theirs is None else f"{row.peer}: {number(row.theirs)} {row.unit}"
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         aim = "" if row.limit is None else f"<= {number(row.limit)}{', missed' * row.missed}"
         lines.append(f"| {row.what} | {number(row.ours)} {row.unit} | {theirs} | {ratio} | {aim} |")
-    before, after = found.load
+    before, after = bench_run.load
     load = f"load average {before:.1f} before, {after:.1f} after"
-    return "\n".join([*lines, "", f"{found.machine}; {found.rounds} rounds; {load}."])
+    return "\n".join([*lines, "", f"{bench_run.machine}; {bench_run.rounds} rounds; {load}."])
 
 
 def number(value: float) -> str:
@@ -133,8 +133,8 @@ def main() -> int:
     for path in sorted(FOLDER.glob("*.json")):
         begin, end = f"<!-- {path.stem} -->\n", f"<!-- /{path.stem} -->"
         before, _, rest = page.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
+        _, marker, after = rest.partition(end)
+        if not marker:
             print(f"{PAGE.name} has no place for {path.stem}", file=sys.stderr)
             continue
         page = f"{before}{begin}{table(read(path))}\n{end}{after}"

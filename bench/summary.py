@@ -66,28 +66,28 @@ def under(
     command: list[str], calls: int, rounds: int, tools: dict[str, Watch]
 ) -> dict[str, list[float]]:
     """Nanoseconds of one call, `rounds` times under each tool."""
-    found: dict[str, list[float]] = {name: [] for name in tools}
+    times_by_tool: dict[str, list[float]] = {name: [] for name in tools}
     for _ in range(rounds):
         for name, watch in tools.items():
             with watch():
                 done = subprocess.run(
                     [*command, str(calls)], check=True, capture_output=True, text=True
                 )
-            found[name].append(float(done.stdout))
-    return found
+            times_by_tool[name].append(float(done.stdout))
+    return times_by_tool
 
 
 def traced(command: list[str], calls: int, tracer: list[str], rounds: int) -> list[float]:
     """The same under a tracer that starts the loop itself."""
-    found = []
+    costs_ns = []
     for _ in range(rounds):
         done = subprocess.run(
             [*tracer, *command, str(calls)], capture_output=True, text=True, check=False
         )
         numbers = [line for line in done.stdout.splitlines() if line.replace(".", "").isdigit()]
         if numbers:
-            found.append(float(numbers[0]))
-    return found
+            costs_ns.append(float(numbers[0]))
+    return costs_ns
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
@@ -101,18 +101,18 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         for name, command in PEERS.items():
             if here(command[0]):
                 tools[name] = watching(*command)
-        found = under(loop, options.calls, options.rounds, tools)
+        times_by_tool = under(loop, options.calls, options.rounds, tools)
         for name, tracer in TRACERS.items():
             if here(tracer[0]):
-                found[name] = traced(loop, max(options.calls // 50, 1), tracer, 3)
-    base = min(found.pop("nothing"))
+                times_by_tool[name] = traced(loop, max(options.calls // 50, 1), tracer, 3)
+    base = min(times_by_tool.pop("nothing"))
     yield Figure("a getppid(2) that nobody counts", base, "ns")
-    added = {name: min(each) - base for name, each in found.items() if each}
-    for name, each in added.items():
+    added = {name: min(times) - base for name, times in times_by_tool.items() if times}
+    for name, cost_ns in added.items():
         if name.startswith(OURS):
-            yield Figure(f"{name} adds", each, "ns")
+            yield Figure(f"{name} adds", cost_ns, "ns")
         else:
-            yield Figure(f"{OURS} adds", added[OURS], "ns", name, each, LIMITS.get(name))
+            yield Figure(f"{OURS} adds", added[OURS], "ns", name, cost_ns, LIMITS.get(name))
 
 
 if __name__ == "__main__":

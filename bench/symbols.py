@@ -63,9 +63,9 @@ def write(path: Path, functions: int, size: int) -> int:
     random.Random(1).shuffle(half)
     numbers = numbers[::2] + half
     strings = "".join(f"\0_ZN7company7product9component{at:08d}E4callEPKcii" for at in numbers)
-    each = len(strings) // functions
+    name_size = len(strings) // functions
     words = array("Q", bytes(24 * (functions + 1)))
-    words[3::3] = array("Q", [1 + at * each | 0x12 << 32 | 2 << 48 for at in range(functions)])
+    words[3::3] = array("Q", [1 + at * name_size | 0x12 << 32 | 2 << 48 for at in range(functions)])
     words[4::3] = array("Q", [_TEXT + at * distance for at in numbers])
     words[5::3] = array("Q", [distance - 8] * functions)
     note = struct.pack("<III4s20s", 4, 20, 3, b"GNU\0", os.urandom(20))
@@ -107,7 +107,7 @@ def looked_up(arguments: list[str], cache: str) -> tuple[float, float]:
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
     """Without a cache, with an empty one, and with that filled."""
-    found: dict[str, list[tuple[float, float]]] = {
+    times_by_table: dict[str, list[tuple[float, float]]] = {
         "without a cache": [],
         "with an empty cache": [],
         "from the cache": [],
@@ -118,9 +118,11 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         arguments = [str(path), str(options.functions), str(distance), str(options.look_ups)]
         for turn in range(options.rounds):
             cache = f"{folder}/cache{turn}"
-            for rounds, place in zip(found.values(), ("/dev/null", cache, cache), strict=True):
+            for rounds, place in zip(
+                times_by_table.values(), ("/dev/null", cache, cache), strict=True
+            ):
                 rounds.append(looked_up(arguments, place))
-    for name, rounds in found.items():
+    for name, rounds in times_by_table.items():
         seconds, megabytes = map(statistics.median, zip(*rounds, strict=True))
         yield Figure(f"{options.look_ups:,} look-ups {name}", seconds, "s", limit=1)
         yield Figure(f"peak memory {name}", megabytes, "MB", limit=200)

@@ -90,8 +90,8 @@ def link(target: Path, parts: tuple[str, ...]) -> None:
     """Compile `parts` and link them."""
     with tempfile.TemporaryDirectory() as scratch:
         objects = [Path(scratch) / f"{name}.bpf.o" for name in parts]
-        for name, each in zip(parts, objects, strict=True):
-            compile_object(DATA / f"{name}.bpf.c", each)
+        for name, object_path in zip(parts, objects, strict=True):
+            compile_object(DATA / f"{name}.bpf.c", object_path)
         subprocess.run(["bpftool", "gen", "object", target, *objects], check=True)
 
 

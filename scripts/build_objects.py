@@ -68,17 +68,17 @@ def build_all(root: Path, output: Path) -> None:
 
 def source_digests(source: Path, root: Path) -> dict[str, str]:
     """The sha256 of a program and of the headers of ours that it includes, and they in turn."""
-    found = {source: digest(source)}
+    digests = {source: digest(source)}
     places = [source]
     while places:
         place = places.pop()
         for name in INCLUDE.findall(place.read_text()):
             beside = place.parent / name
             header = beside if beside.exists() else root / "bpf_src/include" / name
-            if header not in found:
-                found[header] = digest(header)
+            if header not in digests:
+                digests[header] = digest(header)
                 places.append(header)
-    return {str(path.relative_to(root)): found[path] for path in sorted(found)}
+    return {str(path.relative_to(root)): digests[path] for path in sorted(digests)}
 
 
 def digest(path: Path) -> str:
@@ -88,10 +88,10 @@ def digest(path: Path) -> str:
 def clang_version() -> str:
     """The compiler's release: `19.1.7`. The distribution's suffix does not change the code."""
     answer = subprocess.run([CLANG, "--version"], check=True, capture_output=True, text=True)
-    found = re.search(r"clang version (\d+\.\d+\.\d+)", answer.stdout)
-    if found is None:
+    version = re.search(r"clang version (\d+\.\d+\.\d+)", answer.stdout)
+    if version is None:
         raise SystemExit(f"{CLANG} --version says {answer.stdout!r}")
-    return found.group(1)
+    return version.group(1)
 
 
 def check(shipped: Path) -> int:

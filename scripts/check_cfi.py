@@ -33,8 +33,8 @@ def elf_files(places: list[str]) -> Iterator[str]:
     """Every ELF file below some places; of several names of one file the first."""
     seen: set[tuple[int, int]] = set()
     for place in places:
-        found = [place] if os.path.isfile(place) else sorted(map(str, Path(place).rglob("*")))
-        for path in found:
+        paths = [place] if os.path.isfile(place) else sorted(map(str, Path(place).rglob("*")))
+        for path in paths:
             if os.path.islink(path) or not os.path.isfile(path):
                 continue
             about = os.stat(path)
@@ -95,20 +95,20 @@ def main() -> int:
         section = ".eh_frame" if cfi.uses_eh_frame else ".debug_frame"
         assert len(cfi.rows.starts) >= 0
         spent += time.process_time() - start
-        found = compare(path, cfi, section)
+        comparison = compare(path, cfi, section)
         odd = odd_windows(path, cfi, options.windows)
-        wrong = sum(found.different.values())
+        wrong = sum(comparison.different.values())
         if wrong or odd or cfi.exhausted or cfi.broken:
             print(
-                f"{path}: {wrong} rows differ {found.different.most_common(2)}, {odd} windows "
+                f"{path}: {wrong} rows differ {comparison.different.most_common(2)}, {odd} windows "
                 f"differ, {cfi.broken} entries broken, exhausted: {cfi.exhausted}",
                 flush=True,
             )
         files += 1
-        fdes += found.fdes
-        rows += found.rows
-        hidden += found.hidden
-        registers += found.registers
+        fdes += comparison.fdes
+        rows += comparison.rows
+        hidden += comparison.hidden
+        registers += comparison.registers
         different += wrong
         windows += odd
         broken += cfi.broken

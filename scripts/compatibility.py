@@ -62,24 +62,24 @@ def measure() -> dict[str, Any]:
 def row(path: Path) -> dict[str, str]:
     """One object: who loads it, and whether the instructions are the same."""
     spec = completed(purebpf.read_object(path))
-    found = {"linked": linked(path, spec)}
+    answers = {"linked": linked(path, spec)}
     theirs: Mapping[str, bytes] | None = None
     try:
         with libbpf.loaded(path) as programs:
             theirs = {name: translated(fd) for name, fd in programs.items()}
-        found["libbpf"] = "yes"
+        answers["libbpf"] = "yes"
     except OSError as error:
-        found["libbpf"] = f"no: {errno_name(error.errno or 0)}"
+        answers["libbpf"] = f"no: {errno_name(error.errno or 0)}"
     try:
         with purebpf.load(spec) as obj:
-            ours = {name: comparable(each.xlated()) for name, each in obj.programs.items()}
-        found["purebpf"] = "yes"
+            ours = {name: comparable(program.xlated()) for name, program in obj.programs.items()}
+        answers["purebpf"] = "yes"
     except purebpf.PurebpfError as error:
-        found["purebpf"] = f"no: {str(error).splitlines()[0]}"
-        return found
+        answers["purebpf"] = f"no: {str(error).splitlines()[0]}"
+        return answers
     if theirs is not None:
-        found["translated"] = "identical" if ours == theirs else "DIFFERENT"
-    return found
+        answers["translated"] = "identical" if ours == theirs else "DIFFERENT"
+    return answers
 
 
 def linked(path: Path, spec: ObjectSpec) -> str:
@@ -91,10 +91,15 @@ def linked(path: Path, spec: ObjectSpec) -> str:
     try:
         with KernelTypes(spec) as types:
             linker = Linker(spec, types.core_targets, types.extern)
-            programs = [linker.link(name) for name, each in spec.programs.items() if each.autoload]
+            programs = [
+                linker.link(name) for name, program in spec.programs.items() if program.autoload
+            ]
     except purebpf.PurebpfError as error:
         return f"purebpf: {error}"
-    ours = {each.name: comparable(each.bind(dict.fromkeys(each.maps, 0))) for each in programs}
+    ours = {
+        program.name: comparable(program.bind(dict.fromkeys(program.maps, 0)))
+        for program in programs
+    }
     return "identical" if ours == theirs else "DIFFERENT"
 
 
@@ -107,12 +112,12 @@ def translated(fd: int) -> bytes:
 def completed(spec: ObjectSpec) -> ObjectSpec:
     """With sizes for the maps that the tool gives them, as tests/support/libbpf.py does."""
     maps = {}
-    for name, each in spec.maps.items():
-        if each.type in libbpf.TABLES and not each.max_entries:
-            each = each._replace(max_entries=1)
-        if each.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not each.value_size:
-            each = each._replace(value_size=8)
-        maps[name] = each
+    for name, map_spec in spec.maps.items():
+        if map_spec.type in libbpf.TABLES and not map_spec.max_entries:
+            map_spec = map_spec._replace(max_entries=1)
+        if map_spec.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not map_spec.value_size:
+            map_spec = map_spec._replace(value_size=8)
+        maps[name] = map_spec
     return spec._replace(maps=maps)
 
 
@@ -131,20 +136,20 @@ def guest(series: str, out: Path) -> int:
     return 0
 
 
-def page(found: list[dict[str, Any]]) -> str:
+def page(tables: list[dict[str, Any]]) -> str:
     """The page."""
     package = libbpf_tools.version()
     lines = [HEAD.format(package=package, libbpf=libbpf.version())]
-    for each in found:
-        lines += section(each["kernel"], each["objects"])
+    for table in tables:
+        lines += section(table["kernel"], table["objects"])
     return "\n".join(lines) + "\n"
 
 
 def section(kernel: str, rows: Mapping[str, Mapping[str, str]]) -> list[str]:
     """One kernel: the counts, and a table of objects."""
-    count = Counter(key for each in rows.values() for key in each if each[key] in _GOOD)
+    count = Counter(key for answers in rows.values() for key in answers if answers[key] in _GOOD)
     only_libbpf = [
-        name for name, each in rows.items() if each["libbpf"] == "yes" != each["purebpf"]
+        name for name, answers in rows.items() if answers["libbpf"] == "yes" != answers["purebpf"]
     ]
     summary = (
         f"{len(rows)} objects: linked identically {count['linked']}, loaded by libbpf "
@@ -156,8 +161,8 @@ def section(kernel: str, rows: Mapping[str, Mapping[str, str]]) -> list[str]:
         "| --- | --- | --- | --- | --- |",
     ]
     lines = [f"## Linux {kernel}", "", summary, "", *heads]
-    for name, each in rows.items():
-        cells = [each.get(key, "") for key in ("linked", "libbpf", "purebpf", "translated")]
+    for name, cells_by_key in rows.items():
+        cells = [cells_by_key.get(key, "") for key in ("linked", "libbpf", "purebpf", "translated")]
         lines.append(f"| {name} | {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return [*lines, ""]
 

@@ -94,9 +94,9 @@ class Fields(NamedTuple):
 def enum(btf: Btf, name: str) -> Enum | Enum64:
     """The enum called `name`."""
     for type_id in btf.find(name, Kind.ENUM, Kind.ENUM64):
-        found = btf.type(type_id)
-        if isinstance(found, Enum | Enum64):
-            return found
+        c_enum = btf.type(type_id)
+        if isinstance(c_enum, Enum | Enum64):
+            return c_enum
     raise SystemExit(f"this kernel's BTF has no enum {name}")
 
 
@@ -106,9 +106,9 @@ def flag_enums(btf: Btf) -> Iterator[Enum | Enum64]:
     for type_id in range(1, len(btf)):
         if btf.kind(type_id) not in (Kind.ENUM, Kind.ENUM64) or btf.name(type_id):
             continue
-        found = btf.type(type_id)
-        if isinstance(found, Enum | Enum64) and wanted & {value.name for value in found.values}:
-            yield found
+        c_enum = btf.type(type_id)
+        if isinstance(c_enum, Enum | Enum64) and wanted & {value.name for value in c_enum.values}:
+            yield c_enum
 
 
 def layout(btf: Btf, type_id: int) -> Fields:
@@ -119,10 +119,10 @@ def layout(btf: Btf, type_id: int) -> Fields:
 
 
 def _collect(btf: Btf, type_id: int, prefix: str, base: int, out: Fields) -> None:
-    found = btf.type(btf.resolve(type_id))
-    if not isinstance(found, Struct | Union):
+    record = btf.type(btf.resolve(type_id))
+    if not isinstance(record, Struct | Union):
         raise SystemExit(f"type {type_id} is no struct")
-    for member in found.members:
+    for member in record.members:
         offset = base + member.bit_offset
         inner = btf.resolve(member.type_id)
         if member.bit_size:
@@ -135,15 +135,15 @@ def _collect(btf: Btf, type_id: int, prefix: str, base: int, out: Fields) -> Non
 
 
 def _format(btf: Btf, type_id: int) -> str:
-    found = btf.type(type_id)
-    if isinstance(found, Array):
-        element = btf.sizeof(found.element)
-        return f"{element * found.count}s"
-    if isinstance(found, Ptr):
+    btf_type = btf.type(type_id)
+    if isinstance(btf_type, Array):
+        element = btf.sizeof(btf_type.element)
+        return f"{element * btf_type.count}s"
+    if isinstance(btf_type, Ptr):
         return "Q"
     size = btf.sizeof(type_id)
     code = {1: "b", 2: "h", 4: "i", 8: "q"}[size]
-    signed = isinstance(found, Int | Enum) and found.signed
+    signed = isinstance(btf_type, Int | Enum) and btf_type.signed
     return code if signed else code.upper()
 
 
@@ -152,7 +152,7 @@ def attr_layouts(btf: Btf) -> dict[str, Fields]:
     (attr_id,) = btf.find("bpf_attr", Kind.UNION)
     attr = btf.type(attr_id)
     assert isinstance(attr, Union)
-    found: dict[str, Fields] = {}
+    layouts: dict[str, Fields] = {}
     for member in attr.members:
         fields = layout(btf, member.type_id)
         name = member.name
@@ -161,8 +161,8 @@ def attr_layouts(btf: Btf) -> dict[str, Fields]:
             if len(names) != 1:
                 continue  # a member this table does not name yet: no command of ours uses it
             name = names[0]
-        found[name] = fields
-    return found
+        layouts[name] = fields
+    return layouts
 
 
 def struct_layouts(btf: Btf, module: str) -> dict[str, Fields]:
@@ -170,9 +170,9 @@ def struct_layouts(btf: Btf, module: str) -> dict[str, Fields]:
     return {name: layout(btf, btf.find(name, Kind.STRUCT)[0]) for name in STRUCTS[module]}
 
 
-def _write_enum(found: Enum | Enum64) -> str:
-    lines = [f"\n\nclass {found.name}(IntEnum):", f'    """enum {found.name}."""\n']
-    lines += [f"    {value.name} = {value.value}" for value in found.values]
+def _write_enum(c_enum: Enum | Enum64) -> str:
+    lines = [f"\n\nclass {c_enum.name}(IntEnum):", f'    """enum {c_enum.name}."""\n']
+    lines += [f"    {value.name} = {value.value}" for value in c_enum.values]
     return "\n".join(lines) + "\n"
 
 
@@ -199,8 +199,8 @@ def write_bpf(btf: Btf) -> str:
     text = _DOC.format(doc="Enums and flags of include/uapi/linux/bpf.h.")
     text += "\nfrom enum import IntEnum\n"
     text += "".join(_write_enum(enum(btf, name)) for name in ENUMS["bpf"]) + "\n"
-    for found in flag_enums(btf):
-        text += "\n" + "".join(f"{value.name} = {value.value}\n" for value in found.values)
+    for c_enum in flag_enums(btf):
+        text += "\n" + "".join(f"{value.name} = {value.value}\n" for value in c_enum.values)
     return text
 
 
@@ -245,34 +245,34 @@ def disagreements(btf: Btf) -> list[str]:
     """Where the checked-in tables contradict `btf`."""
     from importlib import import_module
 
-    found: list[str] = []
+    problems: list[str] = []
     for module, names in ENUMS.items():
         ours = import_module(f"purebpf.abi.{module}")
         for name in names:
             known = {entry.name: int(entry) for entry in getattr(ours, name)}
-            found += _compare(
+            problems += _compare(
                 name, known, {value.name: value.value for value in enum(btf, name).values}
             )
     flags = vars(import_module("purebpf.abi.bpf"))
     for kernel_enum in flag_enums(btf):
         theirs = {value.name: value.value for value in kernel_enum.values}
-        found += _compare("flags", flags, theirs)
-    found += _layout_disagreements(btf)
-    return found
+        problems += _compare("flags", flags, theirs)
+    problems += _layout_disagreements(btf)
+    return problems
 
 
 def _layout_disagreements(btf: Btf) -> list[str]:
     from purebpf.abi import layouts, perf
 
-    found: list[str] = []
+    problems: list[str] = []
     kernel = attr_layouts(btf) | struct_layouts(btf, "layouts") | struct_layouts(btf, "perf")
     ours = layouts.ATTR | {name: getattr(layouts, name.upper()) for name in STRUCTS["layouts"]}
     ours |= {name: getattr(perf, name.upper()) for name in STRUCTS["perf"]}
     for name, fields in kernel.items():
         if name in ours:
-            found += _compare(name, ours[name].fields, fields.plain)
-            found += _compare(name, ours[name].bits, fields.bits)
-    return found
+            problems += _compare(name, ours[name].fields, fields.plain)
+            problems += _compare(name, ours[name].bits, fields.bits)
+    return problems
 
 
 def _compare(what: str, ours: Mapping[str, object], kernel: Mapping[str, object]) -> list[str]:

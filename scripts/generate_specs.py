@@ -46,8 +46,10 @@ def pack(spec: ObjectSpec) -> bytes:
     packer.row("bs", (spec.btf.data, spec.btf.source))
     packer.table(ProgramSpec, spec.programs.values(), spec.programs)
     packer.table(FunctionSpec, spec.functions.values(), spec.functions)
-    inner = {name: each.inner for name, each in spec.maps.items() if each.inner}
-    packer.table(MapSpec, [each._replace(inner=None) for each in spec.maps.values()], spec.maps)
+    inner = {name: map_spec.inner for name, map_spec in spec.maps.items() if map_spec.inner}
+    packer.table(
+        MapSpec, [map_spec._replace(inner=None) for map_spec in spec.maps.values()], spec.maps
+    )
     packer.table(VariableSpec, spec.variables.values(), spec.variables)
     packer.table(ExternSpec, spec.externs.values(), spec.externs)
     if inner:
@@ -64,7 +66,7 @@ class _Packer:
         self._blobs: dict[bytes, int] = {}
 
     def row(self, form: str, values: Iterable[Any]) -> None:
-        self._numbers += [self._number(*each) for each in zip(form, values, strict=True)]
+        self._numbers += [self._number(*field) for field in zip(form, values, strict=True)]
 
     def table(self, kind: type, rows: Iterable[Any], keys: Iterable[str] = ()) -> None:
         """Columns, keys first where the rows have keys, then the tables that the rows refer to."""
@@ -131,7 +133,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, and change nothing")
     check = parser.parse_args().check
     stale = [
-        each for each in shipped() if not each.path.exists() or each.path.read_bytes() != each.data
+        shipped_spec
+        for shipped_spec in shipped()
+        if not shipped_spec.path.exists() or shipped_spec.path.read_bytes() != shipped_spec.data
     ]
     for path, data in stale:
         if check:

@@ -51,8 +51,8 @@ def parse(text: str) -> dict[int, str]:
 
 def tables(root: Path) -> dict[str, dict[int, str]]:
     """Every table that the headers below `root` have."""
-    found = {abi: root / path for abi, path in HEADERS.items()}
-    return {abi: parse(path.read_text()) for abi, path in found.items() if path.exists()}
+    paths = {abi: root / path for abi, path in HEADERS.items()}
+    return {abi: parse(path.read_text()) for abi, path in paths.items() if path.exists()}
 
 
 def installed() -> dict[str, dict[int, str]]:
@@ -64,10 +64,10 @@ def installed() -> dict[str, dict[int, str]]:
     return {abi: parse(path.read_text()) for abi, path in names.items() if path.exists()}
 
 
-def write(found: dict[str, dict[int, str]]) -> str:
+def write(tables_by_abi: dict[str, dict[int, str]]) -> str:
     """The text of the module."""
     text = HEAD
-    for abi, names in found.items():
+    for abi, names in tables_by_abi.items():
         lines = "\n".join(f"{number} {name}" for number, name in sorted(names.items()))
         text += f'{abi.upper()} = """\\\n{lines}\n"""\n\n'
     return text.rstrip("\n") + "\n"
@@ -98,10 +98,10 @@ def main() -> int:
         return 1 if wrong else 0
     if options.headers is None:
         parser.error("--headers DIR, or --check")
-    found = tables(options.headers)
-    if absent := HEADERS.keys() - found.keys():
+    by_abi = tables(options.headers)
+    if absent := HEADERS.keys() - by_abi.keys():
         parser.error(f"{options.headers} lacks the headers of {', '.join(sorted(absent))}")
-    TARGET.write_text(write(found))
+    TARGET.write_text(write(by_abi))
     return 0
 
 

@@ -39,18 +39,18 @@ def pinned(text: str) -> list[Pinned]:
     Raises:
         ValueError: a line that pins nothing by hash.
     """
-    found = [
+    packages = [
         Pinned(name, version, tuple(re.findall(r"sha256:(\w+)", hashes)))
         for name, version, hashes in _PINNED.findall(text)
     ]
     if left := _PINNED.sub("", text).strip():
         raise ValueError(f"not pinned by hash: {left.splitlines()[0]}")
-    return found
+    return packages
 
 
 def document() -> str:
     """The file's text."""
-    packages = [_package(each) for each in pinned(LOCK.read_text())]
+    packages = [_package(package) for package in pinned(LOCK.read_text())]
     main = _reference("purebpf", __version__)
     tree = {
         "bomFormat": "CycloneDX",
@@ -67,7 +67,7 @@ def document() -> str:
             }
         },
         "components": [*packages, *_objects()],
-        "dependencies": [{"ref": main, "dependsOn": [each["bom-ref"] for each in packages]}],
+        "dependencies": [{"ref": main, "dependsOn": [package["bom-ref"] for package in packages]}],
     }
     return json.dumps(tree, indent=2) + "\n"
 
@@ -89,7 +89,7 @@ def _package(package: Pinned) -> dict[str, Any]:
             {
                 "type": "distribution",
                 "url": f"https://pypi.org/project/{package.name}/{package.version}/",
-                "hashes": [{"alg": "SHA-256", "content": each} for each in package.hashes],
+                "hashes": [{"alg": "SHA-256", "content": digest} for digest in package.hashes],
             }
         ],
     }

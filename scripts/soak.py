@@ -114,10 +114,10 @@ def ring_rounds() -> Iterator[int]:
             end = time.monotonic() + _ROUND_S
             while time.monotonic() < end:
                 bpf.prog_test_run(program.fileno(), data_in=bytes(64), repeat=_BURST)
-                found = sum(1 for _ in ring.read(0))
-                if found != _BURST:
-                    raise SystemExit(f"{found} records came of {_BURST}")
-                records += found
+                records_read = sum(1 for _ in ring.read(0))
+                if records_read != _BURST:
+                    raise SystemExit(f"{records_read} records came of {_BURST}")
+                records += records_read
             yield records
 
 
@@ -181,18 +181,18 @@ def _drip(url: str, over: threading.Event) -> None:
     address = (where.hostname or "", where.port or 0)
     open_: list[socket.socket] = []
     while not over.wait(0.05):
-        for each in list(open_):
+        for conn in list(open_):
             try:
-                each.send(b"a")
+                conn.send(b"a")
             except OSError:
-                each.close()
-                open_.remove(each)
+                conn.close()
+                open_.remove(conn)
         with suppress(OSError):
             for _ in range(min(_DRIP - len(open_), 20)):
                 open_.append(socket.create_connection(address, timeout=5))
                 open_[-1].send(b"GET / HTTP/1.1\r\nX: ")
-    for each in open_:
-        each.close()
+    for conn in open_:
+        conn.close()
 
 
 _TAKE, _WATCH, _DRIP = 20, 4, 200
@@ -211,8 +211,8 @@ def soak(name: str, seconds: float, allowed_kib: int) -> bool:
     start = time.monotonic()
     taken: list[Sample] = []
     next_report = 0.0
-    for found in rounds():
-        done, pid = found if isinstance(found, tuple) else (found, os.getpid())
+    for round_result in rounds():
+        done, pid = round_result if isinstance(round_result, tuple) else (round_result, os.getpid())
         now = time.monotonic() - start
         if now >= next_report or now >= seconds:
             taken.append(measured(start, pid))

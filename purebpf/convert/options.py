@@ -42,9 +42,9 @@ class Options(NamedTuple):
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
-    found = made.parse_args(argv)
-    to = destinations(made, found.formats, found.outputs)
-    return Options(found.path, to, found.lines, found.debuginfod)
+    parsed = made.parse_args(argv)
+    to = destinations(made, parsed.formats, parsed.outputs)
+    return Options(parsed.path, to, parsed.lines, parsed.debuginfod)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -33,29 +33,31 @@ def _run(options: Options) -> int:
     with doing("reading the profiles"):
         before, after = profile_loader.read(options.before), profile_loader.read(options.after)
     title = f"{options.before} -> {options.after}"
-    found = diff.compare(before, after, title)
+    difference = diff.compare(before, after, title)
     with Output(options.output) as output, writing(Destination(options.format, options.output)):
-        output.write(_render(options, found, before, after))
-    return _judge(options, found)
+        output.write(_render(options, difference, before, after))
+    return _judge(options, difference)
 
 
-def _render(options: Options, found: Difference, before: Profile, after: Profile) -> Iterable[str]:
+def _render(
+    options: Options, difference: Difference, before: Profile, after: Profile
+) -> Iterable[str]:
     from purebpf.results.shape import diff
 
     if options.format == "json":
-        return [diff.document(found)]
+        return [diff.document(difference)]
     if options.format == "html":
         from purebpf.results.formats import html
 
-        return [html.comparison(before, after, found.title)]
-    return diff.text(found)
+        return [html.comparison(before, after, difference.title)]
+    return diff.text(difference)
 
 
-def _judge(options: Options, found: Difference) -> int:
+def _judge(options: Options, difference: Difference) -> int:
     """The exit status, and why."""
-    if options.fail_over is None or found.worst <= options.fail_over:
+    if options.fail_over is None or difference.worst <= options.fail_over:
         return 0
-    grown = max(found.changes, key=lambda change: change.own)
+    grown = max(difference.changes, key=lambda change: change.own)
     command.note(
         f"{NAME}: {grown.function.name} grew by {grown.own:.2f} percentage points "
         f"({grown.own_before:.2f} to {grown.own_after:.2f}), more than {options.fail_over:g}"

@@ -45,9 +45,9 @@ class Options(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    found = build_parser().parse_args(argv)
-    format_name = found.format or _of_path(found.output)
-    return Options(found.before, found.after, format_name, found.output, found.fail_over)
+    parsed = build_parser().parse_args(argv)
+    format_name = parsed.format or _of_path(parsed.output)
+    return Options(parsed.before, parsed.after, format_name, parsed.output, parsed.fail_over)
 
 
 def _of_path(path: str | None) -> str:

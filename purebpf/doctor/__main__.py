@@ -27,7 +27,7 @@ def _run(options: Options) -> int:
     with Output(options.output) as output:
         report = examine()
         output.write([document(report)] if options.json else lines(report, everything=options.all))
-    return command.FAILED if any(each.obstacles for each in report.commands) else 0
+    return command.FAILED if any(answer.obstacles for answer in report.commands) else 0
 
 
 if __name__ == "__main__":

@@ -37,8 +37,11 @@ def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
         except OSError:  # it loads nothing
             yield name, ()
             continue
-        found = tuple(_of(spec))
-        yield name, _without_privilege() if any("EPERM" in each for each in found) else found
+        reasons = tuple(_of(spec))
+        yield (
+            name,
+            _without_privilege() if any("EPERM" in reason for reason in reasons) else reasons,
+        )
 
 
 def _without_privilege() -> tuple[str, ...]:
@@ -48,7 +51,7 @@ def _without_privilege() -> tuple[str, ...]:
 
 
 def _of(spec: ObjectSpec) -> Iterator[str]:
-    for map_type in sorted({each.type for each in spec.maps.values()}):
+    for map_type in sorted({map_spec.type for map_spec in spec.maps.values()}):
         if not (feature := features.have_map_type(map_type)):
             yield str(feature)
     answers = [

@@ -19,8 +19,8 @@ def document(report: Report) -> str:
 
 def _as_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name: _as_json(each) for name, each in value._asdict().items()}
-    return [_as_json(each) for each in value] if isinstance(value, tuple) else value
+        return {name: _as_json(item) for name, item in value._asdict().items()}
+    return [_as_json(item) for item in value] if isinstance(value, tuple) else value
 
 
 def lines(report: Report, *, everything: bool = False) -> Iterator[str]:
@@ -35,11 +35,11 @@ def lines(report: Report, *, everything: bool = False) -> Iterator[str]:
     else:
         yield from _features(report.features, everything=everything)
     yield "\nCOMMANDS\n"
-    width = max((len(each.name) for each in report.commands), default=0)
+    width = max((len(answer.name) for answer in report.commands), default=0)
     for command in report.commands:
         first, *rest = command.obstacles or ("would run",)
         yield f"  {command.name.ljust(width)}  {first}\n"
-        yield from (f"  {' ' * width}  {each}\n" for each in rest)
+        yield from (f"  {' ' * width}  {reason}\n" for reason in rest)
 
 
 def _facts(title: str, facts: Sequence[Fact]) -> Iterator[str]:
@@ -54,10 +54,10 @@ def _features(answers: Sequence[Answer], *, everything: bool) -> Iterator[str]:
     groups: dict[str, list[Answer]] = {}
     for answer in answers:
         groups.setdefault(answer.group, []).append(answer)
-    for group, found in groups.items():
-        there = sum(answer.supported for answer in found)
-        yield f"  {group}: {there} of {len(found)}\n"
-        for answer in found:
+    for group, members in groups.items():
+        there = sum(answer.supported for answer in members)
+        yield f"  {group}: {there} of {len(members)}\n"
+        for answer in members:
             if everything or not answer.supported:
                 mark = "yes" if answer.supported else "no "
                 yield f"    {mark} {answer.name}: {answer.reason}\n"

@@ -55,9 +55,9 @@ def examine() -> Report:
         user=tuple(_user()),
         settings=tuple(_settings()),
         machine=tuple(_machine()),
-        asked=any(each.supported for each in answers if each.group != _ATTACHMENTS),
+        asked=any(answer.supported for answer in answers if answer.group != _ATTACHMENTS),
         features=answers,
-        commands=tuple(Command(name, found) for name, found in obstacles()),
+        commands=tuple(Command(name, reasons) for name, reasons in obstacles()),
     )
 
 
@@ -67,7 +67,7 @@ def _user() -> Iterator[Fact]:
     yield Fact("uid", status.get("Uid", "").split()[1] if status.get("Uid") else "unknown")
     for name, (bit, use) in _CAPABILITIES.items():
         yield Fact(name, "yes" if held & 1 << bit else "no", use)
-    soft, hard = (_limit(each) for each in resource.getrlimit(resource.RLIMIT_MEMLOCK))
+    soft, hard = (_limit(limit) for limit in resource.getrlimit(resource.RLIMIT_MEMLOCK))
     yield Fact("RLIMIT_MEMLOCK", f"{soft} (hard {hard})", "limits BPF before Linux 5.11")
     yield Fact("seccomp", status.get("Seccomp", "unknown"), "0: no seccomp filter is active")
     mapped = proc.uid_map()
@@ -131,7 +131,9 @@ def _explain_unmounted() -> str:
 def _features() -> Iterator[Answer]:
     groups = {"program type ": "program types", "map type ": "map types", "BTF kind ": "BTF"}
     for feature in features.all_features():
-        group = next((each for start, each in groups.items() if feature.name.startswith(start)), "")
+        group = next(
+            (title for start, title in groups.items() if feature.name.startswith(start)), ""
+        )
         yield Answer(group or "other", *feature)
     for kind in KINDS:
         yield Answer(_ATTACHMENTS, *features.have_attach(kind))

@@ -36,7 +36,11 @@ class Need(NamedTuple):
     @property
     def bit_names(self) -> str:
         """The sample types, as the kernel spells them."""
-        names = [each.name for each in perf_event_sample_format if each & self.field.bits]
+        names = [
+            sample_bit.name
+            for sample_bit in perf_event_sample_format
+            if sample_bit & self.field.bits
+        ]
         return " or ".join(names)
 
 
@@ -53,12 +57,12 @@ def tests(root: Expression) -> Iterator[Comparison | Membership]:
 
 def needs(filter_: Filter) -> tuple[Need, ...]:
     """What a filter asks of samples, each field once, in the order of their first mention."""
-    found: dict[str, Need] = {}
+    needed: dict[str, Need] = {}
     for test in tests(filter_.root):
         field = FIELDS[test.field]
         if field.bits:
-            found.setdefault(field.name, Need(field, test.place))
-    return tuple(found.values())
+            needed.setdefault(field.name, Need(field, test.place))
+    return tuple(needed.values())
 
 
 def check(filter_: Filter, sample_type: int, event: str = "this event") -> None:

@@ -80,8 +80,8 @@ def stride(terms: Sequence[Term]) -> int:
 
 def missing(terms: Sequence[Term], access: Access) -> tuple[str, ...]:
     """The fields that a filter asks about and that `access` cannot give, each once."""
-    found = (field.name for term in terms for field in _fields(term.condition))
-    absent = [name for name in found if not _is_known(FIELDS[name], access.words)]
+    names = (field.name for term in terms for field in _fields(term.condition))
+    absent = [name for name in names if not _is_known(FIELDS[name], access.words)]
     if not access.ancestors and any(list(_levels(term.condition)) for term in terms):
         absent.append("cgroup under")
     return tuple(dict.fromkeys(absent))
@@ -146,7 +146,7 @@ class _Compiler:
         """Ask every helper once, and cast the context if the sample itself is asked about."""
         code = self._code
         code.comment("the sample, and what helpers know")
-        places = [self._where(field) for each in conditions for field in _fields(each)]
+        places = [self._where(field) for condition in conditions for field in _fields(condition)]
         if any(isinstance(where, Word) for where in places):
             if self._access.cast:
                 self._functions[self._access.cast.type_id] = "bpf_cast_to_kern_ctx"
@@ -157,7 +157,7 @@ class _Compiler:
         for where in places:
             if isinstance(where, Helper):
                 self._ask(where.number, 0)
-        for level in sorted({level for each in conditions for level in _levels(each)}):
+        for level in sorted({level for condition in conditions for level in _levels(condition)}):
             self._ask(bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id, level)
         if any(map(_asks_comm, conditions)):
             self._ask_comm()
@@ -298,8 +298,8 @@ class _Compiler:
             if rest:
                 code.copy(R2, register)
             self._slice(register, first.shift, first.width, first.at)
-            for each in rest:
-                self._slice(R2, each.shift, each.width, each.at)
+            for piece in rest:
+                self._slice(R2, piece.shift, piece.width, piece.at)
                 code.alu_register("|=", register, R2)
         return register
 

@@ -143,14 +143,14 @@ def listing(entries: Sequence[Entry]) -> str:
 
 
 def _spell(entry: Entry) -> str:
-    found = entry.field.name.lower()
+    left = entry.field.name.lower()
     if entry.field is FilterField.ANCESTOR:
-        found += f"({entry.level})"
+        left += f"({entry.level})"
     if entry.shift or entry.mask != _MASK:
-        found += f" >> {entry.shift} & {entry.mask:#x}"
+        left += f" >> {entry.shift} & {entry.mask:#x}"
     operator = _SPELLED[entry.operator]
     yes, no = _target(entry.yes), _target(entry.no)
-    return f"if {found} {operator} {entry.value:#x} {yes} else {no}"
+    return f"if {left} {operator} {entry.value:#x} {yes} else {no}"
 
 
 def _target(target: int) -> str:
@@ -175,8 +175,8 @@ class _Graph:
     def entries(self) -> tuple[Entry, ...]:
         last = len(self._entries) - 1
         return tuple(
-            each._replace(yes=_relative_jump(each.yes, last), no=_relative_jump(each.no, last))
-            for each in reversed(self._entries)
+            entry._replace(yes=_relative_jump(entry.yes, last), no=_relative_jump(entry.no, last))
+            for entry in reversed(self._entries)
         )
 
     def add(self, condition: Condition, yes: int, no: int) -> int:

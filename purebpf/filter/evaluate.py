@@ -81,10 +81,10 @@ def _value(field: Field) -> Callable[[Sample], int]:
 
     def time_slice(sample: Sample) -> int:
         whole = word(sample)
-        found = 0
+        number = 0
         for shift, width, at in slices:
-            found |= (whole >> shift & (1 << width) - 1) << at
-        return found
+            number |= (whole >> shift & (1 << width) - 1) << at
+        return number
 
     return time_slice
 

@@ -159,7 +159,7 @@ def resolve(filter_: Filter, sample_type: int, names: Names) -> tuple[Term, ...]
 def _conjuncts(root: Expression) -> tuple[Expression, ...]:
     if not isinstance(root, And):
         return (root,)
-    return tuple(each for part in root.parts for each in _conjuncts(part))
+    return tuple(conjunct for part in root.parts for conjunct in _conjuncts(part))
 
 
 class _Resolver:
@@ -182,8 +182,8 @@ class _Resolver:
     def _comparison(self, root: Comparison) -> Condition:
         field = self._field(root.field)
         if field.kind in (Kind.COMM, Kind.SYMBOL):
-            found = self._lower_name(field, [root.value])
-            return Opposite(found) if root.operator == "!=" else found
+            equal = self._lower_name(field, [root.value])
+            return Opposite(equal) if root.operator == "!=" else equal
         if root.operator == "under":
             cgroup, level = self._cgroup(root.value)
             return Under(level, cgroup)
@@ -192,13 +192,13 @@ class _Resolver:
     def _membership(self, root: Membership) -> Condition:
         field = self._field(root.field)
         if field.kind in (Kind.COMM, Kind.SYMBOL):
-            return self._lower_name(field, [each.low for each in root.ranges])
+            return self._lower_name(field, [bounds.low for bounds in root.ranges])
         ranges = []
-        for each in root.ranges:
-            low = self._number(field, each.low)
-            high = self._number(field, each.high) if each.high else low
+        for values in root.ranges:
+            low = self._number(field, values.low)
+            high = self._number(field, values.high) if values.high else low
             if low > high:
-                place = Place(each.low.place.start, each.low.place.end)
+                place = Place(values.low.place.start, values.low.place.end)
                 problem = f"the range ends before it begins: {low} is above {high}"
                 raise FilterError(problem, self._text, place)
             ranges.append((low, high))
@@ -214,7 +214,7 @@ class _Resolver:
         if field.kind is Kind.COMM:
             names = (value.word.encode(errors="surrogateescape") for value in values)
             return CommIn(tuple(dict.fromkeys(names)))
-        return _in_ranges(each for value in values for each in self._symbol(value))
+        return _in_ranges(condition for value in values for condition in self._symbol(value))
 
     def _number(self, field: Field, value: Value) -> int:
         if value.number is not None:
@@ -248,18 +248,18 @@ def _in_ranges(ranges: Iterable[SymbolRange]) -> Condition:
     by_process: dict[int, list[tuple[int, int]]] = {}
     for pid, low, high in ranges:
         by_process.setdefault(pid, []).append((low, high))
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for pid, places in by_process.items():
         within = Within(FIELDS["ip"], _merge_ranges(places))
-        found.append(All((Compare(FIELDS["pid"], "==", pid), within)) if pid else within)
-    return found[0] if len(found) == 1 else Any(tuple(found))
+        conditions.append(All((Compare(FIELDS["pid"], "==", pid), within)) if pid else within)
+    return conditions[0] if len(conditions) == 1 else Any(tuple(conditions))
 
 
 def _merge_ranges(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            found.append((low, high))
-    return tuple(found)
+            merged.append((low, high))
+    return tuple(merged)

@@ -98,18 +98,18 @@ class _Parser:
         self._depth += 1 + negated
         if self._depth > _DEPTH:
             raise self._error(f"more than {_DEPTH} levels of nesting", start, start + 1)
-        found = self._parse_parenthesised() if self._take("(") else self._test()
+        term = self._parse_parenthesised() if self._take("(") else self._test()
         self._depth -= 1 + negated
         for _ in range(negated):
-            found = Not(found)
-        return found
+            term = Not(term)
+        return term
 
     def _parse_parenthesised(self) -> Expression:
         opened = self._previous
-        found = self.filter()
+        inner = self.filter()
         if not self._take(")"):
             raise self._unexpected("')'", also=f"for the '(' of column {opened}")
-        return found
+        return inner
 
     def _test(self) -> Expression:
         start = self._at
@@ -157,12 +157,12 @@ class _Parser:
         if not self._take("{"):
             return (self._range(field),)
         opened = self._previous
-        found = [self._range(field)]
+        ranges = [self._range(field)]
         while self._take(","):
-            found.append(self._range(field))
+            ranges.append(self._range(field))
         if not self._take("}"):
             raise self._unexpected("',' or '}'", also=f"for the '{{' of column {opened}")
-        return tuple(found)
+        return tuple(ranges)
 
     def _range(self, field: Field) -> Range:
         low = self._value(field)
@@ -188,10 +188,10 @@ class _Parser:
             pattern = {Kind.NUMBER: _WORD, Kind.USER: _NAME, Kind.GROUP: _NAME}.get(
                 field.kind, _PATH
             )
-            found = self._match(pattern)
-            if found is None:
+            matched = self._match(pattern)
+            if matched is None:
                 raise self._unexpected(field.kind.value)
-            word = found
+            word = matched
         place = Place(start, self._at)
         number = self._number(field, word, place)
         if field.kind is Kind.COMM and len(word.encode(errors="surrogateescape")) > _COMM_LENGTH:
@@ -202,12 +202,12 @@ class _Parser:
 
     def _quotation(self) -> str:
         start = self._at
-        found = self._match(_QUOTED)
-        if found is None:
+        quoted = self._match(_QUOTED)
+        if quoted is None:
             raise self._error("the closing '\"' is missing", start, start + 1)
-        if len(found) == len('""') or "\0" in found:
+        if len(quoted) == len('""') or "\0" in quoted:
             raise self._error("a name cannot be empty", start, self._at)
-        return _ESCAPED.sub(r"\1", found[1:-1])
+        return _ESCAPED.sub(r"\1", quoted[1:-1])
 
     def _number(self, field: Field, word: str, place: Place) -> int | None:
         """The number that a word is; None for the name of something."""
@@ -247,26 +247,26 @@ class _Parser:
         return self._text.startswith(word, self._at) and not _WORD.match(self._text, end)
 
     def _match(self, pattern: re.Pattern[str]) -> str | None:
-        found = pattern.match(self._text, self._at)
-        if found is None:
+        token = pattern.match(self._text, self._at)
+        if token is None:
             return None
-        self._at = found.end()
-        return found.group()
+        self._at = token.end()
+        return token.group()
 
     def _skip(self, start: int | None = None) -> None:
         self._previous = self._at if start is None else start
-        found = _BLANKS.match(self._text, self._previous)
-        assert found is not None  # it matches nothing, too
-        self._at = found.end()
+        blanks = _BLANKS.match(self._text, self._previous)
+        assert blanks is not None  # it matches nothing, too
+        self._at = blanks.end()
 
     def _unexpected(self, wanted: str, also: str = "") -> FilterError:
-        found = _PATH.match(self._text, self._at)
+        path_match = _PATH.match(self._text, self._at)
         tail = f" ({also})" if also else ""
         if self._at >= len(self._text):
             if not self._text.strip():
                 return self._error("the filter is empty", 0, 0)
             return self._error(f"{wanted} is missing at the end{tail}", self._at, self._at)
-        end = found.end() if found else self._at + 1
+        end = path_match.end() if path_match else self._at + 1
         shown = self._text[self._at : end]
         return self._error(f"expected {wanted}, got {shown!r}{tail}", self._at, end)
 

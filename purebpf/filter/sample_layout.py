@@ -74,8 +74,8 @@ def from_sample(btf: Btf) -> Access | None:
     if data is None or _member(btf, samples[0], "dyn_size") is None:
         return None  # it came with preparing samples before the program runs; 6.2 has the cast only
     words = {path: _member(btf, samples[0], path) for path in _PATHS}
-    found: dict[str, Word | Helper] = {path: word for path, word in words.items() if word}
-    return Access(Cast(functions[0], data.offset), found)
+    available: dict[str, Word | Helper] = {path: word for path, word in words.items() if word}
+    return Access(Cast(functions[0], data.offset), available)
 
 
 _PATHS = (
@@ -113,10 +113,10 @@ def from_registers(btf: Btf | None, machine: str, *, own_pids: bool) -> Access:
 def _member(btf: Btf, struct_id: int, path: str) -> Word | None:
     """Where a member of a struct is; members of anonymous ones count as the struct's own."""
     name, _, rest = path.partition(".")
-    found = btf.type(btf.resolve(struct_id))
-    if not isinstance(found, Struct | Union):
+    record = btf.type(btf.resolve(struct_id))
+    if not isinstance(record, Struct | Union):
         return None
-    for member in found.members:
+    for member in record.members:
         inner: Word | None
         if member.name == name:
             offset = member.bit_offset // 8

@@ -153,12 +153,14 @@ def describe(
         byteorder=spec.byteorder,
         license=spec.license,
         types=len(spec.btf) if spec.btf is not None else 0,
-        targets=tuple(each.source for each in targets or ()),
+        targets=tuple(target.source for target in targets or ()),
         notes=tuple(notes),
-        programs=tuple(_program(spec, each) for each in spec.programs.values()),
-        maps=tuple(_map(spec, each) for each in spec.maps.values()),
+        programs=tuple(_program(spec, program) for program in spec.programs.values()),
+        maps=tuple(_map(spec, map_spec) for map_spec in spec.maps.values()),
         globals=tuple(
-            _global(spec, each) for each in spec.variables.values() if each.name not in spec.externs
+            _global(spec, variable)
+            for variable in spec.variables.values()
+            if variable.name not in spec.externs
         ),
         externs=tuple(_externs(spec, externs or {})),
         references=tuple(_references(spec)),
@@ -186,27 +188,27 @@ def _program(spec: ObjectSpec, program: ProgramSpec) -> ProgramLine:
 
 def _reachable_functions(spec: ObjectSpec, entry: str) -> list[str]:
     """The functions that a program consists of, itself first."""
-    found = [entry]
-    for key in found:
+    reachable = [entry]
+    for key in reachable:
         for relocation in spec.functions[key].relocations:
-            if relocation.kind in _OF_FUNCTIONS and relocation.target not in found:
-                found.append(relocation.target)
-    return found
+            if relocation.kind in _OF_FUNCTIONS and relocation.target not in reachable:
+                reachable.append(relocation.target)
+    return reachable
 
 
-def _map(spec: ObjectSpec, found: MapSpec) -> MapLine:
+def _map(spec: ObjectSpec, map_spec: MapSpec) -> MapLine:
     def spell_type(type_id: int) -> str:
         return spell(spec.btf, type_id) if spec.btf is not None and type_id else ""
 
     return MapLine(
-        name=found.name,
-        type=member_name(bpf_map_type, found.type, prefix="BPF_MAP_TYPE_", unknown="").lower(),
-        key=spell_type(found.key_type_id),
-        key_size=found.key_size,
-        value="" if found.section else spell_type(found.value_type_id),
-        value_size=found.value_size,
-        max_entries=found.max_entries,
-        flags=found.flags,
+        name=map_spec.name,
+        type=member_name(bpf_map_type, map_spec.type, prefix="BPF_MAP_TYPE_", unknown="").lower(),
+        key=spell_type(map_spec.key_type_id),
+        key_size=map_spec.key_size,
+        value="" if map_spec.section else spell_type(map_spec.value_type_id),
+        value_size=map_spec.value_size,
+        max_entries=map_spec.max_entries,
+        flags=map_spec.flags,
     )
 
 
@@ -233,9 +235,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     if hasattr(value, "_asdict"):
-        return {name: _plain(each) for name, each in value._asdict().items()}
+        return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, bool | str | float) or value is None:
         return value
     if isinstance(value, int):

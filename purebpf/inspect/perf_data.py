@@ -110,7 +110,9 @@ def describe_perf_data(read: ReadAt, size: int, source: str) -> PerfDataReport:
     header = file.header()
     parts = {name: _place(header[name]) for name in ("attrs", "data")}
     features, notes = _features(file, header)
-    names = next((each.value for each in features if each.name == "EVENT_DESC"), None) or ()
+    names = (
+        next((feature.value for feature in features if feature.name == "EVENT_DESC"), None) or ()
+    )
     events = [
         event._replace(name=names[number]["name"] if number < len(names) else "")
         for number, event in enumerate(_events(file, header))
@@ -201,9 +203,9 @@ def _spell(attr: Any) -> dict[str, Any]:
 
 def _spell_flags(names: type[IntEnum], value: int, prefix: str) -> list[str]:
     """The flags of a number by name; those that are newer than our tables as one number."""
-    found = [each for each in names if each.bit_count() == 1 and value & each]
-    rest = value & ~sum(found)
-    return [each.name.removeprefix(prefix) for each in found] + ([f"{rest:#x}"] if rest else [])
+    flags = [flag for flag in names if flag.bit_count() == 1 and value & flag]
+    rest = value & ~sum(flags)
+    return [flag.name.removeprefix(prefix) for flag in flags] + ([f"{rest:#x}"] if rest else [])
 
 
 def _features(file: _File, header: Any) -> tuple[list[FeatureLine], list[str]]:
@@ -250,21 +252,22 @@ def _reader(layout: construct.Construct) -> Callable[[bytes], Any]:
 
 
 def _read_events(data: bytes) -> list[dict[str, Any]]:
-    return [{"name": each.name, "ids": list(each.ids)} for each in unpack_events(data)]
+    return [{"name": event.name, "ids": list(event.ids)} for event in unpack_events(data)]
 
 
 def _read_build_ids(data: bytes) -> list[dict[str, str]]:
     return [
-        {"file": each.filename, "build_id": each.build_id.hex()} for each in unpack_build_ids(data)
+        {"file": entry.filename, "build_id": entry.build_id.hex()}
+        for entry in unpack_build_ids(data)
     ]
 
 
 def _plain(value: Any) -> Any:
     """What construct parsed, in what JSON has."""
     if isinstance(value, construct.Container):
-        return {name: _plain(each) for name, each in value.items() if not name.startswith("_")}
+        return {name: _plain(item) for name, item in value.items() if not name.startswith("_")}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, bytes):
         return value.partition(b"\0")[0].decode("utf-8", "backslashreplace")
     return int(value)

@@ -22,9 +22,9 @@ def document(report: NamedTuple) -> str:
 
 def _as_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name: _as_json(each) for name, each in value._asdict().items()}
+        return {name: _as_json(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple):
-        return [_as_json(each) for each in value]
+        return [_as_json(item) for item in value]
     return value
 
 
@@ -63,14 +63,14 @@ def table(title: str, rows: list[tuple[str, ...]]) -> Iterator[str]:
 def _programs(report: Report) -> list[tuple[str, ...]]:
     return [
         (
-            each.name,
-            each.section,
-            each.type,
-            f"{each.instructions} instructions",
-            "" if each.autoload else "not loaded by default",
-            f"uses {', '.join(used)}" if (used := _describe_use(each)) else "",
+            program.name,
+            program.section,
+            program.type,
+            f"{program.instructions} instructions",
+            "" if program.autoload else "not loaded by default",
+            f"uses {', '.join(used)}" if (used := _describe_use(program)) else "",
         )
-        for each in report.programs
+        for program in report.programs
     ]
 
 
@@ -83,14 +83,14 @@ def _describe_use(program: ProgramLine) -> list[str]:
 def _maps(report: Report) -> list[tuple[str, ...]]:
     return [
         (
-            each.name,
-            each.type,
-            f"{each.max_entries} entries",
-            _add_size("key", each.key, each.key_size),
-            _add_size("value", each.value, each.value_size),
-            f"flags {each.flags:#x}" if each.flags else "",
+            map_line.name,
+            map_line.type,
+            f"{map_line.max_entries} entries",
+            _add_size("key", map_line.key, map_line.key_size),
+            _add_size("value", map_line.value, map_line.value_size),
+            f"flags {map_line.flags:#x}" if map_line.flags else "",
         )
-        for each in report.maps
+        for map_line in report.maps
     ]
 
 
@@ -103,13 +103,13 @@ def _add_size(role: str, spelled: str, size: int) -> str:
 def _globals(report: Report) -> list[tuple[str, ...]]:
     return [
         (
-            each.name,
-            each.type,
-            f"{each.map}+{each.offset}",
-            f"{each.size} bytes",
-            _value(each.value),
+            variable.name,
+            variable.type,
+            f"{variable.map}+{variable.offset}",
+            f"{variable.size} bytes",
+            _value(variable.value),
         )
-        for each in report.globals
+        for variable in report.globals
     ]
 
 
@@ -120,24 +120,24 @@ def _value(value: Any) -> str:
 
 def _externs(report: Report) -> list[tuple[str, ...]]:
     return [
-        (each.name, each.kind, each.type, "weak" if each.weak else "", each.here)
-        for each in report.externs
+        (extern.name, extern.kind, extern.type, "weak" if extern.weak else "", extern.here)
+        for extern in report.externs
     ]
 
 
 def _core(relocations: Sequence[CoreLine]) -> Iterator[str]:
     """By function; each with the instruction that it changes."""
     function = ""
-    for each in relocations:
-        if each.function != function:
-            function = each.function
+    for line in relocations:
+        if line.function != function:
+            function = line.function
             yield f"  {printable(function)}\n"
-        yield f"    {each.instruction:>5}  {printable(_answer(each))}\n"
+        yield f"    {line.instruction:>5}  {printable(_answer(line))}\n"
 
 
-def _answer(each: CoreLine) -> str:
+def _answer(line: CoreLine) -> str:
     """`struct task_struct.pid: field_byte_offset 0 -> 1264`, or why not."""
-    if each.value is None:
-        return each.answer
-    change = f"{each.compiled} -> {each.value}" if each.compiled != each.value else each.value
-    return f"{each.what}: {each.kind} {change}"
+    if line.value is None:
+        return line.answer
+    change = f"{line.compiled} -> {line.value}" if line.compiled != line.value else line.value
+    return f"{line.what}: {line.kind} {change}"

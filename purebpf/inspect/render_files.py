@@ -24,11 +24,14 @@ def perf_data_lines(report: PerfDataReport) -> Iterator[str]:
     yield from (f"note: {printable(note)}\n" for note in report.notes)
     yield from table(
         "SECTIONS",
-        [(each.name, f"at {each.offset}", f"{each.size} bytes") for each in report.sections],
+        [
+            (section.name, f"at {section.offset}", f"{section.size} bytes")
+            for section in report.sections
+        ],
     )
     for event in report.events:
         yield from table(f"EVENT {printable(event.name or 'without a name')}", _event(event))
-    yield from table("FEATURES", [_feature(each) for each in report.features])
+    yield from table("FEATURES", [_feature(feature) for feature in report.features])
 
 
 def _event(event: Event) -> list[tuple[str, ...]]:
@@ -56,9 +59,9 @@ def _feature(feature: FeatureLine) -> tuple[str, ...]:
 def _spell(value: Any, separator: str) -> str:
     """A value as text: lists joined by the separator, parts of a record by spaces."""
     if isinstance(value, list):
-        return separator.join(_spell(each, ",") for each in value) or "-"
+        return separator.join(_spell(item, ",") for item in value) or "-"
     if isinstance(value, dict):
-        return " ".join(f"{name}={_spell(each, ';')}" for name, each in value.items())
+        return " ".join(f"{name}={_spell(item, ';')}" for name, item in value.items())
     return str(value)
 
 
@@ -74,28 +77,33 @@ def elf_lines(report: ElfReport) -> Iterator[str]:
         "SECTIONS",
         [
             (
-                str(each.number),
-                each.name or "-",
-                each.type,
-                each.flags or "-",
-                f"{each.size} bytes",
-                f"at {each.offset}",
-                _count(each.relocations, "relocation"),
+                str(section.number),
+                section.name or "-",
+                section.type,
+                section.flags or "-",
+                f"{section.size} bytes",
+                f"at {section.offset}",
+                _count(section.relocations, "relocation"),
             )
-            for each in report.sections
+            for section in report.sections
         ],
     )
     yield from table(
         "RELOCATIONS",
         [
-            (each.section, f"{each.offset:#x}", each.type, each.symbol or "-")
-            for each in report.relocations
+            (
+                relocation.section,
+                f"{relocation.offset:#x}",
+                relocation.type,
+                relocation.symbol or "-",
+            )
+            for relocation in report.relocations
         ],
     )
     yield from table(
         "NOTES",
         [
-            (each.section, each.owner, each.type, f"{each.size} bytes", each.value)
-            for each in report.notes
+            (note.section, note.owner, note.type, f"{note.size} bytes", note.value)
+            for note in report.notes
         ],
     )

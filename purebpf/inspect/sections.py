@@ -95,7 +95,7 @@ def describe_elf(file: BinaryIO, source: str) -> ElfReport:
                 )
                 for number, section in enumerate(sections)
             ),
-            tuple(each for _, each in relocations),
+            tuple(relocation for _, relocation in relocations),
             tuple(_notes(sections)),
         )
     except Exception as error:  # noqa: BLE001 - damaged bytes fail anywhere in pyelftools
@@ -121,16 +121,16 @@ def _relocations(elf: ELFFile, sections: list[Any]) -> Iterator[tuple[int, Reloc
             continue
         place = table["sh_info"]
         symbols = elf.get_section(table["sh_link"])
-        for each in table.iter_relocations():
-            kind = each["r_info_type"]
+        for relocation in table.iter_relocations():
+            kind = relocation["r_info_type"]
             name = _BPF_RELOCATIONS.get(kind) if elf["e_machine"] == "EM_BPF" else None
             yield (
                 place,
                 Relocation(
                     sections[place].name,
-                    each["r_offset"],
+                    relocation["r_offset"],
                     name or describe_reloc_type(kind, elf),
-                    _symbol(elf, symbols, each["r_info_sym"]),
+                    _symbol(elf, symbols, relocation["r_info_sym"]),
                 ),
             )
 

@@ -37,7 +37,7 @@ def inspect(options: Options) -> Report:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         spec = read(options.path)
-    notes = [str(each.message) for each in caught]
+    notes = [str(warning.message) for warning in caught]
     btf = _types(options.btf) if options.btf is not None else None
     with KernelTypes(spec, btf) as types:
         targets: list[Btf] | None = None
@@ -132,8 +132,8 @@ def _externs(spec: ObjectSpec, targets: list[Btf] | None) -> dict[str, str]:
 
 def _configure(spec: ObjectSpec) -> dict[str, str]:
     """The kernel's settings; those of libbpf's own are only known to a process that may load."""
-    wanted = {name for name, each in spec.externs.items() if each.section == KCONFIG}
-    found = dict.fromkeys(wanted, "resolved by the kernel at load time")
+    wanted = {name for name, extern in spec.externs.items() if extern.section == KCONFIG}
+    answers = dict.fromkeys(wanted, "resolved by the kernel at load time")
     configs = {name for name in wanted if name.startswith(PREFIX)}
     if configs:
         text = proc.kernel_config()
@@ -141,8 +141,8 @@ def _configure(spec: ObjectSpec) -> dict[str, str]:
         absent = (
             "not set" if text is not None else "unknown: the kernel does not show its configuration"
         )
-        found |= {name: known.get(name, absent) for name in configs}
-    return found
+        answers |= {name: known.get(name, absent) for name in configs}
+    return answers
 
 
 def _symbols(spec: ObjectSpec) -> dict[str, str]:
@@ -150,18 +150,18 @@ def _symbols(spec: ObjectSpec) -> dict[str, str]:
     assert spec.btf is not None  # externs come from BTF
     names = [
         name
-        for name, each in spec.externs.items()
-        if each.section != KCONFIG
-        and spec.btf.kind(each.type_id) is not Kind.FUNC
-        and not spec.btf.resolve(each.type_id)
+        for name, extern in spec.externs.items()
+        if extern.section != KCONFIG
+        and spec.btf.kind(extern.type_id) is not Kind.FUNC
+        and not spec.btf.resolve(extern.type_id)
     ]
     if not names:
         return {}
     try:
-        found = addresses(proc.kallsyms(), names)
+        by_name = addresses(proc.kallsyms(), names)
     except KernelError:
         return dict.fromkeys(names, f"unknown: {proc.KALLSYMS} cannot be read")
-    return {name: f"in {proc.KALLSYMS}" if found[name] else "missing" for name in names}
+    return {name: f"in {proc.KALLSYMS}" if by_name[name] else "missing" for name in names}
 
 
 def _find_type(spec: ObjectSpec, extern: ExternSpec, targets: list[Btf]) -> str:

@@ -79,10 +79,12 @@ def stubs(spec: ObjectSpec) -> str:
     names = legal_names(map(_class_name, spec.maps), _TAKEN)
     classes = dict(zip(spec.maps, names, strict=True))
     records = _Records(spec, _TAKEN | set(names))
-    maps = [_map_class(classes[name], name, each, records) for name, each in spec.maps.items()]
+    maps = [
+        _map_class(classes[name], name, map_spec, records) for name, map_spec in spec.maps.items()
+    ]
     values = {
-        name: records.name_of(each.type_id)
-        for name, each in spec.variables.items()
+        name: records.name_of(variable.type_id)
+        for name, variable in spec.variables.items()
         if name not in spec.externs
     }
     parts = [_HEAD.format(source=_escape(spec.source.rpartition("/")[2])), *records.classes()]
@@ -214,13 +216,13 @@ def _event(spec: MapSpec, name: str, records: _Records) -> str:
     btf = records._btf  # noqa: SLF001 - of this module
     if btf is None:
         return "Any"
-    found = [spec.value_type_id]
+    type_ids = [spec.value_type_id]
     for variable in btf.find(f"{name}_record", Kind.VAR):
         target = btf.type(btf.type(variable).type_id)  # type: ignore[union-attr]
-        found.append(
+        type_ids.append(
             target.type_id if isinstance(target, Ptr) else btf.type(variable).type_id  # type: ignore[union-attr]
         )
-    for type_id in found:
+    for type_id in type_ids:
         if type_id and btf.kind(btf.resolve(type_id)) in (Kind.STRUCT, Kind.UNION):
             return records.name_of(type_id)
     return "Any"
@@ -267,19 +269,19 @@ def _globals(types: dict[str, str], records: _Records) -> str:
 
 
 def _getters(types: dict[str, str]) -> Iterator[str]:
-    each = [
+    getters = [
         f"def __getitem__(self, name: Literal[{name!r}], /) -> {of}: ..."
         for name, of in types.items()
     ]
-    return _overloads(each, "def __getitem__(self, name: str, /)")
+    return _overloads(getters, "def __getitem__(self, name: str, /)")
 
 
-def _overloads(each: list[str], any_name: str) -> Iterator[str]:
+def _overloads(getters: list[str], any_name: str) -> Iterator[str]:
     """The lines of a method that takes these names and no other, unlike that of its base."""
     ignored = "  # type: ignore[override]"
-    if len(each) == 1:
-        yield f"        {each[0]}{ignored}\n"
-    elif each:
-        for place, line in enumerate(each):
+    if len(getters) == 1:
+        yield f"        {getters[0]}{ignored}\n"
+    elif getters:
+        for place, line in enumerate(getters):
             yield f"        @overload{'' if place else ignored}\n        {line}\n"
         yield f"        {any_name} -> Any: ...\n"

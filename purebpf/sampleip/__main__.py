@@ -39,7 +39,7 @@ def _run(options: Options) -> int:
         command.say(title(options) + until)
         if not options.counting and not options.hex:
             output.write([SAMPLE_HEADER])
-        rest, found = run(
+        rest, result = run(
             sampler,
             ends,
             lambda: _show(output, options, sampler.drain()),
@@ -48,9 +48,9 @@ def _run(options: Options) -> int:
         status = ends.status()
         _show(output, options, rest)
         if options.counting:
-            output.write([COUNT_HEADER, *count_lines(found.rows)])
-        _explain(sampler.event, found)
-    return command.LOSS if options.strict and found.loss.any else status
+            output.write([COUNT_HEADER, *count_lines(result.rows)])
+        _explain(sampler.event, result)
+    return command.LOSS if options.strict and result.loss.any else status
 
 
 def _show(output: Output, options: Options, samples: list[Sample]) -> None:
@@ -62,16 +62,16 @@ def _show(output: Output, options: Options, samples: list[Sample]) -> None:
         output.write(sample_line(event, where) for event, _, where in samples)
 
 
-def _explain(event: Event, found: Found) -> None:
+def _explain(event: Event, result: Found) -> None:
     """The event, what became of the samples, and the loss line."""
     from purebpf.cli.loss import of_loss, tell
 
     instead = f" (this machine has no PMU event {event.asked})" if event.fell_back else ""
-    stats = found.stats
+    stats = result.stats
     inside = stats["seen"] - stats["outside"]
     command.say(f"event: {event.name}{instead}")
     command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
-    tell(of_loss(found.loss, "samples"))
+    tell(of_loss(result.loss, "samples"))
 
 
 if __name__ == "__main__":

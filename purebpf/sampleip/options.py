@@ -39,13 +39,13 @@ _TOP = 1 << 64
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
-    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
-    if found.hex and found.counting:
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    if parsed.hex and parsed.counting:
         made.error("--hex shows samples, but --count shows only counts")
     for name in ("ranges", "symbols", "modules"):
-        setattr(found, name, tuple(getattr(found, name)))
-    found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
-    return Options(**vars(found))
+        setattr(parsed, name, tuple(getattr(parsed, name)))
+    parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
+    return Options(**vars(parsed))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -99,10 +99,10 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 
 
 def _range(text: str) -> tuple[int, int]:
-    found = _RANGE.fullmatch(text)
-    if found is None:
+    bounds = _RANGE.fullmatch(text)
+    if bounds is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a range such as 0x1000-0x2000")
-    start, end = _number(found[1]), _number(found[2])
+    start, end = _number(bounds[1]), _number(bounds[2])
     if end > _TOP:
         raise argparse.ArgumentTypeError(f"{text!r} does not fit in 64 bits")
     if start >= end:
@@ -111,10 +111,10 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def _symbol(text: str) -> Symbol:
-    found = _SYMBOL.fullmatch(text)
-    if found is None:
+    symbol_match = _SYMBOL.fullmatch(text)
+    if symbol_match is None:
         raise argparse.ArgumentTypeError("a function name is required")
-    return Symbol(found[1], None if found[2] is None else _number(found[2]))
+    return Symbol(symbol_match[1], None if symbol_match[2] is None else _number(symbol_match[2]))
 
 
 def _number(text: str) -> int:

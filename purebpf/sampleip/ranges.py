@@ -38,15 +38,15 @@ def resolve(options: Options) -> tuple[IpRange, ...]:
         NoSuchRangeError: a function or module that is not there; more than 64 ranges.
         KernelError: /proc/kallsyms or a process's mappings may not be read.
     """
-    found = [IpRange(start, end - 1) for start, end in options.ranges]
+    ip_ranges = [IpRange(start, end - 1) for start, end in options.ranges]
     names = MachineNames(options.pids)
     for symbol in options.symbols:
-        found += _of_symbol(symbol, names)
+        ip_ranges += _of_symbol(symbol, names)
     for module in options.modules:
-        found += _of_module(module, options.pids)
-    if len(found) > MAX_RANGES:
-        raise NoSuchRangeError(f"{len(found)} ranges are too many (maximum {MAX_RANGES})")
-    return tuple(dict.fromkeys(found))
+        ip_ranges += _of_module(module, options.pids)
+    if len(ip_ranges) > MAX_RANGES:
+        raise NoSuchRangeError(f"{len(ip_ranges)} ranges are too many (maximum {MAX_RANGES})")
+    return tuple(dict.fromkeys(ip_ranges))
 
 
 def _of_symbol(symbol: Symbol, names: MachineNames) -> Iterator[IpRange]:
@@ -66,19 +66,19 @@ def _of_symbol(symbol: Symbol, names: MachineNames) -> Iterator[IpRange]:
 
 
 def _of_module(module: str, pids: Iterable[int]) -> list[IpRange]:
-    found = []
+    ip_ranges = []
     for mapping in synthesized_records.kernel_mappings(proc.kallsyms()):
         is_kernel = mapping.filename.startswith(KERNEL)
         file_name = mapping.filename.rpartition("/")[2].partition(".ko")[0].strip("[]")
         if module == ("kernel" if is_kernel else file_name.replace("-", "_")):
-            found.append(IpRange(mapping.addr, mapping.addr + mapping.length - 1))
+            ip_ranges.append(IpRange(mapping.addr, mapping.addr + mapping.length - 1))
     for pid in pids:
-        found += [
-            IpRange(each.start, each.end - 1, pid)
-            for each in parse_maps(proc.maps(pid) or "")
-            if module in (each.file.path, each.file.path.rpartition("/")[2])
+        ip_ranges += [
+            IpRange(mapped.start, mapped.end - 1, pid)
+            for mapped in parse_maps(proc.maps(pid) or "")
+            if module in (mapped.file.path, mapped.file.path.rpartition("/")[2])
         ]
-    if not found:
+    if not ip_ranges:
         hint = "" if pids else "; files are searched in the processes that -p names"
         raise NoSuchRangeError(f"unknown module {module!r}{hint}")
-    return found
+    return ip_ranges

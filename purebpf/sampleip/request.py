@@ -46,8 +46,8 @@ def title(options: Options) -> str:
     """What is sampled, in a sentence."""
     names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
     names += [
-        each.name if each.offset is None else f"{each.name}+{each.offset:#x}"
-        for each in options.symbols
+        symbol.name if symbol.offset is None else f"{symbol.name}+{symbol.offset:#x}"
+        for symbol in options.symbols
     ]
     names += options.modules
     what = "Counting" if options.counting else "Showing"

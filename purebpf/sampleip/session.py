@@ -169,7 +169,7 @@ class Sampler(Closing):
         if self._buffer is None:
             return []
         came = [(self._decode(data), data) for data in self._buffer.drain()]
-        came.sort(key=lambda each: each[0].time_ns)
+        came.sort(key=lambda pair: pair[0].time_ns)
         return [
             Sample(event, data, self._place(event.ip, event.tgid, event.comm))
             for event, data in came
@@ -200,7 +200,7 @@ class Sampler(Closing):
             return rest, Found(rows, stats, self._loss(readings, stats, lost))
 
     def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
-        due = samples_due(self._events[0].attr, [each.value for each in readings])
+        due = samples_due(self._events[0].attr, [reading.value for reading in readings])
         begun = self._followed.tasks if self._command_pid else len(self._events)
         causes = (
             *losses(stats, self._options),

@@ -30,7 +30,7 @@ def _run(options: Options) -> int:
         elif options.action == "unpin":
             done = session.unpin(options)
             output.write(render.render_unpinned(done))
-            problems = [each.problem for each in done if each.problem]
+            problems = [change.problem for change in done if change.problem]
             for problem in problems:
                 command.note(f"{NAME}: {problem}")
             return command.FAILED if problems else 0

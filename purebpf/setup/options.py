@@ -29,13 +29,13 @@ _EXAMPLES = """examples:
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
     made = build_parser()
-    found = made.parse_args(argv)
-    users = found.group or (() if found.user is None else (found.user,))
-    if found.action == "pin" and not users:
+    parsed = made.parse_args(argv)
+    users = parsed.group or (() if parsed.user is None else (parsed.user,))
+    if parsed.action == "pin" and not users:
         made.error("users required: --user or --group")
-    if found.action == "status" and users:
+    if parsed.action == "status" and users:
         made.error("status shows the current user; for another one use: sudo -u USER")
-    return Options(found.action, users, found.slots, found.bpffs)
+    return Options(parsed.action, users, parsed.slots, parsed.bpffs)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -77,8 +77,8 @@ def _members(text: str) -> tuple[int, ...]:
     except (KeyError, OverflowError):
         raise ArgumentTypeError(f"unknown group {text!r}") from None
     everyone = pwd.getpwall()
-    members = {each.pw_uid for each in everyone if each.pw_gid == group.gr_gid}
-    members |= {each.pw_uid for each in everyone if each.pw_name in group.gr_mem}
+    members = {user.pw_uid for user in everyone if user.pw_gid == group.gr_gid}
+    members |= {user.pw_uid for user in everyone if user.pw_name in group.gr_mem}
     if not members:
         raise ArgumentTypeError(f"group {text!r} has no members")
     return tuple(sorted(members))

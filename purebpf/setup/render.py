@@ -31,11 +31,11 @@ def render_unpinned(done: Sequence[Done]) -> Iterator[str]:
 
 def render_status(status: Status) -> Iterator[str]:
     """The verdict, each condition, what to do, and the slots."""
-    found = status.preflight
-    yield f"filters of {status.user} (uid {found.uid}) run {_place(found)}\n"
-    for check in found.checks:
+    own = status.preflight
+    yield f"filters of {status.user} (uid {own.uid}) run {_place(own)}\n"
+    for check in own.checks:
         yield from _check(check)
-    yield from (f"\n{_wrap(each)}" for each in status.problems)
+    yield from (f"\n{_wrap(problem)}" for problem in status.problems)
     if not status.slots:
         return
     width = max(4, *(len(user) for user, _ in status.slots))
@@ -81,12 +81,12 @@ def _check(check: Check) -> Iterator[str]:
         yield f"{blank}{check.fix}\n"
 
 
-def _place(found: Preflight) -> str:
-    if not found.checks[0].holds:
+def _place(own: Preflight) -> str:
+    if not own.checks[0].holds:
         return "nowhere: this user cannot open events"
-    if found.loads:
+    if own.loads:
         return "in the kernel, each with its own program"
-    if found.uses_pins:
+    if own.uses_pins:
         return "in the kernel, with programs that root pinned"
     return "in user space only"
 

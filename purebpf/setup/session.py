@@ -93,27 +93,27 @@ def status(options: Options) -> Status:
         OSError: no descriptors left.
     """
     bpffs = options.bpffs or BPFFS
-    found = preflight(bpffs)
+    own = preflight(bpffs)
     slots: list[tuple[str, Slot]] = []
     problems: list[str] = []
-    for uid in options.users or _visible(found, bpffs, problems):
+    for uid in options.users or _visible(own, bpffs, problems):
         try:
             slots += ((_name(uid), slot) for slot in pinned_slots.slots(uid, bpffs))
         except KernelError as error:
-            if found.loads or uid != found.uid:  # else it is in the preflight
+            if own.loads or uid != own.uid:  # else it is in the preflight
                 problems.append(str(error))
-    return Status(_name(found.uid), found, tuple(slots), tuple(problems), bpffs)
+    return Status(_name(own.uid), own, tuple(slots), tuple(problems), bpffs)
 
 
-def _visible(found: Preflight, bpffs: str, problems: list[str]) -> Sequence[int]:
+def _visible(own: Preflight, bpffs: str, problems: list[str]) -> Sequence[int]:
     """The users with slots that this process can see."""
     try:
         return pinned_slots.users(bpffs)
     except KernelError as error:
-        if found.loads:
+        if own.loads:
             problems.append(str(error))
             return ()
-    return (found.uid,)
+    return (own.uid,)
 
 
 def _name(uid: int) -> str:

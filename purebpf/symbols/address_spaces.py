@@ -106,9 +106,9 @@ class AddressSpaces:
         if process is None:
             return None
         for generation in process.by_likelihood(comm):
-            found = generation.find(address)
-            if found is not None:
-                return self._mapping(found)
+            record = generation.find(address)
+            if record is not None:
+                return self._mapping(record)
         return None
 
     def files(self, pid: int) -> list[Mapping]:
@@ -123,7 +123,9 @@ class AddressSpaces:
     def knows(self, pid: int) -> bool:
         """Whether any mapping of the process was seen."""
         process = self._processes.get(pid)
-        return process is not None and any(each.mappings for each in process.generations)
+        return process is not None and any(
+            generation.mappings for generation in process.generations
+        )
 
     def has_exited(self, pid: int) -> bool:
         """Whether an EXIT record said so."""
@@ -250,7 +252,7 @@ class _Process:
         newest_first = self.generations[::-1]
         if comm is None or len(newest_first) == 1:
             return newest_first
-        return sorted(newest_first, key=lambda each: comm not in each.names)
+        return sorted(newest_first, key=lambda generation: comm not in generation.names)
 
 
 class _Generation:

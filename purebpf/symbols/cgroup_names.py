@@ -70,9 +70,9 @@ def cgroup_name(text: str) -> CgroupName:
     paths = _paths(text)
     for find in (_container, _unit):
         for path in paths:
-            found = find(path)
-            if found is not None:
-                return found
+            container = find(path)
+            if container is not None:
+                return container
     slices = (part for path in paths for part in reversed(path) if part.endswith(".slice"))
     last = next(slices, None)
     if last is not None:
@@ -83,7 +83,7 @@ def cgroup_name(text: str) -> CgroupName:
 
 def _paths(text: str) -> list[list[str]]:
     """The components of each path: version 2, then systemd's hierarchy, then the others."""
-    found = []
+    ranked = []
     for line in text.splitlines():
         number, _, rest = line.partition(":")
         controllers, colon, path = rest.partition(":")
@@ -91,17 +91,17 @@ def _paths(text: str) -> list[list[str]]:
             rank = 0 if number == "0" else 1 if controllers == "name=systemd" else 2
             parts = path.removesuffix(" (deleted)").split("/")
             # a cgroup namespace shows what is outside of it as `/../..`
-            found.append((rank, [part for part in parts if part not in ("", "..")]))
-    return [parts for _, parts in sorted(found, key=lambda each: each[0])]
+            ranked.append((rank, [part for part in parts if part not in ("", "..")]))
+    return [parts for _, parts in sorted(ranked, key=lambda entry: entry[0])]
 
 
 def _container(path: list[str]) -> CgroupName | None:
     for depth in range(len(path) - 1, -1, -1):
         part = path[depth]
         for kind, pattern in _RUNTIMES:
-            found = pattern.fullmatch(part)
-            if found is not None:
-                return CgroupName(kind, _short(found[1]), _pod(path[: depth + 1]))
+            id_match = pattern.fullmatch(part)
+            if id_match is not None:
+                return CgroupName(kind, _short(id_match[1]), _pod(path[: depth + 1]))
         parent = path[depth - 1] if depth else ""
         if _BARE_ID.fullmatch(part) or parent in ("lxc", "lxc.payload"):
             return CgroupName(_runtime(path[:depth], parent), _short(part), _pod(path[:depth]))
@@ -120,9 +120,9 @@ def _runtime(above: list[str], parent: str) -> str:
 
 def _pod(path: Iterable[str]) -> str:
     for part in path:
-        found = _POD.search(part)
-        if found is not None:
-            return found[1][:8]
+        pod_match = _POD.search(part)
+        if pod_match is not None:
+            return pod_match[1][:8]
     return ""
 
 
@@ -142,8 +142,8 @@ def _short(text: str) -> str:
 
 def _plain(name: str) -> str:
     """A unit's name as people write it."""
-    return _shorten(_ESCAPE.sub(lambda found: chr(int(found[1], 16)), name))
+    return _shorten(_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), name))
 
 
 def _shorten(name: str) -> str:
-    return _LONG_ID.sub(lambda found: found[0][:_SHORT], name)
+    return _LONG_ID.sub(lambda long_id: long_id[0][:_SHORT], name)

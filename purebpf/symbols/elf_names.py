@@ -43,7 +43,7 @@ def functions_named(
     Raises:
         FormatError: the tables are not what they claim to be.
     """
-    found: dict[str, FileOffset] = {}
+    offsets: dict[str, FileOffset] = {}
     for kind in (SHT_SYMTAB, SHT_DYNSYM):
         table = image.section_of_type(kind)
         if table is None:
@@ -53,13 +53,13 @@ def functions_named(
         for index, name, address, binding, _ in _functions(image, table, kinds):
             is_current = index >= len(versions) or is_default(versions[index])
             rank = 2 * _RANKS.get(binding, 0) + is_current
-            if rank <= ranks.get(name, -1) or (name in found and name not in ranks):
+            if rank <= ranks.get(name, -1) or (name in offsets and name not in ranks):
                 continue
             if wanted(name):
                 offset = _file_offset(image.segments, address)
                 if offset is not None:
-                    found[name], ranks[name] = offset, rank
-    return found
+                    offsets[name], ranks[name] = offset, rank
+    return offsets
 
 
 def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
@@ -71,13 +71,13 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
         FormatError: the tables are not what they claim to be.
     """
     tables = filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM)))
-    found = set()
+    ranges = set()
     for table in tables:
-        for _, each, address, _, size in _functions(image, table):
-            offset = _file_offset(image.segments, address) if each == name and size else None
+        for _, own_name, address, _, size in _functions(image, table):
+            offset = _file_offset(image.segments, address) if own_name == name and size else None
             if offset is not None:
-                found.add((offset, size))
-    return found
+                ranges.add((offset, size))
+    return ranges
 
 
 def function_of_version(
@@ -94,10 +94,10 @@ def function_of_version(
     numbers, names = symbol_versions(image)
     wanted = version.removeprefix("@")
     functions = _functions(image, table, kinds) if table is not None else ()
-    for index, each, address, _, _ in functions:
+    for index, own_name, address, _, _ in functions:
         number = numbers[index] if index < len(numbers) else 0
         has_version = names.get(number & MASK) == wanted
-        if each == name and has_version and (version == wanted or is_default(number)):
+        if own_name == name and has_version and (version == wanted or is_default(number)):
             return _file_offset(image.segments, address)
     return None
 

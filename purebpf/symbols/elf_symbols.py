@@ -72,9 +72,9 @@ def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
     """
     collected = _Collector()
     if image.type != ET_REL:
-        for each in (image, debug):
-            if each is not None and not len(collected):
-                collected.add(each, each.section_of_type(SHT_SYMTAB))
+        for source in (image, debug):
+            if source is not None and not len(collected):
+                collected.add(source, source.section_of_type(SHT_SYMTAB))
         if not len(collected):
             collected.add(image, image.section_of_type(SHT_DYNSYM))
             mini = _debug_data(image)
@@ -126,8 +126,10 @@ class _Strings:
 
     def read(self) -> None:
         """Get them into memory."""
-        for each in self._unread:
-            self.tables.append(each if isinstance(each, bytes) else each[0].contents(each[1]))
+        for unread in self._unread:
+            self.tables.append(
+                unread if isinstance(unread, bytes) else unread[0].contents(unread[1])
+            )
         self._unread.clear()
 
     def get(self, offset: int) -> bytes:
@@ -235,8 +237,8 @@ def _columns(image: ElfImage, raw: bytes) -> _Slice:
         infos, others = raw[12::16], raw[13::16]
         numbers = (words[::4], halves[7::8], words[1::4], words[2::4])
     if (image.order == "<") != (sys.byteorder == "little"):
-        for each in numbers:
-            each.byteswap()
+        for column in numbers:
+            column.byteswap()
     names, sections, starts, sizes = numbers
     if not image.is64:
         starts, sizes = array("Q", starts), array("Q", sizes)

@@ -42,7 +42,7 @@ def _names(image: ElfImage) -> dict[int, str]:
         return {}
     data, strings = image.contents(section), image.contents(image.linked_section(section))
     definition = struct.Struct(f"{image.order}HHHHIII")
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     at = 0
     for _ in range(_LIMIT):
         if at + definition.size > len(data):
@@ -51,8 +51,8 @@ def _names(image: ElfImage) -> dict[int, str]:
         if at + names_at + 4 <= len(data):
             (name,) = struct.unpack_from(f"{image.order}I", data, at + names_at)
             text = strings[name : ends_at(strings, name)]
-            found[index & MASK] = text.decode("utf-8", "backslashreplace")
+            names[index & MASK] = text.decode("utf-8", "backslashreplace")
         if not following:
             break
         at += following
-    return found
+    return names

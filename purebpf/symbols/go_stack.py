@@ -68,8 +68,8 @@ class GoStack:
             data = self._read(self._table.numbers_at + numbers, _LONGEST)
         except FormatError:
             return None
-        found = _value(data, target - start, max(1, self._table.quantum))
-        return found if found is not None and 0 <= found < _DEEPEST and not found & 7 else None
+        depth = _value(data, target - start, max(1, self._table.quantum))
+        return depth if depth is not None and 0 <= depth < _DEEPEST and not depth & 7 else None
 
     def _read(self, at: int, size: int) -> bytes:
         section = self._table.section

@@ -108,18 +108,18 @@ def _name(data: bytes, at: int) -> bytes:
 def _text_start(image: ElfImage, table: Section, told: int) -> int | None:
     """Where Go's own code starts, which the C code of the program may precede."""
     width = 8 if image.is64 else 4
-    found = told or _addend(image, table.address + 8 + _TEXT_START * width)
+    start = told or _addend(image, table.address + 8 + _TEXT_START * width)
     module = image.section(".go.module")
-    if not found and module is not None:
+    if not start and module is not None:
         at = _TEXT_OF_MODULE * width
         raw = image.read(module.offset + at, width) if at + width <= module.size else b""
-        found = int.from_bytes(raw, "little" if image.order == "<" else "big")
-        found = found or _addend(image, module.address + at)
+        start = int.from_bytes(raw, "little" if image.order == "<" else "big")
+        start = start or _addend(image, module.address + at)
     is_code = any(
-        section.flags & SHF_EXECINSTR and 0 <= found - section.address < section.size
+        section.flags & SHF_EXECINSTR and 0 <= start - section.address < section.size
         for section in image.sections
     )
-    return found if is_code else None
+    return start if is_code else None
 
 
 def _addend(image: ElfImage, address: int) -> int:

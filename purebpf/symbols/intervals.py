@@ -46,28 +46,28 @@ def flatten(
         ends: the addresses behind the last; a range that ends where it starts owns nothing.
         ranks: one a range; without them the later range wins, so a nested one hides the outer.
     """
-    found = Segments(array("Q"), array("Q"), array("I"))
+    segments = Segments(array("Q"), array("Q"), array("I"))
     waiting: list[_Open] = []
     last = len(starts) - 1
     position = 0
     for index, start in enumerate(starts):
         end = ends[index]
         if waiting:
-            _advance(found, waiting, position, start)
+            _advance(segments, waiting, position, start)
         if waiting or (index < last and end > starts[index + 1]):
             heappush(waiting, (-(ranks[index] if ranks else index), end, index))
             position = start
         elif start < end:  # alone here, as nearly all are
-            _append(found, start, end, index)
-    _advance(found, waiting, position, max((end for _, end, _ in waiting), default=0))
-    return found
+            _append(segments, start, end, index)
+    _advance(segments, waiting, position, max((end for _, end, _ in waiting), default=0))
+    return segments
 
 
 _Open = tuple[int, int, int]
 """A range that began: (-rank, end, index), so that the least is the owner."""
 
 
-def _advance(found: Segments, waiting: list[_Open], position: int, until: int) -> None:
+def _advance(segments: Segments, waiting: list[_Open], position: int, until: int) -> None:
     """Give [position, until) to the best of the open ranges, and drop those that ended."""
     while waiting:
         _, end, owner = waiting[0]
@@ -75,16 +75,16 @@ def _advance(found: Segments, waiting: list[_Open], position: int, until: int) -
             heappop(waiting)
         elif position < until:
             stop = min(end, until)
-            _append(found, position, stop, owner)
+            _append(segments, position, stop, owner)
             position = stop
         else:
             return
 
 
-def _append(found: Segments, start: int, end: int, owner: int) -> None:
-    if found.owners and found.owners[-1] == owner and found.ends[-1] == start:
-        found.ends[-1] = end
+def _append(segments: Segments, start: int, end: int, owner: int) -> None:
+    if segments.owners and segments.owners[-1] == owner and segments.ends[-1] == start:
+        segments.ends[-1] = end
         return
-    found.starts.append(start)
-    found.ends.append(end)
-    found.owners.append(owner)
+    segments.starts.append(start)
+    segments.ends.append(end)
+    segments.owners.append(owner)

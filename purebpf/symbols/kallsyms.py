@@ -59,11 +59,11 @@ class Kallsyms:
         line, is_last = self._core_line(address)
         if line is not None and not is_last:
             return self._best(self._aliases(line))
-        found = self._find_loaded(address)
-        if found is None and line is not None:
+        symbol = self._find_loaded(address)
+        if symbol is None and line is not None:
             start = int(self._text[line : line + self._width], 16)
-            found = self._best(self._aliases(line)) if address - start < _LONGEST else None
-        return found
+            symbol = self._best(self._aliases(line)) if address - start < _LONGEST else None
+        return symbol
 
     def _core_line(self, address: int) -> tuple[int | None, bool]:
         """The last line of the core that is not above an address, and whether it is the last."""
@@ -86,13 +86,13 @@ class Kallsyms:
         """The lines of one address, given the last of them."""
         text = self._text
         shown = text[line : line + self._width]
-        found = [line]
+        lines = [line]
         while line:
             line = text.rfind(b"\n", 0, line - 1) + 1
             if text[line : line + self._width] != shown:
                 break
-            found.append(line)
-        return found
+            lines.append(line)
+        return lines
 
     def _find_loaded(self, address: int) -> KernelSymbol | None:
         if self._addresses is None:
@@ -104,8 +104,8 @@ class Kallsyms:
         return self._best(self._offsets[bisect_left(self._addresses, start) : behind])
 
     def _index_loaded(self) -> array[int]:
-        found = _ADDRESS.finditer(self._text, self._core_end)
-        keys = sorted(int(line[0], 16) << 32 | line.start() for line in found)
+        matches = _ADDRESS.finditer(self._text, self._core_end)
+        keys = sorted(int(line[0], 16) << 32 | line.start() for line in matches)
         self._offsets.extend(key & 0xFFFFFFFF for key in keys)
         return array("Q", (key >> 32 & _TOP for key in keys))
 
@@ -135,9 +135,9 @@ def addresses(text: bytes, names: Iterable[str]) -> dict[str, set[int]]:
 
     A static variable that clang has renamed for linking, `name.llvm.123`, goes by its own name.
     """
-    found: dict[str, set[int]] = {}
+    addresses_by_name: dict[str, set[int]] = {}
     for name in names:
-        places = found.setdefault(name, set())
+        places = addresses_by_name.setdefault(name, set())
         wanted = b" %b" % name.encode("utf-8", "surrogateescape")
         at = text.find(wanted)
         while at >= 0:
@@ -147,7 +147,7 @@ def addresses(text: bytes, names: Iterable[str]) -> dict[str, set[int]]:
                 start = text.rfind(b"\n", 0, at) + 1
                 places.add(int(text[start : text.find(b" ", start)], 16))
             at = text.find(wanted, end)
-    return found
+    return addresses_by_name
 
 
 def function_ranges(text: bytes, name: str) -> list[tuple[int, int]]:
@@ -156,14 +156,14 @@ def function_ranges(text: bytes, name: str) -> list[tuple[int, int]]:
     The last function of all ends after 1 MiB. Empty when there is none, or addresses are hidden.
     """
     starts = {
-        int(found[1], 16)
-        for found in re.finditer(
+        int(symbol_line[1], 16)
+        for symbol_line in re.finditer(
             rb"^([0-9a-f]+) [tTwW] %b(?:\t|$)" % re.escape(name.encode()), text, re.MULTILINE
         )
     } - {0}
     if not starts:
         return []
-    known = sorted({int(found[0], 16) for found in _ADDRESS.finditer(text)})
+    known = sorted({int(symbol_line[0], 16) for symbol_line in _ADDRESS.finditer(text)})
     ranges = []
     for start in sorted(starts):
         behind = bisect_right(known, start)

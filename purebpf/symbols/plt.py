@@ -60,7 +60,7 @@ def _stubs(code: bytes, table: Section, slots: dict[int, int]) -> Iterator[tuple
 
 def _slots(image: ElfImage, symbols: bytes) -> dict[int, int]:
     """Address of a slot -> where the name of the function is that it will hold."""
-    found = {}
+    symbol_numbers = {}
     sections = [image.section(".rela.plt")]
     if image.section(".plt.got"):
         sections.append(image.section(".rela.dyn"))
@@ -71,8 +71,8 @@ def _slots(image: ElfImage, symbols: bytes) -> dict[int, int]:
             number = info >> 32
             is_stub = info & 0xFFFFFFFF in (_JUMP_SLOT, _GLOB_DAT)
             if is_stub and 0 < number < len(symbols) // 24:
-                (found[slot],) = struct.unpack_from("<I", symbols, number * 24)
-    return found
+                (symbol_numbers[slot],) = struct.unpack_from("<I", symbols, number * 24)
+    return symbol_numbers
 
 
 def _whole(data: bytes, size: int) -> bytes:

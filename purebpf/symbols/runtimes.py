@@ -33,27 +33,28 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
 
     Where there are several, a JVM, Chromium or node is what has the others loaded.
     """
-    found: dict[str, Runtime] = {}
+    runtimes: dict[str, Runtime] = {}
     minor = ""
     for path in paths:
         base = path.rpartition("/")[2]
         if base == "libjvm.so":
             version = _JAVA.search(path)
-            found["java"] = Runtime("java", version[1] if version else "")
+            runtimes["java"] = Runtime("java", version[1] if version else "")
         elif base in _CHROMIUM:
-            found["chromium"] = Runtime("chromium")
+            runtimes["chromium"] = Runtime("chromium")
         elif _NODE.fullmatch(base):
-            found["node"] = Runtime("node")
+            runtimes["node"] = Runtime("node")
         elif is_interpreter(path):
-            found["python"] = Runtime("python")
+            runtimes["python"] = Runtime("python")
         for pattern, text in ((_INTERPRETER, base), (_LIBRARY, path)):
             where = pattern.fullmatch(text) if pattern is _INTERPRETER else pattern.search(text)
             if where is not None:
                 minor = minor or where[1] or where[2]
-    if minor and "python" in found:
-        found["python"] = Runtime("python", f"3.{minor}")
+    if minor and "python" in runtimes:
+        runtimes["python"] = Runtime("python", f"3.{minor}")
     return next(
-        (found[name] for name in ("java", "chromium", "node", "python") if name in found), None
+        (runtimes[name] for name in ("java", "chromium", "node", "python") if name in runtimes),
+        None,
     )
 
 

@@ -84,6 +84,6 @@ def _doubles(entry: int, starts: array[int]) -> array[float]:
         data[_BYTES_OF_8[3 + byte] :: 8] = addresses[_BYTES_OF_8[byte] :: 8]
     high = addresses[_BYTES_OF_8[4] :: 8]
     data[_BYTES_OF_8[7] :: 8] = high.translate(_WITH_EXPONENT)
-    found = array("d")
-    found.frombytes(data)
-    return found
+    doubles = array("d")
+    doubles.frombytes(data)
+    return doubles

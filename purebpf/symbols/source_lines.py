@@ -33,7 +33,7 @@ def parse_lines(text: str, addresses: Iterable[int]) -> dict[int, tuple[SourceLi
         addresses: what was asked, in that order.
     """
     rows = text.split("\n")[:-1]
-    found: dict[int, tuple[SourceLine, ...]] = {}
+    lines_by_address: dict[int, tuple[SourceLine, ...]] = {}
     asked = iter(addresses)
     following = next(asked, None)
     current: int | None = None
@@ -41,7 +41,7 @@ def parse_lines(text: str, addresses: Iterable[int]) -> dict[int, tuple[SourceLi
     at = 0
     while at < len(rows):
         if following is not None and _number(rows[at]) == following:
-            _add(found, current, answer)
+            _add(lines_by_address, current, answer)
             current, following, answer = following, next(asked, None), []
             at += 1
         else:
@@ -49,15 +49,17 @@ def parse_lines(text: str, addresses: Iterable[int]) -> dict[int, tuple[SourceLi
                 answer.append(_line(rows[at], rows[at + 1]))
             at += 2
     if following is None:  # else the last answer may lack its end
-        _add(found, current, answer)
-    return found
+        _add(lines_by_address, current, answer)
+    return lines_by_address
 
 
 def _add(
-    found: dict[int, tuple[SourceLine, ...]], address: int | None, answer: list[SourceLine]
+    lines_by_address: dict[int, tuple[SourceLine, ...]],
+    address: int | None,
+    answer: list[SourceLine],
 ) -> None:
-    if address is not None and any(each.file for each in answer):
-        found[address] = tuple(answer)
+    if address is not None and any(line.file for line in answer):
+        lines_by_address[address] = tuple(answer)
 
 
 def _number(text: str) -> int | None:

@@ -154,9 +154,9 @@ class SymbolTable:
         if self._end(last) > offset and (not last or self._start(last - 1) < start):
             return last  # alone here, as nearly all are
         first = self._first_at(start, last + 1)
-        found = self._best(first, last, offset)
-        if found is not None:
-            return found
+        owner = self._best(first, last, offset)
+        if owner is not None:
+            return owner
         if all(self._end(row) == start for row in self._group(first, last)):
             return self._unsized(first, last, offset)
         return self._outer(first, offset)

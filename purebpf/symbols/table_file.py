@@ -115,10 +115,10 @@ class _Pages:
 
     def exactly(self, offset: int, size: int) -> bytes:
         """Those bytes; raises FormatError when there are fewer."""
-        found = self._read(offset, size) if size else b""
-        if len(found) != size:
+        block = self._read(offset, size) if size else b""
+        if len(block) != size:
             raise self.error(f"offset {offset:#x}", "truncated")
-        return found
+        return block
 
     def error(self, where: str, problem: str) -> FormatError:
         """What to raise."""
@@ -154,8 +154,8 @@ class _Column:
         data = self._pages.exactly(self._offset + page * _PAGE, count * self._width)
         if len(self._known) >= _KEEP_PAGES:
             self._known.pop(next(iter(self._known)))
-        found = self._known[page] = array(self._code, data)
-        return found
+        column = self._known[page] = array(self._code, data)
+        return column
 
 
 class _Names:
@@ -172,16 +172,16 @@ class _Names:
     def get(self, offset: int) -> bytes:
         """The name that starts there."""
         at = self._begin + offset
-        found = b""
-        while at < self._end and len(found) <= LONGEST_NAME:
+        text = b""
+        while at < self._end and len(text) <= LONGEST_NAME:
             page = at // _PAGE
             piece = self._page(page)[at - max(page * _PAGE, self._begin) :]
             name, nul, _ = piece.partition(b"\0")
-            found += name
+            text += name
             if nul:
                 break
             at += len(piece)
-        return found
+        return text
 
     def _page(self, number: int) -> bytes:
         known = self._known.get(number)

@@ -70,7 +70,7 @@ def parse_note(description: bytes, order: str, *, is64: bool) -> Note:
     if len(strings) <= _STRINGS or not strings[1]:
         raise ValueError("its strings are not provider, name and arguments")
     provider, name, arguments = (
-        each.decode("utf-8", "backslashreplace") for each in strings[:_STRINGS]
+        field.decode("utf-8", "backslashreplace") for field in strings[:_STRINGS]
     )
     arguments = "" if arguments.startswith(":") else arguments
     place, base, semaphore = addresses.unpack_from(description)

@@ -51,15 +51,15 @@ class Argument(NamedTuple):
 
 
 def _x86_registers() -> dict[str, int]:
-    found: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     for letter, offset in (("a", 80), ("b", 40), ("c", 88), ("d", 96)):
         names = (f"r{letter}x", f"e{letter}x", f"{letter}x", f"{letter}l")
-        found |= dict.fromkeys(names, offset)
+        offsets |= dict.fromkeys(names, offset)
     for stem, offset in (("si", 104), ("di", 112), ("bp", 32), ("sp", 152)):
-        found |= dict.fromkeys((f"r{stem}", f"e{stem}", stem, f"{stem}l"), offset)
+        offsets |= dict.fromkeys((f"r{stem}", f"e{stem}", stem, f"{stem}l"), offset)
     for number, offset in zip(range(8, 16), (72, 64, 56, 48, 24, 16, 8, 0), strict=True):
-        found |= dict.fromkeys((f"r{number}{width}" for width in ("", "d", "w", "b")), offset)
-    return found | dict.fromkeys(("rip", "eip"), 128)
+        offsets |= dict.fromkeys((f"r{number}{width}" for width in ("", "d", "w", "b")), offset)
+    return offsets | dict.fromkeys(("rip", "eip"), 128)
 
 
 _X86_64 = _x86_registers()
@@ -109,14 +109,14 @@ def parse_arguments(text: str, machine: int) -> tuple[Argument, ...]:
     """
     if machine not in _MACHINES:
         raise ValueError(f"unknown registers: ELF machine {machine}")
-    found: list[Argument] = []
+    arguments: list[Argument] = []
     at = 0
     while text[at:].strip():
         argument, at = _argument(text, at, _MACHINES[machine])
-        found.append(argument)
-    if len(found) > MAX_ARGUMENTS:
-        raise ValueError(f"{len(found)} arguments; bpf/usdt.bpf.h has room for {MAX_ARGUMENTS}")
-    return tuple(found)
+        arguments.append(argument)
+    if len(arguments) > MAX_ARGUMENTS:
+        raise ValueError(f"{len(arguments)} arguments; bpf/usdt.bpf.h has room for {MAX_ARGUMENTS}")
+    return tuple(arguments)
 
 
 def _argument(text: str, at: int, machine: _Machine) -> tuple[Argument, int]:

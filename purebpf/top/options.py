@@ -43,8 +43,8 @@ class View(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
     """What to sample, and how to show it; exits with status 2 when the options are wrong."""
-    found = parser.parse(build_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
-    return parser.pick(Options, found), parser.pick(View, found)
+    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    return parser.pick(Options, parsed), parser.pick(View, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from purebpf.results import Labels, Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import table
 
-__all__ = ["found", "percent", "render"]
+__all__ = ["percent", "rank_lines", "render"]
 
 _WIDTH = 80
 
@@ -26,7 +26,7 @@ def render(profile: Profile, *, by: str, lines: int, heading: str) -> Iterator[s
     whole = profile.total
     yield f"{heading}: {whole} {profile.unit}\n"
     yield f"{'self':>7} {'total':>7} {'samples':>8}  {by}\n"
-    rows = found(profile, by)
+    rows = rank_lines(profile, by)
     for name, own, total in rows[:lines]:
         line = f"{percent(own, whole)} {percent(total, whole)} {own:8}  {printable(name)}"
         yield f"{line[:_WIDTH]}\n"
@@ -34,9 +34,9 @@ def render(profile: Profile, *, by: str, lines: int, heading: str) -> Iterator[s
         yield f"{'':24}  and {len(rows) - lines} more\n"
 
 
-def found(profile: Profile, by: str) -> list[tuple[str, int, int]]:
+def rank_lines(profile: Profile, by: str) -> list[tuple[str, int, int]]:
     """Name, own and total weight of each line, the heaviest first."""
-    return sorted(_weights(profile, by), key=lambda each: (-each[1], -each[2], each[0]))
+    return sorted(_weights(profile, by), key=lambda row: (-row[1], -row[2], row[0]))
 
 
 def percent(part: int, whole: int) -> str:

@@ -9,7 +9,7 @@ from purebpf.cli.screen import in_place
 from purebpf.closable import Closing
 from purebpf.results import Profile
 from purebpf.results.model.spelling import printable
-from purebpf.top.render import found, percent, render
+from purebpf.top.render import percent, rank_lines, render
 
 __all__ = ["screen"]
 
@@ -62,7 +62,7 @@ class _Rich(Closing):
         from rich.table import Table
         from rich.text import Text
 
-        rows = found(profile, self._by)
+        rows = rank_lines(profile, self._by)
         room = max(1, min(self._lines, self._console.height - _HEAD))
         title = f"{heading}: {profile.total} {profile.unit}"
         more = f"and {len(rows) - room} more" if len(rows) > room else None

@@ -32,12 +32,12 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.wall.session import Wall
 
     with results.measure(partial(Wall, options), options.command, title(options), view) as run:
-        found = run.result
-        profile = run.add_lines(found.profile)
+        result = run.result
+        profile = run.add_lines(result.profile)
         status = run.end()
         from purebpf.wall.render import render  # not before everything is measured
 
-        run.write(partial(render, profile, found.threads, view))
+        run.write(partial(render, profile, result.threads, view))
         _explain(profile)
     return command.LOSS if view.strict and profile.loss.any else status
 

@@ -39,9 +39,9 @@ docs/wall.md"""
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
-    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
-    found.to = destinations(made, found.formats, found.outputs)
-    return parser.pick(Options, found), parser.pick(ResultOptions, found)
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:

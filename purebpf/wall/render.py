@@ -20,7 +20,7 @@ def render(
 ) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
     if format_name == "json":
-        return [json.document(profile, threads=[_as_dict(each) for each in threads])]
+        return [json.document(profile, threads=[_as_dict(thread) for thread in threads])]
     style = registry.Style(options.delimited, offsets=options.offsets, by_thread=True)
     pieces = registry.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
@@ -28,12 +28,14 @@ def render(
 
 def _table(threads: Sequence[Thread]) -> Iterator[str]:
     yield f"{'wall us':>12} {'on-CPU':>8} {'off-CPU':>8} {'run-queue':>9}  thread\n"
-    for each in threads:
-        comm, pid, tid, *_ = each.labels
-        wall = each.wall_ns or 1
-        on, off, queued = (100 * part / wall for part in (each.on_ns, each.off_ns, each.queued_ns))
+    for thread in threads:
+        comm, pid, tid, *_ = thread.labels
+        wall = thread.wall_ns or 1
+        on, off, queued = (
+            100 * part / wall for part in (thread.on_ns, thread.off_ns, thread.queued_ns)
+        )
         yield (
-            f"{each.wall_ns // _US:12} {on:7.1f}% {off:7.1f}% {queued:8.1f}%  "
+            f"{thread.wall_ns // _US:12} {on:7.1f}% {off:7.1f}% {queued:8.1f}%  "
             f"{printable(comm)} ({pid}/{tid})\n"
         )
 

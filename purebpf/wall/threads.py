@@ -29,11 +29,11 @@ class Thread(NamedTuple):
 
 def threads(spans: Mapping[Place, Span]) -> list[Thread]:
     """Each thread, the one that ran longest first."""
-    found: dict[tuple[int, int], list[int]] = {}
+    times_by_thread: dict[tuple[int, int], list[int]] = {}
     names: dict[tuple[int, int], str] = {}
     for place, span in spans.items():
         key = place.pid, place.tid
-        times = found.setdefault(key, [0, 0, 0])
+        times = times_by_thread.setdefault(key, [0, 0, 0])
         if place.state == ON_CPU:
             times[0] += span.duration_ns
         else:
@@ -41,21 +41,23 @@ def threads(spans: Mapping[Place, Span]) -> list[Thread]:
             times[2] += span.runnable_ns
         if place.comm:
             names[key] = place.comm
-    made = [Thread(Labels(names.get(key, ""), *key), *times) for key, times in found.items()]
-    return sorted(made, key=lambda each: (-each.on_ns, -each.wall_ns, each.labels))
+    made = [
+        Thread(Labels(names.get(key, ""), *key), *times) for key, times in times_by_thread.items()
+    ]
+    return sorted(made, key=lambda thread: (-thread.on_ns, -thread.wall_ns, thread.labels))
 
 
 def shares(total: int, weights: Mapping[Place, int]) -> dict[Place, int]:
     """`total` in whole parts in proportion to the weights: their sum is exact."""
     sum_of_weights = sum(weights.values())
     given = seen = 0
-    found = {}
+    given_by_place = {}
     for place, weight in weights.items():
         seen += weight
         until = total * seen // sum_of_weights
-        found[place] = until - given
+        given_by_place[place] = until - given
         given = until
-    return found
+    return given_by_place
 
 
 def fill(

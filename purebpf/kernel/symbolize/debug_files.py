@@ -62,9 +62,9 @@ def debug_file(
     """
     for place in _places(image, path):
         for root in (*(f"/proc/{pid}/root" for pid in pids), ""):
-            found = _open_debug_file(root + place, image, has, spend)
-            if found is not None:
-                return found
+            debug = _open_debug_file(root + place, image, has, spend)
+            if debug is not None:
+                return debug
     if fetch is None or not image.build_id:
         return None
     fetched = fetch(image.build_id)
@@ -81,9 +81,9 @@ def _open_debug_file(
     try:
         debug = image_of(fd, path, spend)
         if has(debug) and _belongs(debug, image, fd, spend):
-            found = DebugFile(path, fd, debug)
+            opened = DebugFile(path, fd, debug)
             fd = -1
-            return found
+            return opened
     except (OSError, FormatError):
         pass
     finally:

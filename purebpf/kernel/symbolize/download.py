@@ -62,8 +62,8 @@ class _Deadline:
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         self._timer.join()
-        for each in self._sockets:
-            each.close()
+        for sock in self._sockets:
+            sock.close()
 
     def connect(self, *arguments: Any, **options: Any) -> socket.socket:
         """socket.create_connection, to be shut down in time."""
@@ -80,9 +80,9 @@ class _Deadline:
             self._shut_down()
 
     def _shut_down(self) -> None:
-        for each in self._sockets:
+        for sock in self._sockets:
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

@@ -42,9 +42,9 @@ class JitDumps:
         """The function at an address, and the bytes into it, as far as was read."""
         for identity in self._of.get(pid, ()):
             dump = self._dumps.get(identity)
-            found = dump.find(address) if dump else None
-            if found is not None:
-                return found
+            symbol = dump.find(address) if dump else None
+            if symbol is not None:
+                return symbol
         return None
 
     def has(self, pid: int) -> bool:
@@ -64,7 +64,7 @@ class JitDumps:
         """
         pid = family[0]
         trusted = owners(pid if lives else 0)
-        dumps = (each for each in mappings if is_jitdump_name(each.file.path))
+        dumps = (mapped for mapped in mappings if is_jitdump_name(mapped.file.path))
         for mapping in islice(dumps, _OF_A_PROCESS):
             identity = self._read(mapping, family, trusted)
             if identity is not None and identity not in self._of.setdefault(pid, []):
@@ -101,6 +101,6 @@ class JitDumps:
 
     def _forget_oldest(self) -> None:
         """Drop what was read first, until the rest is small; never what was read last."""
-        total = sum(each.nbytes for each in self._dumps.values())
+        total = sum(dump.nbytes for dump in self._dumps.values())
         while len(self._dumps) > 1 and (len(self._dumps) > _KEEP or total > _KEEP_BYTES):
             total -= self._dumps.pop(next(iter(self._dumps))).nbytes

@@ -89,17 +89,17 @@ class JitMaps:
             if known is not None and known[0] == status.st_size:
                 return known[1]
             self._budget.spend(min(status.st_size, _MAX_SIZE))
-            found = PerfMap(_end(fd, status.st_size), self._budget.spend)
+            perf_map = PerfMap(_end(fd, status.st_size), self._budget.spend)
         finally:
             os.close(fd)
         self._maps.pop(pid, None)
-        self._maps[pid] = status.st_size, found
+        self._maps[pid] = status.st_size, perf_map
         self._forget_oldest()
-        return found
+        return perf_map
 
     def _forget_oldest(self) -> None:
         """Drop what was read first, until the rest is small; never what was read last."""
-        total = sum(each.nbytes for _, each in self._maps.values())
+        total = sum(perf_map.nbytes for _, perf_map in self._maps.values())
         while len(self._maps) > 1 and (len(self._maps) > _KEEP or total > _KEEP_BYTES):
             total -= self._maps.pop(next(iter(self._maps)))[1].nbytes
 

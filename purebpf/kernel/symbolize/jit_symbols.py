@@ -45,13 +45,13 @@ class GeneratedCode:
             address: in its address space.
         """
         pid = family[0]
-        found = self._known(pid, address)
-        if found is None and self._retries.due(pid):
+        symbol = self._known(pid, address)
+        if symbol is None and self._retries.due(pid):
             self.read(family)
-            found = self._known(pid, address)
-            if found is not None:
+            symbol = self._known(pid, address)
+            if symbol is not None:
                 self._retries.reset(pid)
-        return found or self._why_not(pid)
+        return symbol or self._why_not(pid)
 
     def read(self, family: tuple[int, ...]) -> bool:
         """Look again at what a process wrote; whether there is anything."""

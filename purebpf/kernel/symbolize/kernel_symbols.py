@@ -32,14 +32,14 @@ class KernelSymbols:
             return _unknown(Reason.KERNEL_UNREADABLE, address, errno_name(self._errno))
         if table.hidden:
             return _unknown(Reason.KERNEL_HIDDEN, address)
-        found = table.find(address - back)
-        if found is None and self._retries.due(proc.KALLSYMS):  # a module or program loaded since
+        symbol = table.find(address - back)
+        if symbol is None and self._retries.due(proc.KALLSYMS):  # a module or program loaded since
             table = self._read() or table
-            found = table.find(address - back)
-        if found is None:
+            symbol = table.find(address - back)
+        if symbol is None:
             return _unknown(Reason.NO_KERNEL_FUNCTION, address)
-        module = f"[{_BPF}]" if found.module == _BPF else found.module or "kernel"
-        name, offset = demangle(found.name), address - found.start
+        module = f"[{_BPF}]" if symbol.module == _BPF else symbol.module or "kernel"
+        name, offset = demangle(symbol.name), address - symbol.start
         return Frame(name, offset, module, Address(address), "kernel")
 
     def _read(self) -> Kallsyms | None:

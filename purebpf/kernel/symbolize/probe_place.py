@@ -44,12 +44,12 @@ def parse_place(text: str) -> Place:
     Raises:
         ValueError: it is neither.
     """
-    found = _PLACE.fullmatch(text)
-    if found is None:
+    place_match = _PLACE.fullmatch(text)
+    if place_match is None:
         raise ValueError(
             f"{text!r} is not a place in a file: expected 'file:function' or 'file:0x123'"
         )
-    file, function, offset = found.groups()
+    file, function, offset = place_match.groups()
     if _NUMBER.fullmatch(function):
         return Place(file, "", int(function, 0) + int(offset or "0", 0))
     return Place(file, function, int(offset or "0", 0))
@@ -72,11 +72,11 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
         every = _function_offsets(image, place.function, FUNCTIONS)
         indirect = _function_offsets(image, place.function, INDIRECT)
     # The function that a name means may be code, though an older version is an indirect one.
-    found = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
-    if not found:
+    offsets = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
+    if not offsets:
         why = _why_not(path, place.function, is_there=bool(every))
         raise AttachError("uprobe", errno.ENOENT, what, why=why)
-    return path, sorted({offset + place.offset for offset in found.values()})
+    return path, sorted({offset + place.offset for offset in offsets.values()})
 
 
 def find_file(name: str, what: str) -> str:
@@ -114,7 +114,7 @@ def _look_up_library(name: str) -> str:
 
 def _preferred_folders() -> list[str]:
     """What ld.so(8) searches before anything else."""
-    return [each for each in os.environ.get("LD_LIBRARY_PATH", "").split(":") if each]
+    return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
 
 
 def _standard_folders() -> Iterator[str]:

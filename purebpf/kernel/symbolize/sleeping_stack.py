@@ -26,17 +26,17 @@ def user_stack(pid: int, ip: int, sp: int, bp: int, max_depth: int) -> tuple[int
         bp: its frame pointer.
         max_depth: where to stop.
     """
-    found = [ip]
+    addresses = [ip]
     try:
         memory = proc.open_memory(pid)
     except KernelError:  # it has ended, or is not ours to read
-        return tuple(found)
+        return tuple(addresses)
     if memory is None:
-        return tuple(found)
+        return tuple(addresses)
     try:
         # most stacks are read at once, since they are not deep in bytes
         chunk = _read(memory, sp, _CHUNK)
-        while len(found) < max_depth and bp:
+        while len(addresses) < max_depth and bp:
             at = bp - sp
             frame = chunk[at : at + _FRAME.size] if at >= 0 else b""
             if len(frame) < _FRAME.size:
@@ -44,13 +44,13 @@ def user_stack(pid: int, ip: int, sp: int, bp: int, max_depth: int) -> tuple[int
             if len(frame) < _FRAME.size:
                 break
             following, address = _FRAME.unpack(frame)
-            found.append(address)
+            addresses.append(address)
             if following <= bp:
                 break
             bp = following
     finally:
         os.close(memory)
-    return tuple(found)
+    return tuple(addresses)
 
 
 def _read(memory: int, address: int, size: int) -> bytes:

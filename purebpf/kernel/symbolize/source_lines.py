@@ -109,11 +109,11 @@ class SourceLines:
         self, path: str, build_id: str, places: Iterable[FileOffset], pids: Sequence[int]
     ) -> Lines:
         with ExitStack() as stack:
-            found = _image(stack, path, build_id, pids)
-            if found is None:
+            opened = _image(stack, path, build_id, pids)
+            if opened is None:
                 self.gone.append(path)
                 return {}
-            fd, image = found
+            fd, image = opened
             if not _has_lines(image):
                 debug = debug_file(image, path, pids, _has_lines, self._fetch, spend=self._check)
                 if debug is None:
@@ -139,9 +139,9 @@ class SourceLines:
         answer = run_on_file(command, fd, questions, limits, self._is_stopped)
         if not answer.is_whole:
             self.unfinished.append(path)
-        found = parse_lines(answer.output.decode("utf-8", "backslashreplace"), asked)
-        found.pop(_NOWHERE, None)
-        return found
+        lines = parse_lines(answer.output.decode("utf-8", "backslashreplace"), asked)
+        lines.pop(_NOWHERE, None)
+        return lines
 
     def _check(self, _nbytes: int) -> None:
         """Raise OverBudgetError when the time is over."""

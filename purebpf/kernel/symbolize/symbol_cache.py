@@ -51,11 +51,11 @@ class SymbolCache:
             if not _is_trusted(self.directory):
                 return None
             read = _Reader(path)
-            found = open_table(read, read.size, path)
+            table = open_table(read, read.size, path)
             os.utime(path)
         except (OSError, FormatError):
             return None
-        return found
+        return table
 
     def keep(self, key: str, table: SymbolTable) -> None:
         """Write a table that is worth it, for who asks next: another run, or this one later."""
@@ -87,9 +87,9 @@ class SymbolCache:
     def _forget_oldest(self) -> None:
         """Remove files until they fit; what an interrupted run left is among them."""
         with os.scandir(self.directory) as entries:
-            found = [(each.stat(follow_symlinks=False), each.path) for each in entries]
-        total = sum(status.st_size for status, _ in found)
-        for status, path in sorted(found, key=lambda each: each[0].st_mtime_ns):
+            files = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
+        total = sum(status.st_size for status, _ in files)
+        for status, path in sorted(files, key=lambda file: file[0].st_mtime_ns):
             if total <= self._limit:
                 break
             with suppress(OSError):

@@ -58,7 +58,7 @@ def vdso_build_id() -> str:
 
 def _own() -> Mapping | None:
     own = parse_maps(proc.maps("self") or "")
-    return next((each for each in own if each.file.path == VDSO), None)
+    return next((mapping for mapping in own if mapping.file.path == VDSO), None)
 
 
 def _image(own: Mapping) -> ElfImage:
