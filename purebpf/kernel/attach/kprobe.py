@@ -48,12 +48,12 @@ def attach(
         NotSupportedError: a kernel without kprobes; a cookie, and a kernel that has none.
     """
     where = target_of(program, target, "target required: a kernel function")
-    found = _PLACE.fullmatch(where)
-    if found is None:
+    place_match = _PLACE.fullmatch(where)
+    if place_match is None:
         several = '; patterns need SEC("kprobe.multi")' if set(where) & set("*?") else ""
         place = "'function' or 'function+8'"
         raise ValueError(f"{where!r} is not a kernel function: expected {place}{several}")
-    name, offset = found[1], int(found[2] or "0", 0)
+    name, offset = place_match[1], int(place_match[2] or "0", 0)
     if program.definition is not None and program.definition.prefix.endswith("syscall"):
         name = syscall_function(name)
     end = at_return(program, returns)

@@ -99,9 +99,9 @@ def _c_strings(names: Iterable[str]) -> tuple[Buffer, array[int]]:
     encoded = [name.encode() + b"\0" for name in names]
     memory = Buffer(b"".join(encoded))
     pointers, at = array("Q"), memory.address
-    for each in encoded:
+    for symbol_name in encoded:
         pointers.append(at)
-        at += len(each)
+        at += len(symbol_name)
     return memory, pointers
 
 
@@ -114,8 +114,8 @@ def matching(pattern: str) -> list[int]:
     """
     known = traceable()
     line = re.compile(rb"^([0-9a-f]+) [tTwW] (%b)(?:\t.*)?$" % regex(pattern), re.MULTILINE)
-    found = [(int(m[1], 16), m[2].decode()) for m in line.finditer(proc.kallsyms())]
-    places = sorted({address for address, name in found if name in known})
+    known_symbols = [(int(m[1], 16), m[2].decode()) for m in line.finditer(proc.kallsyms())]
+    places = sorted({address for address, name in known_symbols if name in known})
     if places and not places[-1]:
         reason = (
             f"{proc.KALLSYMS} shows zeros: kernel.kptr_restrict hides addresses from a process "

@@ -131,9 +131,9 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
 
 def _ask(place: int, attach_type: int, lists: tuple[str, ...], room: int, flags: int) -> Attached:
     memory = {name: bytearray(_U32 * room) for name in lists}
-    found = bpf.prog_query(place, attach_type, query_flags=flags, prog_cnt=room, **memory)
+    answer = bpf.prog_query(place, attach_type, query_flags=flags, prog_cnt=room, **memory)
     count, attach_flags, revision = (
-        int(found[name]) for name in ("prog_cnt", "attach_flags", "revision")
+        int(answer[name]) for name in ("prog_cnt", "attach_flags", "revision")
     )
     columns = {name: memoryview(data).cast("I") for name, data in memory.items()}
     nothing = memoryview(bytes(_U32 * count)).cast("I")

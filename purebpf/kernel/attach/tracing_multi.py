@@ -66,7 +66,7 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
             program.attach_type,
             prog_fd=program.fileno(),
             tracing_multi_ids=ids.tobytes(),
-            tracing_multi_cookies=pack_cookies(wanted[each] for each in ids),
+            tracing_multi_cookies=pack_cookies(wanted[type_id] for type_id in ids),
             tracing_multi_cnt=len(ids),
         )
     except KernelError as error:
@@ -84,16 +84,16 @@ def _ids(wanted: Mapping[str, int], what: str) -> Iterator[tuple[int, int]]:
         known = None
     with ExitStack() as stack:
         modules: Modules | None = None
-        for each, cookie in wanted.items():
-            module, _, pattern = each.rpartition(":")
+        for wanted_name, cookie in wanted.items():
+            module, _, pattern = wanted_name.rpartition(":")
             if module and modules is None:
                 modules = stack.enter_context(Modules())
             types = _types_of(module, modules) if modules and module else kernel_btf()
-            found = _matching(types, pattern, known)
-            if not found:
-                why = f"no traceable kernel function matches {each!r}"
+            type_ids = _matching(types, pattern, known)
+            if not type_ids:
+                why = f"no traceable kernel function matches {wanted_name!r}"
                 raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
-            yield from ((type_id, cookie) for type_id in found)
+            yield from ((type_id, cookie) for type_id in type_ids)
 
 
 def _types_of(module: str, modules: Modules) -> Btf:
@@ -108,14 +108,16 @@ def _matching(btf: Btf, pattern: str, known: set[str] | None) -> list[int]:
     first = len(kernel_btf()) if btf.base is not None else 1
     if set(pattern) & set("*?"):
         fits = re.compile(regex(pattern).decode()).fullmatch
-        functions = (each for each in range(first, len(btf)) if btf.kind(each) is Kind.FUNC)
-        found = [each for each in functions if fits(btf.name(each))]
+        functions = (
+            type_id for type_id in range(first, len(btf)) if btf.kind(type_id) is Kind.FUNC
+        )
+        candidates = [type_id for type_id in functions if fits(btf.name(type_id))]
     else:
-        found = [each for each in btf.find(pattern, Kind.FUNC) if each >= first]
+        candidates = [type_id for type_id in btf.find(pattern, Kind.FUNC) if type_id >= first]
     return [
-        each
-        for each in found
-        if (known is None or btf.name(each) in known) and _in_registers(btf, each)
+        type_id
+        for type_id in candidates
+        if (known is None or btf.name(type_id) in known) and _in_registers(btf, type_id)
     ]
 
 
@@ -131,7 +133,9 @@ def _in_registers(btf: Btf, type_id: int) -> bool:
         if isinstance(result, Struct | Union):
             return False
     try:
-        sizes = [btf.sizeof(each.type_id) for each in prototype.params if each.type_id]
+        sizes = [
+            btf.sizeof(parameter.type_id) for parameter in prototype.params if parameter.type_id
+        ]
     except FormatError:
         return False
     return len(sizes) == len(prototype.params) and max(sizes, default=0) <= _LARGEST_ARGUMENT

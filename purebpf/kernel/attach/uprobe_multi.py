@@ -69,7 +69,7 @@ def attach(
                 prog_fd=program.fileno(),
                 uprobe_multi_path=os.fsencode(path) + b"\0",
                 uprobe_multi_offsets=offsets.tobytes(),
-                uprobe_multi_cookies=pack_cookies(places[each] for each in offsets),
+                uprobe_multi_cookies=pack_cookies(places[offset] for offset in offsets),
                 uprobe_multi_cnt=len(offsets),
                 uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
                 uprobe_multi_pid=_as_kernel(pid),
@@ -88,8 +88,8 @@ def attach(
 def _places(wanted: Mapping[str, int], what: str) -> tuple[str, dict[int, int]]:
     """The path of the file, and the cookie for each offset in it."""
     files, places = set(), {}
-    for each, cookie in wanted.items():
-        path, offsets = find_places(each, what)
+    for symbol_name, cookie in wanted.items():
+        path, offsets = find_places(symbol_name, what)
         files.add(path)
         places.update(dict.fromkeys(offsets, cookie))
     if len(files) > 1:

@@ -106,14 +106,14 @@ def attach(
     if not isinstance(program.usdt, UsdtSpecs):
         reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
         raise NotSupportedError(what, reason)
-    found = _find(find_file(file, what), provider, name, what)
-    found = found._replace(pid=os.getpid() if pid == 0 else pid)
+    usdt_target = _find(find_file(file, what), provider, name, what)
+    usdt_target = usdt_target._replace(pid=os.getpid() if pid == 0 else pid)
     with ExitStack() as cleanup:
-        numbers = _describe(program.usdt, found, check_cookie(cookie), what, cleanup)
+        numbers = _describe(program.usdt, usdt_target, check_cookie(cookie), what, cleanup)
         if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
-            link = _link_all(program, found, numbers, what)
+            link = _link_all(program, usdt_target, numbers, what)
             return UsdtLink(what, [], link, cleanup.pop_all())
-        parts = _link_each(program, found, numbers, what, cleanup)
+        parts = _link_each(program, usdt_target, numbers, what, cleanup)
         return UsdtLink(what, parts, None, cleanup.pop_all())
 
 
@@ -132,9 +132,9 @@ def _find(path: str, provider: str, name: str, what: str) -> _Target:
                 what, f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only"
             )
         every = list(usdt_probes(image))
-        probes = [each for each in every if (each.provider, each.name) == (provider, name)]
+        probes = [probe for probe in every if (probe.provider, probe.name) == (provider, name)]
         if not probes:
-            known = sorted({f"{each.provider}:{each.name}" for each in every})
+            known = sorted({f"{probe.provider}:{probe.name}" for probe in every})
             has = f"it has {', '.join(known)}" if known else "it has none"
             why = f"{path} does not have this probe; {has}"
             raise AttachError("usdt", errno.ENOENT, what, why=why)
@@ -166,8 +166,10 @@ def _link_all(program: Program, target: _Target, numbers: list[int], what: str) 
             bpf_attach_type.BPF_TRACE_UPROBE_MULTI,
             prog_fd=program.fileno(),
             uprobe_multi_path=os.fsencode(target.path) + b"\0",
-            uprobe_multi_offsets=array("Q", [each.offset for each in probes]).tobytes(),
-            uprobe_multi_ref_ctr_offsets=array("Q", [each.semaphore for each in probes]).tobytes(),
+            uprobe_multi_offsets=array("Q", [probe.offset for probe in probes]).tobytes(),
+            uprobe_multi_ref_ctr_offsets=array(
+                "Q", [probe.semaphore for probe in probes]
+            ).tobytes(),
             uprobe_multi_cookies=array("Q", numbers).tobytes(),
             uprobe_multi_cnt=len(probes),
             uprobe_multi_pid=0 if target.pid == _EVERY else target.pid,
@@ -211,7 +213,7 @@ def _link_each(
 def _addresses(target: _Target, what: str) -> list[int]:
     """Where the probes are in memory: as linked, or where the process has the library."""
     if not target.movable:
-        return [each.address for each in target.probes]
+        return [usdt_probe.address for usdt_probe in target.probes]
     if target.pid < 0:
         reason = (
             "the library has another address in each process, and this kernel does not have "
@@ -222,7 +224,7 @@ def _addresses(target: _Target, what: str) -> list[int]:
     if text is None:
         raise AttachError("usdt", errno.ESRCH, what, why=_no_process(target))
     inode = os.stat(target.path).st_ino
-    mappings = [each for each in parse_maps(text) if each.file.inode == inode]
+    mappings = [entry for entry in parse_maps(text) if entry.file.inode == inode]
     addresses = []
     for probe in target.probes:
         for mapping in mappings:

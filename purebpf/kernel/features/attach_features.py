@@ -130,8 +130,8 @@ def _probe_link(name: str, link: _Link) -> Feature:
 
 def _probe_attach(name: str, function: _Function) -> Feature:
     """Attach for real, for the moment that it takes."""
-    found = kernel_btf().find(function.target, function.kind)
-    if not found:
+    type_ids = kernel_btf().find(function.target, function.kind)
+    if not type_ids:
         return Feature(
             name,
             supported=False,
@@ -142,7 +142,7 @@ def _probe_attach(name: str, function: _Function) -> Feature:
         probes.RETURN_0,
         "GPL",
         expected_attach_type=int(function.attach),
-        attach_btf_id=found[0],
+        attach_btf_id=type_ids[0],
     ) as program:
         if function.attach == _A.BPF_TRACE_ITER:
             bpf.link_create(function.attach, prog_fd=program.fileno()).close()

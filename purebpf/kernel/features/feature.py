@@ -54,12 +54,12 @@ def remember(probe: Callable[_P, Feature]) -> Callable[_P, Feature]:
     @wraps(probe)
     def ask(*args: _P.args, **kwargs: _P.kwargs) -> Feature:
         question = (args, tuple(kwargs.items()))
-        found = answers.get(question)
-        if found is None:
-            found = probe(*args, **kwargs)
-            if not isinstance(found, _Passing):
-                answers[question] = found
-        return found
+        answer = answers.get(question)
+        if answer is None:
+            answer = probe(*args, **kwargs)
+            if not isinstance(answer, _Passing):
+                answers[question] = answer
+        return answer
 
     return ask
 

@@ -408,7 +408,7 @@ def have_uprobe_multi() -> Feature:
         return answer_refusal(name, error)
     if said == [errno.EBADF, errno.EINVAL]:
         return Feature(name, supported=True, reason="the kernel supports them")
-    answers = " and ".join(errno_name(each or 0) for each in said)
+    answers = " and ".join(errno_name(errno_or_zero or 0) for errno_or_zero in said)
     return Feature(name, supported=False, reason=f"bpf(BPF_LINK_CREATE) failed with {answers}")
 
 
@@ -427,8 +427,12 @@ def have_run_time_statistics() -> Feature:
 
 def all_features() -> Iterator[Feature]:
     """Every feature: program types, map types, BTF kinds, instruction sets, the rest."""
-    yield from (have_program_type(each) for each in list(bpf_prog_type)[1:] if _real(each))
-    yield from (have_map_type(each) for each in list(bpf_map_type)[1:] if _real(each))
+    yield from (
+        have_program_type(program_type)
+        for program_type in list(bpf_prog_type)[1:]
+        if _real(program_type)
+    )
+    yield from (have_map_type(map_type) for map_type in list(bpf_map_type)[1:] if _real(map_type))
     yield from (have_btf_kind(kind) for kind in list(Kind)[1:])
     yield from map(have_instruction_set, probes.INSTRUCTION_SETS)
     for probe in (

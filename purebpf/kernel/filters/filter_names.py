@@ -81,9 +81,9 @@ class MachineNames:
         in_kernel = (
             SymbolRange(0, start, end - 1) for start, end in ranges_in_kernel(kallsyms, name)
         )
-        found = (*in_kernel, *self._in_processes(name))
-        if found:
-            return found
+        ranges = (*in_kernel, *self._in_processes(name))
+        if ranges:
+            return ranges
         if _is_hidden(kallsyms, name):
             raise LookupError(
                 f"the address of {name!r} is hidden: {proc.KALLSYMS} shows zeros without "
@@ -99,8 +99,8 @@ class MachineNames:
         known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
         for pid, mapping in self._mappings():
             if mapping.file not in known:
-                found = _ask_file(pid, mapping, lambda image: ranges_in_file(image, name))
-                known[mapping.file] = {(int(offset), size) for offset, size in found or ()}
+                symbol_ranges = _ask_file(pid, mapping, lambda image: ranges_in_file(image, name))
+                known[mapping.file] = {(int(offset), size) for offset, size in symbol_ranges or ()}
             for offset, size in known[mapping.file]:
                 start = mapping.start + offset - mapping.offset
                 if mapping.start <= start < mapping.end:
@@ -123,7 +123,9 @@ class MachineNames:
 
         begin = name[:_ALIKE]
         pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
-        known = {found.decode() for found in re.findall(pattern, kallsyms, re.MULTILINE)}
+        known = {
+            symbol_name.decode() for symbol_name in re.findall(pattern, kallsyms, re.MULTILINE)
+        }
         files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
         for pid, mapping in files.values():
             known.update(

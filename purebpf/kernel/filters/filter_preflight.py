@@ -71,20 +71,20 @@ def preflight(bpffs: str = BPFFS) -> Preflight:
 def _events() -> Check:
     name = "perf events"
     paranoid = proc.sysctl("kernel.perf_event_paranoid")
-    found = f"kernel.perf_event_paranoid is {paranoid}"
+    setting = f"kernel.perf_event_paranoid is {paranoid}"
     try:
         PerfEvent.software("task-clock", pid=0, disabled=1).close()
     except KernelError:
         pass
     else:
-        return Check(name, True, f"{found}: user and kernel mode")
+        return Check(name, True, f"{setting}: user and kernel mode")
     try:
         PerfEvent.software("task-clock", pid=0, disabled=1, exclude_kernel=1).close()
     except KernelError as error:
         if paranoid is None:
             return Check(name, False, str(error))
-        return Check(name, False, found, "sudo sysctl kernel.perf_event_paranoid=2")
-    return Check(name, True, f"{found}: user mode of this user's own processes")
+        return Check(name, False, setting, "sudo sysctl kernel.perf_event_paranoid=2")
+    return Check(name, True, f"{setting}: user mode of this user's own processes")
 
 
 def _own_programs() -> Check:
@@ -105,8 +105,8 @@ def _file_system(bpffs: str) -> Check:
         )
     mode = stat.S_IMODE(os.stat(bpffs).st_mode)
     if not os.access(bpffs, os.X_OK):
-        found = f"{bpffs} has mode {mode:04o}, so this user cannot enter it"
-        return Check(name, False, found, pin_command(os.geteuid(), 0, bpffs))
+        problem = f"{bpffs} has mode {mode:04o}, so this user cannot enter it"
+        return Check(name, False, problem, pin_command(os.geteuid(), 0, bpffs))
     return Check(name, True, f"{bpffs} has mode {mode:04o}")
 
 
@@ -114,17 +114,17 @@ def _pins(uid: int, bpffs: str) -> Check:
     name = "pinned slots"
     folder = folder_of(uid, bpffs)
     try:
-        found = slots(uid, bpffs)
+        pinned = slots(uid, bpffs)
     except PurebpfError as error:
         return _check_unopened(name, error, uid, bpffs)
-    if not found:
+    if not pinned:
         return Check(name, False, f"none in {folder}", pin_command(uid, 0, bpffs))
-    free = sum(not each.taken and not each.faults for each in found)
-    text = f"{free} of {len(found)} free"
-    broken = [f"slot {each.number}: {'; '.join(each.faults)}" for each in found if each.faults]
+    free = sum(not slot.taken and not slot.faults for slot in pinned)
+    text = f"{free} of {len(pinned)} free"
+    broken = [f"slot {slot.number}: {'; '.join(slot.faults)}" for slot in pinned if slot.faults]
     if broken:
         text = "; ".join((text, *broken))
-    more = len(found) if broken else 2 * len(found)
+    more = len(pinned) if broken else 2 * len(pinned)
     fix = "" if free else pin_command(uid, more, bpffs)
     return Check(name, free > 0, text, fix)
 
@@ -137,14 +137,14 @@ def _check_unopened(name: str, error: PurebpfError, uid: int, bpffs: str) -> Che
         and error.call.startswith("bpf(")
         and disabled not in ("0", None)
     ):
-        found = (
+        problem = (
             f"kernel.unprivileged_bpf_disabled is {disabled}, and this kernel then refuses all "
             "BPF without privileges"
         )
         if disabled == "1":
-            return Check(name, False, f"{found}; 1 cannot be lowered until the next boot")
-        return Check(name, False, found, "sudo sysctl kernel.unprivileged_bpf_disabled=0")
+            return Check(name, False, f"{problem}; 1 cannot be lowered until the next boot")
+        return Check(name, False, problem, "sudo sysctl kernel.unprivileged_bpf_disabled=0")
     if isinstance(error, KernelError) and error.fix:
-        found = str(KernelError(error.call, error.errno or 0, error.what, why=error.why))
-        return Check(name, False, found, error.fix)
+        problem = str(KernelError(error.call, error.errno or 0, error.what, why=error.why))
+        return Check(name, False, problem, error.fix)
     return Check(name, False, str(error), pin_command(uid, 0, bpffs))

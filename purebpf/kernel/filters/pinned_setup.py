@@ -82,15 +82,15 @@ def _make_user_folder(place: Folder, uid: int, undo: ExitStack) -> Folder:
         undo.callback(_remove_empty, place, name)
     else:
         try:
-            found = place.enter(name)
+            folder = place.enter(name)
         except KernelError as error:
             if error.errno != errno.ENOTDIR:
                 raise
             place.remove(name)
         else:
-            with found:
-                if explain_distrust(found.status):
-                    found.change(mode=FOLDER_MODE, uid=os.geteuid(), gid=os.getegid())
+            with folder:
+                if explain_distrust(folder.status):
+                    folder.change(mode=FOLDER_MODE, uid=os.geteuid(), gid=os.getegid())
     return place.make(name, FOLDER_MODE)
 
 

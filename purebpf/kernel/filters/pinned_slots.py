@@ -237,8 +237,8 @@ def find_faults(folder: Folder, uid: int, number: int) -> tuple[str, ...]:
             return (f"folder: {why}",)
         if slot.mode != FOLDER_MODE:
             return (f"folder: it has mode {slot.mode:04o}: an interrupted `pin` leaves it so",)
-        found = [(name, _fault(slot, name, uid)) for name in FILES]
-    return tuple(f"{name}: {why}" for name, why in found if why)
+        faults = [(name, _fault(slot, name, uid)) for name in FILES]
+    return tuple(f"{name}: {why}" for name, why in faults if why)
 
 
 def _fault(slot: Folder, name: str, uid: int) -> str:

@@ -71,12 +71,12 @@ def kernel_access() -> Access:
         btf = kernel_btf()
     except NotSupportedError:
         btf = None
-    found = from_sample(btf) if btf is not None else None
-    if found is not None:
-        return found
+    access = from_sample(btf) if btf is not None else None
+    if access is not None:
+        return access
     own = proc.in_first_namespace("pid")
-    found = from_registers(btf, os.uname().machine, own_pids=own)
-    return found._replace(ancestors=tells_ancestors())
+    access = from_registers(btf, os.uname().machine, own_pids=own)
+    return access._replace(ancestors=tells_ancestors())
 
 
 class SampleFilter(Closing):
@@ -175,8 +175,8 @@ class SampleFilter(Closing):
     @property
     def program(self) -> Program | None:
         """The program, None in user space."""
-        found = self._compiled or self._pinned
-        return None if found is None else found.program
+        owner = self._compiled or self._pinned
+        return None if owner is None else owner.program
 
     @property
     def code(self) -> Code | None:
@@ -211,8 +211,8 @@ class SampleFilter(Closing):
         Raises:
             KernelError: the counters could not be read.
         """
-        found = self._compiled or self._pinned
-        passed, *rejected = self._counts if found is None else found.counts()
+        owner = self._compiled or self._pinned
+        passed, *rejected = self._counts if owner is None else owner.counts()
         by_term = tuple(zip((term.text for term in self.terms), rejected, strict=True))
         undecided = 0 if self._pinned is None else self._pinned.undecided()
         return Counts(passed, by_term, undecided)

@@ -41,7 +41,7 @@ def paths_by_id() -> dict[int, str]:
     top = root()
     if top is None:
         return {}
-    found = {os.stat(top).st_ino: "/"}
+    paths = {os.stat(top).st_ino: "/"}
     folders = [top]
     while folders:
         folder = folders.pop()
@@ -51,6 +51,6 @@ def paths_by_id() -> dict[int, str]:
             continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                found[entry.inode()] = entry.path.removeprefix(top)
+                paths[entry.inode()] = entry.path.removeprefix(top)
                 folders.append(entry.path)
-    return found
+    return paths

@@ -29,11 +29,11 @@ def find_interface(target: str | int | None) -> Interface:
     if target is None:
         raise TypeError("target required: the name or index of a network interface")
     if isinstance(target, int):
-        found = Interface(interfaces.name_of(target), target)
+        interface = Interface(interfaces.name_of(target), target)
     else:
-        found = Interface(target, interfaces.index_of(target))
-    if found.name and found.ifindex:
-        return found
+        interface = Interface(target, interfaces.index_of(target))
+    if interface.name and interface.ifindex:
+        return interface
     from difflib import get_close_matches
 
     known = interfaces.names()

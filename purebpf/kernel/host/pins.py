@@ -187,12 +187,12 @@ def _own_pin(path: str) -> Node:
             opened = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=directory.fileno())
         except OSError as error:
             raise KernelError("open", error.errno or 0, path) from None
-        found = Node(Descriptor(opened), path)
+        node = Node(Descriptor(opened), path)
     with ExitStack() as unless_trusted:
-        unless_trusted.enter_context(found)
-        found.require_trusted(outside=True)
+        unless_trusted.enter_context(node)
+        node.require_trusted(outside=True)
         unless_trusted.pop_all()
-    return found
+    return node
 
 
 def open_program(path: str) -> Descriptor:
@@ -231,8 +231,8 @@ def require_map(fd: int, what: str = "") -> None:
 def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:
     descriptor = open_pinned(path)
     # BPF_OBJ_GET_INFO_BY_FD answers for maps, programs and links alike, without saying which.
-    found = os.readlink(f"/proc/self/fd/{descriptor.fileno()}")
-    kind = found.removeprefix("anon_inode:").strip("[]")
+    link_text = os.readlink(f"/proc/self/fd/{descriptor.fileno()}")
+    kind = link_text.removeprefix("anon_inode:").strip("[]")
     if kind in kinds:
         return descriptor
     descriptor.close()

@@ -106,7 +106,7 @@ class Spans(Closing):
         names = {group: name.comm for group, name in self._maps["names"].items()}
         if self._by == "cgroup":
             names = dict(cgroups)
-        found = []
+        distributions = []
         for group, (total_ns, buckets) in now.items():
             if group in before:
                 earlier_ns, earlier = before[group]
@@ -114,18 +114,18 @@ class Spans(Closing):
                 buckets = [count - less for count, less in zip(buckets, earlier, strict=True)]
             if any(buckets) or not self._by:
                 label = Group(self._by, group if self._by else 0, names.get(group, ""))
-                found.append(Distribution(label, buckets, total_ns))
-        return found
+                distributions.append(Distribution(label, buckets, total_ns))
+        return distributions
 
     def stats(self) -> dict[str, int]:
         """`struct stats` by field, `in_flight` spans, and `recursion_misses`."""
         per_cpu = self._maps["stats"][0]
-        found = {name: sum(getattr(cpu, name) for cpu in per_cpu) for name in per_cpu[0]._fields}
-        found["in_flight"] = found["begun"] - found["ended"] - found["given_up"]
-        found["recursion_misses"] = sum(
+        totals = {name: sum(getattr(cpu, name) for cpu in per_cpu) for name in per_cpu[0]._fields}
+        totals["in_flight"] = totals["begun"] - totals["ended"] - totals["given_up"]
+        totals["recursion_misses"] = sum(
             program.info.recursion_misses for program in self._object.programs.values()
         )
-        return found
+        return totals
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""

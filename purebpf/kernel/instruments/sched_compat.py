@@ -49,13 +49,13 @@ def has_prev_state() -> bool:
         NotSupportedError: the kernel has no BTF, or none of this tracepoint.
     """
     btf = kernel_btf()
-    found = btf.find("btf_trace_sched_switch")
-    if not found:
+    type_ids = btf.find("btf_trace_sched_switch")
+    if not type_ids:
         raise NotSupportedError(
             "tracing switches between tasks",
             "the kernel's BTF does not have btf_trace_sched_switch",
         )
-    pointer: Any = btf.type(btf.resolve(found[0]))
+    pointer: Any = btf.type(btf.resolve(type_ids[0]))
     prototype: Any = btf.type(pointer.type_id)
     return len(prototype.params) >= _PREV_STATE_PARAMS
 

@@ -35,10 +35,10 @@ def sum_up(counters: Map) -> dict[str, int]:
     Raises:
         KernelError: it could not be read.
     """
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for per_cpu in counters.values():
-        each: Any
-        for each in per_cpu:
-            for name, value in each._asdict().items():
-                found[name] = found.get(name, 0) + value
-    return found
+        entry: Any
+        for entry in per_cpu:
+            for name, value in entry._asdict().items():
+                totals[name] = totals.get(name, 0) + value
+    return totals

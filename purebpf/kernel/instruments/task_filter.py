@@ -73,8 +73,8 @@ class TaskFilter(NamedTuple):
 
 def bit_words(numbers: Iterable[int], words: int) -> list[int]:
     """Numbers as bits of 64-bit words; those beyond them, which nothing has, are left out."""
-    found = [0] * words
+    bits = [0] * words
     for number in numbers:
         if number < _WORD * words:
-            found[number // _WORD] |= 1 << number % _WORD
-    return found
+            bits[number // _WORD] |= 1 << number % _WORD
+    return bits

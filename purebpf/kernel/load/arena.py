@@ -41,9 +41,9 @@ def place_variables(spec: ObjectSpec, given: Mapping[str, Map]) -> ObjectSpec:
     `given` are maps that stand for some of the object's: an arena may be larger than declared.
     """
     placed = {
-        name: each._replace(contents_offset=_start(each, given.get(name)))
-        for name, each in spec.maps.items()
-        if each.type == _ARENA and each.contents
+        name: map_spec._replace(contents_offset=_start(map_spec, given.get(name)))
+        for name, map_spec in spec.maps.items()
+        if map_spec.type == _ARENA and map_spec.contents
     }
     return spec._replace(maps={**spec.maps, **placed}) if placed else spec
 

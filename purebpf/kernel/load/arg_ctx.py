@@ -92,11 +92,11 @@ def with_contexts(spec: ObjectSpec, btf: Btf) -> tuple[Btf, Copies]:
     tagged = list(_find_tagged(btf))
     editor = BtfEditor(btf)
     copies: dict[int, dict[int, int]] = {}
-    for kind in sorted({each.type for each in spec.programs.values()} & _CONTEXTS.keys()):
+    for kind in sorted({program.type for program in spec.programs.values()} & _CONTEXTS.keys()):
         wanted: dict[int, list[int]] = {}
-        for each in tagged:
-            if _is_other(btf, each.target, kind):
-                wanted.setdefault(each.function, []).append(each.parameter)
+        for tag in tagged:
+            if _is_other(btf, tag.target, kind):
+                wanted.setdefault(tag.function, []).append(tag.parameter)
         if not wanted:
             continue
         context = editor.add_pointer_to_struct(_CONTEXTS[kind])

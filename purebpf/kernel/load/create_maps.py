@@ -60,53 +60,54 @@ def create_maps(
     spec = prepared.spec
     btf_fd = upload.descriptor.fd if upload.descriptor is not None else 0
     maps: dict[str, Map] = {}
-    outer = [name for name, each in spec.maps.items() if each.type in MAP_VALUES]
+    outer = [name for name, map_spec in spec.maps.items() if map_spec.type in MAP_VALUES]
     # Maps of maps come last: what they are to hold must be there.
     for name in [*(name for name in spec.maps if name not in outer), *outer]:
-        each = spec.maps[name]
+        declared = spec.maps[name]
         if name in prepared.given:
-            made = _adopt(spec, each, prepared.given[name])
+            made = _adopt(spec, declared, prepared.given[name])
         elif name in prepared.struct_ops:
-            made = prepared.struct_ops[name].create(each, btf_fd)
-        elif not each.autocreate:
+            made = prepared.struct_ops[name].create(declared, btf_fd)
+        elif not declared.autocreate:
             continue
         else:
-            if each.exclusive_to:
-                each = each._replace(program_hash=linked[each.exclusive_to].digest)
-            if each.pinning or each.initial or each.type == _ARENA:
+            if declared.exclusive_to:
+                declared = declared._replace(program_hash=linked[declared.exclusive_to].digest)
+            if declared.pinning or declared.initial or declared.type == _ARENA:
                 made = _create_with_more(
-                    spec, each, maps, btf_fd=btf_fd, pin_path=pin_path, pins=pins
+                    spec, declared, maps, btf_fd=btf_fd, pin_path=pin_path, pins=pins
                 )
             else:
-                made = Map.create(each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
+                made = Map.create(declared, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
         owned.callback(made.close)
         maps[name] = made
     return {name: maps[name] for name in spec.maps if name in maps}
 
 
-def _adopt(spec: ObjectSpec, each: MapSpec, given: Map) -> Map:
+def _adopt(spec: ObjectSpec, map_spec: MapSpec, given: Map) -> Map:
     """The same map again, if programs can use it as they were compiled to.
 
     How many entries it has, and its flags, are its maker's business.
     """
-    found = (given.type, given.info.key_size, given.info.value_size)
-    asked = fit_sizes(each)
-    if found != (asked.type, asked.key_size, asked.value_size):
+    given_shape = (given.type, given.info.key_size, given.info.value_size)
+    asked = fit_sizes(map_spec)
+    if given_shape != (asked.type, asked.key_size, asked.value_size):
         raise NotSupportedError(
-            f"map {given.name!r} as {each.name!r}",
-            f"it has type {found[0]}, keys of {found[1]} and values of {found[2]} bytes; the "
-            f"object needs type {asked.type}, {asked.key_size} and {asked.value_size} bytes",
+            f"map {given.name!r} as {map_spec.name!r}",
+            f"it has type {given_shape[0]}, keys of {given_shape[1]} and values of "
+            f"{given_shape[2]} bytes; the object needs type {asked.type}, "
+            f"{asked.key_size} and {asked.value_size} bytes",
         )
     taken = Map.from_fd(given.fileno())
     if spec.btf is not None:
-        taken = taken.retyped(each, spec.btf)
+        taken = taken.retyped(map_spec, spec.btf)
     taken.frozen = given.frozen
     return taken
 
 
 def _create_with_more(
     spec: ObjectSpec,
-    each: MapSpec,
+    map_spec: MapSpec,
     maps: Mapping[str, Map],
     *,
     btf_fd: int,
@@ -115,32 +116,32 @@ def _create_with_more(
 ) -> Map:
     """A new map with contents, in an arena or pinned; or that which is pinned already, as it is."""
     held: dict[int, Map] = {}
-    if each.type in MAP_VALUES:
-        for slot, inner in each.initial:
+    if map_spec.type in MAP_VALUES:
+        for slot, inner in map_spec.initial:
             if inner not in maps:
-                raise LinkError(spec.source, inner, f"map {each.name} should hold this map")
+                raise LinkError(spec.source, inner, f"map {map_spec.name} should hold this map")
             held[slot] = maps[inner]
     created: list[Map] = []
 
     def complete(made: Map) -> None:
-        if each.type == _ARENA:
+        if map_spec.type == _ARENA:
             made.arena.view[:0] = b""  # it must be somewhere before programs are verified
         for slot, inner in held.items():
             made.put(slot.to_bytes(_SLOT, sys.byteorder), inner)  # bytes: it may have no BTF
         created.append(made)
 
-    if not each.pinning:
+    if not map_spec.pinning:
         return Map.create(
-            each, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
+            map_spec, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
         )
-    if each.pinning != _BY_NAME:
+    if map_spec.pinning != _BY_NAME:
         raise NotSupportedError(
-            f"{spec.source}: map {each.name!r}",
-            f"pinning is {each.pinning}; known: 0 (not pinned) and 1 (by name)",
+            f"{spec.source}: map {map_spec.name!r}",
+            f"pinning is {map_spec.pinning}; known: 0 (not pinned) and 1 (by name)",
         )
-    path = os.path.join(_pin_directory(pin_path, each.pin_directory), each.name)
+    path = os.path.join(_pin_directory(pin_path, map_spec.pin_directory), map_spec.name)
     shared = Map.shared(
-        each, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
+        map_spec, path, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name, complete=complete
     )
     if shared in created:
         pins.callback(_unpin, shared)

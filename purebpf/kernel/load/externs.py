@@ -64,10 +64,10 @@ class KernelExterns:
         return self._variable(extern)
 
     def _function(self, extern: ExternSpec) -> Found | None:
-        found = self._in_btf(essential_name(extern.name), Kind.FUNC)
-        if found is None:
+        resolved = self._in_btf(essential_name(extern.name), Kind.FUNC)
+        if resolved is None:
             return None
-        module, btf, type_id = found
+        module, btf, type_id = resolved
         declared, actual = self._btf.type(extern.type_id), btf.type(type_id)
         assert isinstance(declared, Func)
         assert isinstance(actual, Func)
@@ -81,10 +81,10 @@ class KernelExterns:
         return Found(type_id=type_id, btf_fd=self._modules.descriptor(module), slot=slot)
 
     def _variable(self, extern: ExternSpec) -> Found | None:
-        found = self._in_btf(extern.name, Kind.VAR)
-        if found is None:
+        resolved = self._in_btf(extern.name, Kind.VAR)
+        if resolved is None:
             return None
-        module, btf, type_id = found
+        module, btf, type_id = resolved
         actual = btf.type(type_id)
         assert isinstance(actual, Var)
         declared, target = self._btf.resolve(extern.type_id), btf.resolve(actual.type_id)
@@ -110,12 +110,12 @@ class KernelExterns:
     def _find_untyped(self, extern: ExternSpec) -> Found | None:
         if self._addresses is None:
             self._addresses = self._read_addresses()
-        found = self._addresses[extern.name]
-        if not found:
+        known = self._addresses[extern.name]
+        if not known:
             return None
         # Alone, 0 is an address: per-CPU symbols of x86_64 started there until Linux 6.15 (commit
         # 9d7de2aa8b41, "x86/percpu/64: Use relative percpu offsets").
-        if 0 in found and self._hidden:
+        if 0 in known and self._hidden:
             raise NotSupportedError(
                 f"{self._spec.source}: address of {extern.name}",
                 (
@@ -123,17 +123,18 @@ class KernelExterns:
                     "process without CAP_SYSLOG"
                 ),
             )
-        if len(found) > 1:
-            places = ", ".join(f"{each:#x}" for each in sorted(found))
+        if len(known) > 1:
+            places = ", ".join(f"{address:#x}" for address in sorted(known))
             problem = f"several kernel symbols have this name, at {places}"
             raise LinkError(self._spec.source, extern.name, problem)
-        return Found(address=min(found))
+        return Found(address=min(known))
 
     def _read_addresses(self) -> dict[str, set[int]]:
         names = [
-            each.name
-            for each in self._spec.externs.values()
-            if self._btf.kind(each.type_id) is not Kind.FUNC and not self._btf.resolve(each.type_id)
+            extern.name
+            for extern in self._spec.externs.values()
+            if self._btf.kind(extern.type_id) is not Kind.FUNC
+            and not self._btf.resolve(extern.type_id)
         ]
         text = proc.kallsyms()
         self._hidden = Kallsyms(text).hidden

@@ -36,7 +36,7 @@ def configure(spec: ObjectSpec, override: str = "") -> ObjectSpec:
         SchemaError: a value that its extern's type does not take.
         KernelError: the configuration is there and cannot be read.
     """
-    names = {each.name for each in spec.externs.values() if each.section == KCONFIG}
+    names = {extern.name for extern in spec.externs.values() if extern.section == KCONFIG}
     wanted = {name for name in names if name.startswith(PREFIX)}
     values: dict[str, str | int] = {name: _VIRTUAL[name]() for name in names if name in _VIRTUAL}
     values |= settings(override, wanted)
@@ -69,8 +69,8 @@ def kernel_version() -> int:
         (r"(\d+)\.(\d+)\.(\d+)", system.release),
         (r"(\d+)\.(\d+)()", system.release),
     ):
-        if found := re.match(pattern, text):
-            major, minor, sublevel = (int(part or 0) for part in found.groups())
+        if version := re.match(pattern, text):
+            major, minor, sublevel = (int(part or 0) for part in version.groups())
             return major << 16 | minor << 8 | min(sublevel, _SUBLEVEL_LIMIT)
     return 0
 

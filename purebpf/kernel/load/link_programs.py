@@ -26,8 +26,8 @@ def link_programs(spec: ObjectSpec, types: KernelTypes) -> Mapping[str, LinkedPr
     linked = {
         name: linker.link(name) for name, program in spec.programs.items() if program.autoload
     }
-    for name, each in spec.maps.items():
-        owner = each.exclusive_to
+    for name, map_spec in spec.maps.items():
+        owner = map_spec.exclusive_to
         if owner and owner not in spec.programs:
             problem = f"map {name} is exclusive to this program, which is not in the object"
             raise LinkError(spec.source, owner, problem)

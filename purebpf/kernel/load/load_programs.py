@@ -69,7 +69,7 @@ def load_programs(
         VerifierError: the kernel refused a program; says which line decided, and why.
         KernelError: the call failed for reasons of its own: ENOMEM, EMFILE.
     """
-    fds = {name: each.fileno() for name, each in maps.items()}
+    fds = {name: bpf_map.fileno() for name, bpf_map in maps.items()}
     spec = prepared.spec
     constants = {
         name: fd for name, fd in fds.items() if spec.maps[name].section.startswith(".rodata")
@@ -107,7 +107,7 @@ def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) ->
         if isinstance(outcome.result, KernelError):
             outcome = _retry(program, linked, call, outcome, given)
     assert isinstance(outcome.result, Descriptor)
-    if unused := given.constants.keys() - {each.map for each in linked.references}:
+    if unused := given.constants.keys() - {reference.map for reference in linked.references}:
         _bind_constants(outcome.result, [given.constants[name] for name in unused])
     loaded = Program(
         outcome.result,

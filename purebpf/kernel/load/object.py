@@ -98,9 +98,9 @@ class Object(Closing):
                 if attaches_itself(program):
                     made.append(attach(program))
                     undo.callback(made[-1].close)
-            for each in self._maps.values():
-                if each.struct_ops:
-                    made.append(each.attach())
+            for bpf_map in self._maps.values():
+                if bpf_map.struct_ops:
+                    made.append(bpf_map.attach())
                     undo.callback(made[-1].close)
             undo.pop_all()
         self._links += made
@@ -116,9 +116,9 @@ class Object(Closing):
         self._open = False
         problems: list[Exception] = []
         with self._owned:  # closed last
-            for each in (self._globals, *reversed(self._links)):
+            for part in (self._globals, *reversed(self._links)):
                 try:
-                    each.close()
+                    part.close()
                 except Exception as problem:  # noqa: BLE001 - raised when all are closed
                     problems.append(problem)
             self._links.clear()

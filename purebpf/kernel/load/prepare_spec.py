@@ -90,7 +90,7 @@ def prepare_spec(
         from purebpf.kernel.load.kconfig import configure
 
         spec = configure(spec, kconfig)
-    map_types = {each.type for each in spec.maps.values()}
+    map_types = {map_spec.type for map_spec in spec.maps.values()}
     if _ARENA in map_types:
         from purebpf.kernel.load.arena import place_variables
 
@@ -107,19 +107,21 @@ def prepare_spec(
 
         for name, program in replaced.items():
             attach_targets[name] = function_target(spec.programs[name], program)
-    for name, each in spec.programs.items():
-        if not each.autoload:
+    for name, program_spec in spec.programs.items():
+        if not program_spec.autoload:
             continue
-        if not each.type:
-            reason = f"libbpf's table of program types does not have section {each.section!r}"
+        if not program_spec.type:
+            reason = (
+                f"libbpf's table of program types does not have section {program_spec.section!r}"
+            )
             raise NotSupportedError(f"program {name!r}", reason)
-        definition = each.definition
+        definition = program_spec.definition
         if definition is None or name in attach_targets:
             continue
         if definition.btf_prefix is not None or definition.attach == _MANY:
             from purebpf.kernel.programs.attach_target import attach_target
 
-            attach_targets[name] = attach_target(each, types.modules)
+            attach_targets[name] = attach_target(program_spec, types.modules)
     btf, copies = spec.btf, _NO_COPIES
     if btf is not None and _CONTEXT_TAG in btf.data:
         from purebpf.kernel.load.arg_ctx import fit_contexts

@@ -117,12 +117,12 @@ def resolve(spec: ObjectSpec, types: KernelTypes) -> StructOps:
     maps: dict[str, StructOpsMap] = {}
     used: dict[str, tuple[AttachTarget, int]] = {}
     mentioned: set[str] = set()
-    for name, each in spec.maps.items():
-        if each.type != _STRUCT_OPS:
+    for name, map_spec in spec.maps.items():
+        if map_spec.type != _STRUCT_OPS:
             continue
-        mentioned.update(program for _, program in each.initial)
-        if each.autocreate:
-            table = _Table(spec, each, types)
+        mentioned.update(program for _, program in map_spec.initial)
+        if map_spec.autocreate:
+            table = _Table(spec, map_spec, types)
             maps[name] = table.move_members()
             for program, member in table.members:
                 place = (table.target, member)
@@ -151,17 +151,17 @@ class _Table:
         members: each program, and the index of its member in that.
     """
 
-    def __init__(self, spec: ObjectSpec, each: MapSpec, types: KernelTypes) -> None:
+    def __init__(self, spec: ObjectSpec, map_spec: MapSpec, types: KernelTypes) -> None:
         assert spec.btf is not None  # struct_ops maps come from BTF
         self._source = spec.source
-        self._map = each
+        self._map = map_spec
         self._btf = spec.btf
-        declared = spec.btf.type(each.value_type_id)
+        declared = spec.btf.type(map_spec.value_type_id)
         if not isinstance(declared, Struct):
             reason = (
                 'its value is not a struct: struct_ops maps are variables in SEC(".struct_ops")'
             )
-            raise NotSupportedError(f"{spec.source}: map {each.name!r}", reason)
+            raise NotSupportedError(f"{spec.source}: map {map_spec.name!r}", reason)
         self._struct = declared
         self._name = essential_name(self._struct.name)
         module, self._kernel, self._value_id = self._find(types)
@@ -178,22 +178,22 @@ class _Table:
         programs = dict(self._map.initial)
         places = {member.name: index for index, member in enumerate(self._kernel_struct.members)}
         for index, member in enumerate(self._struct.members):
-            found = places.get(member.name)
+            place = places.get(member.name)
             contents = self._contents(member)
-            if found is None:
+            if place is None:
                 if any(contents):
                     raise self._explain_refusal(
                         f"does not have a member {member.name!r}, which is not zero here"
                     )
                 continue
-            target = self._kernel_struct.members[found]
+            target = self._kernel_struct.members[place]
             at = self._base + target.bit_offset // 8
             self._check(member, target)
             if not is_function_pointer(self._btf, member.type_id):
                 image[at : at + len(contents)] = contents
             elif index in programs:
                 functions.append((programs[index], at))
-                self.members.append((programs[index], found))
+                self.members.append((programs[index], place))
         return StructOpsMap(self._value_id, self.target.btf_fd, bytes(image), tuple(functions))
 
     def _contents(self, member: Member) -> bytes:
@@ -209,8 +209,8 @@ class _Table:
                 f"has member {member.name!r} as a bit field, which cannot be set"
             )
         kinds = [
-            btf.kind(btf.resolve(each.type_id))
-            for btf, each in ((self._btf, member), (self._kernel, target))
+            btf.kind(btf.resolve(member_or_target.type_id))
+            for btf, member_or_target in ((self._btf, member), (self._kernel, target))
         ]
         sizes = self._btf.sizeof(member.type_id), self._kernel.sizeof(target.type_id)
         is_pointer = kinds[0] is Kind.PTR
@@ -230,8 +230,8 @@ class _Table:
         name = _PREFIX + self._name
         if own := kernel_btf().find(name, Kind.STRUCT):
             return "", kernel_btf(), own[0]
-        if found := types.modules.find(name, Kind.STRUCT):
-            return found[0]
+        if type_ids := types.modules.find(name, Kind.STRUCT):
+            return type_ids[0]
         reason = "does not exist, or BPF programs cannot implement it"
         raise self._explain_refusal(f"{reason} ({name} is not in its BTF)")
 
@@ -246,9 +246,9 @@ class _Table:
 
 
 def _struct(btf: Btf, type_id: int) -> Struct:
-    found = btf.type(type_id)
-    assert isinstance(found, Struct)
-    return found
+    btf_type = btf.type(type_id)
+    assert isinstance(btf_type, Struct)
+    return btf_type
 
 
 def _not_created(error: KernelError, spec: MapSpec) -> KernelError:

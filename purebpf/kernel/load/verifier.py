@@ -75,13 +75,13 @@ def source_line(line_info: bytes, btf: Btf, instruction: int) -> str:
 
     `line_info` is struct bpf_line_info as given to BPF_PROG_LOAD; "" when it does not reach.
     """
-    found = ""
+    line = ""
     for offset, file_name, text, line_col in _LINE_INFO.iter_unpack(line_info):
         if offset > instruction:
             break
         where = f"{_base_name(btf.string(file_name))}:{line_col >> _COLUMN_BITS}"
-        found = f"{where}: {btf.string(text).strip()}"
-    return found
+        line = f"{where}: {btf.string(text).strip()}"
+    return line
 
 
 def _deciding(lines: list[str]) -> int:

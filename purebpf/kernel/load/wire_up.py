@@ -21,9 +21,9 @@ def wire_up(prepared: Prepared, maps: Mapping[str, Map], programs: Mapping[str, 
     Raises:
         KernelError: EINVAL, a program differs in type from those which use its PROG_ARRAY.
     """
-    for name, each in prepared.spec.maps.items():
-        if each.type == _PROG_ARRAY and name in maps:
-            for slot, program in each.initial:
+    for name, map_spec in prepared.spec.maps.items():
+        if map_spec.type == _PROG_ARRAY and name in maps:
+            for slot, program in map_spec.initial:
                 if program in programs:
                     maps[name].put(slot, programs[program])
     for name, table in prepared.struct_ops.items():

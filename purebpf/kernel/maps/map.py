@@ -162,12 +162,12 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     def _take_map(self, key: Any, default: Any) -> Any:
         """The inner map, opened before it is deleted: the outer map may hold the last reference."""
-        if (found := self._lookup(key)) is not _MISSING:
+        if (inner := self._lookup(key)) is not _MISSING:
             with ExitStack() as undo:
-                undo.callback(found.close)
+                undo.callback(inner.close)
                 if self.delete([key]):
                     undo.pop_all()
-                    return found
+                    return inner
         if default is _MISSING:
             raise KeyError(key)
         return default
@@ -318,10 +318,10 @@ class _InnerMaps(Handle):
         self._inner = inner
 
     def _open(self, map_id: int) -> Map:
-        found = Map.from_id(map_id)
-        if found.btf is None and self._btf is not None and self._inner is not None:
-            return found.retyped(self._inner, self._btf)
-        return found
+        inner = Map.from_id(map_id)
+        if inner.btf is None and self._btf is not None and self._inner is not None:
+            return inner.retyped(self._inner, self._btf)
+        return inner
 
     def decode(self, buffer: Readable, offset: int = 0, /) -> Any:
         """The map; the caller closes it."""

@@ -262,31 +262,31 @@ class MapHandle(Closing):
 
     @classmethod
     def _like(cls, spec: MapSpec, descriptor: Descriptor, path: str, btf: Btf | None) -> Self:
-        found = cls._with_types(descriptor, spec, btf)
-        if different := map_pin.differences(spec, found.info):
-            found.close()
+        handle = cls._with_types(descriptor, spec, btf)
+        if different := map_pin.differences(spec, handle.info):
+            handle.close()
             raise NotSupportedError(
                 f"sharing the map pinned at {path}",
                 f"it has {', '.join(different)}; remove it with: rm {path}",
             )
-        return found
+        return handle
 
     @classmethod
     def _adopt(cls, descriptor: Descriptor) -> Self:
         """A map of another process, with the BTF it was made with, if that can be read."""
-        found = cls(descriptor)
-        if not found.info.btf_id:
-            return found
+        handle = cls(descriptor)
+        if not handle.info.btf_id:
+            return handle
         from purebpf.kernel.types.map_btf import read_btf
 
         try:
-            btf = read_btf(found.info.btf_id)
+            btf = read_btf(handle.info.btf_id)
         except KernelError:  # no CAP_SYS_ADMIN: the map is of use without types
-            return found
+            return handle
         except BaseException:
-            found.close()
+            handle.close()
             raise
-        key, value = found.info.key_type_id, found.info.value_type_id
+        key, value = handle.info.key_type_id, handle.info.value_type_id
         return cls(descriptor, btf=btf, key_type_id=key, value_type_id=value)
 
     def fileno(self) -> int:

@@ -93,8 +93,8 @@ def _pairs(store: Store) -> Iterator[Iterable[tuple[Any, Any]]]:
         for some, theirs in _chunks(store):
             yield zip(key.iter_decode(some), value.iter_decode(theirs), strict=True)
     except Unsupported:
-        found = _one_by_one(store, Element.lookup)
-        yield ((key.decode(raw), value.decode(data)) for raw, data in found)
+        elements = _one_by_one(store, Element.lookup)
+        yield ((key.decode(raw), value.decode(data)) for raw, data in elements)
 
 
 def values(store: Store) -> Iterator[Any]:
@@ -143,8 +143,8 @@ def _drain_maps(store: Store) -> list[tuple[Any, Any]]:
     """All inner maps are opened before one is deleted: this may be their last reference."""
     taken: list[tuple[Any, Any]] = []
     with ExitStack() as opened:
-        found = [(key, opened.enter_context(inner)) for key, inner in pairs(store)]
-        for key, inner in found:
+        inner_maps = [(key, opened.enter_context(inner)) for key, inner in pairs(store)]
+        for key, inner in inner_maps:
             if _delete_singly(store, [store.key.encode(key)]):
                 taken.append((key, inner))
             else:  # another process took it

@@ -83,16 +83,16 @@ def copy_rows(store: Store) -> Rows | None:
 
 def _load_program(store: Store, rows: int, number: int, value_offset: int) -> Descriptor:
     code = Assembler()
-    each = code.label()
+    callback = code.label()
     code.map(R1, store.elements.fileno())
-    code.function(R2, each)
+    code.function(R2, callback)
     code.move(R3, 0)
     code.move(_R4, 0)
     code.call(bpf_func_id.BPF_FUNC_for_each_map_elem)
     code.map_value(R1, number)
     code.load(R0, R1, 0, _WORD)
     code.exit()
-    code.place(each)
+    code.place(callback)
     begins = len(code)
     _copy_one(code, rows, number, store, value_offset)
     # Callbacks must be known to be static functions, so both get such a type.
@@ -116,7 +116,7 @@ _FUNCTION = 3
 
 def _copy_one(code: Assembler, rows: int, number: int, store: Store, value_offset: int) -> None:
     """The callback: R2 is a key, R3 its value; 1 ends the walk."""
-    found = code.label()
+    present = code.label()
     code.copy(R6, R2)
     code.copy(R7, R3)
     code.map_value(R8, number)
@@ -128,10 +128,10 @@ def _copy_one(code: Assembler, rows: int, number: int, store: Store, value_offse
     code.copy(R2, R10)
     code.alu("+=", R2, -_WORD)
     code.call(bpf_func_id.BPF_FUNC_map_lookup_elem)
-    code.jump("!=", R0, 0, found)
+    code.jump("!=", R0, 0, present)
     code.move(R0, 1)
     code.exit()
-    code.place(found)
+    code.place(present)
     for source, start, size in (
         (R6, 0, store.info.key_size),
         (R7, value_offset, store.info.value_size),

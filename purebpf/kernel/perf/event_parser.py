@@ -53,15 +53,15 @@ class Choice(NamedTuple):
 
 def split(text: str) -> list[str]:
     """The events of a list: commas between slashes are a performance unit's own."""
-    found = [""]
+    parts = [""]
     inside = False
     for char in text:
         inside ^= char == "/"
         if char == "," and not inside:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += char
-    return found
+            parts[-1] += char
+    return parts
 
 
 def choose_event(text: str) -> Choice:
@@ -79,8 +79,8 @@ def choose_event(text: str) -> Choice:
         return _of_unit(text)
     head, colon, modifiers = text.partition(":")
     if head in known_names() or _is_raw(head):
-        found = event_named(head)
-        return Choice(found._replace(name=text), _apply_modifiers(text, modifiers) if colon else {})
+        event = event_named(head)
+        return Choice(event._replace(name=text), _apply_modifiers(text, modifiers) if colon else {})
     if not colon:
         raise EventError(f"unknown event {text!r}{_nearest(text, known_names())}")
     name, _, modifiers = modifiers.partition(":")
@@ -97,7 +97,7 @@ def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
     except KernelError as error:
         if error.errno not in (2, 20):  # ENOENT, ENOTDIR
             raise
-        known = [each.replace("/", ":") for each in tracefs.tracepoints()]
+        known = [tracepoint.replace("/", ":") for tracepoint in tracefs.tracepoints()]
         raise EventError(
             f"unknown tracepoint {category}:{name}{_nearest(f'{category}:{name}', known)}"
         ) from None
@@ -110,18 +110,18 @@ def _apply_modifiers(text: str, modifiers: str) -> dict[str, int]:
     wrong = set(modifiers) - {"u", "k", "h", "p", "I"}
     if wrong:
         raise EventError(f"event {text!r}: unknown modifier {min(wrong)!r}; known: u k h p I")
-    found: dict[str, int] = {}
+    fields: dict[str, int] = {}
     spaces = set(modifiers) & set(_SPACES)
     if spaces:
-        found |= {field: 1 for space, field in _SPACES.items() if space not in spaces}
+        fields |= {field: 1 for space, field in _SPACES.items() if space not in spaces}
     precise = modifiers.count("p")
     if precise > _MOST_PRECISE:
         raise EventError(f"event {text!r}: at most {_MOST_PRECISE} p")
     if precise:
-        found["precise_ip"] = precise
+        fields["precise_ip"] = precise
     if "I" in modifiers:
-        found["exclude_idle"] = 1
-    return found
+        fields["exclude_idle"] = 1
+    return fields
 
 
 def _of_unit(text: str) -> Choice:
@@ -209,5 +209,5 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     """What to say about names that are like it."""
     import difflib  # 3 ms for those who misspell
 
-    found = difflib.get_close_matches(name, list(known), n=_NEAREST)
-    return f"; did you mean {' or '.join(found)}?" if found else "; list events with: perf list"
+    close = difflib.get_close_matches(name, list(known), n=_NEAREST)
+    return f"; did you mean {' or '.join(close)}?" if close else "; list events with: perf list"

@@ -163,12 +163,12 @@ _LATE_FIELDS: dict[int, str] = {
 
 def _unknown_fields(sample_type: int) -> list[str]:
     """What it asks for that a dummy event of this process cannot have either."""
-    found = []
+    names = []
     for number in range(perf_event_sample_format.PERF_SAMPLE_CGROUP.bit_length() - 1, 64):
         bit = sample_type & 1 << number
         if bit and not _is_known(bit):
-            found.append(_LATE_FIELDS.get(bit, f"the field of bit {number}"))
-    return found
+            names.append(_LATE_FIELDS.get(bit, f"the field of bit {number}"))
+    return names
 
 
 def _is_known(bit: int) -> bool:

@@ -181,8 +181,8 @@ class PerfEvent(Closing):
         except KernelError as error:
             if error.errno not in (errno.ENOENT, errno.EOPNOTSUPP):
                 raise
-            found = event_named(_STAND_IN)._replace(asked=_DEFAULT, why_not=str(error))
-        return cls.open(found, pid=pid, cpu=cpu, cgroup=cgroup, group=group, **attr)
+            stand_in = event_named(_STAND_IN)._replace(asked=_DEFAULT, why_not=str(error))
+        return cls.open(stand_in, pid=pid, cpu=cpu, cgroup=cgroup, group=group, **attr)
 
     @classmethod
     def software(cls, name: str, **options: Any) -> Self:
@@ -311,7 +311,7 @@ class PerfEvent(Closing):
 
 
 def _of_type(name: str, kind: perf_type_id) -> Event:
-    found = event_named(name)
-    if found.type != kind:
+    event = event_named(name)
+    if event.type != kind:
         raise ValueError(f"{name} is not an event of {kind.name}")
-    return found
+    return event

@@ -88,10 +88,10 @@ def event_named(name: str) -> Event:
     if colon:
         number = tracefs.tracepoint_id(category, tracepoint)
         return Event(name, perf_type_id.PERF_TYPE_TRACEPOINT, number)
-    found = _generic(_ALIASES.get(name, name)) or _cache(name) or _raw(name)
-    if found is None:
+    type_and_config = _generic(_ALIASES.get(name, name)) or _cache(name) or _raw(name)
+    if type_and_config is None:
         raise ValueError(f"unknown perf event {name!r}; see `perf list`, or pass a type")
-    return Event(name, *found)
+    return Event(name, *type_and_config)
 
 
 @cache

@@ -42,7 +42,7 @@ def features(command: Sequence[str]) -> dict[Feature, bytes]:
     host = os.uname()
     cpuinfo = _read(f"{proc.PROC}/cpuinfo")
     memory = re.search(r"^MemTotal: *(\d+)", _read(f"{proc.PROC}/meminfo"), re.MULTILINE)
-    found = {
+    contents = {
         Feature.HOSTNAME: pack_string(host.nodename),
         Feature.OSRELEASE: pack_string(host.release),
         Feature.VERSION: pack_string(f"purebpf {__version__}"),
@@ -52,13 +52,13 @@ def features(command: Sequence[str]) -> dict[Feature, bytes]:
         Feature.PMU_MAPPINGS: pack_pmus(_pmus()),
     }
     if memory is not None:
-        found[Feature.TOTAL_MEM] = pack_numbers(int(memory[1]))
+        contents[Feature.TOTAL_MEM] = pack_numbers(int(memory[1]))
     if (model := _cpu(cpuinfo, "model name")) is not None:
-        found[Feature.CPUDESC] = pack_string(model)
+        contents[Feature.CPUDESC] = pack_string(model)
     cpuid = [_cpu(cpuinfo, name) for name in ("vendor_id", "cpu family", "model", "stepping")]
     if None not in cpuid:
-        found[Feature.CPUID] = pack_string(",".join(map(str, cpuid)))
-    return found
+        contents[Feature.CPUID] = pack_string(",".join(map(str, cpuid)))
+    return contents
 
 
 def tracing_data(tracepoints: Iterable[str]) -> bytes:
@@ -81,8 +81,8 @@ def tracing_data(tracepoints: Iterable[str]) -> bytes:
 
 
 def _cpu(cpuinfo: str, name: str) -> str | None:
-    found = re.search(rf"^{name}\s*: (.*)$", cpuinfo, re.MULTILINE)
-    return found[1] if found else None
+    value = re.search(rf"^{name}\s*: (.*)$", cpuinfo, re.MULTILINE)
+    return value[1] if value else None
 
 
 def _read(path: str) -> str:

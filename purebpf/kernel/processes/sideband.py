@@ -99,17 +99,17 @@ class SideBand(Closing):
         from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap2
 
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        found = self._held
+        records = self._held
         for event, ring in zip(self._events, self._rings, strict=True):
             for record in event.format.iter_decode(ring.consume()):
                 if isinstance(record, Mmap2 | Comm | Fork | Exit):
-                    found.append(record)
+                    records.append(record)
                 elif isinstance(record, Lost):
                     self._lost_records += record.lost
-        found.sort(key=_BY_TIME)
-        cut = bisect_right(found, now, key=_BY_TIME)
-        self._held = found[cut:]
-        return found[:cut]
+        records.sort(key=_BY_TIME)
+        cut = bisect_right(records, now, key=_BY_TIME)
+        self._held = records[cut:]
+        return records[:cut]
 
     def close(self) -> None:
         """Unmap and close everything; again is harmless."""

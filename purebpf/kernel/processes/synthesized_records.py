@@ -104,9 +104,9 @@ def _address(kallsyms: bytes, name: bytes) -> int:
 
     bytes.find() takes 1 ms for all of it, a pattern that begins at each line 60.
     """
-    found = kallsyms.find(b" " + name + b"\n")
-    line = kallsyms.rfind(b"\n", 0, max(found, 0)) + 1
-    return 0 if found < 0 else int(kallsyms[line:found].partition(b" ")[0], 16)
+    at = kallsyms.find(b" " + name + b"\n")
+    line = kallsyms.rfind(b"\n", 0, max(at, 0)) + 1
+    return 0 if at < 0 else int(kallsyms[line:at].partition(b" ")[0], 16)
 
 
 def _module_paths() -> dict[str, str]:
@@ -117,11 +117,11 @@ def _module_paths() -> dict[str, str]:
             files = [line.partition(":")[0] for line in file]
     except OSError:
         return {}
-    found = {}
+    paths = {}
     for path in files:
         name = path.rpartition("/")[2].partition(".ko")[0].replace("-", "_")
-        found[name] = f"{directory}/{path}"
-    return found
+        paths[name] = f"{directory}/{path}"
+    return paths
 
 
 def programs(kallsyms: bytes) -> Iterator[Other]:
@@ -131,9 +131,9 @@ def programs(kallsyms: bytes) -> Iterator[Other]:
     """
     # the kernel's own symbols come first and have no tab (s_show() in kernel/kallsyms.c)
     others = max(kallsyms.rfind(b"\n", 0, max(kallsyms.find(b"\t"), 0)), 0)
-    found = sorted((int(address, 16), name) for address, name in _PROGRAM.findall(kallsyms, others))
-    ends = [*found[1:], (found[-1][0] + 1, b"")] if found else []
-    for (address, name), (following, _) in zip(found, ends, strict=True):
+    jited = sorted((int(address, 16), name) for address, name in _PROGRAM.findall(kallsyms, others))
+    ends = [*jited[1:], (jited[-1][0] + 1, b"")] if jited else []
+    for (address, name), (following, _) in zip(jited, ends, strict=True):
         if not address:
             continue  # hidden
         size = min(following - address, _LONGEST_PROGRAM)

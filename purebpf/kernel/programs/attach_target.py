@@ -57,15 +57,17 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
     module, _, function = program.attach_target.rpartition(":")
     name = f"{section.btf_prefix}{function}"
     kind = Kind.TYPEDEF if section.btf_prefix == _TRACEPOINT else Kind.FUNC
-    if module in ("", _VMLINUX) and (found := kernel_btf().find(name, kind)):
-        return AttachTarget(found[0], 0)
-    others = [each for each in modules.find(name, kind) if module in ("", each.module)]
+    if module in ("", _VMLINUX) and (type_ids := kernel_btf().find(name, kind)):
+        return AttachTarget(type_ids[0], 0)
+    others = [
+        candidate for candidate in modules.find(name, kind) if module in ("", candidate.module)
+    ]
     if len(others) == 1:
         return AttachTarget(others[0].type_id, modules.descriptor(others[0].module))
     word = "tracepoint" if kind is Kind.TYPEDEF else "function"
     if others:
         prefix = f"{section.prefix}/{others[0].module}"
-        names = ", ".join(each.module for each in others)
+        names = ", ".join(candidate.module for candidate in others)
         reason = (
             f"modules {names} each have a {word} {function!r}; name the module: {prefix}:{function}"
         )
@@ -104,11 +106,13 @@ def function_of(target: Program, function: str, what: str) -> int:
             what, f"program {target.name!r} does not have BTF: compile it with -g"
         )
     btf = read_btf(number)
-    if found := btf.find(function, Kind.FUNC):
-        return found[0]
+    if type_ids := btf.find(function, Kind.FUNC):
+        return type_ids[0]
     from difflib import get_close_matches
 
-    names = sorted({btf.name(each) for each in range(1, len(btf)) if btf.kind(each) is Kind.FUNC})
+    names = sorted(
+        {btf.name(type_id) for type_id in range(1, len(btf)) if btf.kind(type_id) is Kind.FUNC}
+    )
     similar = ", ".join(get_close_matches(function, names) or names)
     reason = f"program {target.name!r} does not have a function {function!r}; known: {similar}"
     raise NotSupportedError(what, reason)

@@ -266,9 +266,9 @@ class Link(Closing):
         undo, self._undo = self._undo, None
         held, self._held = self._held, None
         with ExitStack() as closing:
-            for each in (event, held, link):
-                if each is not None:
-                    closing.callback(each.close)
+            for owned in (event, held, link):
+                if owned is not None:
+                    closing.callback(owned.close)
             if not self._maker.is_here:
                 return
             if undo is not None:

@@ -278,14 +278,14 @@ _OF_MAPS = ("bpf_map_elem", "bpf_sk_storage_map", "sockmap")
 def _iterator(fd: int, info: Fields) -> IterLink:
     target = _text(fd, "iter_target_name", "iter_target_name_len")
     # One union holds the map and, behind it, either the cgroup or the task.
-    found = IterLink(target, 0, 0, 0, 0, 0)
+    iter_link = IterLink(target, 0, 0, 0, 0, 0)
     if target in _OF_MAPS:
-        return found._replace(map_id=info["iter_map_map_id"])
+        return iter_link._replace(map_id=info["iter_map_map_id"])
     if target == "cgroup":
-        return found._replace(
+        return iter_link._replace(
             cgroup_id=info["iter_cgroup_cgroup_id"], order=info["iter_cgroup_order"]
         )
-    return found._replace(tid=info["iter_task_tid"], pid=info["iter_task_pid"])
+    return iter_link._replace(tid=info["iter_task_tid"], pid=info["iter_task_pid"])
 
 
 _UPROBE, _URETPROBE, _KPROBE, _KRETPROBE, _TRACEPOINT, _EVENT = range(1, 7)
@@ -294,15 +294,15 @@ _UPROBE, _URETPROBE, _KPROBE, _KRETPROBE, _TRACEPOINT, _EVENT = range(1, 7)
 
 def _perf_event(fd: int, info: Fields) -> PerfEventLink:
     kind = info["perf_event_type"]
-    found = PerfEventLink(kind, "", 0, 0, 0, 0, 0)
+    perf_link = PerfEventLink(kind, "", 0, 0, 0, 0, 0)
     if kind in (_UPROBE, _URETPROBE):
-        return found._replace(
+        return perf_link._replace(
             name=_text(fd, "perf_event_uprobe_file_name", "perf_event_uprobe_name_len"),
             offset=info["perf_event_uprobe_offset"],
             cookie=info["perf_event_uprobe_cookie"],
         )
     if kind in (_KPROBE, _KRETPROBE):
-        return found._replace(
+        return perf_link._replace(
             name=_text(fd, "perf_event_kprobe_func_name", "perf_event_kprobe_name_len"),
             offset=info["perf_event_kprobe_offset"],
             address=info["perf_event_kprobe_addr"],
@@ -310,15 +310,15 @@ def _perf_event(fd: int, info: Fields) -> PerfEventLink:
             cookie=info["perf_event_kprobe_cookie"],
         )
     if kind == _TRACEPOINT:
-        return found._replace(
+        return perf_link._replace(
             name=_text(fd, "perf_event_tracepoint_tp_name", "perf_event_tracepoint_name_len"),
             cookie=info["perf_event_tracepoint_cookie"],
         )
     if kind == _EVENT:
-        return found._replace(
+        return perf_link._replace(
             config=info["perf_event_event_config"], cookie=info["perf_event_event_cookie"]
         )
-    return found
+    return perf_link
 
 
 def _kprobes(fd: int, info: Fields) -> KprobeMultiLink:

@@ -197,11 +197,11 @@ def type_named(btf: Btf | None, text: str, where: str) -> int:
     """
     keyword, _, name = text.rpartition(" ")
     kinds = (_KEYWORDS[keyword],) if keyword in _KEYWORDS else (Kind.TYPEDEF, *_KEYWORDS.values())
-    found = btf.find(name, *kinds) if btf is not None else ()
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise SchemaError(f"{where}: the object's BTF has {len(found)} types {text!r}")
+    type_ids = btf.find(name, *kinds) if btf is not None else ()
+    if len(type_ids) == 1:
+        return type_ids[0]
+    if type_ids:
+        raise SchemaError(f"{where}: the object's BTF has {len(type_ids)} types {text!r}")
     variable = f"{keyword or 'struct'} {name} *unused;"
     raise SchemaError(
         f"{where}: the object's BTF does not have type {text!r}; if only functions use it, add a "
@@ -228,10 +228,10 @@ def _type_by_declaration(source: RecordMap) -> int:
 
 def _anchors(btf: Btf, name: str) -> list[int]:
     """The types of the variables called `name`, or what they point to."""
-    found = []
+    type_ids = []
     for variable_id in btf.find(name, Kind.VAR):
         variable = btf.type(variable_id)
         assert isinstance(variable, Var)
         target = btf.type(btf.resolve(variable.type_id))
-        found.append(target.type_id if isinstance(target, Ptr) else variable.type_id)
-    return found
+        type_ids.append(target.type_id if isinstance(target, Ptr) else variable.type_id)
+    return type_ids

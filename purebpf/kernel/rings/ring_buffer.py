@@ -119,14 +119,14 @@ class RingBuffer(Reader):
         self._check()
         btf, type_id = record_type_id(self._source, self._type)
         row = dtype(btf, type_id, btf.sizeof(type_id))
-        found, left = rows(self._taken.raw(), row)
+        records, left = rows(self._taken.raw(), row)
         if left:
-            short = None if len(found) else left.pop(0)
+            short = None if len(records) else left.pop(0)
             self._taken = Taken(iter(left), self._decoder)
             if short is not None:
                 raise too_short(len(short), row)
-            return found
-        runs = [found]
+            return records
+        runs = [records]
         target = self._producer[0]
         while run := next_run(self._data, self._consumer[0], target, row):
             if run.problem is not None and any(map(len, runs)):

@@ -101,7 +101,7 @@ def _open(module: str) -> Descriptor:
     while True:
         try:
             number = bpf.btf_get_next_id(number)
-            found = bpf.btf_get_fd_by_id(number)
+            btf_fd = bpf.btf_get_fd_by_id(number)
         except KernelError as error:
             if error.errno != errno.ENOENT:
                 raise
@@ -109,9 +109,9 @@ def _open(module: str) -> Descriptor:
                 reason = "the module is not loaded any more"
                 raise NotSupportedError(f"BTF of module {module!r}", reason) from None
             continue  # freed since it was listed
-        if _name(found) == module:
-            return found
-        found.close()
+        if _name(btf_fd) == module:
+            return btf_fd
+        btf_fd.close()
 
 
 def _name(btf: Descriptor) -> str:

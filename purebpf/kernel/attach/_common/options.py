@@ -45,16 +45,16 @@ def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
     """
     if not isinstance(functions, Mapping):
         names = [functions] if isinstance(functions, str) else functions
-        found = dict.fromkeys(names, check_cookie(cookie))
+        cookies = dict.fromkeys(names, check_cookie(cookie))
     elif cookie:
         raise TypeError(
             f"{what}: a mapping has a cookie for each function, so cookie= cannot be set"
         )
     else:
-        found = {name: check_cookie(own) for name, own in functions.items()}
-    if not found:
+        cookies = {name: check_cookie(own) for name, own in functions.items()}
+    if not cookies:
         raise ValueError(f"{what}: at least one function is required")
-    return found
+    return cookies
 
 
 def pack_cookies(cookies: Iterable[int]) -> bytes | None:

@@ -59,7 +59,7 @@ class UsdtSpecs:
                 "another USDT probe",
                 f"map {SPECS_MAP} holds {count}; use spec.resize({SPECS_MAP}=...) before load()",
             )
-        described = [self._blank | _describe(each) for each in arguments]
+        described = [self._blank | _describe(argument) for argument in arguments]
         rest = [self._blank] * (MAX_ARGUMENTS - len(described))
         value = {"args": [*described, *rest], "usdt_cookie": cookie, "arg_cnt": len(arguments)}
         number = self._free[-1]
