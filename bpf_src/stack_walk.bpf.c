@@ -25,7 +25,8 @@ struct stack_walk {
 	u64 identity; // see process_identity()
 	u32 process;  // tgid in the initial pid namespace
 	__u16 reason; // enum walk_reason
-	__u16 depth;
+	u8 depth;
+	u8 guessed; // steps by frame pointer
 	u64 frames[WALK_FRAMES]; // `depth` of them
 };
 
@@ -118,6 +119,7 @@ static __always_inline void send(void *ctx, struct stack_walk *record, struct wa
 
 	record->reason = reason;
 	record->depth = walk->depth;
+	record->guessed = walk->guessed;
 	__builtin_memcpy(record->frames, walk->frames, sizeof(record->frames));
 	if (reason < WALK_REASONS)
 		st->ends[reason]++;

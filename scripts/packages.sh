@@ -31,6 +31,7 @@ tc iproute2
 readelf binutils
 gcc gcc
 go golang-go
+javac default-jdk-headless
 chromium chromium
 chromedriver chromium-driver
 g++ g++

@@ -19,6 +19,7 @@
 // How a trace ended: purebpf/unwind/reason.py has them all.
 enum walk_reason {
 	WALK_COMPLETE = 0,
+	WALK_FP_GUESS = 2,
 	WALK_NO_UNWIND_INFO = 3,
 	WALK_UNKNOWN_MAPPING = 4,
 	WALK_RULE_UNSUPPORTED = 5,
@@ -67,7 +68,12 @@ struct exe {
 	u64 first; // number of the first window
 	u32 rules; // number of the rule that the file calls 0
 	u32 rules_count;
-	u64 unused;
+	u32 flags; // enum exe_flags
+	u32 unused;
+};
+
+enum exe_flags {
+	EXE_DEPTHS = 1, // user space knows the stack depths of leaves without a rule: Go
 };
 
 // The executable mappings of a process: `count` of them, by start.
@@ -125,6 +131,15 @@ struct {
 	__type(key, u32); // tgid of the initial pid namespace
 	__type(value, struct process_mappings);
 } procs SEC(".maps");
+
+// Return addresses, as exe << 48 | address in the file, that user space saw a call before: for code
+// that is not in memory, or not mapped yet. After fork(2) a child maps only what it executes.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, u32);
+} call_sites SEC(".maps");
 
 struct code_mapping *code_mappings_record; // the type of what a list holds
 

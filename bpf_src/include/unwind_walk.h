@@ -16,6 +16,7 @@
 #define WALK_PLACES 1 // programs that may interrupt each other on a CPU
 #endif
 #define GO_ON -1
+#define NO_RULE 0 // number of a rule, of each file
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
 #define ROW_STEPS 12	 // for 1,025 rows
 
@@ -34,6 +35,8 @@ struct walk {
 	u32 is_fp_lost; // fp is not known
 	u32 depth;
 	u32 reason;
+	u32 guessed; // steps by frame pointer, for lack of a rule
+	u32 unused;
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
 	u64 frames[WALK_FRAMES];
@@ -148,6 +151,8 @@ __noinline int find_rule(u32 number, u64 address)
 	if (at >= SHARD_WORDS)
 		return -WALK_NOT_BUILT;
 	id = words[at] >> OFFSET_BITS;
+	if (id == NO_RULE)
+		return -WALK_NO_UNWIND_INFO;
 	if (id >= exe->rules_count)
 		return -WALK_RULE_UNSUPPORTED;
 	return exe->rules + id;
@@ -156,6 +161,30 @@ __noinline int find_rule(u32 number, u64 address)
 static __always_inline bool read_user(void *to, u32 size, u64 address)
 {
 	return !bpf_probe_read_user(to, size, (void *)address);
+}
+
+#define CODE(back) ((u8)(code >> (64 - 8 * (back)))) // the byte so far before an address
+#define CALL_INDIRECT(size) (CODE(size) == 0xff && (CODE((size) - 1) & 0x38) == 0x10)
+
+// Whether a call may have left the return address of a frame: rules hold for no other. libgcc
+// writes the address of an exception handler over one (uw_install_context_1) before it goes there,
+// and makecontext(3) begins a stack with a function. GO_ON; or else how the walk ends.
+__noinline int check_call(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u64 code, key;
+
+	if (!walk)
+		return WALK_RULE_UNSUPPORTED;
+	if (!read_user(&code, sizeof(code), walk->pc - sizeof(code))) {
+		key = (u64)walk->mapping.exe << 48 |
+		      ((walk->pc - walk->mapping.bias) & ((1ull << 48) - 1));
+		return bpf_map_lookup_elem(&call_sites, &key) ? GO_ON : WALK_READ_FAULT;
+	}
+	if (CODE(5) == 0xe8 || CALL_INDIRECT(2) || CALL_INDIRECT(3) || CALL_INDIRECT(4) ||
+	    CALL_INDIRECT(6) || CALL_INDIRECT(7))
+		return GO_ON;
+	return WALK_RULE_UNSUPPORTED;
 }
 
 // Leaves a frame that the kernel built for a signal handler: struct rt_sigframe without its first
@@ -206,8 +235,6 @@ __noinline int step_by_rule(u32 place, u32 number)
 		if (!read_user(&cfa, sizeof(cfa), walk->sp + rule->cfa))
 			return WALK_READ_FAULT;
 		break;
-	case RULE_INVALID:
-		return WALK_NO_UNWIND_INFO;
 	default:
 		return WALK_RULE_UNSUPPORTED;
 	}
@@ -257,12 +284,103 @@ static __always_inline int rule_of_frame(struct walk *walk, u32 place)
 	return find_rule(walk->mapping.exe, address - walk->mapping.bias);
 }
 
+#define SIGRETURN_BYTES 9
+
+// Whether memory has the call of rt_sigreturn(2), which handlers return to and which has no rules
+// in musl: mov $15, %rax; syscall.
+static __always_inline bool is_sigreturn(u64 address)
+{
+	struct {
+		u64 first;
+		u8 last;
+	} __attribute__((packed)) code;
+
+	return read_user(&code, SIGRETURN_BYTES, address) && code.first == 0x0f0000000fc0c748ull &&
+	       code.last == 0x05;
+}
+
+// Whether a function begins at a return address that no call left: GO_ON if not; or else how the
+// walk ends. makecontext(3) begins a stack so.
+static __always_inline int end_at_entry(struct walk *walk, u32 place)
+{
+	int err = find_rule(walk->mapping.exe, walk->pc - walk->mapping.bias);
+
+	if (err == -WALK_NOT_BUILT)
+		return WALK_NOT_BUILT;
+	if (err < 0)
+		return GO_ON;
+	err = check_call(place);
+	if (err == WALK_READ_FAULT || err == GO_ON)
+		return err;
+	return WALK_COMPLETE;
+}
+
+// Follows the frame pointer, if it looks like one.
+__noinline int step_by_guess(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u64 saved[2];
+
+	if (!walk)
+		return WALK_NO_UNWIND_INFO;
+	walk->guessed++;
+	if (walk->is_fp_lost)
+		return WALK_NO_UNWIND_INFO;
+	if (!walk->fp)
+		return WALK_COMPLETE;
+	if (walk->fp < walk->sp || walk->fp & 7)
+		return WALK_NO_UNWIND_INFO;
+	if (!read_user(saved, sizeof(saved), walk->fp))
+		return WALK_READ_FAULT;
+	if (saved[1] && find_mapping(place, saved[1] - 1) != GO_ON)
+		return WALK_NO_UNWIND_INFO;
+	walk->sp = walk->fp + 16;
+	walk->fp = saved[0];
+	walk->pc = saved[1];
+	walk->is_exact = 0;
+	return walk->pc ? GO_ON : WALK_COMPLETE;
+}
+
+// Leaves a frame of code that has no rule.
+__noinline int step_without_rule(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	struct exe *exe;
+	u32 number, at;
+	int err;
+
+	if (!walk)
+		return WALK_NO_UNWIND_INFO;
+	number = walk->mapping.exe;
+	if (!number)
+		return step_by_guess(place);
+	if (is_sigreturn(walk->pc) || is_sigreturn(walk->pc - 7) ||
+	    (walk->is_exact && is_sigreturn(walk->pc - SIGRETURN_BYTES)))
+		return step_from_signal(place);
+	if (walk->is_exact) {
+		exe = bpf_map_lookup_elem(&exes, &number);
+		if (exe && exe->flags & EXE_DEPTHS)
+			return WALK_RULE_UNSUPPORTED;
+	} else {
+		err = end_at_entry(walk, place);
+		if (err == WALK_COMPLETE) {
+			at = walk->depth - 1;
+			OPAQUE(at);
+			if (at < WALK_FRAMES)
+				walk->frames[at]++;
+		}
+		if (err != GO_ON)
+			return err;
+	}
+	return step_by_guess(place);
+}
+
 __noinline int step(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	struct rule *rule;
 	u32 number, depth;
-	int found;
+	int found, err;
 
 	if (!walk)
 		return WALK_RULE_UNSUPPORTED;
@@ -275,16 +393,23 @@ __noinline int step(u32 place)
 		return WALK_UNKNOWN_MAPPING;
 	walk->frames[depth] = walk->pc + (depth && walk->is_exact);
 	walk->depth = depth + 1;
+	if (found == -WALK_NO_UNWIND_INFO)
+		return step_without_rule(place);
 	if (found < 0)
 		return -found;
 	number = found;
 	rule = bpf_map_lookup_elem(&rules, &number);
 	if (!rule)
 		return WALK_RULE_UNSUPPORTED;
-	if (rule->kind == RULE_END)
-		return WALK_COMPLETE;
 	if (rule->kind == RULE_SIGNAL)
 		return step_from_signal(place);
+	if (!walk->is_exact) {
+		err = check_call(place);
+		if (err != GO_ON)
+			return err;
+	}
+	if (rule->kind == RULE_END)
+		return WALK_COMPLETE;
 	return step_by_rule(place, number);
 }
 
@@ -302,6 +427,7 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->is_exact = 1;
 	walk->is_fp_lost = 0;
+	walk->guessed = 0;
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
 	if (from->cs != USER_CS) {
@@ -322,15 +448,19 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 		if (reason != GO_ON)
 			break;
 	}
-	walk->reason = reason == GO_ON ? WALK_TOO_DEEP : reason;
+	if (reason == GO_ON)
+		reason = WALK_TOO_DEEP;
+	else if (reason == WALK_COMPLETE && walk->guessed)
+		reason = WALK_FP_GUESS;
+	walk->reason = reason;
 }
 
 // Whether user space may do better with a copy of the stack.
 static __always_inline bool copy_helps(u32 reason)
 {
-	return reason == WALK_NO_UNWIND_INFO || reason == WALK_UNKNOWN_MAPPING ||
-	       reason == WALK_RULE_UNSUPPORTED || reason == WALK_READ_FAULT ||
-	       reason == WALK_PROCESS_UNKNOWN || reason == WALK_NOT_BUILT;
+	return reason == WALK_UNKNOWN_MAPPING || reason == WALK_RULE_UNSUPPORTED ||
+	       reason == WALK_READ_FAULT || reason == WALK_PROCESS_UNKNOWN ||
+	       reason == WALK_NOT_BUILT;
 }
 
 #endif

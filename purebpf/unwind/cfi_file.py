@@ -153,6 +153,11 @@ class CfiFile:
         """Bytes that the function at an address has taken from the stack; None: not known."""
         return self._stack_depth(address) if self._stack_depth else None
 
+    @property
+    def has_stack_depths(self) -> bool:
+        """Whether `stack_depth` may know one."""
+        return self._stack_depth is not None
+
     # One address
 
     def fde(self, address: int) -> Fde | None:

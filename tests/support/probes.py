@@ -128,6 +128,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "g++": machine.program_on_path("g++"),
     "chown": machine.chown,
     "node": machine.program_on_path("node"),
+    "javac": machine.program_on_path("javac"),
     "python_with_jitdump": machine.python_with_jitdump,
     "perf_trace": machine.perf_trace,
     "two_cpus": machine.two_cpus,

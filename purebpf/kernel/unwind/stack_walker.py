@@ -25,7 +25,7 @@ from purebpf.unwind.unwinder import Unwound
 __all__ = ["StackWalker", "WalkedStack"]
 
 _SAMPLE = struct.Struct("<QIIII168x16s")
-_WALK = struct.Struct("<QIHH")
+_WALK = struct.Struct("<QIHBB")
 _FRAMES_AT = _SAMPLE.size + _WALK.size
 _WORD = (1 << 64) - 1
 _MOST_PROCESSES = 4096
@@ -158,6 +158,8 @@ class StackWalker(Closing):
                     if mapping is not None and cfi is not None:
                         own = address - mapping.bias & _WORD
                         self.tables.build(mapping.file, cfi, own)
+                        if record.trace.reason is Reason.READ_FAULT and number:
+                            self.tables.confirm_call(mapping.file, own + 1)
         except OverBudgetError:
             return
 
@@ -170,10 +172,10 @@ def _record(raw: bytes) -> _Record:
     if len(raw) < _FRAMES_AT:
         raise FormatError("walked stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
     time_ns, cpu, tgid, tid, _, comm = _SAMPLE.unpack_from(raw)
-    identity, process, reason, depth = _WALK.unpack_from(raw, _SAMPLE.size)
+    identity, process, reason, depth, guessed = _WALK.unpack_from(raw, _SAMPLE.size)
     if _FRAMES_AT + 8 * depth > len(raw):
         raise FormatError("walked stack", f"{len(raw)} bytes", f"it says {depth} frames")
     frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
     name = comm.split(b"\0", 1)[0].decode(errors="replace")
-    trace = Unwound(frames, Reason(reason), 0)
+    trace = Unwound(frames, Reason(reason), guessed)
     return _Record(time_ns, cpu, tgid, tid, name, identity, process, trace)

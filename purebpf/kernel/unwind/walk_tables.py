@@ -29,13 +29,17 @@ __all__ = ["WalkTables"]
 _MAPPING = struct.Struct("<QQQII")
 _MAPPING_WORDS = _MAPPING.size // 4
 _MOST_MAPPINGS = SHARD_WORDS // _MAPPING_WORDS
-_EXE = struct.Struct("<IIQIIQ")
+_EXE = struct.Struct("<IIQIIII")
 _PROCESS = struct.Struct("<IIQ")
 _RULE_BYTES = 8
 _WINDOWED_RULES = 1024
 """Room for the rules of a file that is read window by window. The most in Debian 12 are 883."""
 _UNKNOWN = 0
 """The number of code without rules."""
+_EXE_DEPTHS = 1
+"""Flag of a file that knows stack depths where it has no rules."""
+_CALL_SITE = struct.Struct("<Q")
+_CALL_SITE_BITS = 48
 
 
 class _File(NamedTuple):
@@ -45,6 +49,7 @@ class _File(NamedTuple):
     index_word: int
     first: int
     windows: int
+    flags: int
 
 
 class _Rules:
@@ -76,6 +81,8 @@ class WalkTables(Closing):
 
     def __init__(self, maps: Mapping[str, RecordMap]) -> None:
         self._exes, self._procs = maps["exes"], maps["procs"]
+        self._calls = maps["call_sites"]
+        self._call_sites: set[int] = set()
         self._shards = WordShards(maps["shards"])
         rules = maps["rules"]
         self._memory = Memory(rules.fileno(), rules.max_entries * _RULE_BYTES, writable=True)
@@ -164,9 +171,33 @@ class WalkTables(Closing):
         except NoRoomError:
             self.full += 1
             return None
-        added = self._files[key] = _File(number, index, cfi.first_window, windows)
-        _put(self._exes, number, _EXE.pack(index, windows, cfi.first_window, 0, 0, 0))
+        flags = _EXE_DEPTHS if cfi.has_stack_depths else 0
+        added = self._files[key] = _File(number, index, cfi.first_window, windows, flags)
+        self._put_file(added, 0, 0)
         return added
+
+    def _put_file(self, file: _File, rules: int, count: int) -> None:
+        packed = _EXE.pack(file.index_word, file.windows, file.first, rules, count, file.flags, 0)
+        _put(self._exes, file.number, packed)
+
+    def confirm_call(self, key: Hashable, address: int) -> None:
+        """Say that a call may have left a return address of a file, given by its own addresses.
+
+        The walk looks at the code before it, unless that is not in memory.
+
+        Raises:
+            KernelError: the kernel refused an element.
+        """
+        file = self._files.get(key)
+        if file is None:
+            return
+        if len(self._call_sites) >= self._calls.max_entries:
+            self.full += 1
+            return
+        site = file.number << _CALL_SITE_BITS | address & (1 << _CALL_SITE_BITS) - 1
+        if site not in self._call_sites:
+            self._call_sites.add(site)
+            bpf.map_update_elem(self._calls.fileno(), _CALL_SITE.pack(site), bytes(4))
 
     def build(self, key: Hashable, cfi: CfiFile, address: int) -> bool:
         """Publish what the walk needs at an address of a file, unless it is there.
@@ -242,9 +273,7 @@ class WalkTables(Closing):
             self._memory.view[at : at + _RULE_BYTES] = packed
             rules.written = number + 1
         if is_new:  # no window points at a rule yet, so nothing is read half written
-            file = self._files[key]
-            where = (file.index_word, file.windows, file.first)
-            _put(self._exes, file.number, _EXE.pack(*where, rules.base, rules.room, 0))
+            self._put_file(self._files[key], rules.base, rules.room)
 
     def _rules_end(self) -> int:
         return self._memory.size // _RULE_BYTES - self._rules_left

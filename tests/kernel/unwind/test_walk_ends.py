@@ -1,0 +1,139 @@
+"""Where walks in BPF end: at addresses that no call left, at functions nothing called, in code
+without rules.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from purebpf.unwind.reason import Reason
+from tests.support.stack_walks import (
+    LEAF,
+    build,
+    check_counters,
+    check_equality,
+    share_in_bpf,
+    walk_run,
+)
+
+pytestmark = [
+    pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "nm", "x86_64"),
+]
+
+_LANDING = (
+    LEAF
+    + r"""
+__attribute__((noinline, naked)) void lands(void) {
+  __asm__("lea landing(%rip), %rax\n mov %rax, (%rsp)\n 1: jmp 1b");
+}
+int main(int count, char **arguments) {
+  while (clock() < CLOCKS_PER_SEC / 4) sink += leaf(1); // so that the tables of libc are there
+  lands();
+  if (count > 5) lands();
+  __asm__ volatile("nop\n landing: nop");
+  return count;
+}
+"""
+)
+"""What libgcc does before it goes to an exception handler, held still."""
+
+_EXCEPTIONS = r"""
+#include <stdexcept>
+#include <string>
+volatile unsigned long sink;
+__attribute__((noinline)) void throws(int depth) {
+  std::string text(depth * 7 + 3, 'x');
+  if (!depth) throw std::runtime_error(text);
+  throws(depth - 1);
+  sink += text.size();
+}
+__attribute__((noinline)) int catches() {
+  try { throws(6); } catch (const std::exception &error) { return error.what()[0]; }
+  return 0;
+}
+int main() { for (;;) sink += catches(); }
+"""
+
+
+def test_a_return_address_that_no_call_left_is_not_followed(tmp_path: Path) -> None:
+    run = walk_run(build(tmp_path, _LANDING), copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    lands = [each for each in run.found if each.trace.reason is Reason.RULE_UNSUPPORTED]
+    assert len(lands) > 20
+    assert run.ends[Reason.RULE_UNSUPPORTED] > 20
+    assert not any(each.walked.reason.is_whole for each in lands)
+
+
+@pytest.mark.needs("g++")
+def test_walks_with_an_exception_in_flight(tmp_path: Path) -> None:
+    source = tmp_path / "program.cc"
+    source.write_text(_EXCEPTIONS)
+    program = tmp_path / "program"
+    subprocess.run(["g++", "-O2", "-fomit-frame-pointer", "-o", program, source], check=True)
+    run = walk_run(program, seconds=4, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    assert share_in_bpf(run) > 0.8
+
+
+_COROUTINES = (
+    LEAF
+    + r"""
+static ucontext_t outer, inner;
+static char room[65536];
+static void coroutine(void) {
+  for (;;) {
+    for (int i = 0; i < 50; i++) sink += leaf(i);
+    swapcontext(&inner, &outer);
+  }
+}
+int main(void) {
+  getcontext(&inner);
+  inner.uc_stack.ss_sp = room;
+  inner.uc_stack.ss_size = sizeof(room);
+  makecontext(&inner, coroutine, 0);
+  for (;;) { swapcontext(&outer, &inner); sink += leaf(1); }
+}
+"""
+)
+
+
+def test_a_stack_may_begin_at_a_function(tmp_path: Path) -> None:
+    """makecontext(3): the return address is the start of a function, after padding."""
+    run = walk_run(build(tmp_path, _COROUTINES), copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    assert {each.trace.reason for each in run.found} <= {Reason.COMPLETE, Reason.FINISHED}
+    assert share_in_bpf(run) > 0.95
+
+
+_UNMAPPED = (
+    LEAF
+    + r"""
+#include <sys/mman.h>
+void middle(void);
+STEP void spins(void) {
+  madvise((void *)((long)middle & -4096), 4096, MADV_DONTNEED);
+  for (;;) sink += leaf(1);
+}
+__asm__(".text\n .skip 300000\n");
+STEP void middle(void) { spins(); sink++; }
+__asm__(".text\n .skip 300000\n");
+int main(void) { middle(); return sink; }
+"""
+)
+"""Code that was executed, and is not mapped any more: as in a child, after fork(2)."""
+
+
+def test_callers_that_are_not_in_memory(tmp_path: Path) -> None:
+    program = build(tmp_path, _UNMAPPED, "-fno-toplevel-reorder")
+    run = walk_run(program, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    assert run.ends[Reason.READ_FAULT] > 0
+    assert {each.trace.reason for each in run.found} <= {Reason.COMPLETE, Reason.FINISHED}
+    assert share_in_bpf(run) > 0.95

@@ -1,0 +1,162 @@
+"""Programs that are walked in BPF, and what their walks must be like."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from bisect import bisect_right
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from purebpf import objects
+from purebpf.kernel.load.load import load
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
+from purebpf.unwind.reason import Reason
+
+LEAF = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#define STEP __attribute__((noinline, noclone))
+volatile unsigned long sink;
+STEP unsigned long leaf(unsigned long x) {
+  for (int i = 0; i < 200; i++) x = x * 6364136223846793005UL + i;
+  return x;
+}
+"""
+LEVELS = r"""
+STEP unsigned long level5(unsigned long x) { return leaf(x + 5) + 5; }
+STEP unsigned long level4(unsigned long x) { return level5(x + 4) * 4; }
+STEP unsigned long level3(unsigned long x) {
+  char pad[x % 99 + 9];
+  sink = (long)pad;
+  return level4(x) + pad[3];
+}
+STEP unsigned long level2(unsigned long x) { return level3(x) ^ level3(x + 2); }
+STEP unsigned long level1(unsigned long x) { return level2(x) - 1; }
+"""
+
+
+class Run(NamedTuple):
+    """What a run gave: samples, counters, and walks by how they ended."""
+
+    found: list[WalkedStack]
+    stats: Counter[str]
+    ends: Counter[Reason]
+    tables_full: int
+    maps: str
+
+    def late(self) -> list[WalkedStack]:
+        """Those from a second after the first on."""
+        first = min(each.time_ns for each in self.found)
+        return [each for each in self.found if each.time_ns > first + 10**9]
+
+
+def build(folder: Path, source: str, *flags: str, name: str = "program") -> Path:
+    program = folder / name
+    program.with_suffix(".c").write_text(source)
+    command = ["gcc", "-O2", "-fomit-frame-pointer", "-w", *flags, "-o", program]
+    subprocess.run([*command, program.with_suffix(".c")], check=True)
+    return program
+
+
+def walk_run(*command: Any, seconds: float = 2.5, unread: float = 0, **constants: Any) -> Run:
+    """Walk the stacks of a command at 497 Hz on each CPU, not reading for the first `unread` s."""
+    with ExitStack() as stack:
+        quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
+        child = subprocess.Popen(list(map(str, command)), **quiet)
+        stack.callback(child.wait)
+        stack.callback(child.kill)
+        time.sleep(0.2)
+        spec = objects.spec("stack_walk").only("walk_sampled")
+        loaded = stack.enter_context(load(spec.set(has_tgids=True, **constants)))
+        loaded.maps["tgids"][child.pid] = 1
+        walker = stack.enter_context(StackWalker(loaded.maps, pages=1024))
+        events = stack.enter_context(
+            PerfEvents.sampling(frequency=497, event="cpu-clock", disabled=1)
+        )
+        for event in events:
+            stack.enter_context(loaded.programs["walk_sampled"].attach(event, enable=False))
+        events.enable()
+        time.sleep(unread)
+        found: list[WalkedStack] = []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            time.sleep(0.02)
+            found += walker.drain()
+        events.disable()
+        found += walker.drain()
+        stats: Counter[str] = Counter()
+        ends: Counter[Reason] = Counter()
+        for each in loaded.maps["stats"][0]:
+            counters = each._asdict()
+            for number, count in enumerate(counters.pop("ends")):
+                if count:
+                    ends[Reason(number)] += count
+            stats.update(counters)
+        maps = Path(f"/proc/{child.pid}/maps").read_text()
+        assert {each.tgid for each in found} <= {child.pid}
+        assert walker.lost_copies == stats["output_full"]
+        return Run(found, stats, ends, walker.tables.full, maps)
+
+
+def check_counters(run: Run) -> None:
+    """Every sample is counted once, and every walk is here."""
+    stats = run.stats
+    passed_over = stats["others"] + stats["outside_namespace"] + stats["no_registers"]
+    assert stats["seen"] == passed_over + stats["walked"]
+    assert stats["walked"] == run.ends.total()
+    assert stats["walked"] == stats["copied"] + stats["sent"] + stats["lost"]
+    assert len(run.found) == stats["copied"] + stats["sent"]
+    assert stats["lost"] == run.tables_full == 0
+    assert stats["frames"] == sum(len(each.walked.frames) for each in run.found)
+
+
+_FINAL = (Reason.COMPLETE, Reason.FP_GUESS, Reason.NO_UNWIND_INFO, Reason.TOO_DEEP)
+"""Where a walk in BPF ends as one in user space does."""
+
+
+def check_equality(run: Run) -> None:
+    """What BPF calls whole is what user space makes of the copy of the same sample."""
+    whole = 0
+    for each in run.found:
+        assert each.is_copied
+        by_bpf, by_copy = each.walked, each.trace
+        if by_bpf.reason in _FINAL:
+            if by_copy.reason is Reason.COPY_SHORT:  # BPF reads the whole stack, and others
+                assert by_bpf.frames[: len(by_copy.frames)] == by_copy.frames
+                continue
+            assert by_bpf == by_copy
+            whole += 1
+        else:  # whether the frame it stopped at is the first of its stack it does not know
+            certain = by_bpf.frames[:-1] or by_bpf.frames
+            assert by_copy.frames[: len(certain)] == certain
+    assert whole > 20
+
+
+def share_in_bpf(run: Run) -> float:
+    late = run.late()
+    assert len(late) > 20
+    return sum(each.walked.reason in _FINAL for each in late) / len(late)
+
+
+def names_of(run: Run, program: Path, frames: list[int]) -> list[str]:
+    """The program's own functions in a trace from main on, repeated ones once."""
+    mapped = re.findall(rf"^(\w+)-(\w+) .*{re.escape(str(program))}$", run.maps, re.MULTILINE)
+    bias, end = int(mapped[0][0], 16), int(mapped[-1][1], 16)
+    listed = subprocess.run(["nm", "-n", program], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    code = [(int(row[0], 16), row[2]) for row in rows if row[1] in "tT"]
+    starts = [at for at, _ in code]
+    exact = [frames[0], *(frame - 1 for frame in frames[1:])]
+    names = [code[bisect_right(starts, at - bias) - 1][1] for at in exact if bias <= at < end]
+    return names[names.index("main") :: -1] if "main" in names else []
