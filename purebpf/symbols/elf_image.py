@@ -11,11 +11,12 @@ Layout: elf(5), and the generic ABI for section counts that do not fit (e_shnum 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.symbols.elf_notes import find_build_id
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 from purebpf.symbols.longest_name import ends_at
 from purebpf.wire import formats
@@ -29,7 +30,6 @@ PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_TLS = 2, 4, 0x400
-NT_GNU_BUILD_ID = 3
 
 _SHN_XINDEX = 0xFFFF
 _MAX_HEADERS = 1 << 16
@@ -179,9 +179,9 @@ class ElfImage:
         for offset, size, align in places:
             data = self.read(offset, min(size, left))
             left -= len(data)
-            for name, kind, description in self.notes(data, align):
-                if name == b"GNU\0" and kind == NT_GNU_BUILD_ID:
-                    return description.hex()
+            build_id = find_build_id(data, align, self.order)
+            if build_id:
+                return build_id.hex()
         return ""
 
     @cached_property
@@ -194,18 +194,6 @@ class ElfImage:
             return None
         crc: int = struct.unpack_from(f"{self.order}I", data, at)[0]
         return name.decode("utf-8", "surrogateescape"), crc
-
-    def notes(self, data: bytes, align: int) -> Iterator[tuple[bytes, int, bytes]]:
-        """The owner, type and description of each note in the bytes of a section or segment."""
-        pad = 7 if align == 8 else 3
-        header = struct.Struct(self.order + formats.ELF_NOTE)
-        at = 0
-        while at + header.size <= len(data):
-            name_size, size, kind = header.unpack_from(data, at)
-            name = at + header.size
-            body = name + (name_size + pad & ~pad)
-            yield data[name : name + name_size], kind, data[body : body + size]
-            at = body + (size + pad & ~pad)
 
     def _sections(self, offset: int, counts: tuple[int, ...]) -> list[Section]:
         entry_size, count, names_at = counts

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import PF_X, PT_LOAD, ElfImage
+from purebpf.symbols.elf_notes import iter_notes
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 
 __all__ = ["Note", "UsdtProbe", "parse_note", "usdt_probes"]
@@ -87,7 +88,7 @@ def usdt_probes(image: ElfImage) -> Iterator[UsdtProbe]:
     if section is None:
         return
     base = image.section(_BASE)
-    for owner, kind, description in image.notes(image.contents(section), section.align):
+    for owner, kind, description in iter_notes(image.contents(section), section.align, image.order):
         if owner != _OWNER or kind != _NOTE_TYPE:
             continue
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 
 from purebpf._version import __version__
@@ -14,9 +13,9 @@ from purebpf.kernel.host import cpus
 from purebpf.kernel.host.regular_file import open_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_build_id
+from purebpf.symbols.elf_notes import find_build_id
 from purebpf.symbols.proc_maps import mapped_file
 from purebpf.syscall import proc, tracefs
-from purebpf.wire.formats import ELF_NOTE
 from purebpf.wire.perf_data import KERNEL, Feature
 from purebpf.wire.perf_data_features import (
     BuildId,
@@ -32,8 +31,6 @@ from purebpf.wire.tracing_data import pack_tracing_data
 
 __all__ = ["BuildIds", "features", "kernel_build_id", "tracing_data"]
 
-_NOTE = struct.Struct("=" + ELF_NOTE)
-_GNU_BUILD_ID = 3
 _DEVICES = "/sys/bus/event_source/devices"
 
 
@@ -106,24 +103,15 @@ def _pmus() -> Iterator[tuple[int, str]]:
 
 def kernel_build_id() -> bytes:
     """The build id of the running kernel (20 bytes); b"" where it has none."""
-    return _build_id_of_notes("/sys/kernel/notes")
+    return _read_build_id("/sys/kernel/notes")
 
 
-def _build_id_of_notes(path: str) -> bytes:
+def _read_build_id(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            return find_build_id(file.read())
     except OSError:
         return b""
-    at = 0
-    while at + _NOTE.size <= len(data):
-        name_size, size, kind = _NOTE.unpack_from(data, at)
-        name = at + _NOTE.size
-        start = name + (name_size + 3 & ~3)
-        if kind == _GNU_BUILD_ID and data[name : name + 4] == b"GNU\0":
-            return data[start : start + size]
-        at = start + (size + 3 & ~3)
-    return b""
 
 
 class BuildIds:
@@ -150,7 +138,7 @@ class BuildIds:
             if name.startswith(KERNEL):
                 build_id, name = kernel_build_id(), KERNEL
             elif "/lib/modules/" in name or (name.startswith("[") and name != VDSO and not inode):
-                build_id = _build_id_of_notes(_module_notes(name))
+                build_id = _read_build_id(_module_notes(name))
             elif name == VDSO:
                 build_id = bytes.fromhex(vdso_build_id())
             else:
