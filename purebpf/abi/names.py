@@ -11,7 +11,7 @@ __all__ = ["OBJECT_NAME_LENGTH", "UNFIT_FOR_OBJECT_NAME", "member", "member_name
 OBJECT_NAME_LENGTH = 15
 """BPF_OBJ_NAME_LEN less the NUL."""
 
-UNFIT_FOR_OBJECT_NAME = re.compile(r"[^A-Za-z0-9_.]")
+UNFIT_FOR_OBJECT_NAME = re.compile(rb"[^A-Za-z0-9_.]")
 """What bpf_obj_name_cpy() in kernel/bpf/syscall.c refuses in the name of a map or a program."""
 
 _Enum = TypeVar("_Enum", bound=IntEnum)

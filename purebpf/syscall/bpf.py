@@ -43,7 +43,7 @@ def map_create(
     max_entries: int,
     **fields: Field,
 ) -> Descriptor:
-    """BPF_MAP_CREATE. Sizes in bytes; `map_name`: at most 15 of [A-Za-z0-9_.].
+    """BPF_MAP_CREATE. Sizes in bytes; of `map_name`, the kernel gets 15 bytes.
 
     `map_name` needs Linux 4.15 (commit ad5b177bd73f). `excl_prog_hash` is bytes, the SHA-256 of the
     only program that may use the map (Linux 6.18, commit baefdbdf6812); its size is a field.

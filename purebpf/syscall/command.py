@@ -13,12 +13,16 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
+from purebpf.abi.names import OBJECT_NAME_LENGTH, UNFIT_FOR_OBJECT_NAME
 from purebpf.errors import KernelError
 from purebpf.syscall import backend
 from purebpf.syscall.buffer import array_type
 
 Field = int | bytes | bytearray | None
-"""A field's value: a number, an inline string, or memory for the kernel to read or write."""
+"""A field's value: a number, the name of a map or program, or memory for the kernel.
+
+A name may have any length and characters: the kernel gets 15 bytes, with _ for what it refuses.
+"""
 
 
 class BatchResult(NamedTuple):
@@ -72,8 +76,11 @@ def issue(cmd: bpf_cmd, layout: str, fields: Mapping[str, Field]) -> tuple[int, 
         if value is None:
             continue
         offset, code = known.fields[name]
-        if not isinstance(value, int):
-            value = bytes(value) if code.endswith("s") else address_of(value)  # noqa: PLW2901
+        if code.endswith("s"):  # a name: cut and cleaned here, as bpf_obj_name_cpy() refuses others
+            assert not isinstance(value, int)
+            value = UNFIT_FOR_OBJECT_NAME.sub(b"_", value)[:OBJECT_NAME_LENGTH]  # noqa: PLW2901
+        elif not isinstance(value, int):
+            value = address_of(value)  # noqa: PLW2901
         try:
             struct.pack_into("=" + code, data, offset, value)
         except struct.error:

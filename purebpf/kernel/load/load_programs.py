@@ -15,7 +15,6 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
-from purebpf.abi.names import OBJECT_NAME_LENGTH, UNFIT_FOR_OBJECT_NAME
 from purebpf.errors import KernelError
 from purebpf.kernel.host.fd_limits import NONE_LEFT
 from purebpf.kernel.load.load_call import LoadCall, Outcome, attempt
@@ -101,7 +100,7 @@ def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) ->
             code=linked.bind(map_fds),
             license=given.prepared.spec.license,
             fields=fields,
-            name=UNFIT_FOR_OBJECT_NAME.sub("_", program.name)[:OBJECT_NAME_LENGTH].encode(),
+            name=program.name.encode(errors="replace"),
         )
         outcome = attempt(call, given.log_level)
         if isinstance(outcome.result, KernelError):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
-from purebpf.abi.names import OBJECT_NAME_LENGTH, UNFIT_FOR_OBJECT_NAME
+from purebpf.abi.names import OBJECT_NAME_LENGTH
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.kernel.host import cpus, memlock
 from purebpf.kernel.host.fd_limits import NONE_LEFT
@@ -25,7 +25,7 @@ _FINAL = {errno.EPERM, errno.ENOMEM, *NONE_LEFT}
 
 
 def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
-    """A name the kernel accepts: at most 15 of [A-Za-z0-9_.].
+    """What the map is called in the kernel, before `purebpf.syscall.command` cuts it to 15 bytes.
 
     A data section is called after its object and itself, `opensnoo.rodata`, as by libbpf; one with
     a name of its own, `.data.foo`, after itself alone.
@@ -34,7 +34,7 @@ def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
     if spec.section and "." not in spec.section[1:]:
         room = max(OBJECT_NAME_LENGTH - max(len(spec.section), len(".rodata")), 0)
         name = object_name[:room] + spec.section
-    return UNFIT_FOR_OBJECT_NAME.sub("_", name)[:OBJECT_NAME_LENGTH].encode()
+    return name.encode(errors="replace")
 
 
 def entries(spec: MapSpec) -> int:

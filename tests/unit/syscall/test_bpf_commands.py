@@ -317,3 +317,22 @@ def test_the_real_door_is_back_after_an_exception():
     with pytest.raises(ZeroDivisionError), backend.replaced(Recorder()):
         raise ZeroDivisionError
     assert backend.door.bpf(-1, (ctypes.c_char * 8)(), 8) in (-errno.EINVAL, -errno.EPERM)
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        (b"", b""),
+        (b"on_open", b"on_open"),
+        (b"exactly_15_char", b"exactly_15_char"),
+        (b"more_than_15_characters", b"more_than_15_ch"),
+        (b"a.b-c d/e", b"a.b_c_d_e"),
+        ("größe".encode(), b"gr____e"),
+    ],
+)
+def test_names_are_cut_and_cleaned_as_the_kernel_wants_them(kernel, name, accepted) -> None:
+    kernel.answer = some_fd
+    bpf.map_create(1, 4, 8, 1, map_name=name).close()
+    assert kernel.field("map_create", "map_name") == accepted.ljust(16, b"\0")
+    bpf.prog_load(1, bytes(8), "GPL", prog_name=name).close()
+    assert kernel.field("prog_load", "prog_name") == accepted.ljust(16, b"\0")
