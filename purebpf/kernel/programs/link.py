@@ -31,6 +31,11 @@ _REPLACE = 4  # BPF_F_REPLACE
 _CANNOT_DETACH = (errno.EOPNOTSUPP, errno.EINVAL)
 """Kinds of links that only closing ends, and kernels before 5.9 (commit 73b11c2ab072)."""
 
+_DROPPED = (
+    ": nothing refers to it any more, so the program is detached. Keep the Link in a variable or "
+    "a `with` block, or use Object.attach(), which keeps its links; pin() outlives the process."
+)
+
 
 class Event(Protocol):
     """A perf event that a link owns: `PerfEvent`, or a bare `Descriptor`."""
@@ -60,7 +65,8 @@ class Link(Closing):
     """A program attached to something; detached by `close()` or the end of a `with` block.
 
     A bpf_link that was pinned stays attached after `close()`, until it is unpinned. A Link that
-    is collected while open warns (ResourceWarning), and detaches. What a forked child closes stays
+    is collected while open detaches, and says so in a ResourceWarning (which Python shows with
+    `-W default` or `-X dev`): unlike libbpf's, it must be kept. What a forked child closes stays
     attached for its parent.
 
     Attributes:
@@ -284,6 +290,7 @@ class Link(Closing):
     def __del__(self) -> None:
         if getattr(self, "_open", False):
             try:  # the warning may be an error
-                warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+                problem = f"unclosed {self!r}{'' if self._found or self._pins else _DROPPED}"
+                warnings.warn(problem, ResourceWarning, stacklevel=2, source=self)
             finally:
                 self.close()

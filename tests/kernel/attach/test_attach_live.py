@@ -303,13 +303,26 @@ def test_a_closed_link_says_so():
                 use()
 
 
-def test_a_forgotten_link_warns_and_detaches():
+def test_a_dropped_link_detaches_and_the_warning_says_what_to_do():
     with purebpf.load(mine("on_raw")) as obj:
-        link = obj.programs["on_raw"].attach()
-        with pytest.warns(ResourceWarning, match="unclosed <Link program 'on_raw'"):
-            del link
+        with pytest.warns(ResourceWarning, match="unclosed <Link program 'on_raw'") as warned:
+            obj.programs["on_raw"].attach()  # as in libbpf, where the program stays attached
         call_getpriority()
         assert obj.globals["raw_hits"] == 0
+    (warning,) = warned
+    assert "so the program is detached. Keep the Link in a variable" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_a_dropped_link_that_is_pinned_stays_attached(bpffs):
+    with purebpf.load(mine("on_raw")) as obj:
+        link = obj.programs["on_raw"].attach()
+        link.pin(bpffs / "link")
+        with pytest.warns(ResourceWarning, match="^unclosed <Link program 'on_raw'[^:]*$"):
+            del link
+        call_getpriority()
+        assert obj.globals["raw_hits"]
+        (bpffs / "link").unlink()
 
 
 # Kernels before 5.15 have no bpf_link for perf events.
