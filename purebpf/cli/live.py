@@ -10,6 +10,7 @@ import hmac
 import queue
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ class LivePage(Closing):
         self.token = secrets.token_urlsafe(16)
         self._title = title
         self._second = 0
+        self._begun_at = self._sent_at = time.monotonic()
         self._clients: set[queue.Queue[str | None]] = set()
         self._wanted: queue.Queue[_Wish] = queue.Queue()
         self._lock = threading.Lock()
@@ -79,11 +81,14 @@ class LivePage(Closing):
     def send(self, profile: Callable[[], Profile]) -> None:
         """Show what the last second found; do nothing while no browser is connected."""
         self._second += 1
+        now = time.monotonic()
+        length_s, self._sent_at = now - self._sent_at, now
         with self._lock:
             clients = list(self._clients)
         if not clients:
             return
-        event = html.second(profile(), self._second)
+        at_s = now - self._begun_at
+        event = html.second(profile(), self._second, at_s=at_s, length_s=length_s)
         for client in clients:
             _put(client, event)
 

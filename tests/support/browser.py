@@ -105,13 +105,17 @@ class Page:
             canvas, round(x - size["width"] / 2), round(y - size["height"] / 2)
         ).click().perform()
 
+    def only(self, kind: str, value: str) -> None:
+        """Count only what has a value of a label; "": everything again."""
+        self.run("app.filters.choose(arguments[0], arguments[1])", kind, value)
+
     def table(self) -> dict[str, tuple[str, str]]:
         """The lines of the table: name to own and total."""
         rows = self.run(
             "return [...document.querySelectorAll('#body tr')].map("
             "(row) => [...row.cells].map((cell) => cell.textContent))"
         )
-        return {row[4]: (row[0], row[2]) for row in rows}
+        return {row[-2]: (row[0], row[2]) for row in rows}
 
     def complaints(self) -> list[str]:
         return [json.dumps(each) for each in self.driver.get_log("browser")]

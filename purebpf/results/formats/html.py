@@ -21,7 +21,10 @@ from purebpf.results.shape.page_data import Packed, pack
 
 __all__ = ["comparison", "live_page", "page", "second"]
 
-_SCRIPTS = ("model", "tree", "draw", "table", "timeline", "save", "live", "app")
+_SCRIPTS = (
+    *("model", "tree", "draw", "picture", "search", "table", "filters", "timeline", "save", "live"),
+    *("header", "menu", "address", "app", "input", "start"),
+)
 
 
 def page(profile: Profile) -> str:
@@ -41,10 +44,14 @@ def live_page(title: str) -> str:
     return _fill_template(title, Packed({"live": True, "title": title}, ""), connect="'self'")
 
 
-def second(profile: Profile, number: int) -> str:
-    """The data of one event of the live page: what was found in second `number`."""
+def second(profile: Profile, number: int, *, at_s: float, length_s: float) -> str:
+    """The data of message `number` of the live page.
+
+    `at_s` says when what it holds ended, in seconds since the page began, and `length_s` how long
+    it took: a message may be late.
+    """
     packed = pack(profile)
-    packed.head["second"] = number
+    packed.head.update(second=number, at_s=round(at_s, 3), length_s=round(length_s, 3))
     return _json({"head": packed.head, "bytes": packed.data})
 
 

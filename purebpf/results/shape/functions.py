@@ -17,7 +17,8 @@ class Function(NamedTuple):
     """What addresses are merged by.
 
     `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` says why), or
-    "process" for the comm that heads a path. `file` and `line` are "" and 0 where the lines of a
+    "process" for the comm that heads a path, "thread" for the one below it, "divider" for the line
+    between a stack and that of its waker. `file` and `line` are "" and 0 where the lines of a
     function count as one.
     """
 
@@ -31,6 +32,8 @@ class Function(NamedTuple):
 
 _MISSED_USER = Function(MISSED_USER, "", "unknown", "the user stack was lost")
 _MISSED_KERNEL = Function(MISSED_KERNEL, "kernel", "unknown", "the kernel stack was lost")
+
+_WOKEN_BY = Function("-- woken by --", "", "divider")
 
 
 def function(entry: Frame | Unknown) -> Function:
@@ -83,6 +86,14 @@ class Functions:
     def process(self, comm: str) -> int:
         """The number of the frame for a process."""
         return self._numbers.number(Function(comm, "", "process"))
+
+    def thread(self, comm: str, tid: int) -> int:
+        """The number of the frame for a thread."""
+        return self._numbers.number(Function(f"{comm} ({tid})", "", "thread"))
+
+    def divider(self) -> int:
+        """The number of the frame between a stack and that of its waker."""
+        return self._numbers.number(_WOKEN_BY)
 
     def __len__(self) -> int:
         """How many functions there are so far."""

@@ -15,14 +15,14 @@ from sys import byteorder
 from typing import Any, NamedTuple
 
 from purebpf.errors import NotSupportedError
-from purebpf.results.model.profile import Labels, Profile, Row
+from purebpf.results.model.profile import Labels, Profile, Row, Waker
 from purebpf.results.model.spelling import printable
-from purebpf.results.shape import sorted_paths
+from purebpf.results.shape import page_facts, sorted_paths
 from purebpf.results.shape.functions import Function, Functions
 
 __all__ = ["Packed", "head", "pack"]
 
-_KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process")
+_KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process", "thread", "divider")
 _REASONS = 5
 _NARROW = 0xFFFF  # functions with numbers that fit in 16 bits
 _DEEPEST = 0xFFFF  # frames of a path, its process included: page/model.js has 16 bits for them
@@ -84,7 +84,7 @@ def head(profile: Profile) -> dict[str, Any]:
         "unit": profile.unit,
         "total": profile.total,
         "slot_ns": profile.slot_ns,
-        "about": {name: _brief(value) for name, value in profile.about.items()},
+        "facts": page_facts.describe(profile),
         "hints": profile.hints,
         "loss": {
             "expected": loss.expected,
@@ -122,19 +122,20 @@ def _encode_owner(whose: _Whose) -> dict[str, Any]:
     }
 
 
-def _brief(value: object) -> object:
-    return value if isinstance(value, int | float | str | list) else str(value)
-
-
 _Row = tuple["array[int]", int, int, Sequence[tuple[int, int]]]
 
 
 def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> list[_Row]:
     """Path, label, weight and slots of each row; functions are still numbered as they came."""
     found: list[_Row] = []
+    has_threads = profile.unit == "ns"  # waiting is what a thread does; CPU time is its process's
     for row in profile.rows():
         path = array("I", [functions.process(row.labels.comm)])
+        if has_threads and row.labels.tid:
+            path.append(functions.thread(row.labels.comm, row.labels.tid))
         path.extend(functions.path(row))
+        if row.marks.waker:
+            path.extend(_above(row, row.marks.waker, functions))
         if len(path) > _DEEPEST:
             raise NotSupportedError(
                 f"a page with a stack of {len(path) - 1} frames",
@@ -143,6 +144,12 @@ def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> 
         whose = _whose(row)
         found.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
     return found
+
+
+def _above(row: Row, waker: Waker, functions: Functions) -> list[int]:
+    """What is drawn above a stack that another task woke: its stack, leaf first, and its name."""
+    path = functions.path(row._replace(user=waker.user, kernel=waker.kernel))
+    return [functions.divider(), *reversed(path), functions.process(waker.comm)]
 
 
 def _sort_functions(table: Sequence[Function]) -> tuple[list[Function], list[int]]:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from purebpf.results import Profile
+from purebpf.results import Labels, Marks, Profile, Waker
 from purebpf.results.formats import folded, html
 from purebpf.results.shape import table
 from tests.support import profiles
 from tests.support.browser import Page, chromium, until
+from tests.support.profiles import HELP, MAIN, READ, WORK
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.any_kernel]
 
@@ -115,10 +116,13 @@ def test_a_complete_profile_says_so(open_page: Open) -> None:
 
 
 def test_search_says_how_much_matched(page: Page) -> None:
-    assert page.search("^vfs_") == "35.00% matched"
-    assert page.search("^work|help") == "80.00% matched"
-    assert page.search("libc") == "89.00% matched", "modules are searched too"
-    assert page.search("(") == "no regular expression"
+    assert page.search("vfs_") == "35.00% in 1 function"
+    assert page.search("VFS_") == "0.00% in 0 functions", "a capital letter is meant"
+    assert page.search("^vfs_") == "0.00% in 0 functions", "text as it stands"
+    assert page.search("libc") == "89.00% in 1 function", "modules are searched too"
+    page.click("expression")
+    assert page.search("^work|help") == "80.00% in 2 functions"
+    assert page.search("(").startswith("wrong expression: ")
     assert page.search("") == ""
 
 
@@ -181,9 +185,9 @@ def test_the_table_has_the_numbers_of_the_report(page: Page) -> None:
     ],
 )
 def test_filters(page: Page, kind: str, value: str, total: int) -> None:
-    page.choose(f"filter-{kind}", value)
+    page.only(kind, value)
     assert page.boxes()[0][0][:2] == ["all", total]
-    page.choose(f"filter-{kind}", "")
+    page.only(kind, "")
     assert page.boxes()[0][0][:2] == ["all", TOTAL]
 
 
@@ -191,25 +195,39 @@ def test_a_profile_without_a_time_line_shows_none(page: Page) -> None:
     assert page.run("return document.getElementById('time').hidden")
 
 
+def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drag over the time line; places are parts of its width and height."""
+    from selenium.webdriver import ActionChains
+
+    heat = page.driver.find_element("id", "heat")
+    width, height = heat.size["width"], heat.size["height"]
+    (left, top), (right, bottom) = (
+        (round((x - 0.5) * width), round((y - 0.5) * height)) for x, y in (start, end)
+    )
+    ActionChains(page.driver).move_to_element_with_offset(
+        heat, left, top
+    ).click_and_hold().move_to_element_with_offset(heat, right, bottom).release().perform()
+
+
 def test_a_span_of_time(open_page: Open) -> None:
     page = open_page(html.page(profiles.timed()))
     assert not page.run("return document.getElementById('time').hidden")
     assert page.run("return [...app.timeline.totals]") == [1, 0, 0, 5, 0, 0, 0, 0, 0, 4]
-    heat = page.driver.find_element("id", "heat")
-    from selenium.webdriver import ActionChains
-
-    # one column of fifty cells, the first at the bottom: drag over slots 0 to 5
-    bottom = heat.size["height"] / 2
-    cell = heat.size["height"] / 50
-    ActionChains(page.driver).move_to_element_with_offset(
-        heat, 0, round(bottom - cell / 2)
-    ).click_and_hold().move_to_element_with_offset(
-        heat, 0, round(bottom - 5.5 * cell)
-    ).release().perform()
+    drag(page, (0.01, 0.3), (0.55, 0.3))
     assert page.boxes()[0][0][:2] == ["all", 6]
-    assert page.text("span").startswith("0.00 s to 0.1")
+    assert page.text("span") == "0.00 s to 0.12 s"
     page.click("whole")
     assert page.boxes()[0][0][:2] == ["all", 10]
+
+
+def test_a_span_of_a_column_for_each_second(open_page: Open) -> None:
+    page = open_page(html.page(profiles.timed()))
+    page.click("by-second")
+    height = page.driver.find_element("id", "heat").size["height"]
+    cell = (height - 16) / height / 50  # fifty slots in a second, the first at the bottom
+    bottom = (height - 16) / height
+    drag(page, (0.5, bottom - 0.5 * cell), (0.5, bottom - 5.5 * cell))
+    assert page.boxes()[0][0][:2] == ["all", 6]
 
 
 def test_keys(page: Page) -> None:
@@ -259,7 +277,7 @@ def test_folded_is_saved_from_the_page(page: Page, downloads: Path) -> None:
 
 
 def test_speedscope_is_saved_from_the_page(page: Page, downloads: Path) -> None:
-    page.choose("filter-comm", "tool")
+    page.only("comm", "tool")
     tree = reader.loads(saved(page, downloads, "speedscope", "profile.speedscope.json"))
     frames = tree["shared"]["frames"]
     (sampled,) = tree["profiles"]
@@ -318,8 +336,6 @@ def test_the_page_connects_to_nothing(page: Page) -> None:
 
 
 def difference(open_page: Open) -> Page:
-    from purebpf.results import Labels
-
     before, after = Profile("before"), Profile("after")
     for profile, rows in (
         (before, ((profiles.WORK, 60), (profiles.HELP, 40))),
@@ -349,6 +365,12 @@ def test_a_difference_shows_what_vanished(open_page: Open) -> None:
     page = difference(open_page)
     page.click("tab-vanished")
     assert page.text("vanished-body") == "4040.00%help/srv/app"
+    page.click("tab-table")
+    lines = page.run(
+        "return [...document.querySelectorAll('#body tr')].map("
+        "(row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    assert ["150", "75.00%", "150", "75.00%", "60.00%", "+15.00%", "work", "app"] in lines
     page.click("tab-graph")
     page.choose("widths", "weight")
     assert "help" not in [name for name, *_ in page.boxes()[-1]]
@@ -356,6 +378,195 @@ def test_a_difference_shows_what_vanished(open_page: Open) -> None:
     assert [(name, round(width / 14)) for name, _, width in page.boxes()[-1]] == [
         *(("help", 40), ("work", 60)),
     ]
+
+
+def test_the_first_line_says_what_was_measured(page: Page) -> None:
+    assert page.text("brief") == "2.0 s · 99 Hz · example · 100 samples · 2.3% of frames unnamed"
+    assert page.text("verdict") == "incomplete"
+    assert not page.run("return document.getElementById('run').open")
+    assert "frequency_hz" not in page.text("facts")
+
+
+def test_enter_goes_through_the_matches(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    field = page.driver.find_element("id", "search")
+    page.search("e")
+    names = page.run("return app.hits.map(({ frame }) => app.nameOf(frame))")
+    seen = []
+    for _ in names:
+        field.send_keys(Keys.ENTER)
+        seen.append(page.run("return app.nameOf(app.flame.selected?.frame ?? -1)"))
+    assert seen == names
+    field.send_keys(Keys.SHIFT + Keys.ENTER)
+    assert page.text("found").startswith(f"{len(names) - 1} of {len(names)}: ")
+    assert page.run("return document.querySelectorAll('#hit-list li').length") == len(names)
+
+
+def test_what_was_not_found_is_faint(page: Page) -> None:
+    page.search("vfs_read")
+    strengths = page.run(
+        "return Object.fromEntries(app.flame.rows.flat().map((box) => "
+        "[app.nameOf(box.branch.frame), app.flame.strength(box)]))"
+    )
+    assert strengths.pop("all") == strengths.pop("vfs_read") == 1
+    assert set(strengths.values()) == {0.3}
+
+
+def lefts(page: Page, row: int) -> list[str]:
+    return [name for name, *_ in page.boxes()[row]]
+
+
+def test_the_order_is_chosen(page: Page) -> None:
+    assert lefts(page, 1) == ["app", "kworker/0:1", "tool"]
+    page.choose("order", "weight")
+    assert lefts(page, 1) == ["app", "tool", "kworker/0:1"]
+    page.choose("order", "")
+    page.click("invert")
+    weights = [weight for _, weight, _ in page.boxes()[1]]
+    assert weights == sorted(weights, reverse=True)
+
+
+def test_by_time_the_earliest_is_left(open_page: Open) -> None:
+    page = open_page(html.page(profiles.timed()))
+    page.choose("order", "time")
+    assert lefts(page, -1) == ["work", "help"]
+
+
+def test_recursion_and_the_nameless_are_folded(page: Page) -> None:
+    depth = len(page.boxes())
+    page.choose("fold", "recursion")
+    assert len(page.boxes()) == depth - 1
+    assert sum(name == "work" for row in page.boxes() for name, *_ in row) == 1
+
+
+def test_a_hidden_function_leaves_its_callees(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.click_box("main")
+    page.press("m")
+    assert page.run("return document.activeElement.textContent") == "Zoom to this"
+    page.driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN * 3 + Keys.ENTER)
+    assert page.text("narrowing") == "without main (show all)"
+    assert not any(name == "main" for row in page.boxes() for name, *_ in row)
+    assert page.boxes()[0][0][:2] == ["all", TOTAL]
+    page.run("document.querySelector('#narrowing button').click()")
+    assert any(name == "main" for row in page.boxes() for name, *_ in row)
+
+
+def test_only_the_stacks_with_a_function(page: Page) -> None:
+    page.run(
+        "app.only.add('vfs_read\\nkernel\\nkernel'); app.weigh()",
+    )
+    assert page.boxes()[0][0][:2] == ["all", 35]
+    assert page.text("narrowing") == "only with vfs_read (show all)"
+
+
+def test_the_address_brings_back_what_was_seen(page: Page) -> None:
+    page.search("vfs")
+    page.only("comm", "app")
+    page.choose("order", "weight")
+    page.click_box("work")
+    address = page.driver.current_url
+    before = page.boxes()
+    assert "zoom=" in address
+    page.driver.get("about:blank")
+    again = Page(page.driver, address)
+    assert again.boxes() == before
+    assert again.text("found") == "37.50% in 1 function"
+
+
+def test_a_box_says_its_share_of_its_caller(page: Page) -> None:
+    lines = page.run(
+        "const box = app.flame.rows.flat().find((box) => app.nameOf(box.branch.frame) === 'work');"
+        "return app.describeMore(app.flame, box.branch)"
+    )
+    assert lines[0] == "work  70 samples, 70.00%"
+    assert lines[2] == "self 40 samples, 57.1% of it · 87.5% of main"
+
+
+def test_columns_sort_the_table(page: Page) -> None:
+    page.click("tab-table")
+
+    def names() -> list[str]:
+        return list(page.table())
+
+    page.run("document.querySelector('#lines th:nth-last-child(2) button').click()")
+    assert names() == sorted(names())
+    page.run("document.querySelector('#lines th:nth-last-child(2) button').click()")
+    assert names() == sorted(names(), reverse=True)
+    sorts = page.run("return document.querySelector('[aria-sort]').getAttribute('aria-sort')")
+    assert sorts == "descending"
+
+
+def test_processes_are_found_by_name(page: Page) -> None:
+    page.run("document.querySelector('#filter-process summary').click()")
+    field = page.driver.find_element("css selector", "#filter-process input")
+    field.send_keys("kwor")
+    lines = page.run(
+        "return [...document.querySelectorAll('#filter-process li')].map((e) => e.textContent)"
+    )
+    assert lines == ["kworker/0:1 (9)2.0%"]
+    page.run("document.querySelector('#filter-process li button').click()")
+    assert page.boxes()[0][0][:2] == ["all", 2]
+
+
+def waiting() -> Profile:
+    """Time of one thread in three states; another task ended one of the waits."""
+    found = Profile("waiting", unit="ns")
+    labels = Labels("app", 1, 2)
+    found.add((WORK, MAIN), (), 2_000, labels, marks=Marks("on-CPU"))
+    found.add((WORK, MAIN), (), 1_000, labels, marks=Marks("run-queue"))
+    waker = Waker("other", 7, 8, (HELP,), (READ,))
+    found.add(
+        (MAIN,), (READ,), 7_000, labels._replace(state="S"), marks=Marks("off-CPU", waker=waker)
+    )
+    return found
+
+
+def test_waiting_is_coloured_by_state(open_page: Open) -> None:
+    page = open_page(html.page(waiting()))
+    assert page.text("legend") == "runningrun queuesleeping"
+    assert lefts(page, 2) == ["app (2)"]
+    states = page.run("return app.flame.statesOf(app.flame.rows[2][0].branch)")
+    assert states == [["sleeping", 7000], ["running", 2000], ["run queue", 1000]]
+    work = page.run(
+        "const box = app.flame.rows.flat().find((box) => app.nameOf(box.branch.frame) === 'work');"
+        "return app.flame.statesOf(box.branch)"
+    )
+    assert work == [["running", 2000], ["run queue", 1000]]
+
+
+def test_the_waker_is_above_a_line(open_page: Open) -> None:
+    page = open_page(html.page(waiting()))
+    rows = [[name for name, *_ in row] for row in page.boxes()]
+    above = [row[0] for row in rows[4:]]
+    assert above == ["vfs_read", "-- woken by --", "vfs_read", "help", "other"]
+    page.click("tab-table")
+    assert page.table() == {
+        "vfs_read": ("7.00 us", "7.00 us"),
+        "work": ("3.00 us", "3.00 us"),
+        "main": ("0.00 us", "10.00 us"),
+    }, "the wait is spent where it was, not by who ended it"
+
+
+def test_a_picture_of_lines_is_saved(page: Page, downloads: Path) -> None:
+    from xml.etree import ElementTree as ET
+
+    tree = ET.fromstring(saved(page, downloads, "svg", "profile.svg"))
+    texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}title")]
+    assert "work  70 samples, 70.00%" in "\n".join(text or "" for text in texts)
+
+
+def test_a_picture_of_pixels_is_saved(page: Page, downloads: Path) -> None:
+    assert saved(page, downloads, "png", "profile.png").startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_hostile_names_are_saved_as_a_picture(open_page: Open, downloads: Path) -> None:
+    from xml.etree import ElementTree as ET
+
+    page = open_page(html.page(profiles.hostile()))
+    ET.fromstring(saved(page, downloads, "svg", "profile.svg"))
 
 
 def test_the_live_page_follows(driver: Any) -> None:
@@ -376,7 +587,7 @@ def test_the_live_page_follows(driver: Any) -> None:
         assert first % TOTAL == 0
         until(lambda: sent(3))
         assert page.boxes()[0][0][1] > first
-        assert page.search("^vfs_") == "35.00% matched"
+        assert page.search("vfs_") == "35.00% in 1 function"
         assert len(page.run("return [...app.timeline.totals]")) == 60
         page.click("pause")
         shown = page.boxes()[0][0][1]

@@ -50,7 +50,9 @@ def test_every_stack_is_there(profile: Profile) -> None:
     for row in profile.rows():
         numbers = functions.path(row)
         names = [functions.table[number].name for number in numbers]
-        wanted[tuple(map(printable, [row.labels.comm, *names]))] += row.weight
+        tid = row.labels.tid
+        thread = [f"{row.labels.comm} ({tid})"] if tid and profile.unit == "ns" else []
+        wanted[tuple(map(printable, [row.labels.comm, *thread, *names]))] += row.weight
     assert unpacked(pack(profile)) == +wanted
 
 

@@ -1,6 +1,8 @@
 // The page: what is chosen, and what follows from it.
 
 const $ = (id) => document.getElementById(id);
+const MANY_THREADS = 40; // a row for each would cut every function into slices
+const TABS = ["graph", "table", "vanished"];
 
 class App {
   constructor() {
@@ -8,99 +10,103 @@ class App {
     this.callers = new Graph($("callers"), { upwards: true });
     this.callees = new Graph($("callees"));
     this.graphs = [this.flame, this.callers, this.callees];
+    this.active = this.flame;
     this.timeline = new Timeline($("heat"), (span) => this.pickSpan(span));
-    this.chosen = {};
+    this.filters = new Filters($("filters"), () => this.weigh());
+    this.menu = new Menu($("menu"));
     this.span = null;
     this.inverted = false;
     this.sandwiched = -1;
     this.tab = "graph";
+    this.sort = ["own", "down"];
+    this.isExpression = false;
+    this.hidden = new Set(); // of keys of functions, see keyOf
+    this.only = new Set();
     this.dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    this.listen();
+    listenTo(this);
   }
 
   // Take a new profile, and keep what was chosen before.
   show(model, head) {
+    const isFirst = !this.model;
     this.model = model;
     this.head = head;
+    this.byKey = new Map(model.functions.map((entry, i) => [keyOf(entry), i]));
     for (const graph of this.graphs) graph.colours.clear();
     this.describe();
-    this.offerFilters();
+    if (isFirst) {
+      if (model.functions.filter(({ kind }) => kind === "thread").length > MANY_THREADS) $("kinds").value = "thread";
+      this.restore();
+    }
+    this.filters.offer(model);
     this.weigh();
+    if (isFirst) this.restoreZoom();
   }
 
   describe() {
-    const { head } = this;
-    $("title").textContent = head.title || "Profile";
-    $("about").textContent = Object.entries(head.about)
-      .map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(" ") : value}`)
-      .join(" · ");
-    const { lines, complete } = quality(head);
-    const list = document.createElement("ul");
-    for (const line of lines.slice(1)) list.appendChild(document.createElement("li")).textContent = line;
-    $("quality").replaceChildren(lines[0], ...(lines.length > 1 ? [list] : []));
-    $("quality").classList.toggle("loss", !complete);
-    $("widths-label").hidden = $("tab-vanished").hidden = !head.compare;
+    const { head, model } = this;
+    describeRun(head);
+    $("compare").hidden = $("tab-vanished").hidden = !head.compare;
+    $("colour").replaceChildren(...["kind", "module", ...(model.states.length ? ["state"] : [])]
+      .map((name) => new Option(name, name, false, name === this.colour)));
+    $("order").querySelector("[value=time]").disabled = !model.slots;
+    $("by-second").hidden = !(model.slots && model.slotNs < 1e9);
+    const by = $("by").value;
+    $("by").replaceChildren(...[...Object.keys(OF_FUNCTION), ...Object.keys(OF_LABEL)]
+      .map((name) => new Option(name, name)));
+    $("by").value = by || "function";
   }
 
-  // A <select> for each label that has more than one value.
-  offerFilters() {
-    const kept = [];
-    for (const [kind, name] of Object.entries(OF_LABEL)) {
-      const values = [...new Set(this.model.labels.map(name))].sort();
-      if (values.length < 2 || (kind === "thread" && !this.model.labels.some((each) => each.tid))) {
-        if (!values.includes(this.chosen[kind])) delete this.chosen[kind];
-        continue;
-      }
-      const select = document.createElement("select");
-      select.id = `filter-${kind}`;
-      select.append(new Option(`every ${kind}`, ""), ...values.map((value) => new Option(value, value)));
-      select.value = this.chosen[kind] ?? "";
-      select.addEventListener("change", () => {
-        this.chosen[kind] = select.value;
-        this.weigh();
-      });
-      kept.push(select);
-    }
-    $("filters").replaceChildren(...kept);
-    const by = $("by").value;
-    const offered = [...Object.keys(OF_FUNCTION), ...Object.keys(OF_LABEL)];
-    $("by").replaceChildren(...offered.map((each) => new Option(each, each)));
-    $("by").value = by || "function";
+  // By state where a profile has states, if nothing else was chosen.
+  get colour() {
+    return this.chosenColour || (this.model.states.length ? "state" : "kind");
+  }
+
+  // Functions as a set of numbers of this model.
+  numbers(keys) {
+    return new Set([...keys].map((key) => this.byKey.get(key)).filter((number) => number !== undefined));
   }
 
   weigh() {
     const { model } = this;
-    const wanted = Uint8Array.from(model.labels, (label) => (
-      Object.entries(this.chosen).every(([kind, value]) => !value || OF_LABEL[kind](label) === value)
-        ? 1 : 0
-    ));
-    model.weigh(wanted, this.span);
+    const wanted = this.filters.wanted(model.labels);
+    model.weigh(wanted, this.span, [...this.numbers(this.only)]);
     $("time").hidden = !model.slots;
     if (model.slots) {
       this.timeline.span = this.span;
-      this.timeline.draw(model.slotTotals(wanted), model.slotNs, this.dark);
+      this.timeline.draw(model.slotTotals(wanted, LANES), model.slotNs, {
+        dark: this.dark,
+        amount: (weight) => this.counted(weight),
+      });
     }
     this.grow();
   }
 
-  // New trees; the focus follows by the names of its path.
+  view(order) {
+    const kinds = new Set($("kinds").value.split(" ").filter(Boolean));
+    const fold = new Set($("fold").value.split(" "));
+    return new View(this.model, {
+      order: $("order").value || order,
+      skips: this.numbers(this.hidden),
+      kinds,
+      unknown: fold.has("unknown"),
+      recursion: fold.has("recursion"),
+    });
+  }
+
+  // New trees; the focus follows by the functions of its path.
   grow() {
-    const path = this.flame.focus ? this.namesTo(this.flame.focus) : [];
-    const root = this.inverted ? bottomUp(this.model) : topDown(this.model);
-    let focus = root;
-    for (const name of path) {
-      const next = focus.children.find((each) => this.nameOf(each.frame) === name);
-      if (!next) break;
-      focus = next;
-    }
-    this.flame.show(root, focus);
+    const path = this.flame.focus ? this.pathTo(this.flame.focus) : [];
+    const root = this.inverted ? bottomUp(this.view("weight")) : topDown(this.view("name"));
+    this.flame.show(root, walkDown(root, path, this.byKey));
     if (this.sandwiched >= 0) this.openSandwich(this.sandwiched);
     this.select(this.flame, null);
     this.search();
   }
 
-  namesTo(branch) {
-    return [...branch.ancestry()].slice(0, -1).map((each) => this.nameOf(each.frame)).reverse();
+  // Keys of the functions from the root to a branch.
+  pathTo(branch) {
+    return [...branch.ancestry()].slice(0, -1).map(({ frame, model }) => keyOf(model.functions[frame])).reverse();
   }
 
   nameOf(frame) {
@@ -108,32 +114,81 @@ class App {
   }
 
   search() {
-    const text = $("search").value;
     this.test = null;
     this.matched = null;
+    this.hits = [];
     $("search").classList.remove("wrong");
     $("found").textContent = "";
-    if (text) {
-      try {
-        const wanted = new RegExp(text, /[A-Z]/.test(text) ? "u" : "iu");
-        this.test = (each) => wanted.test(each.name) || wanted.test(each.module ?? "");
-      } catch {
-        $("search").classList.add("wrong");
-        $("found").textContent = "no regular expression";
-      }
+    try {
+      this.test = searchTest($("search").value, this.isExpression);
+    } catch (error) {
+      $("search").classList.add("wrong");
+      $("found").textContent = `wrong expression: ${error.message.split(": ").at(-1)}`;
     }
     if (this.test) {
       this.matched = this.model.matching(this.test);
+      this.hits = searchHits(this.model, this.matched);
       const part = this.model.matchedWeight(this.matched) / (this.model.total[0] || 1);
-      $("found").textContent = `${(100 * part).toFixed(2)}% matched`;
+      const functions = this.hits.length === 1 ? "1 function" : `${this.hits.length} functions`;
+      $("found").textContent = `${(100 * part).toFixed(2)}% in ${functions}`;
     }
+    this.hit = -1;
+    $("hits").hidden = !this.hits.length;
+    if (this.hits.length) this.listHits();
     this.draw();
+  }
+
+  listHits() {
+    const whole = this.model.total[0] || 1;
+    $("hit-list").replaceChildren(...this.hits.slice(0, SHOWN).map(({ frame, total }, i) => {
+      const button = document.createElement("button");
+      const share = Object.assign(document.createElement("span"), { textContent: `${((100 * total) / whole).toFixed(2)}%` });
+      button.append(this.nameOf(frame), share);
+      button.addEventListener("click", () => {
+        $("hits-open").open = false;
+        this.goToHit(i);
+      });
+      const item = document.createElement("li");
+      item.append(button);
+      return item;
+    }));
+  }
+
+  // Show the widest box of a hit; the graph zooms out as far as it must.
+  goToHit(number) {
+    if (!this.hits.length) return;
+    this.hit = (number + this.hits.length) % this.hits.length;
+    const { frame } = this.hits[this.hit];
+    this.tab = "graph";
+    this.sandwiched = -1;
+    this.draw();
+    const box = this.widest(frame) ?? (this.zoom(this.flame, this.flame.root), this.widest(frame));
+    $("found").textContent = `${this.hit + 1} of ${this.hits.length}: ${this.nameOf(frame)}${box ? "" : " (too narrow to draw)"}`;
+    if (!box) return;
+    this.select(this.flame, box.branch);
+    this.draw();
+    this.reveal(box.branch);
+  }
+
+  widest(frame) {
+    let widest;
+    for (const boxes of this.flame.rows) {
+      for (const box of boxes) if (box.branch.frame === frame && !(widest?.width >= box.width)) widest = box;
+    }
+    return widest;
+  }
+
+  reveal(branch) {
+    const place = this.flame.find(branch);
+    if (!place) return;
+    const top = $("flame").getBoundingClientRect().top + place.top;
+    if (top < 60 || top > innerHeight - 80) scrollBy({ top: top - innerHeight / 2 });
   }
 
   style() {
     const { model } = this;
     const style = {
-      by: $("colour").value,
+      by: this.colour,
       dark: this.dark,
       matched: this.matched,
       size: (branch) => branch.weight,
@@ -141,34 +196,35 @@ class App {
       function: (frame) => model.functions[frame],
     };
     if (model.compares) {
-      const kind = $("widths").value;
       style.size = {
         weight: (branch) => branch.weight * this.afterScale,
         before: (branch) => branch.before * this.beforeScale,
         both: (branch) => this.greater(branch),
-      }[kind];
+      }[$("widths").value];
       style.change = (branch) => this.change(branch);
     }
     return style;
   }
 
-  // Weights in parts of everything, so that a longer run does not look slower.
+  // Weights in parts of everything, so that a longer run does not look slower; or, absolute, both
+  // in parts of the greater sum.
   get afterScale() {
-    return 1 / (this.model.total[0] || 1);
+    const { total, totalBefore } = this.model;
+    return 1 / ($("scale").value === "absolute" ? Math.max(total[0], totalBefore[0]) : total[0] || 1);
   }
 
   get beforeScale() {
-    return 1 / (this.model.totalBefore[0] || 1);
+    const { total, totalBefore } = this.model;
+    return 1 / ($("scale").value === "absolute" ? Math.max(total[0], totalBefore[0]) : totalBefore[0] || 1);
   }
 
   // As wide as both of its own parts and its children need.
   greater(branch) {
+    const [after, before] = [branch.weight * this.afterScale, branch.before * this.beforeScale];
     branch.wide ??= Math.max(
-      branch.weight * this.afterScale,
-      branch.before * this.beforeScale,
-      branch.weight * this.afterScale + branch.before * this.beforeScale > 1e-4
-        ? branch.children.reduce((sum, each) => sum + this.greater(each), 0)
-        : 0,
+      after,
+      before,
+      after + before > 1e-4 ? branch.children.reduce((sum, child) => sum + this.greater(child), 0) : 0,
     );
     return branch.wide;
   }
@@ -180,84 +236,145 @@ class App {
 
   draw() {
     document.documentElement.classList.toggle("dark", this.dark);
-    for (const tab of ["graph", "table", "vanished"]) {
+    for (const tab of TABS) {
       $(tab).hidden = this.tab !== tab || (tab === "graph" && this.sandwiched >= 0);
       $(`tab-${tab}`).setAttribute("aria-selected", String(this.tab === tab));
     }
     $("sandwich").hidden = this.tab !== "graph" || this.sandwiched < 0;
     $("invert").setAttribute("aria-pressed", String(this.inverted));
+    $("expression").setAttribute("aria-pressed", String(this.isExpression));
+    $("up").setAttribute("aria-pressed", String(this.flame.upwards));
+    $("tip").hidden = true;
+    this.drawNarrowing();
+    this.drawLegend();
     if (this.tab === "table") this.tabulate();
     else if (this.tab === "vanished") this.listVanished();
     else if (this.sandwiched >= 0) for (const graph of [this.callers, this.callees]) graph.draw(this.style());
     else this.flame.draw(this.style());
+    this.remember();
+  }
+
+  // What is hidden and what is asked for, each with a way back.
+  drawNarrowing() {
+    const chips = [...this.only].map((key) => ["only with", key, this.only])
+      .concat([...this.hidden].map((key) => ["without", key, this.hidden]));
+    $("narrowing").hidden = !chips.length;
+    $("narrowing").replaceChildren(...chips.map(([word, key, set]) => {
+      const chip = document.createElement("button");
+      chip.textContent = `${word} ${key.split("\n")[0]} (show all)`;
+      chip.addEventListener("click", () => {
+        set.delete(key);
+        this.weigh();
+      });
+      return chip;
+    }));
+  }
+
+  drawLegend() {
+    const named = this.colour === "state"
+      ? this.model.states.map((state) => [state, stateColour(state, this.dark)])
+      : [];
+    $("legend").hidden = !named.length || this.tab !== "graph";
+    $("legend").replaceChildren(...named.map(([text, colour]) => {
+      const entry = document.createElement("span");
+      entry.textContent = text;
+      entry.style.setProperty("--colour", colour);
+      return entry;
+    }));
   }
 
   tabulate() {
-    const by = $("by").value;
-    const { shown, all } = fillTable($("body"), tableLines(this.model, by), {
-      whole: this.model.total[0],
-      order: $("order").value,
-      test: this.test,
+    const columns = tableColumns({
+      compares: this.model.compares,
       amount: (weight) => this.amount(weight),
+      part: (weight) => weight * this.afterScale,
+      partBefore: (weight) => weight * this.beforeScale,
+    });
+    const { shown, all } = fillTable($("lines"), tableLines(this.model, $("by").value), {
+      columns,
+      sort: this.sort,
+      test: this.test,
+      part: (weight) => weight * this.afterScale,
       pick: (frame) => {
         this.tab = "graph";
         this.openSandwich(frame);
         this.draw();
       },
+      sortBy: (id) => {
+        this.sort = [id, this.sort[0] === id && this.sort[1] === "down" ? "up" : "down"];
+        this.draw();
+      },
     });
-    $("lines").textContent = shown < all ? `the first ${shown} of ${all}` : `${all}`;
+    $("line-count").textContent = shown < all ? `the first ${shown} of ${all}` : `${all}`;
   }
 
   listVanished() {
     const { model } = this;
     const keys = Int32Array.from(model.functions, (_, i) => i);
-    const [after, before] = [new Float64Array(keys.length), new Float64Array(keys.length)];
-    model.outermost(keys, keys.length, (node, key) => {
-      after[key] += model.total[node];
-      before[key] += model.totalBefore[node];
-    });
-    const gone = [...keys].filter((key) => before[key] && !after[key]).sort((a, b) => before[b] - before[a]);
+    const { total, totalBefore } = model.byFunction(keys, keys.length);
+    const gone = [...keys].filter((key) => totalBefore[key] && !total[key])
+      .sort((a, b) => totalBefore[b] - totalBefore[a]);
     $("vanished-body").replaceChildren(...gone.slice(0, SHOWN).map((key) => {
       const row = document.createElement("tr");
       const { name, module } = model.functions[key];
-      const percent = `${(100 * before[key] * this.beforeScale).toFixed(2)}%`;
-      for (const text of [this.amount(before[key]), percent, name, module]) {
-        row.insertCell().textContent = text;
-      }
+      const percent = `${(100 * totalBefore[key] * this.beforeScale).toFixed(2)}%`;
+      for (const text of [this.amount(totalBefore[key]), percent, name, module]) row.insertCell().textContent = text;
       return row;
     }));
   }
 
   amount(weight) {
-    if (this.head.unit !== "ns") return `${Math.round(weight * 1000) / 1000}`;
+    if (this.head.unit !== "ns") return (Math.round(weight * 1000) / 1000).toLocaleString("en");
     const [factor, unit] = weight < 1e6 ? [1e3, "us"] : weight < 1e9 ? [1e6, "ms"] : [1e9, "s"];
     return `${(weight / factor).toFixed(2)} ${unit}`;
   }
 
-  // A line about a box.
-  told(branch) {
+  counted(weight) {
+    return this.head.unit === "ns" ? this.amount(weight) : `${this.amount(weight)} ${this.head.unit}`;
+  }
+
+  // Lines about a box.
+  describeBox(branch) {
     const whole = this.model.total[0] || 1;
-    const part = `${((100 * branch.weight) / whole).toFixed(2)}%`;
-    const counted = `${this.amount(branch.weight)} ${this.head.unit === "ns" ? "" : this.head.unit}`;
-    const lines = [`${this.nameOf(branch.frame)}  ${counted.trim()}, ${part}`];
+    const percent = (part) => `${(100 * part).toFixed(2)}%`;
+    const lines = [`${this.nameOf(branch.frame)}  ${this.counted(branch.weight)}, ${percent(branch.weight / whole)}`];
     if (this.model.compares) {
       const [after, before] = [branch.weight * this.afterScale, branch.before * this.beforeScale];
       const sign = after >= before ? "+" : "";
-      lines[0] = `${this.nameOf(branch.frame)}  before ${(100 * before).toFixed(2)}%, `
-        + `after ${(100 * after).toFixed(2)}%: ${sign}${(100 * (after - before)).toFixed(2)}%`;
+      lines[0] = `${this.nameOf(branch.frame)}  before ${percent(before)}, `
+        + `after ${percent(after)}: ${sign}${percent(after - before)}`;
     }
-    if (branch.frame >= 0) {
-      const { module, kind, why } = this.model.functions[branch.frame];
-      lines.push([kind, module, why].filter(Boolean).join(" · "));
+    if (branch.frame < 0) return lines;
+    const { module, kind, why } = this.model.functions[branch.frame];
+    lines.push([kind, module, why].filter(Boolean).join(" · "));
+    return lines;
+  }
+
+  // The same with what it spent itself and its share of what is around it.
+  describeMore(graph, branch) {
+    const lines = this.describeBox(branch);
+    const share = (part, of) => `${((100 * part) / (of || 1)).toFixed(1)}%`;
+    const parts = [];
+    if (branch.own) parts.push(`self ${this.counted(branch.own)}, ${share(branch.own, branch.weight)} of it`);
+    if (branch.parent && branch.parent.frame >= 0) {
+      parts.push(`${share(branch.weight, branch.parent.weight)} of ${this.nameOf(branch.parent.frame)}`);
+    }
+    const { focus } = graph;
+    if (focus && focus !== graph.root && focus !== branch.parent && focus !== branch) {
+      parts.push(`${share(branch.weight, focus.weight)} of the zoomed ${this.nameOf(focus.frame)}`);
+    }
+    if (parts.length) lines.push(parts.join(" · "));
+    if (this.model.states.length && branch.states) {
+      lines.push(graph.statesOf(branch).map(([state, weight]) => `${state} ${share(weight, branch.weight)}`).join(" · "));
     }
     return lines;
   }
 
   select(graph, branch) {
-    for (const each of this.graphs) each.selected = null;
+    for (const other of this.graphs) other.selected = null;
     this.active = graph;
     graph.selected = branch;
-    $("selected").textContent = branch ? this.told(branch).join("  ") : "";
+    $("selected").textContent = branch ? this.describeBox(branch).join("  ") : "";
     $("copy").disabled = !branch;
     $("look").disabled = !branch || branch.frame < 0;
   }
@@ -270,13 +387,12 @@ class App {
 
   // The stack of a branch as text, leaf first.
   stack(branch) {
-    const names = [...branch.ancestry()].filter((each) => each.frame >= 0).map((each) => this.nameOf(each.frame));
+    const names = [...branch.ancestry()].filter(({ frame }) => frame >= 0).map(({ frame }) => this.nameOf(frame));
     const leafFirst = branch instanceof Callers ? names.reverse() : names;
     return `${leafFirst.map(plain).join("\n")}\n`;
   }
 
-  async copy() {
-    const text = this.stack(this.active.selected);
+  async copy(text = this.stack(this.active.selected)) {
     try {
       await navigator.clipboard.writeText(text);
     } catch { // no clipboard on file:// in some browsers
@@ -291,14 +407,40 @@ class App {
   }
 
   openSandwich(frame) {
-    const name = this.model.functions[frame];
-    if (!name) return;
-    const { callers, callees } = sandwich(this.model, frame);
+    const entry = this.model.functions[frame];
+    if (!entry) return;
+    const { callers, callees } = sandwich(this.view("weight"), frame);
     this.sandwiched = frame;
     this.callers.show(callers);
     this.callees.show(callees);
-    $("sandwich-name").textContent = name.name;
-    $("sandwich-sum").textContent = this.told(callees)[0].slice(name.name.length);
+    $("sandwich-name").textContent = entry.name;
+    $("sandwich-sum").textContent = this.describeBox(callees)[0].slice(entry.name.length);
+  }
+
+  // Entries of the menu of a box.
+  menuOf(graph, branch) {
+    const entries = [["Zoom to this", () => this.zoom(graph, branch)]];
+    if (branch.frame >= 0) {
+      const key = keyOf(this.model.functions[branch.frame]);
+      const change = (set) => () => {
+        set.add(key);
+        this.weigh();
+      };
+      entries.push(
+        ["Callers and callees", () => {
+          this.openSandwich(branch.frame);
+          this.draw();
+        }],
+        ["Only stacks with this function", change(this.only)],
+        ["Hide this function", change(this.hidden)],
+        ["", null],
+        ["Copy the name", () => this.copy(this.nameOf(branch.frame))],
+      );
+      const { module } = this.model.functions[branch.frame];
+      if (module) entries.push(["Copy the file's path", () => this.copy(module)]);
+    }
+    entries.push(["Copy the stack", () => this.copy(this.stack(branch))]);
+    return entries;
   }
 
   reset() {
@@ -307,6 +449,10 @@ class App {
     else if ($("search").value) {
       $("search").value = "";
       this.search();
+    } else if (this.only.size || this.hidden.size) {
+      this.only.clear();
+      this.hidden.clear();
+      this.weigh();
     }
     this.select(this.flame, null);
     this.draw();
@@ -320,164 +466,83 @@ class App {
     this.weigh();
   }
 
-  // Arrow keys: up and down the tree, left and right among siblings.
-  walk(key) {
-    const graph = this.active;
-    const at = graph.selected ?? graph.focus;
-    const siblings = at.parent?.children ?? [at];
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
-    let to = at;
-    if (step) to = siblings[siblings.indexOf(at) + step] ?? at;
-    else if (key === "ArrowUp") to = at.parent ?? at;
-    else to = at.children.reduce((most, each) => (most && most.weight >= each.weight ? most : each), null) ?? at;
-    this.select(graph, to);
-    if (![...to.ancestry()].includes(graph.focus)) graph.focus = to.parent ?? to;
-    this.draw();
+  // Write what is chosen into the address. A live page has other functions each second.
+  remember() {
+    if (this.head.live) return;
+    const numbers = (keys) => [...this.numbers(keys)].join(".");
+    writeAddress({
+      q: $("search").value,
+      expression: this.isExpression ? 1 : "",
+      tab: this.tab,
+      turned: this.inverted ? 1 : "",
+      order: $("order").value,
+      up: this.flame.upwards ? 1 : "",
+      colour: this.chosenColour ?? "",
+      zoom: this.flame.focus ? [...this.flame.focus.ancestry()].slice(0, -1).map(({ frame }) => frame).reverse().join(".") : "",
+      sandwich: this.sandwiched < 0 ? "" : this.sandwiched,
+      span: this.span?.join(".") ?? "",
+      hide: numbers(this.hidden),
+      only: numbers(this.only),
+      fold: $("fold").value,
+      without: $("kinds").value,
+      widths: $("widths").value === "both" ? "" : $("widths").value,
+      scale: $("scale").value === "parts" ? "" : $("scale").value,
+      by: $("by").value === "function" ? "" : $("by").value,
+      sort: this.sort.join(".") === "own.down" ? "" : this.sort.join("."),
+    }, this.filters.chosen);
   }
 
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
-    if (event.key === "Escape") {
-      document.activeElement.blur();
-      this.reset();
-      return;
+  restore() {
+    const { state, chosen } = readAddress();
+    const { functions } = this.model;
+    const keys = (text) => new Set(numbersOf(text, functions.length).map((number) => keyOf(functions[number])));
+    $("search").value = state.q;
+    this.isExpression = Boolean(state.expression);
+    this.tab = TABS.includes(state.tab) ? state.tab : "graph";
+    this.inverted = Boolean(state.turned);
+    this.flame.upwards = Boolean(state.up);
+    this.chosenColour = state.colour || undefined;
+    $("colour").value = this.colour;
+    this.hidden = keys(state.hide);
+    this.only = keys(state.only);
+    for (const [id, value] of [
+      ["order", state.order], ["fold", state.fold], ["kinds", state.without], ["widths", state.widths],
+      ["scale", state.scale], ["by", state.by],
+    ]) if ([...$(id).options].some((option) => option.value === value && value)) $(id).value = value;
+    if (state.sort) this.sort = state.sort.split(".").slice(0, 2);
+    this.filters.chosen = chosen;
+    const span = numbersOf(state.span, this.model.slots + 1);
+    if (span.length === 2 && span[0] < span[1]) {
+      this.span = span;
+      this.timeline.span = span;
     }
-    if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
-    const selected = this.active.selected;
-    const act = {
-      "/": () => $("search").focus(),
-      i: () => $("invert").click(),
-      t: () => $(this.tab === "table" ? "tab-graph" : "tab-table").click(),
-      d: () => $("theme").click(),
-      p: () => $("pause").click(),
-      "?": () => $("keys").showModal(),
-      c: () => selected && this.copy(),
-      s: () => $("look").click(),
-      Enter: () => selected && this.zoom(this.active, selected),
-    }[event.key] ?? (event.key.startsWith("Arrow") ? () => this.walk(event.key) : null);
-    const pressing = event.key === "Enter" && event.target.tagName === "BUTTON";
-    if (!act || this.tab !== "graph" && event.key.startsWith("Arrow") || pressing) return;
-    event.preventDefault();
-    act();
+    this.wanted = state;
   }
 
-  listen() {
-    for (const graph of this.graphs) this.listenTo(graph);
-    const on = (id, kind, act) => $(id).addEventListener(kind, act);
-    for (const tab of ["graph", "table", "vanished"]) {
-      on(`tab-${tab}`, "click", () => {
-        this.tab = tab;
-        this.draw();
-      });
-    }
-    on("search", "input", () => this.search());
-    on("invert", "click", () => {
-      this.inverted = !this.inverted;
-      this.flame.focus = null;
-      this.grow();
-    });
-    on("reset", "click", () => this.reset());
-    for (const id of ["colour", "widths"]) {
-      on(id, "change", () => {
-        this.flame.colours.clear();
-        this.draw();
-      });
-    }
-    for (const id of ["by", "order"]) on(id, "change", () => this.draw());
-    on("theme", "click", () => {
-      this.dark = !this.dark;
-      for (const graph of this.graphs) graph.colours.clear();
-      this.weigh();
-    });
-    on("help", "click", () => $("keys").showModal());
-    on("save", "change", async () => {
-      const kind = $("save").value;
-      $("save").value = "";
-      if (kind) await save(kind, this.model, this.head);
-    });
-    on("copy", "click", () => this.copy());
-    on("look", "click", () => {
-      const frame = this.active.selected?.frame ?? -1;
-      if (frame < 0) return;
-      this.openSandwich(frame);
-      this.draw();
-    });
-    on("sandwich-close", "click", () => this.reset());
-    on("whole", "click", () => this.pickSpan(null));
-    document.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.model && this.draw()).observe(document.body);
-  }
-
-  listenTo(graph) {
-    const { canvas } = graph;
-    canvas.addEventListener("click", (event) => {
-      const box = graph.at(event.offsetX, event.offsetY);
-      if (box) this.zoom(graph, box.branch);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      const box = graph.at(event.offsetX, event.offsetY);
-      $("tip").hidden = !box;
-      if (!box) return;
-      $("tip").textContent = this.told(box.branch).join("\n");
-      $("tip").style.left = `${Math.min(event.clientX + 12, innerWidth - 320)}px`;
-      $("tip").style.top = `${event.clientY + 16}px`;
-    });
-    canvas.addEventListener("pointerleave", () => ($("tip").hidden = true));
+  restoreZoom() {
+    const { functions } = this.model;
+    const path = numbersOf(this.wanted.zoom, functions.length).map((number) => keyOf(functions[number]));
+    this.flame.focus = walkDown(this.flame.root, path, this.byKey);
+    const [wanted] = numbersOf(this.wanted.sandwich, functions.length);
+    if (wanted !== undefined) this.openSandwich(wanted);
+    if (this.span) this.pickSpan(this.span);
+    else this.draw();
   }
 }
 
-// What the numbers do not include, in sentences; the first stands alone.
-function quality({ loss, total, unit, hints }) {
-  const lost = loss.causes.filter((each) => each.lost);
-  const missed = loss.missed > loss.tolerance;
-  const complete = !missed && !lost.length;
-  const unknown = `${loss.unknown.percent.toFixed(1)}% of frames have no name`;
-  const sum = unit === "ns" ? `${(total / 1e9).toFixed(3)} s` : `${total} ${unit}`;
-  const lines = [`${sum}. ${complete ? "Nothing was lost" : "Incomplete"}; ${unknown}.`];
-  if (missed) lines.push(`missed: ${loss.missed} of ${loss.expected} never came`);
-  for (const each of lost) lines.push(`${each.name}: ${each.lost}. ${each.what}`);
-  for (const { reason, module, percent } of loss.unknown.reasons) {
-    lines.push(`unknown, ${percent.toFixed(1)}%: ${reason}${module ? ` [${module}]` : ""}`);
+// What tells one function from another, also in a later second of a live page.
+function keyOf({ name, module, kind }) {
+  return `${name}\n${module}\n${kind}`;
+}
+
+// The branch at the end of a path of keys, or as far as it goes.
+function walkDown(root, path, byKey) {
+  let at = root;
+  for (const key of path) {
+    const number = byKey.get(key);
+    const next = at.children.find(({ frame }) => frame === number);
+    if (!next) break;
+    at = next;
   }
-  for (const hint of hints ?? []) lines.push(`hint: ${hint}`);
-  return { lines, complete };
+  return at;
 }
-
-async function start() {
-  const head = JSON.parse($("head").textContent);
-  const app = new App();
-  window.purebpf = app;
-  if (head.live) {
-    startLive(app, head);
-  } else {
-    const rows = await unpack(head, $("bytes").textContent);
-    app.show(new Model(unpackFunctions(head), head.labels, rows, head.slot_ns), head);
-  }
-  document.documentElement.dataset.ready = "yes";
-}
-
-function startLive(app, head) {
-  const live = new Live((model, last, seconds) => {
-    app.show(model, { ...last, total: model.rows.weight.reduce((a, b) => a + b, 0) });
-    $("live-status").textContent = `${seconds} s shown`;
-    document.documentElement.dataset.seconds = last.second;
-  });
-  live.status = (text) => ($("live-status").textContent = text);
-  $("live").hidden = false;
-  $("title").textContent = head.title;
-  const query = new URLSearchParams(location.search);
-  const token = `token=${encodeURIComponent(query.get("token") ?? "")}`;
-  $("snapshot").href = `/snapshot.html?${token}`;
-  $("pause").addEventListener("click", () => {
-    live.paused = !live.paused;
-    $("pause").textContent = live.paused ? "Go on" : "Pause";
-    if (!live.paused) live.refresh();
-  });
-  $("window").addEventListener("change", () => {
-    live.windowS = Number($("window").value);
-    live.refresh();
-  });
-  live.listen(`/events?${token}`);
-}
-
-start();

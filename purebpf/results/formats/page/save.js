@@ -4,14 +4,20 @@ function folded(model) {
   const lines = new Map();
   model.weights.forEach((weight, row) => {
     if (!weight) return;
-    const names = model.path(model.node[row]).map((frame) => plain(model.functions[frame].name));
-    const path = names.join(";");
+    const path = foldedPath(model, model.path(model.node[row])).join(";");
     lines.set(path, (lines.get(path) ?? 0) + weight);
   });
-  return [...lines].map(([path, weight]) => `${path} ${weight}\n`).join("");
+  return [...lines].map(([path, weight]) => `${path} ${Math.round(weight)}\n`).join("");
 }
 
-// A name that cannot break a line of folded stacks, as report/folded.py writes it.
+// Names from root to leaf. Threads are left out, and a waker stands behind `--`.
+function foldedPath(model, frames) {
+  return frames.map((frame) => model.functions[frame])
+    .filter(({ kind }) => kind !== "thread")
+    .map(({ kind, name }) => (kind === "divider" ? "--" : plain(name)));
+}
+
+// A name that cannot break a line of folded stacks, as formats/folded.py writes it.
 function plain(name) {
   // eslint-disable-next-line no-control-regex
   return name.replace(/[\x00-\x1f\x7f]/g, "?").replaceAll(";", ":");
@@ -44,7 +50,7 @@ function speedscope(model, head) {
   });
 }
 
-// pprof's profile.proto: report/pprof.py in short. Functions are the places here: the page does
+// pprof's profile.proto: formats/pprof.py in short. Functions are the places here: the page does
 // not have their addresses.
 function pprof(model, head) {
   const strings = new Map([["", 0]]);
@@ -69,7 +75,8 @@ function pprof(model, head) {
   const used = new Set();
   model.weights.forEach((weight, row) => {
     if (!weight) return;
-    const [, ...frames] = model.path(model.node[row]); // the process is a label
+    const [, ...path] = model.path(model.leaf[row]); // the process is a label
+    const frames = path.filter((frame) => model.functions[frame].kind !== "thread");
     frames.forEach((frame) => used.add(frame));
     const label = model.labels[model.rows.label[row]];
     const labels = [
@@ -77,7 +84,7 @@ function pprof(model, head) {
       ...message(3, [...integer(1, string("pid")), ...integer(3, label.pid)]),
     ];
     const ids = frames.reverse().flatMap((frame) => varint(frame + 1));
-    write(2, [...message(1, ids), ...message(2, varint(weight)), ...labels]);
+    write(2, [...message(1, ids), ...message(2, varint(Math.round(weight))), ...labels]);
   });
   const modules = new Map();
   for (const frame of used) {
@@ -104,13 +111,26 @@ async function gzipped(blob) {
 }
 
 const FILES = {
-  folded: async (model) => ["profile.folded", new Blob([folded(model)])],
-  speedscope: async (model, head) => ["profile.speedscope.json", new Blob([speedscope(model, head)])],
-  pprof: async (model, head) => ["profile.pb.gz", await gzipped(pprof(model, head))],
+  folded: async ({ model }) => ["profile.folded", new Blob([folded(model)])],
+  speedscope: async ({ model, head }) => ["profile.speedscope.json", new Blob([speedscope(model, head)])],
+  pprof: async ({ model, head }) => ["profile.pb.gz", await gzipped(pprof(model, head))],
+  svg: async (app) => {
+    const describe = (branch) => app.describeBox(branch).join("\n");
+    return ["profile.svg", new Blob([svgOf(drawn(app), app.head.title, describe)], { type: "image/svg+xml" })];
+  },
+  png: async (app) => ["profile.png", await pngOf(drawn(app), app.head.title)],
 };
 
-async function save(kind, model, head) {
-  const [name, blob] = await FILES[kind](model, head);
+// The flame graph, drawn, whatever the page shows now.
+function drawn(app) {
+  app.tab = "graph";
+  app.sandwiched = -1;
+  app.draw();
+  return app.flame;
+}
+
+async function save(kind, app) {
+  const [name, blob] = await FILES[kind](app);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;

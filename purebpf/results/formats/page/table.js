@@ -1,24 +1,55 @@
 // The flat table: own and total weight by function, module, process, thread, CPU, cgroup, kind.
 
 const SHOWN = 500;
+const GROUPING_KINDS = new Set(["process", "thread", "divider"]); // frames that are no functions
 
 const OF_FUNCTION = {
-  function: (each) => each.name,
-  module: (each) => each.module || "[no module]",
-  kind: (each) => each.kind,
+  function: ({ name }) => name,
+  module: ({ module }) => module || "[no module]",
+  kind: ({ kind }) => kind,
 };
 
 const OF_LABEL = {
-  process: (each) => `${each.comm} (${each.pid})`,
-  comm: (each) => each.comm,
-  thread: (each) => `${each.comm} (${each.pid}/${each.tid})`,
-  cpu: (each) => `CPU ${each.cpu}`,
-  cgroup: (each) => each.cgroup || "[no cgroup]",
-  state: (each) => each.state || "[no state]",
-  time: (each) => each.time || "[no kind]",
+  process: ({ comm, pid, process }) => `${process || comm} (${pid})`,
+  comm: ({ comm }) => comm,
+  thread: ({ comm, pid, tid }) => `${comm} (${pid}/${tid})`,
+  cpu: ({ cpu }) => `CPU ${cpu}`,
+  cgroup: ({ cgroup }) => cgroup || "[no cgroup]",
+  state: (label) => stateOf(label),
 };
 
-// Lines { name, module, own, total, frame } of a grouping, unsorted.
+// Columns of the table; `value` is what it sorts by, `text` what it shows.
+function tableColumns({ compares, amount, part, partBefore }) {
+  const percent = (share) => `${(100 * share).toFixed(2)}%`;
+  const signed = (share) => `${share >= 0 ? "+" : ""}${(100 * share).toFixed(2)}%`;
+  const columns = [
+    { id: "own", title: "self", value: ({ own }) => own, text: ({ own }) => amount(own) },
+    { id: "own-part", title: "%", value: ({ own }) => own, text: ({ own }) => percent(part(own)) },
+    { id: "total", title: "total", value: ({ total }) => total, text: ({ total }) => amount(total) },
+    { id: "total-part", title: "%", value: ({ total }) => total, text: ({ total }) => percent(part(total)) },
+  ];
+  const change = ({ total, totalBefore }) => part(total) - partBefore(totalBefore);
+  if (compares) {
+    columns.push(
+      {
+        id: "before", title: "before", value: ({ totalBefore }) => totalBefore,
+        text: ({ totalBefore }) => percent(partBefore(totalBefore)),
+      },
+      { id: "change", title: "change", value: change, text: (line) => signed(change(line)) },
+    );
+  }
+  columns.push(
+    { id: "name", title: "name", isText: true, value: ({ name }) => name },
+    { id: "module", title: "module", isText: true, value: ({ module }) => module, text: ({ module }) => basename(module) },
+  );
+  return columns;
+}
+
+function basename(path) {
+  return path.slice(path.lastIndexOf("/") + 1) || path;
+}
+
+// Lines { name, module, own, total, ownBefore, totalBefore, frame } of a grouping, unsorted.
 function tableLines(model, by) {
   return by in OF_FUNCTION ? functionLines(model, by) : labelLines(model, OF_LABEL[by]);
 }
@@ -31,56 +62,94 @@ function functionLines(model, by) {
     return names.get(name);
   };
   const single = by === "function";
-  const keys = Int32Array.from(functions, (each, i) => (single ? i : number(OF_FUNCTION[by](each))));
+  const keys = Int32Array.from(functions, (entry, i) => (single ? i : number(OF_FUNCTION[by](entry))));
   const count = single ? functions.length : names.size;
-  const { own, total } = model.byFunction(keys, count);
-  const list = single ? functions.map((each) => each.name) : [...names.keys()];
+  const { own, total, ownBefore, totalBefore } = model.byFunction(keys, count);
+  const list = single ? functions.map(({ name }) => name) : [...names.keys()];
   const lines = [];
   for (let key = 0; key < count; key++) {
-    if (!total[key] || (single && functions[key].kind === "process")) continue;
+    if (!total[key] && !totalBefore[key]) continue;
+    if (single ? GROUPING_KINDS.has(functions[key].kind) : by === "kind" && GROUPING_KINDS.has(list[key])) continue;
     lines.push({
       name: list[key],
-      module: single ? [functions[key].module, functions[key].why].filter(Boolean).join(": ") : "",
-      own: own[key],
-      total: total[key],
+      module: single ? functions[key].module : "",
+      why: single ? functions[key].why : "",
+      ...{ own: own[key], total: total[key], ownBefore: ownBefore[key], totalBefore: totalBefore[key] },
       frame: single ? key : -1,
     });
   }
-  return by === "function" ? lines : lines.filter((each) => each.name !== "process");
+  return lines;
 }
 
 function labelLines(model, name) {
-  const found = new Map();
+  const lines = new Map();
   model.weights.forEach((weight, row) => {
-    if (!weight) return;
+    const before = model.compares ? model.weightsBefore[row] : 0;
+    if (!weight && !before) return;
     const key = name(model.labels[model.rows.label[row]]);
-    found.set(key, (found.get(key) ?? 0) + weight);
+    if (!lines.has(key)) {
+      lines.set(key, { name: key, module: "", why: "", own: 0, total: 0, ownBefore: 0, totalBefore: 0, frame: -1 });
+    }
+    const line = lines.get(key);
+    line.own = line.total += weight;
+    line.ownBefore = line.totalBefore += before;
   });
-  return [...found].map(([key, weight]) => (
-    { name: key, module: "", own: weight, total: weight, frame: -1 }
-  ));
+  return [...lines.values()];
 }
 
-// Fill a <tbody>; `pick(frame)` is called for a function that is chosen.
-function fillTable(body, lines, { whole, order, test, amount, pick }) {
-  const kept = test ? lines.filter((each) => test(each)) : lines;
-  kept.sort(order === "name"
-    ? (a, b) => (a.name < b.name ? -1 : 1)
-    : (a, b) => b[order] - a[order] || b.total - a.total);
-  const percent = (weight) => `${((100 * weight) / (whole || 1)).toFixed(2)}%`;
-  const rows = kept.slice(0, SHOWN).map((line) => {
-    const row = document.createElement("tr");
-    const cells = [
-      amount(line.own), percent(line.own), amount(line.total), percent(line.total), "", line.module,
-    ];
-    for (const text of cells) row.insertCell().textContent = text;
-    row.style.setProperty("--part", percent(line.own));
-    const name = document.createElement(line.frame < 0 ? "span" : "button");
-    name.textContent = line.name;
-    if (line.frame >= 0) name.addEventListener("click", () => pick(line.frame));
-    row.cells[4].append(name);
-    return row;
+// Fill a <table>; `pick(frame)` is called for a function that is chosen, `sortBy(id)` for a column.
+function fillTable(table, lines, { columns, sort, test, part, pick, sortBy }) {
+  const kept = test ? lines.filter((line) => test(line)) : lines;
+  const [id, way] = sort;
+  const { value, isText } = columns.find((column) => column.id === id) ?? columns[0];
+  const sign = rises(way, isText) ? 1 : -1;
+  kept.sort((a, b) => {
+    const [left, right] = [value(a), value(b)];
+    return sign * (left < right ? -1 : left > right ? 1 : 0) || b.total - a.total || (a.name < b.name ? -1 : 1);
   });
-  body.replaceChildren(...rows);
-  return { shown: rows.length, all: kept.length };
+  table.tHead.replaceChildren(headRow(columns, sort, sortBy));
+  table.tBodies[0].replaceChildren(...kept.slice(0, SHOWN).map((line) => lineRow(line, columns, part, pick)));
+  return { shown: Math.min(kept.length, SHOWN), all: kept.length };
+}
+
+// "down" is the usual way: text from A on, numbers from the greatest on.
+function rises(way, isText) {
+  return (way === "up") !== Boolean(isText);
+}
+
+function headRow(columns, [id, way], sortBy) {
+  const row = document.createElement("tr");
+  for (const column of columns) {
+    const cell = row.appendChild(document.createElement("th"));
+    cell.scope = "col";
+    cell.className = column.isText ? "text" : "";
+    if (column.id === id) {
+      cell.setAttribute("aria-sort", rises(way, column.isText) ? "ascending" : "descending");
+    }
+    const button = cell.appendChild(document.createElement("button"));
+    button.textContent = column.title;
+    button.addEventListener("click", () => sortBy(column.id));
+  }
+  return row;
+}
+
+function lineRow(line, columns, part, pick) {
+  const row = document.createElement("tr");
+  row.style.setProperty("--part", `${(100 * part(line.own)).toFixed(2)}%`);
+  for (const column of columns) {
+    const cell = row.insertCell();
+    cell.className = column.isText ? column.id : "";
+    if (column.id === "name") cell.append(nameOf(line, pick));
+    else cell.textContent = column.text(line);
+    if (column.id === "module") cell.title = [line.module, line.why].filter(Boolean).join(": ");
+  }
+  return row;
+}
+
+// One line, cut where it is too long; the whole name on a second click or by the pointer.
+function nameOf(line, pick) {
+  const name = document.createElement(line.frame < 0 ? "span" : "button");
+  name.textContent = name.title = line.name;
+  if (line.frame >= 0) name.addEventListener("click", () => pick(line.frame));
+  return name;
 }

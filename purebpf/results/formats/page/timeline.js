@@ -1,11 +1,19 @@
-// The time line: a column for each second, a cell for each part of it, or bars where a slot is
-// longer. Dragging picks a span of slots.
+// When the weight was spent: bars and a lane for each of the heaviest processes, or, where a slot
+// is shorter than a second, a column for each second with a cell for each slot (subsecond-offset
+// heat map). Dragging picks a span of slots.
+
+const LANES = 5;
+const LANE = 14;
+const AXIS = 16;
+const BARS = 56;
+const GUTTER = 8;
 
 class Timeline {
   constructor(canvas, onPick) {
     this.canvas = canvas;
     this.span = null;
     this.from = -1;
+    this.bySecond = false;
     canvas.addEventListener("pointerdown", (event) => {
       this.from = this.slotAt(event);
       canvas.setPointerCapture(event.pointerId);
@@ -18,54 +26,153 @@ class Timeline {
       this.from = -1;
       onPick(this.span);
     });
+    canvas.addEventListener("pointercancel", () => (this.from = -1));
   }
 
   // How many slots a column has: those of a second, or one.
-  static columnOf(slotNs) {
-    return slotNs && slotNs < 1e9 ? Math.max(1, Math.round(1e9 / slotNs)) : 1;
+  get column() {
+    return this.bySecond && this.slotNs < 1e9 ? Math.max(1, Math.round(1e9 / this.slotNs)) : 1;
   }
 
   mark(slot) {
     const [first, last] = [this.from, slot].sort((a, b) => a - b);
     this.span = [Math.max(0, first), Math.min(this.totals.length, last + 1)];
-    this.draw(this.totals, this.slotNs, this.dark);
+    this.paint();
   }
 
   slotAt(event) {
     const box = this.canvas.getBoundingClientRect();
-    const columns = Math.ceil(this.totals.length / this.column);
-    const column = Math.floor(((event.clientX - box.left) / box.width) * columns);
-    const cell = this.column === 1
-      ? 0
-      : this.column - 1 - Math.floor(((event.clientY - box.top) / box.height) * this.column);
-    return Math.max(0, Math.min(this.totals.length - 1, column * this.column + cell));
+    const { column } = this;
+    const columns = Math.ceil(this.totals.length / column);
+    const at = Math.floor(((event.clientX - box.left) / box.width) * columns);
+    const height = box.height - AXIS;
+    const cell = column === 1 ? 0 : column - 1 - Math.floor(((event.clientY - box.top) / height) * column);
+    const within = Math.max(0, Math.min(column - 1, cell));
+    return Math.max(0, Math.min(this.totals.length - 1, at * column + within));
   }
 
-  draw(totals, slotNs, dark) {
-    Object.assign(this, { totals, slotNs, dark, column: Timeline.columnOf(slotNs) });
-    const { canvas, column } = this;
+  // weights: { all, lanes } as Model.slotTotals gives them.
+  draw(weights, slotNs, { dark, amount }) {
+    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, amount });
+    this.paint();
+  }
+
+  paint() {
+    const { canvas } = this;
+    const lanes = this.column === 1 && this.lanes.length > 1 ? this.lanes : [];
+    const height = (this.column === 1 ? BARS + lanes.length * LANE : 100) + AXIS;
+    canvas.style.height = `${height}px`;
     const ratio = window.devicePixelRatio || 1;
-    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    const width = canvas.clientWidth;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     const context = canvas.getContext("2d", { alpha: false });
     context.scale(ratio, ratio);
-    context.fillStyle = dark ? "#20232a" : "#f3f4f6";
+    context.fillStyle = this.dark ? "#20232a" : "#f3f4f6";
     context.fillRect(0, 0, width, height);
-    const columns = Math.ceil(totals.length / column);
-    const most = totals.reduce((a, b) => Math.max(a, b), 0) || 1;
-    const wide = width / columns;
-    const tall = height / column;
-    totals.forEach((weight, slot) => {
-      if (!weight) return;
-      const part = weight / most;
-      const picked = !this.span || (slot >= this.span[0] && slot < this.span[1]);
-      const [x, cell] = [Math.floor(slot / column) * wide, slot % column];
-      context.globalAlpha = (column === 1 ? 1 : 0.15 + 0.85 * part) * (picked ? 1 : 0.3);
-      context.fillStyle = picked ? "#d94f30" : "#8a8f99";
-      const size = column === 1 ? part * height : tall;
-      const y = column === 1 ? height - size : height - (cell + 1) * tall;
-      context.fillRect(x, y, Math.max(wide - 0.5, 0.5), Math.max(size - (tall > 3 ? 0.5 : 0), 0.5));
+    context.font = "10px system-ui, sans-serif";
+    if (this.column > 1) this.paintCells(context, width, height - AXIS);
+    else {
+      this.paintBars(context, width);
+      lanes.forEach((lane, i) => this.paintLane(context, lane, width, BARS + i * LANE));
+    }
+    this.paintAxis(context, width, height);
+  }
+
+  isPicked(slot) {
+    return !this.span || (slot >= this.span[0] && slot < this.span[1]);
+  }
+
+  // Weight by column of pixels, so that thousands of slots are a picture and not noise: each is the
+  // mean of its slots.
+  columns(totals, width) {
+    const count = Math.min(totals.length, Math.floor(width));
+    return Array.from({ length: count }, (_, i) => {
+      const from = Math.floor((i * totals.length) / count);
+      const to = Math.max(from + 1, Math.floor(((i + 1) * totals.length) / count));
+      let sum = 0;
+      for (let slot = from; slot < to; slot++) sum += totals[slot];
+      return { slot: from, weight: sum / (to - from) };
     });
   }
+
+  paintBars(context, width) {
+    const columns = this.columns(this.totals, width);
+    const most = columns.reduce((top, { weight }) => Math.max(top, weight), 0) || 1;
+    const wide = width / (columns.length || 1);
+    columns.forEach(({ slot, weight }, i) => {
+      const size = (weight / most) * (BARS - 14);
+      context.fillStyle = this.isPicked(slot) ? "#d94f30" : this.dark ? "#565b66" : "#b9bec8";
+      context.fillRect(i * wide, BARS - size, Math.max(wide - (wide > 3 ? 0.5 : 0), 0.5), size);
+    });
+    context.fillStyle = this.dark ? "#a0a7b5" : "#5a6170";
+    context.textBaseline = "top";
+    const second = (most * 1e9) / this.slotNs;
+    context.fillText(`${this.amount(second)} a second`, GUTTER, 2);
+  }
+
+  // A strip: the darker, the more; colours are the quarters of what is not zero.
+  paintLane(context, { name, totals }, width, top) {
+    const columns = this.columns(totals, width);
+    const shade = quantiles(columns.map(({ weight }) => weight));
+    const wide = width / (columns.length || 1);
+    columns.forEach(({ slot, weight }, i) => {
+      if (!weight) return;
+      context.globalAlpha = this.isPicked(slot) ? shade(weight) : 0.15;
+      context.fillStyle = "#d94f30";
+      context.fillRect(i * wide, top + 1, Math.max(wide, 0.5), LANE - 2);
+    });
+    context.globalAlpha = 1;
+    context.textBaseline = "middle";
+    context.lineWidth = 3;
+    context.strokeStyle = this.dark ? "#20232a" : "#f3f4f6";
+    context.strokeText(name, GUTTER, top + LANE / 2, width / 2);
+    context.fillStyle = this.dark ? "#e8eaee" : "#15171c";
+    context.fillText(name, GUTTER, top + LANE / 2, width / 2);
+  }
+
+  paintCells(context, width, height) {
+    const { totals, column } = this;
+    const shade = quantiles(totals);
+    const columns = Math.ceil(totals.length / column);
+    const [wide, tall] = [width / columns, height / column];
+    totals.forEach((weight, slot) => {
+      if (!weight) return;
+      context.globalAlpha = this.isPicked(slot) ? shade(weight) : 0.15;
+      context.fillStyle = this.isPicked(slot) ? "#d94f30" : "#8a8f99";
+      const [x, y] = [Math.floor(slot / column) * wide, height - (slot % column + 1) * tall];
+      context.fillRect(x, y, Math.max(wide - 0.5, 0.5), Math.max(tall - (tall > 3 ? 0.5 : 0), 0.5));
+    });
+    context.globalAlpha = 1;
+  }
+
+  paintAxis(context, width, height) {
+    const seconds = (this.totals.length * this.slotNs) / 1e9;
+    const step = axisStep(seconds, Math.max(2, Math.floor(width / 90)));
+    context.fillStyle = this.dark ? "#a0a7b5" : "#5a6170";
+    context.textBaseline = "bottom";
+    for (let at = 0; at <= seconds * 1.0001; at += step) {
+      const x = (at / (seconds || 1)) * width;
+      context.fillRect(Math.min(x, width - 1), height - AXIS, 1, 4);
+      const text = `${Number(at.toFixed(3))} s`;
+      const wide = context.measureText(text).width;
+      context.fillText(text, Math.min(Math.max(x - wide / 2, 2), width - wide - 2), height - 1);
+    }
+  }
+}
+
+// A step of 1, 2 or 5 times a power of ten, so that there are at most `most` of them.
+function axisStep(whole, most) {
+  if (!(whole > 0)) return 1;
+  const least = whole / most;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least) ?? 10 * power;
+}
+
+// What a weight is painted with, 0.25 to 1: its quarter among those that are not zero.
+function quantiles(weights) {
+  const sorted = [...weights].filter((weight) => weight > 0).sort((a, b) => a - b);
+  const bounds = [0.25, 0.5, 0.75].map((part) => sorted[Math.floor(part * sorted.length)] ?? Infinity);
+  if (bounds[0] === bounds[2]) return (weight) => 0.3 + 0.7 * (weight / (sorted[sorted.length - 1] || 1));
+  return (weight) => 0.25 + 0.25 * bounds.filter((bound) => weight >= bound).length;
 }

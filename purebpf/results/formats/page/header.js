@@ -1,0 +1,44 @@
+// The first line: what was measured, and whether it is whole. The rest is folded behind it.
+
+function describeRun(head) {
+  const { facts, loss } = head;
+  document.getElementById("title").textContent = document.getElementById("title").title = head.title || "Profile";
+  document.getElementById("brief").textContent = [...facts.brief, ...shares(head)].join(" · ");
+  const { lines, complete } = quality(head);
+  const verdict = document.getElementById("verdict");
+  verdict.textContent = complete ? "nothing lost" : "incomplete";
+  verdict.className = `chip ${complete ? "good" : "bad"}`;
+  const list = document.createElement("ul");
+  for (const line of lines.slice(1)) list.appendChild(document.createElement("li")).textContent = line;
+  const first = document.createElement("p");
+  first.textContent = lines[0];
+  document.getElementById("quality").replaceChildren(first, ...(lines.length > 1 ? [list] : []));
+  const shown = [...facts.rows];
+  if (facts.started_s) shown.unshift(["started", new Date(1000 * facts.started_s).toLocaleString()]);
+  document.getElementById("facts").replaceChildren(...shown.flatMap(([name, text]) => [
+    Object.assign(document.createElement("dt"), { textContent: name }),
+    Object.assign(document.createElement("dd"), { textContent: text }),
+  ]));
+  return loss;
+}
+
+function shares({ loss }) {
+  return [`${loss.unknown.percent.toFixed(loss.unknown.percent < 10 ? 1 : 0)}% of frames unnamed`];
+}
+
+// What the numbers do not include, in sentences; the first one is enough to know.
+function quality({ loss, total, unit, hints }) {
+  const lost = loss.causes.filter((cause) => cause.lost);
+  const missed = loss.missed > loss.tolerance;
+  const complete = !missed && !lost.length;
+  const unknown = `${loss.unknown.percent.toFixed(1)}% of frames have no name`;
+  const sum = unit === "ns" ? `${(total / 1e9).toFixed(3)} s` : `${total} ${unit}`;
+  const lines = [`${sum}. ${complete ? "Nothing was lost" : "Incomplete"}; ${unknown}.`];
+  if (missed) lines.push(`missed: ${loss.missed} of ${loss.expected} never came`);
+  for (const cause of lost) lines.push(`${cause.name}: ${cause.lost}. ${cause.what}`);
+  for (const { reason, module, percent } of loss.unknown.reasons) {
+    lines.push(`unknown, ${percent.toFixed(1)}%: ${reason}${module ? ` [${module}]` : ""}`);
+  }
+  for (const hint of hints ?? []) lines.push(`hint: ${hint}`);
+  return { lines, complete };
+}

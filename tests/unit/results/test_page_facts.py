@@ -1,0 +1,31 @@
+"""What the page says about a run, in words."""
+
+from __future__ import annotations
+
+from purebpf.results import Labels, Profile
+from purebpf.results.shape.page_facts import describe
+from tests.support.profiles import MAIN
+
+
+def test_the_first_line_has_length_rate_host_and_sum() -> None:
+    about = {"elapsed_s": 12.01, "frequency_hz": 199, "host": "web\x1b1", "started_s": 1795359601.5}
+    profile = Profile(about=about)
+    profile.add((MAIN,), (), 4755, Labels("app"))
+    found = describe(profile)
+    assert found["brief"] == ["12.0 s", "199 Hz", "web?1", "4,755 samples"]
+    assert found["started_s"] == 1795359601.5
+
+
+def test_time_is_in_seconds() -> None:
+    profile = Profile(unit="ns")
+    profile.add((MAIN,), (), 1_500_000_000, Labels("app"))
+    assert describe(profile)["brief"] == ["1.5 s of thread time"]
+
+
+def test_names_are_words_and_zeros_are_left_out() -> None:
+    about = {"counted": 12345, "idle": 0, "cpus": [0, 1], "started_ns": 5, "some_key": "x"}
+    assert describe(Profile(about=about))["rows"] == [
+        ["counted in the kernel", "12,345"],
+        ["CPUs", "0 1"],
+        ["some key", "x"],
+    ]
