@@ -47,7 +47,7 @@ class SecDef(NamedTuple):
         return BPF_F_SLEEPABLE * self.sleepable | BPF_F_XDP_HAS_FRAGS * self.frags
 
 
-class Section(NamedTuple):
+class SectionMeaning(NamedTuple):
     """What a section name was found to mean.
 
     `target` is what follows the prefix of a section that takes one, else "". `autoload` is False
@@ -59,7 +59,7 @@ class Section(NamedTuple):
     autoload: bool
 
 
-def find_section(name: str) -> Section | None:
+def find_section(name: str) -> SectionMeaning | None:
     """The definition that fits a section name best, or None.
 
     The longest prefix wins: `cgroup/sock_create` is not `cgroup/sock`. A definition without a
@@ -72,7 +72,7 @@ def find_section(name: str) -> Section | None:
     while candidate:
         definition = DEFINITIONS.get(candidate)
         if definition is not None and (definition.extras or not target):
-            return Section(definition, target, autoload)
+            return SectionMeaning(definition, target, autoload)
         candidate = candidate.rpartition("/")[0]
         target = plain[len(candidate) + 1 :]
     lenient = [
@@ -84,7 +84,7 @@ def find_section(name: str) -> Section | None:
     ]
     if not lenient:
         return None
-    return Section(max(lenient, key=lambda d: len(d.prefix)), "", autoload)
+    return SectionMeaning(max(lenient, key=lambda d: len(d.prefix)), "", autoload)
 
 
 # fmt: off

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from purebpf.abi import syscall_tables
 
-__all__ = ["ABIS", "X32_BIT", "Machine", "machine", "name", "number", "table"]
+__all__ = ["ABIS", "X32_BIT", "MachineAbis", "machine", "name", "number", "table"]
 
 X32_BIT = 1 << 30
 """__X32_SYSCALL_BIT of arch/x86/include/uapi/asm/unistd.h."""
@@ -19,7 +19,7 @@ X32_BIT = 1 << 30
 ABIS = ("x86_64", "i386", "x32", "aarch64", "arm")
 
 
-class Machine(NamedTuple):
+class MachineAbis(NamedTuple):
     """The ABIs of a machine.
 
     Attributes:
@@ -42,14 +42,14 @@ class Machine(NamedTuple):
 
 
 _MACHINES = {
-    "x86_64": Machine("x86_64", "i386", "x32", 0x2),
-    "aarch64": Machine("aarch64", "arm", "", 1 << 22),
+    "x86_64": MachineAbis("x86_64", "i386", "x32", 0x2),
+    "aarch64": MachineAbis("aarch64", "arm", "", 1 << 22),
 }
 
 
-def machine(name: str) -> Machine:
+def machine(name: str) -> MachineAbis:
     """The ABIs of the machine that uname(2) calls `name`; without a table where there is none."""
-    return _MACHINES.get(name, Machine(name, "", "", 0))
+    return _MACHINES.get(name, MachineAbis(name, "", "", 0))
 
 
 @cache

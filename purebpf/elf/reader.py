@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
 
-from purebpf.abi.sections import Section, find_section
+from purebpf.abi.sections import SectionMeaning, find_section
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.elf.arena import read_arena
@@ -276,14 +276,14 @@ def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[s
     }
 
 
-def _is_exact(name: str, definition: Section | None) -> bool:
+def _is_exact(name: str, definition: SectionMeaning | None) -> bool:
     """Whether libbpf, which takes no tail where no target belongs, would know the section."""
     if definition is None:
         return False
     return definition.definition.extras or name.removeprefix("?") == definition.definition.prefix
 
 
-def _program(function: Function, resolved: Section | None) -> ProgramSpec:
+def _program(function: Function, resolved: SectionMeaning | None) -> ProgramSpec:
     section = function.section.name
     if resolved is None:
         return ProgramSpec(

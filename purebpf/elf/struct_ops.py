@@ -55,14 +55,14 @@ def read_struct_ops(
         for entry in datasec.entries:
             variable = types.btf.type(entry.type_id)
             assert isinstance(variable, Var)  # checked when the section was repaired
-            table = _Table(types.btf, elf, section, variable, entry.offset)
+            table = _TableVariable(types.btf, elf, section, variable, entry.offset)
             yield table.read(relocations, functions, programs)
         if relocations:
             where = f"section {section.name}+{min(relocations):#x}"
             raise elf.error(where, "a pointer that is not a function's member")
 
 
-class _Table:
+class _TableVariable:
     """One variable."""
 
     def __init__(

@@ -16,7 +16,7 @@ from purebpf.filter.syntax import (
     Membership,
     Not,
     Or,
-    Place,
+    TextSpan,
 )
 
 __all__ = ["Need", "check", "needs", "tests"]
@@ -31,7 +31,7 @@ class Need(NamedTuple):
     """
 
     field: Field
-    place: Place
+    place: TextSpan
 
     @property
     def bit_names(self) -> str:

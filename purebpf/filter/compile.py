@@ -34,9 +34,9 @@ from purebpf.filter.lowering import (
     Within,
 )
 from purebpf.filter.registers import Registers
-from purebpf.filter.sample_layout import Access, Helper, Word
+from purebpf.filter.sample_layout import Helper, SampleAccess, Word
 
-__all__ = ["Code", "Counters", "compile_terms", "missing", "stride"]
+__all__ = ["Counters", "FilterCode", "compile_terms", "missing", "stride"]
 
 _COMM_SIZE = 16
 _STACK = 512
@@ -55,7 +55,7 @@ class Counters(NamedTuple):
     stride: int
 
 
-class Code(NamedTuple):
+class FilterCode(NamedTuple):
     """A compiled filter.
 
     Attributes:
@@ -78,7 +78,7 @@ def stride(terms: Sequence[Term]) -> int:
     return max(_CACHE_LINE, 1 << (8 * (1 + len(terms)) - 1).bit_length())
 
 
-def missing(terms: Sequence[Term], access: Access) -> tuple[str, ...]:
+def missing(terms: Sequence[Term], access: SampleAccess) -> tuple[str, ...]:
     """The fields that a filter asks about and that `access` cannot give, each once."""
     names = (field.name for term in terms for field in _fields(term.condition))
     absent = [name for name in names if not _is_known(FIELDS[name], access.words)]
@@ -87,7 +87,7 @@ def missing(terms: Sequence[Term], access: Access) -> tuple[str, ...]:
     return tuple(dict.fromkeys(absent))
 
 
-def compile_terms(terms: Sequence[Term], access: Access, counters: Counters) -> Code:
+def compile_terms(terms: Sequence[Term], access: SampleAccess, counters: Counters) -> FilterCode:
     """The program of a filter.
 
     Raises:
@@ -114,7 +114,7 @@ def _fields(condition: Condition) -> Iterable[Field]:
 
 
 class _Compiler:
-    def __init__(self, access: Access, counters: Counters) -> None:
+    def __init__(self, access: SampleAccess, counters: Counters) -> None:
         self._access = access
         self._counters = counters
         self._code = Assembler()
@@ -123,7 +123,7 @@ class _Compiler:
         self._comm = 0
         self._registers = Registers()
 
-    def compile(self, terms: Sequence[Term]) -> Code:
+    def compile(self, terms: Sequence[Term]) -> FilterCode:
         code = self._code
         self._prologue([term.condition for term in terms])
         rejected = [code.label() for _ in terms]
@@ -138,7 +138,7 @@ class _Compiler:
         except TooLongError:
             reason = f"it has {len(code)} instructions, and a jump spans 32767: use fewer tests"
             raise NotSupportedError("a filter of this size", reason) from None
-        return Code(instructions, code.comments, self._functions)
+        return FilterCode(instructions, code.comments, self._functions)
 
     # Before the first test
 

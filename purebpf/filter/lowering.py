@@ -19,7 +19,7 @@ from purebpf.filter.syntax import (
     Membership,
     Not,
     Or,
-    Place,
+    TextSpan,
     Value,
 )
 
@@ -29,7 +29,7 @@ __all__ = [
     "CommIn",
     "Compare",
     "Condition",
-    "Names",
+    "NameLookup",
     "NoNames",
     "Opposite",
     "SymbolRange",
@@ -104,7 +104,7 @@ class SymbolRange(NamedTuple):
     high: int
 
 
-class Names(Protocol):
+class NameLookup(Protocol):
     """Who knows what names stand for; each raises LookupError, with a sentence, if it does not."""
 
     def user(self, name: str) -> int:
@@ -143,7 +143,7 @@ class NoNames:
         raise LookupError(f"unknown {kind} {name!r}")
 
 
-def resolve(filter_: Filter, sample_type: int, names: Names) -> tuple[Term, ...]:
+def resolve(filter_: Filter, sample_type: int, names: NameLookup) -> tuple[Term, ...]:
     """The terms of a filter, every one of which a sample must fulfil, with names looked up.
 
     `sample_type` decides what `weight` is: the whole word, or its first part.
@@ -163,7 +163,7 @@ def _conjuncts(root: Expression) -> tuple[Expression, ...]:
 
 
 class _Resolver:
-    def __init__(self, text: str, sample_type: int, names: Names) -> None:
+    def __init__(self, text: str, sample_type: int, names: NameLookup) -> None:
         self._text = text
         self._sample_type = sample_type
         self._names = names
@@ -198,7 +198,7 @@ class _Resolver:
             low = self._number(field, values.low)
             high = self._number(field, values.high) if values.high else low
             if low > high:
-                place = Place(values.low.place.start, values.low.place.end)
+                place = TextSpan(values.low.place.start, values.low.place.end)
                 problem = f"the range ends before it begins: {low} is above {high}"
                 raise FilterError(problem, self._text, place)
             ranges.append((low, high))

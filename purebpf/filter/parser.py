@@ -26,8 +26,8 @@ from purebpf.filter.syntax import (
     Membership,
     Not,
     Or,
-    Place,
     Range,
+    TextSpan,
     Value,
 )
 
@@ -124,7 +124,7 @@ class _Parser:
         operator = self._operator(field)
         if operator == "in":
             ranges = self._ranges(field)
-            return Membership(name, ranges, Place(start, self._previous))
+            return Membership(name, ranges, TextSpan(start, self._previous))
         value = self._value(field)
         if operator not in _operators_of(field):
             raise self._error(
@@ -132,7 +132,7 @@ class _Parser:
                 before,
                 before + len(operator),
             )
-        return Comparison(name, operator, value, Place(start, value.place.end))
+        return Comparison(name, operator, value, TextSpan(start, value.place.end))
 
     def _operator(self, field: Field) -> str:
         for operator in _OPERATORS:
@@ -192,7 +192,7 @@ class _Parser:
             if matched is None:
                 raise self._unexpected(field.kind.value)
             word = matched
-        place = Place(start, self._at)
+        place = TextSpan(start, self._at)
         number = self._number(field, word, place)
         if field.kind is Kind.COMM and len(word.encode(errors="surrogateescape")) > _COMM_LENGTH:
             problem = f"a thread name has at most {_COMM_LENGTH} bytes"
@@ -209,7 +209,7 @@ class _Parser:
             raise self._error("a name cannot be empty", start, self._at)
         return _ESCAPED.sub(r"\1", quoted[1:-1])
 
-    def _number(self, field: Field, word: str, place: Place) -> int | None:
+    def _number(self, field: Field, word: str, place: TextSpan) -> int | None:
         """The number that a word is; None for the name of something."""
         if field.kind not in (Kind.NUMBER, Kind.USER, Kind.GROUP):
             return None
@@ -271,7 +271,7 @@ class _Parser:
         return self._error(f"expected {wanted}, got {shown!r}{tail}", self._at, end)
 
     def _error(self, problem: str, start: int, end: int) -> FilterError:
-        return FilterError(problem, self._text, Place(start, end))
+        return FilterError(problem, self._text, TextSpan(start, end))
 
 
 def _operators_of(field: Field) -> tuple[str, ...]:

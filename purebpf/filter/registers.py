@@ -7,12 +7,12 @@ from typing import NamedTuple
 from purebpf.abi.assembler import R0, R1, R3, R4, R5
 from purebpf.filter.fields import Field
 
-__all__ = ["Held", "Registers"]
+__all__ = ["FieldRegister", "Registers"]
 
 _SCRATCH = (R1, R3, R4, R5, R0)
 
 
-class Held(NamedTuple):
+class FieldRegister(NamedTuple):
     """A register, and whether the field is in it already."""
 
     register: int
@@ -26,15 +26,15 @@ class Registers:
         self._fields: dict[int, Field] = {}
         self._oldest_first = list(_SCRATCH)
 
-    def of(self, field: Field) -> Held:
+    def of(self, field: Field) -> FieldRegister:
         """The register for a field: the one that holds it, or else the one used longest ago."""
         for register, held in self._fields.items():
             if held == field:
                 self._use(register)
-                return Held(register, ready=True)
+                return FieldRegister(register, ready=True)
         register = self.spare()
         self._fields[register] = field
-        return Held(register, ready=False)
+        return FieldRegister(register, ready=False)
 
     def spare(self) -> int:
         """A register for something else: the one used longest ago."""

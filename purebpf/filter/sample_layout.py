@@ -17,7 +17,7 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types.kinds import Kind, Struct, Union
 from purebpf.btf.types.parse import Btf
 
-__all__ = ["Access", "Cast", "Helper", "Word", "from_registers", "from_sample"]
+__all__ = ["Cast", "Helper", "SampleAccess", "Word", "from_registers", "from_sample"]
 
 _CAST = "bpf_cast_to_kern_ctx"
 _KERNEL_CONTEXT = "bpf_perf_event_data_kern"
@@ -47,7 +47,7 @@ class Helper(NamedTuple):
     size: int
 
 
-class Access(NamedTuple):
+class SampleAccess(NamedTuple):
     """Where each word of `purebpf.filter.fields` is; one that is not named cannot be had.
 
     `cast` is None when the words are in the program's own context; `ancestors` says that a helper
@@ -59,7 +59,7 @@ class Access(NamedTuple):
     ancestors: bool = True
 
 
-def from_sample(btf: Btf) -> Access | None:
+def from_sample(btf: Btf) -> SampleAccess | None:
     """The words of a prepared sample, by the types of the kernel; None when it has no such thing.
 
     Raises:
@@ -75,7 +75,7 @@ def from_sample(btf: Btf) -> Access | None:
         return None  # it came with preparing samples before the program runs; 6.2 has the cast only
     words = {path: _member(btf, samples[0], path) for path in _PATHS}
     available: dict[str, Word | Helper] = {path: word for path, word in words.items() if word}
-    return Access(Cast(functions[0], data.offset), available)
+    return SampleAccess(Cast(functions[0], data.offset), available)
 
 
 _PATHS = (
@@ -85,7 +85,7 @@ _PATHS = (
 )
 
 
-def from_registers(btf: Btf | None, machine: str, *, own_pids: bool) -> Access:
+def from_registers(btf: Btf | None, machine: str, *, own_pids: bool) -> SampleAccess:
     """The words of the context and of helpers, on any kernel with the program type (Linux 4.9).
 
     `btf` is the kernel's, None when it shows none: then only helpers answer. `machine` is that of
@@ -107,7 +107,7 @@ def from_registers(btf: Btf | None, machine: str, *, own_pids: bool) -> Access:
         for name, path in paths.items():
             if word := _member(btf, contexts[0], path):
                 words[name] = word
-    return Access(None, words)
+    return SampleAccess(None, words)
 
 
 def _member(btf: Btf, struct_id: int, path: str) -> Word | None:

@@ -20,13 +20,13 @@ __all__ = [
     "Membership",
     "Not",
     "Or",
-    "Place",
     "Range",
+    "TextSpan",
     "Value",
 ]
 
 
-class Place(NamedTuple):
+class TextSpan(NamedTuple):
     """From which character of the text up to which."""
 
     start: int
@@ -45,7 +45,7 @@ class FilterError(PurebpfError, ValueError):
 
     exit_status = 2
 
-    def __init__(self, problem: str, text: str, place: Place) -> None:
+    def __init__(self, problem: str, text: str, place: TextSpan) -> None:
         self.problem = problem
         self.text = text
         self.column = place.start + 1
@@ -62,7 +62,7 @@ _BEFORE = 50
 _SHOWN = 72
 """How much of a long filter an error shows: a piece of 72 characters around the place."""
 
-_NOWHERE = Place(0, 0)
+_NOWHERE = TextSpan(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Value:
 
     word: str
     number: int | None = None
-    place: Place = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
+    place: TextSpan = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.word if self.number is not None or _is_bare(self.word) else _quote(self.word)
@@ -95,7 +95,7 @@ class Comparison:
     field: str
     operator: str
     value: Value
-    place: Place = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
+    place: TextSpan = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.field} {self.operator} {self.value}"
@@ -107,7 +107,7 @@ class Membership:
 
     field: str
     ranges: tuple[Range, ...]
-    place: Place = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
+    place: TextSpan = dataclasses.field(default=_NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         if len(self.ranges) == 1 and self.ranges[0].high is not None:

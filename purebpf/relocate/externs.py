@@ -21,13 +21,13 @@ from purebpf.abi.instruction import CALL, PSEUDO_BTF_ID, PSEUDO_KFUNC_CALL
 from purebpf.relocate.code import Code
 from purebpf.spec import ExternSpec
 
-__all__ = ["POISONED_KFUNC", "Externs", "Found", "write_extern"]
+__all__ = ["POISONED_KFUNC", "Externs", "ResolvedExtern", "write_extern"]
 
 POISONED_KFUNC = 2002000000
 """The helper number that a call of a missing kernel function becomes, as in libbpf."""
 
 
-class Found(NamedTuple):
+class ResolvedExtern(NamedTuple):
     """What a kernel has for an extern.
 
     Attributes:
@@ -43,11 +43,11 @@ class Found(NamedTuple):
     slot: int = 0
 
 
-Externs = Callable[[ExternSpec], Found | None]
+Externs = Callable[[ExternSpec], ResolvedExtern | None]
 """Says what a kernel has for an extern, or None."""
 
 
-def write_extern(code: Code, slot: int, extern: ExternSpec, resolved: Found | None) -> str:
+def write_extern(code: Code, slot: int, extern: ExternSpec, resolved: ResolvedExtern | None) -> str:
     """Make the instruction at `slot` refer to what was found; why it was poisoned, or "".
 
     Raises:

@@ -5,5 +5,5 @@ from purebpf.sampleip.session import Sampler
 
 with Sampler(Options(symbols=("vfs_read",), counting=True)) as sampler:
 work()
-found = sampler.stop()      # a purebpf.sampleip.session.Found
+found = sampler.stop()      # a purebpf.sampleip.session.IpCounts
 """

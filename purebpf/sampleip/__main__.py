@@ -14,7 +14,7 @@ from purebpf.sampleip.request import Options, title
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event
-    from purebpf.sampleip.session import Found, Sample
+    from purebpf.sampleip.session import IpCounts, Sample
 
 __all__ = ["build_parser", "main"]
 
@@ -62,7 +62,7 @@ def _show(output: Output, options: Options, samples: list[Sample]) -> None:
         output.write(sample_line(event, where) for event, _, where in samples)
 
 
-def _explain(event: Event, result: Found) -> None:
+def _explain(event: Event, result: IpCounts) -> None:
     """The event, what became of the samples, and the loss line."""
     from purebpf.cli.loss import of_loss, tell
 

@@ -32,7 +32,7 @@ from purebpf.spec import ObjectSpec
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["Found", "Sample", "Sampler"]
+__all__ = ["IpCounts", "Sample", "Sampler"]
 
 _ROUND_S = 0.25
 
@@ -45,7 +45,7 @@ class Sample(NamedTuple):
     where: Frame | Unknown
 
 
-class Found(NamedTuple):
+class IpCounts(NamedTuple):
     """What a run found: rows of address, pid (0: the kernel's), count, place; and its loss."""
 
     rows: tuple[tuple[int, int, int, Frame | Unknown], ...]
@@ -180,7 +180,7 @@ class Sampler(Closing):
             return self._names.kernel([ip])[0]
         return self._names.user(tgid, [ip], comm)[0]
 
-    def stop(self) -> tuple[list[Sample], Found]:
+    def stop(self) -> tuple[list[Sample], IpCounts]:
         """End the sampling and close: the samples that were still to be read, and what it found.
 
         Raises:
@@ -197,7 +197,7 @@ class Sampler(Closing):
                 for key, count in self._object.maps["counts"].items()
             )
             lost = 0 if self._buffer is None else self._buffer.lost
-            return rest, Found(rows, stats, self._loss(readings, stats, lost))
+            return rest, IpCounts(rows, stats, self._loss(readings, stats, lost))
 
     def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
         due = samples_due(self._events[0].attr, [reading.value for reading in readings])

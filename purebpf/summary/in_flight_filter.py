@@ -11,10 +11,10 @@ from purebpf.summary.inflight import UNDECIDED, WANTED, Open
 from purebpf.summary.request import Options
 from purebpf.syscall import proc
 
-__all__ = ["Wanted"]
+__all__ = ["InFlightFilter"]
 
 
-class Wanted:
+class InFlightFilter:
     """A predicate. It decides as the programs would have at the call's return.
 
     A call that is still open has no result and no CPU where it ends: -x, -e and -C take it.

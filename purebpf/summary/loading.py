@@ -134,7 +134,7 @@ def _fork_child_offset() -> int:
     return int(found[1])
 
 
-def _machine_settings(machine: syscalls.Machine) -> dict[str, Any]:
+def _machine_settings(machine: syscalls.MachineAbis) -> dict[str, Any]:
     exits = [
         [syscalls.number(abi, name) or 0 for name in ("exit", "exit_group")]
         for abi in (machine.native, machine.compat)

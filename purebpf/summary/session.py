@@ -18,7 +18,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
-from purebpf.summary.in_flight_filter import Wanted
+from purebpf.summary.in_flight_filter import InFlightFilter
 from purebpf.summary.inflight import Open, open_calls
 from purebpf.summary.loading import load_best
 from purebpf.summary.loss import losses
@@ -197,7 +197,7 @@ class Summary(Closing):
         begun_ns, self._begun_ns = self._begun_ns, now_ns
         settle()  # until nothing writes to the epoch that was just left
         counted = tables.collect(self._maps, epoch, total=self._total, buckets=options.histogram)
-        wanted = Wanted(options, self._command_pid)
+        wanted = InFlightFilter(options, self._command_pid)
         mine = [each for each in opened if wanted(each)]
         still_open = sum(not each.start_ns for each in mine)
         return Table(

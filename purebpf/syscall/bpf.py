@@ -21,7 +21,7 @@ from purebpf.syscall.command import (
     BatchResult,
     Field,
     Log,
-    TestRun,
+    TestRunResult,
     command,
     explain_refusal,
     issue,
@@ -247,7 +247,7 @@ def prog_test_run(
     ctx_out: bytearray | None = None,
     repeat: int = 0,
     **fields: int,
-) -> TestRun:
+) -> TestRunResult:
     """BPF_PROG_TEST_RUN: run it once, or `repeat` times. skb and xdp want 14 bytes of data.
 
     ENOSPC: `data_out` or `ctx_out` is too small (what fitted was written); EINTR: a signal.
@@ -272,7 +272,7 @@ def prog_test_run(
     if result < 0:
         raise explain_refusal(bpf_cmd.BPF_PROG_TEST_RUN, result)
     names = ("retval", "duration", "data_size_out", "ctx_size_out")
-    return TestRun(*(number("test", attr, name) for name in names))
+    return TestRunResult(*(number("test", attr, name) for name in names))
 
 
 def token_create(bpffs_fd: int, flags: int = 0) -> Descriptor:

@@ -36,7 +36,7 @@ class BatchResult(NamedTuple):
     errno: int
 
 
-class TestRun(NamedTuple):
+class TestRunResult(NamedTuple):
     """What BPF_PROG_TEST_RUN reports; sizes in bytes, `duration_ns` the mean of the runs."""
 
     retval: int

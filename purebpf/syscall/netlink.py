@@ -18,13 +18,13 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import network_namespace
 
-__all__ = ["EGRESS", "INGRESS", "Filter", "Route", "Tunnel"]
+__all__ = ["EGRESS", "INGRESS", "Route", "TcFilter", "Tunnel"]
 
 INGRESS, EGRESS = 0xFFFF_FFF2, 0xFFFF_FFF3
 """The two sides of a clsact qdisc: TC_H_CLSACT with TC_H_MIN_INGRESS or _EGRESS."""
 
 
-class Filter(NamedTuple):
+class TcFilter(NamedTuple):
     """A tc filter: which side, and its place there."""
 
     side: int
@@ -76,13 +76,13 @@ class Route(Closing):
         """Remove the clsact qdisc of an interface, with every filter. EINVAL or ENOENT: none."""
         self._ask("RTM_DELQDISC", lambda route: route.tc("del", kind="clsact", index=ifindex))
 
-    def add_filter(self, ifindex: int, place: Filter, program_fd: int, name: str) -> None:
+    def add_filter(self, ifindex: int, place: TcFilter, program_fd: int, name: str) -> None:
         """Make a direct-action BPF filter for all protocols. EEXIST: the place is taken."""
         program = {"fd": program_fd, "name": name, "direct_action": True}
         fields = {"kind": "bpf", "index": ifindex, **place.fields(), **program}
         self._ask("RTM_NEWTFILTER", lambda route: route.tc("add-filter", **fields))
 
-    def delete_filter(self, ifindex: int, place: Filter) -> None:
+    def delete_filter(self, ifindex: int, place: TcFilter) -> None:
         """Remove a filter that `add_filter` made. ENOENT or EINVAL: it is gone."""
         fields = {"kind": "bpf", "index": ifindex, **place.fields()}
         self._ask("RTM_DELTFILTER", lambda route: route.tc("del-filter", **fields))
@@ -104,13 +104,13 @@ class Route(Closing):
         """Remove a route that `add_tunnel` made. ESRCH: it is gone."""
         self._ask("RTM_DELROUTE", lambda route: route.route("del", **tunnel.fields()))
 
-    def filters(self, ifindex: int, side: int) -> list[Filter]:
+    def filters(self, ifindex: int, side: int) -> list[TcFilter]:
         """The filters on one side, whatever their kind."""
         answers = self._ask(
             "RTM_GETTFILTER", lambda route: list(route.get_filters(index=ifindex, parent=side))
         )
         # A priority that holds filters is listed itself, too, with handle 0.
-        return [Filter(side, answer["info"] >> 16, answer["handle"]) for answer in answers]
+        return [TcFilter(side, answer["info"] >> 16, answer["handle"]) for answer in answers]
 
     def close(self) -> None:
         """Let go of the namespace; again is harmless."""

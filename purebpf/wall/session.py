@@ -14,10 +14,10 @@ from purebpf.results.build.stored_stacks import Stacks
 from purebpf.wall.request import Options, title
 from purebpf.wall.threads import Thread, fill, threads
 
-__all__ = ["Found", "Wall"]
+__all__ = ["Wall", "WallResult"]
 
 
-class Found(NamedTuple):
+class WallResult(NamedTuple):
     """The profile, in nanoseconds, and each thread's share of the wall clock."""
 
     profile: Profile
@@ -41,7 +41,7 @@ class Wall(ThreadProfiler):
         super().__init__(title(options), _request(options), command_pid, fetch)
         self._frequency = options.frequency
 
-    def stop(self) -> Found:
+    def stop(self) -> WallResult:
         """End the tracing, name everything, and close.
 
         Raises:
@@ -49,7 +49,7 @@ class Wall(ThreadProfiler):
         """
         with closing(self._run):
             times = self._run.stop()
-            return Found(self._profile(times), threads(times.spans))
+            return WallResult(self._profile(times), threads(times.spans))
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         event = self._run.event

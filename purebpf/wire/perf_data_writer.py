@@ -31,7 +31,7 @@ _SIZE_IN_ATTR = slice(4, 8)
 _FINISHED_ROUND = RECORD_HEADER.pack(UserRecord.FINISHED_ROUND, 0, RECORD_HEADER.size)
 
 
-class Target(Protocol):
+class BinaryFile(Protocol):
     """A binary file that `write` takes everything of; seekable, since the header grows."""
 
     def write(self, data: Buffer, /) -> object:
@@ -60,7 +60,7 @@ class PerfDataWriter:
 
     def __init__(
         self,
-        file: Target,
+        file: BinaryFile,
         events: Sequence[RecordedEvent],
         features: Mapping[Feature, bytes] | None = None,
     ) -> None:

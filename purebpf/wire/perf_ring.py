@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from purebpf.errors import FormatError
 from purebpf.wire.formats import PERF_EVENT_HEADER
-from purebpf.wire.uniform_records import Run
+from purebpf.wire.uniform_records import UniformRecords
 
 Buffer = bytes | bytearray | memoryview
 
@@ -80,7 +80,7 @@ def raw_payload(data: Buffer, start: int, end: int) -> tuple[int, int]:
     return start + 4, length
 
 
-def raw_run(data: bytes, kind: int) -> Run | None:
+def raw_run(data: bytes, kind: int) -> UniformRecords | None:
     """The payloads of `data`, if all of it is such samples, of one length: type `kind`."""
     if len(data) < _RAW.size:
         return None
@@ -95,4 +95,4 @@ def raw_run(data: bytes, kind: int) -> Run | None:
     )
     if same != (len(data) // size,) * 3:
         return None
-    return Run(data, _RAW.size, length, size)
+    return UniformRecords(data, _RAW.size, length, size)

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 
-class Run(NamedTuple):
+class UniformRecords(NamedTuple):
     """Copied from a ring: of each `step` bytes, `length` behind the first `before` are a record."""
 
     data: bytes
@@ -22,6 +22,6 @@ class Run(NamedTuple):
         layout = struct.Struct(f"{self.before}x{self.length}s{after}x")
         return map(itemgetter(0), layout.iter_unpack(self.data))
 
-    def last(self, count: int) -> Run:
+    def last(self, count: int) -> UniformRecords:
         """The same without what comes before the last `count` records."""
         return self._replace(data=self.data[len(self.data) - count * self.step :])

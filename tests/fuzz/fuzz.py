@@ -51,7 +51,7 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.filter.evaluate import predicate
     from purebpf.filter.fields import CONSTANTS, FIELDS
     from purebpf.filter.lowering import NoNames, SymbolRange, Term, resolve
-    from purebpf.filter.sample_layout import Access, Cast, Word, from_registers
+    from purebpf.filter.sample_layout import Cast, SampleAccess, Word, from_registers
     from purebpf.relocate import Linker
     from purebpf.results.build.perf_data_aggregate import count
     from purebpf.spec import ObjectSpec
@@ -152,7 +152,7 @@ class _Names(NoNames):
         return zlib.crc32(name.encode(errors="surrogateescape"))
 
 
-_PREPARED = Access(
+_PREPARED = SampleAccess(
     Cast(99, 8),
     {field.word: Word(8 * place, field.size) for place, field in enumerate(FIELDS.values())},
 )
@@ -201,7 +201,7 @@ def _compiled(terms: tuple[Term, ...]) -> None:
     _answered(lambda: predicate(terms)(records.Sample(0)))
 
 
-def _program(terms: tuple[Term, ...], access: Access) -> None:
+def _program(terms: tuple[Term, ...], access: SampleAccess) -> None:
     """Every jump goes forward, to an instruction of the program, and none falls off its end."""
     code = compile_terms(terms, access, Counters(3, 1, stride(terms)))
     assert code.listing()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import Instruction
 from purebpf.filter.fields import CONSTANTS, FIELDS, Field, Kind
-from purebpf.filter.sample_layout import Access, Cast, Word
+from purebpf.filter.sample_layout import Cast, SampleAccess, Word
 from purebpf.filter.syntax import And, Comparison, Expression, Membership, Not, Or, Range, Value
 
 TOP = (1 << 64) - 1
@@ -81,7 +81,7 @@ numeric_expressions = _trees(_numeric)
 WORDS = tuple(dict.fromkeys((field.word, field.size) for field in _NUMERIC))
 """Every word of a sample, and its size."""
 
-ACCESS = Access(
+ACCESS = SampleAccess(
     Cast(99, 8), {word: Word(8 * place, size) for place, (word, size) in enumerate(WORDS)}
 )
 """A kernel whose samples have every word."""

@@ -180,7 +180,7 @@ def clsact() -> str:
     if reason := namespace("--net")():
         return reason
     from purebpf.errors import KernelError
-    from purebpf.syscall.netlink import EGRESS, Filter, Route
+    from purebpf.syscall.netlink import EGRESS, Route, TcFilter
     from tests.support import network
 
     modules.offer("sch_ingress", "cls_bpf")
@@ -188,7 +188,7 @@ def clsact() -> str:
         loopback = socket.if_nametoindex("lo")
         try:
             route.add_clsact(loopback)
-            route.add_filter(loopback, Filter(EGRESS, 1, 1), 0x7FFFFFFF, "none")
+            route.add_filter(loopback, TcFilter(EGRESS, 1, 1), 0x7FFFFFFF, "none")
         except KernelError as error:  # EBADF: that is not a program, and cls_bpf is there
             return "" if error.errno == errno.EBADF else str(error)
     return "a filter without a program was taken"

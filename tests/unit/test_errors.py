@@ -10,7 +10,7 @@ import pytest
 
 from purebpf import errors
 from purebpf.errors import KernelError, errno_name
-from purebpf.filter.syntax import FilterError, Place
+from purebpf.filter.syntax import FilterError, TextSpan
 
 
 def test_errors_have_the_kernels_names():
@@ -31,7 +31,7 @@ RAISED = [
     errors.KernelError("bpf(BPF_MAP_CREATE)", errno.EPERM, "map 'm'", why="no", fix="be root"),
     errors.VerifierError("p", errno.EACCES, log="0: exit\n", line="0: exit", source="a.c:1: x"),
     errors.AttachError("bpf(BPF_LINK_CREATE)", errno.EBUSY, why="taken"),
-    FilterError("a number is missing", "pid >", Place(4, 5)),
+    FilterError("a number is missing", "pid >", TextSpan(4, 5)),
 ]
 
 

@@ -77,7 +77,7 @@ def types_agree(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
 
 def types_match(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
     """The deep comparison of two types with the same name (BPF_CORE_TYPE_MATCHES)."""
-    return _Match(local, target).holds(local_id, target_id, MAX_NESTING, behind_pointer=False)
+    return _TypesMatch(local, target).holds(local_id, target_id, MAX_NESTING, behind_pointer=False)
 
 
 def _too_deep(btf: Btf, type_id: int) -> CoreRelocationError:
@@ -132,7 +132,7 @@ class _Agreement:
         )
 
 
-class _Match:
+class _TypesMatch:
     """One run of `types_match`; remembers pairs, as members of members repeat."""
 
     def __init__(self, local: Btf, target: Btf) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from purebpf.btf.dump.names import C_TYPES, Names, identifier
+from purebpf.btf.dump.names import C_TYPES, CNames, identifier
 from purebpf.btf.dump.text import Text
 from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
@@ -86,7 +86,7 @@ class _Dump:
 
     def __init__(self, btf: Btf) -> None:
         self._btf = btf
-        self._names = Names(btf)
+        self._names = CNames(btf)
         self._text = Text(btf, self._names)
         self._declared: set[int] = set()
         self._defined: set[int] = set()

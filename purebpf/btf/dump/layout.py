@@ -14,13 +14,13 @@ from purebpf.btf.types import kinds
 from purebpf.btf.types.parse import MAX_DEPTH, Btf
 from purebpf.errors import FormatError
 
-__all__ = ["Layouts", "Place", "padding"]
+__all__ = ["Layouts", "MemberPlace", "padding"]
 
 _UNITS = ((64, "long"), (32, "int"), (16, "short"), (8, "char"))
 _UNITS_32 = _UNITS[1:]
 
 
-class Place(NamedTuple):
+class MemberPlace(NamedTuple):
     """A member's place: its first bit and its size in bits; `width` is that of a bit field, or 0.
 
     `unit` is the size in bits of the type that a bit field was declared with.
@@ -56,14 +56,16 @@ class Layouts:
         self._packed: dict[int, bool] = {}
         self._open: set[int] = set()
 
-    def place(self, member: kinds.Member) -> Place:
+    def place(self, member: kinds.Member) -> MemberPlace:
         """Where a member is."""
         plain = self._look(member.type_id)
         if member.bit_size:
-            return Place(member.bit_offset, member.bit_size, member.bit_size, plain.size)
+            return MemberPlace(member.bit_offset, member.bit_size, member.bit_size, plain.size)
         if plain.width:
-            return Place(member.bit_offset + plain.shift, plain.width, plain.width, plain.size)
-        return Place(member.bit_offset, plain.size, 0, plain.size)
+            return MemberPlace(
+                member.bit_offset + plain.shift, plain.width, plain.width, plain.size
+            )
+        return MemberPlace(member.bit_offset, plain.size, 0, plain.size)
 
     def alignment(self, type_id: int) -> int:
         """The alignment of a type in bytes, as far as its layout betrays it."""
@@ -122,7 +124,7 @@ class Layouts:
         return False
 
 
-def natural(at: int, place: Place, align: int, *, packed: bool) -> int:
+def natural(at: int, place: MemberPlace, align: int, *, packed: bool) -> int:
     """The bit at which a compiler puts a member behind bit `at`; `align` is in bytes."""
     if place.width:
         over = not packed and at % place.unit + place.width > place.unit
@@ -131,7 +133,7 @@ def natural(at: int, place: Place, align: int, *, packed: bool) -> int:
 
 
 def padding(
-    at: int, place: Place, align: int, *, packed: bool = False, pointer_size: int = 8
+    at: int, place: MemberPlace, align: int, *, packed: bool = False, pointer_size: int = 8
 ) -> Iterator[str]:
     """The unnamed bit fields (`long: 64`) between bit `at` and where `place` has to be.
 

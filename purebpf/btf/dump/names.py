@@ -1,4 +1,4 @@
-"""Names for dumped C: legal identifiers, and a number behind the second of the same name.
+"""CNames for dumped C: legal identifiers, and a number behind the second of the same name.
 
 BTF of a kernel has several types called alike, from different files; BTF of other languages has
 names that are none in C. Tags and other identifiers have a name space each, as in C. The number is
@@ -12,7 +12,7 @@ import re
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 
-__all__ = ["C_TYPES", "Names", "identifier"]
+__all__ = ["C_TYPES", "CNames", "identifier"]
 
 _KEYWORDS = frozenset(
     [
@@ -101,7 +101,7 @@ def identifier(name: str) -> str:
     return f"_{legal}" if legal[:1].isdigit() else legal
 
 
-class Names:
+class CNames:
     """The names of one dump: what each type is called, once it has been asked for."""
 
     def __init__(self, btf: Btf) -> None:

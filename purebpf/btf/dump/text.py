@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from purebpf.btf.dump.layout import Layouts, Place, padding
-from purebpf.btf.dump.names import C_TYPES, Names, identifier
+from purebpf.btf.dump.layout import Layouts, MemberPlace, padding
+from purebpf.btf.dump.names import C_TYPES, CNames, identifier
 from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import MAX_DEPTH, Btf
@@ -39,7 +39,7 @@ class Text:
         inlined: the anonymous enums that were written as part of something else.
     """
 
-    def __init__(self, btf: Btf, names: Names) -> None:
+    def __init__(self, btf: Btf, names: CNames) -> None:
         self._btf = btf
         self._names = names
         self._layouts = Layouts(btf)
@@ -182,14 +182,14 @@ class Text:
             yield self._member(member, depth + 1) + width
             at = max(at, place.offset + place.size)
             alignment = max(alignment, align)
-        end = Place(8 * record.size, 0, 0, 0)
+        end = MemberPlace(8 * record.size, 0, 0, 0)
         rest = list(self._padding(at, end, alignment, packed=packed))
         if rest and isinstance(record, kinds.Union):
             whole = "; ".join(self._padding(0, end, 1, packed=False))
             rest = [f"struct {{ {whole}; }}"]
         yield from rest
 
-    def _padding(self, at: int, place: Place, align: int, *, packed: bool) -> Iterator[str]:
+    def _padding(self, at: int, place: MemberPlace, align: int, *, packed: bool) -> Iterator[str]:
         size = self._btf.pointer_size
         if place.offset - at > 64 * _MAX_PADDING:
             problem = f"a hole of {(place.offset - at) // 8} bytes is not padding"

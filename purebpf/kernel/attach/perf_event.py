@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
-from purebpf.kernel.programs.link import Event, Link
+from purebpf.kernel.programs.link import EventDescriptor, Link
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["attach", "explain_refusal", "link_to_event", "owning_link"]
 
 
-def attach(program: Program, target: Event | None, *, cookie: int = 0, enable: bool = True) -> Link:
+def attach(
+    program: Program, target: EventDescriptor | None, *, cookie: int = 0, enable: bool = True
+) -> Link:
     """Run `program` at each sample of the perf event `target`, which stays its owner's.
 
     Without `enable`, an event that was opened disabled remains so. `cookie` is what
@@ -55,7 +57,12 @@ def attach(program: Program, target: Event | None, *, cookie: int = 0, enable: b
 
 
 def link_to_event(
-    program: Program, event: Event, what: str, *, cookie: int, owned: Event | None = None
+    program: Program,
+    event: EventDescriptor,
+    what: str,
+    *,
+    cookie: int,
+    owned: EventDescriptor | None = None,
 ) -> Link | None:
     """A bpf_link between the two, which owns `owned`; None when the kernel has no such link.
 
@@ -78,7 +85,7 @@ def link_to_event(
     return Link(what, link=link, event=owned)
 
 
-def owning_link(program: Program, event: Event, what: str, *, cookie: int) -> Link:
+def owning_link(program: Program, event: EventDescriptor, what: str, *, cookie: int) -> Link:
     """A link that ends with `event`, a probe or tracepoint opened for this program alone.
 
     The event is the link's, and is closed when there is none. Before Linux 5.15 the program is
@@ -108,7 +115,7 @@ def _kernel_has_links() -> Feature:
     return have_perf_event_link()
 
 
-def _without_link(program: Program, event: Event, what: str) -> Link:
+def _without_link(program: Program, event: EventDescriptor, what: str) -> Link:
     """The event runs the program until it is disabled, which its own descriptor can do later."""
     with ExitStack() as stack:
         again = stack.enter_context(Descriptor(os.dup(event.fileno())))

@@ -171,10 +171,10 @@ def _qdisc_was_missing(route: netlink.Route, interface: Interface) -> bool:
 
 def _add_filter(
     route: netlink.Route, interface: Interface, side: int, priority: int, program: Program
-) -> netlink.Filter:
+) -> netlink.TcFilter:
     """Where the filter is: the first free handle of its priority."""
     for handle in range(1, _HANDLES):
-        place = netlink.Filter(side, priority, handle)
+        place = netlink.TcFilter(side, priority, handle)
         try:
             route.add_filter(interface.ifindex, place, program.fileno(), program.name)
         except KernelError as error:
@@ -185,7 +185,7 @@ def _add_filter(
     raise KernelError("rtnetlink(RTM_NEWTFILTER)", errno.EEXIST)
 
 
-def _remove_filter(route: netlink.Route, interface: Interface, place: netlink.Filter) -> None:
+def _remove_filter(route: netlink.Route, interface: Interface, place: netlink.TcFilter) -> None:
     try:
         route.delete_filter(interface.ifindex, place)
     except KernelError as error:

@@ -11,13 +11,13 @@ from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import pack
 from purebpf.closable import Closing
 from purebpf.errors import VerifierError
-from purebpf.filter.compile import Code, Counters, compile_terms, stride
+from purebpf.filter.compile import Counters, FilterCode, compile_terms, stride
 from purebpf.filter.lowering import Term
-from purebpf.filter.sample_layout import Access
+from purebpf.filter.sample_layout import SampleAccess
 from purebpf.kernel.host import cpus
 from purebpf.kernel.load.load_call import LoadCall, attempt
 from purebpf.kernel.maps.map import Map
-from purebpf.kernel.programs.link import Event
+from purebpf.kernel.programs.link import EventDescriptor
 from purebpf.kernel.programs.program import Program
 from purebpf.spec import MapSpec
 from purebpf.syscall.descriptor import Descriptor
@@ -40,7 +40,7 @@ class CompiledFilter(Closing):
         KernelError: EPERM, this process may load none; or no memory or descriptors left.
     """
 
-    def __init__(self, terms: Sequence[Term], access: Access) -> None:
+    def __init__(self, terms: Sequence[Term], access: SampleAccess) -> None:
         self._count = len(terms) + 1
         self._stride = stride(terms)
         numbers = cpus.possible()[-1] + 1
@@ -48,11 +48,11 @@ class CompiledFilter(Closing):
         with ExitStack() as stack:
             self._counters = stack.enter_context(Map.create(spec))
             counters = Counters(self._counters.fileno(), numbers, self._stride)
-            self.code: Code = compile_terms(terms, access, counters)
+            self.code: FilterCode = compile_terms(terms, access, counters)
             self.program: Program = stack.enter_context(_load_program(self.code))
             self._owned = stack.pop_all()
 
-    def attach(self, event: Event) -> None:
+    def attach(self, event: EventDescriptor) -> None:
         """Filter the samples of `event` until this is closed.
 
         Raises:
@@ -72,7 +72,7 @@ class CompiledFilter(Closing):
         self._owned.close()
 
 
-def _load_program(code: Code) -> Program:
+def _load_program(code: FilterCode) -> Program:
     kind = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
     call = LoadCall(kind, pack(list(code.instructions)), "GPL", {}, _NAME.encode())
     result, log = attempt(call, 0)

@@ -31,7 +31,7 @@ from purebpf.kernel.filters.pinned_slots import (
     open_user,
     pin_command,
 )
-from purebpf.kernel.programs.link import Event
+from purebpf.kernel.programs.link import EventDescriptor
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import bpf, perf_event, proc
 from purebpf.syscall.folder import Folder
@@ -81,7 +81,7 @@ class PinnedFilter(Closing):
         """The program."""
         return self._program
 
-    def attach(self, event: Event) -> None:
+    def attach(self, event: EventDescriptor) -> None:
         """Filter the samples of `event` and of those inherited from it, until they are closed.
 
         Raises:

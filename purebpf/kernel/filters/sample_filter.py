@@ -21,17 +21,17 @@ from typing import NamedTuple
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError, VerifierError
 from purebpf.filter.check import check
-from purebpf.filter.compile import Code, missing
+from purebpf.filter.compile import FilterCode, missing
 from purebpf.filter.evaluate import predicate
-from purebpf.filter.lowering import Names, Term, resolve
-from purebpf.filter.sample_layout import Access, from_registers, from_sample
+from purebpf.filter.lowering import NameLookup, Term, resolve
+from purebpf.filter.sample_layout import SampleAccess, from_registers, from_sample
 from purebpf.filter.syntax import Filter
 from purebpf.kernel.filters.compiled_filter import CompiledFilter
 from purebpf.kernel.filters.filter_names import MachineNames
 from purebpf.kernel.filters.pinned_filter import PinnedFilter
 from purebpf.kernel.filters.pinned_setup import tells_ancestors
 from purebpf.kernel.filters.pinned_slots import BPFFS
-from purebpf.kernel.programs.link import Event
+from purebpf.kernel.programs.link import EventDescriptor
 from purebpf.kernel.programs.program import Program
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import proc
@@ -65,7 +65,7 @@ class Counts(NamedTuple):
         return self.passed + self.dropped + self.undecided
 
 
-def kernel_access() -> Access:
+def kernel_access() -> SampleAccess:
     """How programs get at the words of samples on this kernel."""
     try:
         btf = kernel_btf()
@@ -113,7 +113,7 @@ class SampleFilter(Closing):
         sample_type: int,
         *,
         event: str = "this event",
-        names: Names | None = None,
+        names: NameLookup | None = None,
         in_kernel: bool = True,
         bpffs: str = BPFFS,
     ) -> None:
@@ -179,11 +179,11 @@ class SampleFilter(Closing):
         return None if owner is None else owner.program
 
     @property
-    def code(self) -> Code | None:
+    def code(self) -> FilterCode | None:
         """What the filter was compiled to, None where it was not."""
         return None if self._compiled is None else self._compiled.code
 
-    def attach(self, event: Event) -> None:
+    def attach(self, event: EventDescriptor) -> None:
         """Filter the samples of `event`, which stays as it is: enabled or not.
 
         A program of this process's own is detached when the filter is closed; a pinned one with

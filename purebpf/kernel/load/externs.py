@@ -16,7 +16,7 @@ from purebpf.btf.types.spelling import spell
 from purebpf.errors import LinkError, NotSupportedError
 from purebpf.kernel.types.btf_modules import Modules
 from purebpf.kernel.types.kernel_btf import kernel_btf
-from purebpf.relocate.externs import Found
+from purebpf.relocate.externs import ResolvedExtern
 from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import Kallsyms, addresses
 from purebpf.syscall import proc
@@ -32,12 +32,12 @@ class KernelExterns:
         self._spec = spec
         self._btf: Btf = spec.btf
         self._modules = modules
-        self._known: dict[str, Found | None] = {}
+        self._known: dict[str, ResolvedExtern | None] = {}
         self._slots: dict[str, int] = {}
         self._addresses: dict[str, set[int]] | None = None
         self._hidden = False
 
-    def __call__(self, extern: ExternSpec) -> Found | None:
+    def __call__(self, extern: ExternSpec) -> ResolvedExtern | None:
         """What this kernel has for an extern; None for nothing.
 
         Raises:
@@ -56,14 +56,14 @@ class KernelExterns:
             return b""
         return array("i", [0, *map(self._modules.descriptor, self._slots)]).tobytes()
 
-    def _find(self, extern: ExternSpec) -> Found | None:
+    def _find(self, extern: ExternSpec) -> ResolvedExtern | None:
         if self._btf.kind(extern.type_id) is Kind.FUNC:
             return self._function(extern)
         if self._btf.resolve(extern.type_id) == 0:
             return self._find_untyped(extern)
         return self._variable(extern)
 
-    def _function(self, extern: ExternSpec) -> Found | None:
+    def _function(self, extern: ExternSpec) -> ResolvedExtern | None:
         resolved = self._in_btf(essential_name(extern.name), Kind.FUNC)
         if resolved is None:
             return None
@@ -76,11 +76,11 @@ class KernelExterns:
                 return None
             raise self._differs(extern, declared.type_id, btf, actual.type_id)
         if not module:
-            return Found(type_id=type_id)
+            return ResolvedExtern(type_id=type_id)
         slot = self._slots.setdefault(module, len(self._slots) + 1)
-        return Found(type_id=type_id, btf_fd=self._modules.descriptor(module), slot=slot)
+        return ResolvedExtern(type_id=type_id, btf_fd=self._modules.descriptor(module), slot=slot)
 
-    def _variable(self, extern: ExternSpec) -> Found | None:
+    def _variable(self, extern: ExternSpec) -> ResolvedExtern | None:
         resolved = self._in_btf(extern.name, Kind.VAR)
         if resolved is None:
             return None
@@ -90,7 +90,9 @@ class KernelExterns:
         declared, target = self._btf.resolve(extern.type_id), btf.resolve(actual.type_id)
         if not types_agree(self._btf, declared, btf, target):
             raise self._differs(extern, declared, btf, target)
-        return Found(type_id=type_id, btf_fd=self._modules.descriptor(module) if module else 0)
+        return ResolvedExtern(
+            type_id=type_id, btf_fd=self._modules.descriptor(module) if module else 0
+        )
 
     def _in_btf(self, name: str, kind: Kind) -> tuple[str, Btf, int] | None:
         """The module ("" for vmlinux), its types, and the id of the one with that name."""
@@ -107,7 +109,7 @@ class KernelExterns:
             f"{spell(btf, actual)} ({btf.source}){_explain_forward(self._btf, declared)}",
         )
 
-    def _find_untyped(self, extern: ExternSpec) -> Found | None:
+    def _find_untyped(self, extern: ExternSpec) -> ResolvedExtern | None:
         if self._addresses is None:
             self._addresses = self._read_addresses()
         known = self._addresses[extern.name]
@@ -127,7 +129,7 @@ class KernelExterns:
             places = ", ".join(f"{address:#x}" for address in sorted(known))
             problem = f"several kernel symbols have this name, at {places}"
             raise LinkError(self._spec.source, extern.name, problem)
-        return Found(address=min(known))
+        return ResolvedExtern(address=min(known))
 
     def _read_addresses(self) -> dict[str, set[int]]:
         names = [

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
     from purebpf.kernel.load.externs import KernelExterns
     from purebpf.kernel.types.btf_modules import Modules
-    from purebpf.relocate.externs import Found
+    from purebpf.relocate.externs import ResolvedExtern
 
 __all__ = ["KernelTypes"]
 
@@ -44,7 +44,7 @@ class KernelTypes(Closing):
         yield kernel_btf()
         yield from self.modules.types().values()
 
-    def extern(self, extern: ExternSpec) -> Found | None:
+    def extern(self, extern: ExternSpec) -> ResolvedExtern | None:
         """What the kernel has for an extern. Raises as `KernelExterns` does."""
         if self._externs is None:
             from purebpf.kernel.load.externs import KernelExterns

@@ -17,10 +17,10 @@ from purebpf.errors import KernelError
 from purebpf.kernel.host import cpus, fd_limits
 from purebpf.syscall import perf_event, proc
 
-__all__ = ["Request", "explain_open_error", "mapping_explained"]
+__all__ = ["OpenRequest", "explain_open_error", "mapping_explained"]
 
 
-class Request(NamedTuple):
+class OpenRequest(NamedTuple):
     """What was asked of perf_event_open(2): the event's name, its attr, and where it counts.
 
     With a `cgroup` (its path), `pid` is a descriptor of that directory.
@@ -38,7 +38,7 @@ class Request(NamedTuple):
         return f"event {self.name} of {self.cgroup or who} on {where}"
 
 
-def explain_open_error(error: KernelError, request: Request) -> KernelError:
+def explain_open_error(error: KernelError, request: OpenRequest) -> KernelError:
     """The same failure with its reason on this host and a fix, if known."""
     number = error.errno or 0
     why = fix = ""
@@ -60,7 +60,7 @@ def mapping_explained(error: KernelError, pages: int) -> KernelError:
     return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
 
 
-def _explain_permission(request: Request) -> tuple[str, str]:
+def _explain_permission(request: OpenRequest) -> tuple[str, str]:
     from purebpf.kernel.host import privilege
 
     host = privilege.read_host()
@@ -86,7 +86,7 @@ def _explain_permission(request: Request) -> tuple[str, str]:
     return why, fix
 
 
-def _no_pmu(request: Request) -> tuple[str, str]:
+def _no_pmu(request: OpenRequest) -> tuple[str, str]:
     kind = int(PERF_EVENT_ATTR.unpack(request.attr)["type"])
     if offline := _offline(request):
         return offline, ""
@@ -99,7 +99,7 @@ def _no_pmu(request: Request) -> tuple[str, str]:
     return why, ""
 
 
-def _cannot(_request: Request) -> tuple[str, str]:
+def _cannot(_request: OpenRequest) -> tuple[str, str]:
     why = (
         "the PMU does not support a requested feature: sampling interrupts, precise_ip or branch "
         "stacks (perf_event_open(2), EOPNOTSUPP)"
@@ -114,23 +114,23 @@ def _pmus() -> list[str]:
         return []
 
 
-def _offline(request: Request) -> str:
+def _offline(request: OpenRequest) -> str:
     if request.cpu < 0 or request.cpu in cpus.online():
         return ""
     return f"CPU {request.cpu} is offline (online: {proc.cpu_list('online')})"
 
 
-def _no_process(request: Request) -> tuple[str, str]:
+def _no_process(request: OpenRequest) -> tuple[str, str]:
     return f"no process has PID {request.pid}", ""
 
 
-def _no_cgroup(request: Request) -> tuple[str, str]:
+def _no_cgroup(request: OpenRequest) -> tuple[str, str]:
     if request.cgroup:
         return f"{request.cgroup} is not a directory of a cgroup file system", ""
     return "", ""
 
 
-def _invalid(request: Request) -> tuple[str, str]:
+def _invalid(request: OpenRequest) -> tuple[str, str]:
     attr = PERF_EVENT_ATTR.unpack(request.attr)
     if offline := _offline(request):
         return offline, ""
@@ -187,7 +187,7 @@ def _is_known(bit: int) -> bool:
     return True
 
 
-_REASONS: dict[int, Callable[[Request], tuple[str, str]]] = {
+_REASONS: dict[int, Callable[[OpenRequest], tuple[str, str]]] = {
     errno.EACCES: _explain_permission,
     errno.EPERM: _explain_permission,
     errno.ESRCH: _no_process,

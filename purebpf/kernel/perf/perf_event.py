@@ -11,7 +11,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.host import cgroups
 from purebpf.kernel.perf import perf_attr
-from purebpf.kernel.perf.perf_errors import Request, explain_open_error
+from purebpf.kernel.perf.perf_errors import OpenRequest, explain_open_error
 from purebpf.kernel.perf.perf_names import Event, event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
 from purebpf.syscall import perf_event as sys
@@ -141,7 +141,7 @@ class PerfEvent(Closing):
                 descriptor = sys.perf_event_open(attr, pid, cpu, group_fd, flags)
             except KernelError as error:
                 first = first or explain_open_error(
-                    error, Request(event.name, attr, pid, cpu, cgroup)
+                    error, OpenRequest(event.name, attr, pid, cpu, cgroup)
                 )
                 if error.errno != errno.EINVAL:
                     break

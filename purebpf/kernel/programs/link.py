@@ -25,7 +25,7 @@ from purebpf.syscall.descriptor import Descriptor
 if TYPE_CHECKING:
     from purebpf.kernel.programs.link_info import LinkInfo
 
-__all__ = ["Event", "Link", "Usable"]
+__all__ = ["EventDescriptor", "Link", "Usable"]
 
 _REPLACE = 4  # BPF_F_REPLACE
 _CANNOT_DETACH = (errno.EOPNOTSUPP, errno.EINVAL)
@@ -37,7 +37,7 @@ _DROPPED = (
 )
 
 
-class Event(Protocol):
+class EventDescriptor(Protocol):
     """A perf event that a link owns: `PerfEvent`, or a bare `Descriptor`."""
 
     def fileno(self) -> int:
@@ -78,7 +78,7 @@ class Link(Closing):
         what: str,
         *,
         link: Descriptor | None = None,
-        event: Event | None = None,
+        event: EventDescriptor | None = None,
         undo: Callable[[], None] | None = None,
         held: Held | None = None,
     ) -> None:

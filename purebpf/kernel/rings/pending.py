@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from purebpf.kernel.rings.record_types import Decoder
-from purebpf.wire.uniform_records import Run
+from purebpf.wire.uniform_records import UniformRecords
 
-__all__ = ["Taken"]
+__all__ = ["PendingRecords"]
 
 
-class Taken:
+class PendingRecords:
     """A batch of records: a run is decoded at once, where its type allows it, others one by one.
 
     Attributes:
@@ -19,15 +19,15 @@ class Taken:
             then has nothing left for the loops that still hold it.
     """
 
-    def __init__(self, records: Run | Iterator[bytes], decoder: Decoder) -> None:
+    def __init__(self, records: UniformRecords | Iterator[bytes], decoder: Decoder) -> None:
         self._decoder = decoder
-        self._run: Run | None = None
+        self._run: UniformRecords | None = None
         self._records: Iterator[bytes] = iter(())
         self.values: Iterator[Any] = iter(())
         self._take(records)
 
-    def _take(self, records: Run | Iterator[bytes]) -> None:
-        if isinstance(records, Run):
+    def _take(self, records: UniformRecords | Iterator[bytes]) -> None:
+        if isinstance(records, UniformRecords):
             values = self._decoder.run(records)
             if values is not None:
                 self._run, self.values = records, values
@@ -39,7 +39,7 @@ class Taken:
     def _one(self, record: bytes) -> Any:
         return self._decoder.one(record)
 
-    def _rest(self, run: Run) -> Run:
+    def _rest(self, run: UniformRecords) -> UniformRecords:
         return run.last(sum(1 for _ in self.values))
 
     def decode_as(self, decoder: Decoder) -> None:

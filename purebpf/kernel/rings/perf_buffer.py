@@ -15,7 +15,7 @@ from purebpf.kernel.rings.readers import Reader
 from purebpf.kernel.rings.record_types import RecordMap, RecordType
 from purebpf.syscall import bpf
 from purebpf.wire.perf_ring import frames, raw_payload, raw_run
-from purebpf.wire.uniform_records import Run
+from purebpf.wire.uniform_records import UniformRecords
 
 __all__ = ["PerfBuffer"]
 
@@ -108,7 +108,7 @@ class PerfBuffer(Reader):
             with self._closing:
                 self._lost_at_close = self.lost
 
-    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
+    def _batches(self) -> Iterator[UniformRecords | Iterator[bytes]]:
         self._check()
         # Every ring, whichever woke us: a poller may not learn which it was.
         for ring in self._rings:

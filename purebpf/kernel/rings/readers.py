@@ -14,10 +14,10 @@ from itertools import chain
 from typing import Any
 
 from purebpf.closable import Closing
-from purebpf.kernel.rings.pending import Taken
+from purebpf.kernel.rings.pending import PendingRecords
 from purebpf.kernel.rings.record_types import RecordMap, RecordType, decoder
 from purebpf.kernel.rings.waiters import LONGEST_S, Bell, Waiters
-from purebpf.wire.uniform_records import Run
+from purebpf.wire.uniform_records import UniformRecords
 
 __all__ = ["Reader"]
 
@@ -32,7 +32,7 @@ class Reader(Closing, ABC):
         self._source = source
         self._type = type_
         self._decoder = decoder(source, type_)
-        self._taken = Taken(iter(()), self._decoder)
+        self._taken = PendingRecords(iter(()), self._decoder)
         self._waiters = Waiters()
         self._closed = False
         source.wakes(self)
@@ -54,7 +54,7 @@ class Reader(Closing, ABC):
         return f"<{type(self).__name__} of {self._source.name!r}{state}>"
 
     @abstractmethod
-    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
+    def _batches(self) -> Iterator[UniformRecords | Iterator[bytes]]:
         """What the ring holds when this starts, in bounded pieces; each piece leaves the ring."""
 
     def _came_meanwhile(self) -> bool:
@@ -114,11 +114,13 @@ class Reader(Closing, ABC):
             if self._taken.values is shown:
                 if (batch := self._next(batches)) is None:
                     return
-                self._taken = Taken(batch, self._decoder)
+                self._taken = PendingRecords(batch, self._decoder)
             shown = self._taken.values
             yield shown
 
-    def _next(self, batches: Iterator[Run | Iterator[bytes]]) -> Run | Iterator[bytes] | None:
+    def _next(
+        self, batches: Iterator[UniformRecords | Iterator[bytes]]
+    ) -> UniformRecords | Iterator[bytes] | None:
         try:
             return next(batches, None)
         except ValueError:

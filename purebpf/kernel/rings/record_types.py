@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from purebpf.btf.codec.codecs import Codec
     from purebpf.btf.types.parse import Btf
     from purebpf.wire.perf_ring import Buffer
-    from purebpf.wire.uniform_records import Run
+    from purebpf.wire.uniform_records import UniformRecords
 
 __all__ = [
     "Decoder",
@@ -103,7 +103,7 @@ class Decoder:
         self._shape = (0, 0)
         self._many: Callable[[bytes], Iterator[Any]] | None = None
 
-    def run(self, run: Run) -> Iterator[Any] | None:
+    def run(self, run: UniformRecords) -> Iterator[Any] | None:
         """The values of all records of a run; None where they must be decoded one by one.
 
         No code of the caller's runs for a value, and none is refused.

@@ -6,12 +6,12 @@ import mmap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from purebpf.kernel.rings.pending import Taken
+from purebpf.kernel.rings.pending import PendingRecords
 from purebpf.kernel.rings.readers import Reader
 from purebpf.kernel.rings.record_types import RecordMap, RecordType, record_type_id
 from purebpf.syscall.memory import Memory
 from purebpf.wire.ring_buffer import HEADER_SIZE, alike, find_committed, stride
-from purebpf.wire.uniform_records import Run
+from purebpf.wire.uniform_records import UniformRecords
 
 __all__ = ["RingBuffer"]
 
@@ -122,7 +122,7 @@ class RingBuffer(Reader):
         records, left = rows(self._taken.raw(), row)
         if left:
             short = None if len(records) else left.pop(0)
-            self._taken = Taken(iter(left), self._decoder)
+            self._taken = PendingRecords(iter(left), self._decoder)
             if short is not None:
                 raise too_short(len(short), row)
             return records
@@ -150,7 +150,7 @@ class RingBuffer(Reader):
         self._ours.close()
         self._kernels.close()
 
-    def _batches(self) -> Iterator[Run | Iterator[bytes]]:
+    def _batches(self) -> Iterator[UniformRecords | Iterator[bytes]]:
         self._check()
         target = self._producer[0]
         # The position is read anew each time: another loop may have moved it.
@@ -158,7 +158,9 @@ class RingBuffer(Reader):
             length, count = alike(self._words, position, target, _BATCH)
             if count:
                 step = stride(length)
-                yield Run(self._consume(position, count * step), HEADER_SIZE, length, step)
+                yield UniformRecords(
+                    self._consume(position, count * step), HEADER_SIZE, length, step
+                )
                 continue
             spans, following = find_committed(self._words, position, target, _BATCH)
             if following == position:

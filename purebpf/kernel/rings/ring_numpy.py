@@ -14,10 +14,10 @@ from purebpf.btf.codec.columns import numpy
 from purebpf.errors import FormatError
 from purebpf.wire.ring_buffer import BUSY, DISCARD, HEADER_SIZE
 
-__all__ = ["Run", "next_run", "rows", "too_short"]
+__all__ = ["CopiedRun", "next_run", "rows", "too_short"]
 
 
-class Run(NamedTuple):
+class CopiedRun(NamedTuple):
     """Records of one length, copied; `position` is the consumer's behind them.
 
     With a `problem` there are none: a record is too short, and `position` is behind it; or the
@@ -42,7 +42,7 @@ def rows(records: Iterable[bytes], dtype: Any) -> tuple[Any, list[bytes]]:
     return numpy().frombuffer(data, dtype), known[len(whole) :]
 
 
-def next_run(data: memoryview, position: int, target: int, dtype: Any) -> Run | None:
+def next_run(data: memoryview, position: int, target: int, dtype: Any) -> CopiedRun | None:
     """The finished records of one length from `position` on; None: there are none (yet).
 
     Args:
@@ -64,16 +64,16 @@ def next_run(data: memoryview, position: int, target: int, dtype: Any) -> Run | 
         if position + step > target:
             problem = f"a record of {length} bytes runs past the end"
             error = FormatError("ring buffer", f"position {position}", problem)
-            return Run(np.empty(0, dtype), position, error)
+            return CopiedRun(np.empty(0, dtype), position, error)
         if head & DISCARD:
             position += step
             continue
         if length < dtype.itemsize:
-            return Run(np.empty(0, dtype), position + step, too_short(length, dtype))
+            return CopiedRun(np.empty(0, dtype), position + step, too_short(length, dtype))
         count = (target - position) // step
         heads = np.ndarray((count,), "<u4", data, start, (step,))
         same = heads == length
         count = count if same.all() else int(same.argmin())
         records = np.ndarray((count,), dtype, data, start + HEADER_SIZE, (step,)).copy()
-        return Run(records, position + count * step)
-    return Run(np.empty(0, dtype), position) if position > begin else None
+        return CopiedRun(records, position + count * step)
+    return CopiedRun(np.empty(0, dtype), position) if position > begin else None

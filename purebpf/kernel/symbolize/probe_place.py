@@ -22,7 +22,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["Place", "find_file", "find_places", "open_image", "parse_place"]
+__all__ = ["ProbePlace", "find_file", "find_places", "open_image", "parse_place"]
 
 _PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -30,7 +30,7 @@ _CACHE = "/etc/ld.so.cache"
 _LIBRARY = re.compile(r"\.so(\.|$)")
 
 
-class Place(NamedTuple):
+class ProbePlace(NamedTuple):
     """A file, a function of it or a pattern of functions ("" for none), and bytes beyond it."""
 
     file: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     offset: int
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> ProbePlace:
     """`"libc.so.6:malloc+4"`, `"/bin/bash:0x1234"`.
 
     Raises:
@@ -51,8 +51,8 @@ def parse_place(text: str) -> Place:
         )
     file, function, offset = place_match.groups()
     if _NUMBER.fullmatch(function):
-        return Place(file, "", int(function, 0) + int(offset or "0", 0))
-    return Place(file, function, int(offset or "0", 0))
+        return ProbePlace(file, "", int(function, 0) + int(offset or "0", 0))
+    return ProbePlace(file, function, int(offset or "0", 0))
 
 
 def find_places(where: str, what: str) -> tuple[str, list[int]]:

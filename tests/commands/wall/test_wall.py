@@ -16,7 +16,7 @@ from purebpf import offcpu, profile
 from purebpf.measure.sched_trace import Request, ThreadTime
 from purebpf.results.build.offcpu_rows import ON_CPU
 from purebpf.wall import Options, Wall
-from purebpf.wall.session import Found
+from purebpf.wall.session import WallResult
 from tests.commands.conftest import ROOT, Workloads, thread_ids
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
 SECONDS = 1.0
 
 
-def run(options: Options, seconds: float = SECONDS) -> Found:
+def run(options: Options, seconds: float = SECONDS) -> WallResult:
     """Trace for a while, as a library user would."""
     with Wall(options) as clock:
         time.sleep(seconds)
         return clock.stop()
 
 
-def elapsed_ns(found: Found) -> int:
+def elapsed_ns(found: WallResult) -> int:
     about = found.profile.about
     return about["ended_ns"] - about["started_ns"]  # type: ignore[operator, no-any-return]
 

@@ -12,7 +12,7 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.load import arena
 from purebpf.kernel.load.arena import have_far_offsets
 from purebpf.relocate import Linker
-from purebpf.relocate.externs import Found
+from purebpf.relocate.externs import ResolvedExtern
 from purebpf.spec import RelocationKind
 
 DATA = Path(__file__).parents[2] / "data"
@@ -133,7 +133,7 @@ def test_places_of_variables(
     spec = FIRST_PAGE._replace(maps={"arena": contents})
     placed = arena.place_variables(spec, {})
     assert placed.maps["arena"].contents_offset == place
-    linked = Linker(placed, [], lambda _extern: Found()).link("take_first_page")
+    linked = Linker(placed, [], lambda _extern: ResolvedExtern()).link("take_first_page")
     assert {each.offset for each in linked.references if each.kind is RelocationKind.DATA} == {
         place
     }

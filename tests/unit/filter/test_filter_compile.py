@@ -11,8 +11,8 @@ from purebpf.errors import NotSupportedError
 from purebpf.filter import parse
 from purebpf.filter.compile import Counters, compile_terms, missing, stride
 from purebpf.filter.evaluate import predicate
-from purebpf.filter.lowering import Names, NoNames, SymbolRange, resolve
-from purebpf.filter.sample_layout import Access, from_registers
+from purebpf.filter.lowering import NameLookup, NoNames, SymbolRange, resolve
+from purebpf.filter.sample_layout import SampleAccess, from_registers
 from purebpf.filter.syntax import Filter
 from tests.support.filters import ACCESS, Machine, as_sample, numeric_expressions, samples
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.slow
 WHOLE = bit.PERF_SAMPLE_WEIGHT
 
 
-def terms_of(text: str, names: Names | None = None):
+def terms_of(text: str, names: NameLookup | None = None):
     return resolve(parse(text), WHOLE, names or NoNames())
 
 
-def compiled(terms, access: Access = ACCESS):
+def compiled(terms, access: SampleAccess = ACCESS):
     return compile_terms(terms, access, Counters(3, 1, stride(terms)))
 
 

@@ -110,7 +110,11 @@ def test_a_truncated_file_says_where_it_ends() -> None:
 
 
 def test_a_damaged_feature_does_not_hide_the_others() -> None:
-    broken = {**FEATURES, Feature.CPU_TOPOLOGY: b"\xff\xff\xff\xff", Feature.CMDLINE: b"\x01\0"}
+    broken = {
+        **FEATURES,
+        Feature.CPU_TOPOLOGY: b"\xff\xff\xff\xff",
+        Feature.CMDLINE: b"\x01\0",
+    }
     report = described(written(features=broken))
     problems = {each.name: each.problem for each in report.features if each.problem}
     assert problems.keys() == {"CPU_TOPOLOGY", "CMDLINE"}

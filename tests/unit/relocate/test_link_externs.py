@@ -20,7 +20,7 @@ from purebpf.abi.instruction import (
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError
 from purebpf.relocate import LinkedProgram, Linker
-from purebpf.relocate.externs import POISONED_KFUNC, Found
+from purebpf.relocate.externs import POISONED_KFUNC, ResolvedExtern
 from purebpf.spec import (
     ExternSpec,
     FunctionSpec,
@@ -53,7 +53,9 @@ def one(code: list[Instruction], *, weak: bool = False) -> ObjectSpec:
     )
 
 
-def linked(code: list[Instruction], found: Found | None, *, weak: bool = False) -> LinkedProgram:
+def linked(
+    code: list[Instruction], found: ResolvedExtern | None, *, weak: bool = False
+) -> LinkedProgram:
     return Linker(one(code, weak=weak), [], lambda _extern: found).link("main")
 
 
@@ -62,22 +64,22 @@ def instructions(program: LinkedProgram) -> list[Instruction]:
 
 
 def test_a_variable_is_referred_to_by_its_type_and_the_btf_that_has_it() -> None:
-    assert instructions(linked(LOAD, Found(type_id=77))) == [
+    assert instructions(linked(LOAD, ResolvedExtern(type_id=77))) == [
         Instruction(LD_IMM64, 3, PSEUDO_BTF_ID, 0, 77),
         Instruction(0, 0, 0, 0, 0),
     ]
-    assert instructions(linked(LOAD, Found(type_id=77, btf_fd=5)))[1].imm == 5
+    assert instructions(linked(LOAD, ResolvedExtern(type_id=77, btf_fd=5)))[1].imm == 5
 
 
 def test_an_untyped_symbol_is_its_address() -> None:
-    assert instructions(linked(LOAD, Found(address=0xFFFFFFFF81234568))) == [
+    assert instructions(linked(LOAD, ResolvedExtern(address=0xFFFFFFFF81234568))) == [
         Instruction(LD_IMM64, 3, 0, 0, 0x81234568 - (1 << 32)),
         Instruction(0, 0, 0, 0, -1),
     ]
 
 
 def test_a_kernel_function_is_called_by_its_type_and_the_slot_of_its_btf() -> None:
-    called = instructions(linked(CALLS, Found(type_id=77, btf_fd=5, slot=2)))
+    called = instructions(linked(CALLS, ResolvedExtern(type_id=77, btf_fd=5, slot=2)))
     assert called == [Instruction(CALL, 0, PSEUDO_KFUNC_CALL, 2, 77)]
 
 
@@ -99,7 +101,7 @@ def test_what_is_missing_and_not_weak_is_an_error_that_names_it(code: list[Instr
 
 def test_an_instruction_that_refers_to_nothing() -> None:
     with pytest.raises(FormatError, match="neither for a call nor for an ld_imm64"):
-        linked(STOP, Found(type_id=1))
+        linked(STOP, ResolvedExtern(type_id=1))
 
 
 def test_an_extern_that_the_object_does_not_declare() -> None:
@@ -112,9 +114,9 @@ def test_only_what_a_program_refers_to_is_asked_for() -> None:
     spec = read_object(DATA / "load_ksyms.bpf.o")
     asked = []
 
-    def externs(extern: ExternSpec) -> Found:
+    def externs(extern: ExternSpec) -> ResolvedExtern:
         asked.append(extern.name)
-        return Found(address=1)
+        return ResolvedExtern(address=1)
 
     Linker(spec, [], externs).link("use_symbols")
     assert set(asked) == {"schedule", "no_such_variable", "no_such_symbol"}

@@ -284,7 +284,7 @@ def test_a_test_run_reports_what_the_kernel_wrote(kernel):
 
     kernel.answer = answer
     run = bpf.prog_test_run(3, data_in=bytes(14), data_out=bytearray(64), repeat=10, flags=1)
-    assert run == command.TestRun(retval=7, duration_ns=250, data_size_out=14, ctx_size_out=0)
+    assert run == command.TestRunResult(retval=7, duration_ns=250, data_size_out=14, ctx_size_out=0)
     sizes = [
         kernel.field("test", name) for name in ("data_size_in", "data_size_out", "repeat", "flags")
     ]

@@ -9,23 +9,23 @@ import pytest
 
 from purebpf.errors import AttachError
 from purebpf.kernel.attach.kprobe_multi import regex
-from purebpf.kernel.symbolize.probe_place import Place, find_file, parse_place
+from purebpf.kernel.symbolize.probe_place import ProbePlace, find_file, parse_place
 
 
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("/bin/bash:readline", Place("/bin/bash", "readline", 0)),
-        ("libc.so.6:malloc+0x10", Place("libc.so.6", "malloc", 16)),
-        ("libc.so.6:malloc+4", Place("libc.so.6", "malloc", 4)),
-        ("/bin/bash:0x1234", Place("/bin/bash", "", 0x1234)),
-        ("/bin/bash:4660+4", Place("/bin/bash", "", 4664)),
-        ("/opt/a:b/c:f", Place("/opt/a:b/c", "f", 0)),
-        ("tool:tcp_*", Place("tool", "tcp_*", 0)),
-        ("tool:_ZN1a1bEv", Place("tool", "_ZN1a1bEv", 0)),
+        ("/bin/bash:readline", ProbePlace("/bin/bash", "readline", 0)),
+        ("libc.so.6:malloc+0x10", ProbePlace("libc.so.6", "malloc", 16)),
+        ("libc.so.6:malloc+4", ProbePlace("libc.so.6", "malloc", 4)),
+        ("/bin/bash:0x1234", ProbePlace("/bin/bash", "", 0x1234)),
+        ("/bin/bash:4660+4", ProbePlace("/bin/bash", "", 4664)),
+        ("/opt/a:b/c:f", ProbePlace("/opt/a:b/c", "f", 0)),
+        ("tool:tcp_*", ProbePlace("tool", "tcp_*", 0)),
+        ("tool:_ZN1a1bEv", ProbePlace("tool", "_ZN1a1bEv", 0)),
     ],
 )
-def test_places(text: str, place: Place) -> None:
+def test_places(text: str, place: ProbePlace) -> None:
     assert parse_place(text) == place
 
 
