@@ -126,7 +126,7 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     make = partial(Latency, request)
     with (
         Output(options.output) as output,
-        pipeline.prepare(make, options.command) as (session, ends),
+        pipeline.prepare(make, options.command, output.reader) as (session, ends),
     ):
         command.say(title)
         last = pipeline.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from types import TracebackType
@@ -43,6 +44,19 @@ class Output:
     def is_stdout(self) -> bool:
         """Whether the result goes where the user looks."""
         return self.path is None
+
+    @property
+    def reader(self) -> Output | None:
+        """This, where it is a pipe: poll(2) says POLLERR of it once its reader has gone."""
+        try:
+            is_pipe = stat.S_ISFIFO(os.fstat(self.fileno()).st_mode)
+        except io.UnsupportedOperation:  # a program's own sys.stdout
+            return None
+        return self if is_pipe else None
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._stream.fileno()
 
     def write(self, pieces: Iterable[str | bytes]) -> None:
         """Write the pieces and flush. Text is encoded; bytes are not, and need a real file."""

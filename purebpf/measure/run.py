@@ -28,15 +28,19 @@ SomeSession = TypeVar("SomeSession", bound="Session[object]")
 
 
 class Ends(NamedTuple):
-    """What ends a run before its duration is over: a signal, or the end of the command."""
+    """What ends a run before its duration is over: a signal, or the end of the command.
+
+    `reader` has its descriptor in an error state once nothing reads the output any more.
+    """
 
     stop: Stop
     child: Child | None
+    reader: HasFileno | None = None
 
     @property
     def sources(self) -> tuple[HasFileno, ...]:
         """What to wait for."""
-        return (self.stop,) if self.child is None else (self.stop, self.child)
+        return tuple(end for end in self if end is not None)
 
     def status(self) -> int:
         """End the command, if there is one; its status, or 0."""
@@ -45,13 +49,16 @@ class Ends(NamedTuple):
 
 @contextmanager
 def prepare(
-    make: Callable[[int], SomeSession], words: Sequence[str] = ()
+    make: Callable[[int], SomeSession],
+    words: Sequence[str] = (),
+    reader: HasFileno | None = None,
 ) -> Iterator[tuple[SomeSession, Ends]]:
     """Catch the signals that end a run, fork the command, and start the session.
 
     Args:
         make: a session, of the number of the child that waits to execute the command (0: none).
         words: the command; () for none.
+        reader: of a command that writes while it measures: the pipe that ends the run.
 
     Raises:
         KernelError: there can be no more processes or descriptors.
@@ -63,7 +70,7 @@ def prepare(
         raise_open_files()  # not before the child is there, which may count on its limit
         session = make(child.pid if child else 0)
         stack.enter_context(session)
-        yield session, Ends(stop, child)
+        yield session, Ends(stop, child, reader)
 
 
 def run(

@@ -34,7 +34,10 @@ def _run(options: Options) -> int:
     from purebpf.sampleip.session import Sampler
 
     make = partial(Sampler, options)
-    with Output(options.output) as output, prepare(make, options.command) as (sampler, ends):
+    with (
+        Output(options.output) as output,
+        prepare(make, options.command, output.reader) as (sampler, ends),
+    ):
         until = "" if options.duration_s or options.command else "... Hit Ctrl-C to end."
         command.say(title(options) + until)
         if not options.counting and not options.hex:

@@ -35,7 +35,8 @@ def _run(options: Options, view: View) -> int:
 
     with Output(view.output) as output:
         screen = Screen(output, view)
-        with prepare(partial(Summary, options), options.command) as (summary, ends):
+        make = partial(Summary, options)
+        with prepare(make, options.command, output.reader) as (summary, ends):
             if options.duration_s is None and not options.command:
                 command.say("Counting system calls... Hit Ctrl-C to end.")
             table = run(summary, ends, lambda: screen.show(summary.interval()))

@@ -34,7 +34,7 @@ def _run(options: Options, view: View) -> int:
     from purebpf.top.screen import screen
 
     make = partial(Profiler, options)
-    with Output() as output, prepare(make, options.command) as (profiler, ends):
+    with Output() as output, prepare(make, options.command, output.reader) as (profiler, ends):
         shown = screen(output, by=view.by, lines=view.lines)
 
         def show() -> None:
