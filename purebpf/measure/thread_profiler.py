@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from purebpf.closable import Closing
+from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.sched_trace import Request, ThreadTime, Times
 from purebpf.measure.time_loss import about, cost, losses
 from purebpf.results import Profile
-from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
@@ -84,9 +85,11 @@ class ThreadProfiler(Closing):
             self._run.spaces, fetch=self._fetch, budget=self.budget
         )
         profile = Profile(self._title, unit="ns", about=about(times))
-        profile.loss = losses(times, self._run.request)
         profile.cost = cost(times)
         self._fill(profile, times, Stacks(times.addresses, self._names))
+        truncated = count_truncated(profile.rows(), min(MAX_DEPTH, times.max_depth))
+        times = times._replace(stats={**times.stats, "user_truncated": truncated})
+        profile.loss = losses(times, self._run.request)
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._names.runtime)
         return profile

@@ -232,6 +232,7 @@ class Profiler(Closing):
         from purebpf.profile.loss import Clock, expected_samples, losses
         from purebpf.profile.stacks import fill
         from purebpf.results import Profile
+        from purebpf.results.build.stored_stacks import count_truncated
         from purebpf.results.shape.hints import hints
         from purebpf.results.shape.naming_loss import with_naming
 
@@ -243,6 +244,8 @@ class Profiler(Closing):
         expected = expected_samples(clock, self._events.read())
         profile = Profile(title(options), about=self._about(stats))
         profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
+        fill(profile, counts, self._stacks(), self._followed.cgroups.of)
+        stats["user_truncated"] = count_truncated(profile.rows(), self._max_depth)
         profile.loss = losses(
             stats,
             options,
@@ -252,7 +255,6 @@ class Profiler(Closing):
             side_band_lost=self._followed.lost,
             children_missed=None if self._tree is None else self._tree.missed,
         )
-        fill(profile, counts, self._stacks(), self._followed.cgroups.of)
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._symbolizer.runtime)
         if self._command_pid and not self._by_tree:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
 from purebpf.results.model.loss import Cause
-from purebpf.results.model.profile import Stack
-from purebpf.symbols.frame import Frame, Unknown, without_stray_tail
+from purebpf.results.model.profile import Row, Stack
+from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
 
-__all__ = ["Names", "Stacks", "causes"]
+__all__ = ["Names", "Stacks", "causes", "count_truncated"]
 
 # enum stack_id
 _NONE = 0
@@ -66,6 +66,25 @@ def _name_stack(
     return without_stray_tail(look_up(found))
 
 
+def count_truncated(rows: Iterable[Row], max_depth: int) -> int:
+    """How many user stacks lack their roots, of rows that have just been named.
+
+    The kernel's walk may fill all its frames because it strayed: what it found by chance is cut
+    off again (`without_stray_tail`), and such a stack did not lose what it never had. A row counts
+    as often as its stack was walked: its waits, or its weight where samples are counted.
+    """
+    return sum(
+        row.marks.times or row.weight
+        for row in rows
+        if row.user and len(row.user) >= max_depth and not _has_strayed(row.user)
+    )
+
+
+def _has_strayed(stack: Stack) -> bool:
+    root = stack[-1]
+    return isinstance(root, Unknown) and root.reason is Reason.GARBAGE
+
+
 def causes(
     stats: Mapping[str, int],
     unit: str,
@@ -78,7 +97,8 @@ def causes(
     """What happened to stacks: `stacks_lost`, `truncated` and `unavailable`.
 
     Args:
-        stats: `struct stack_stats` by field, summed over the CPUs.
+        stats: `struct stack_stats` by field, summed over the CPUs; `user_truncated` is that of
+            `count_truncated`.
         unit: what has a stack: "samples".
         storage_size: what --stack-storage-size was.
         max_depth: frames at which a stack is cut.
