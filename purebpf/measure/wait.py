@@ -10,6 +10,9 @@ from purebpf.measure.stop import HasFileno
 
 __all__ = ["until"]
 
+_LONGEST_S = 86400.0
+"""At a time: poll(2) takes an int of milliseconds, 24.8 days."""
+
 
 def until(
     over: float | None,
@@ -33,7 +36,9 @@ def until(
         poll.register(fd, select.POLLIN)
     deadline = min((each for each in (over, pause) if each is not None), default=None)
     while True:
-        left_ms = None if deadline is None else max(0.0, 1000 * (deadline - time.monotonic()))
+        left_ms = None
+        if deadline is not None:
+            left_ms = 1000 * min(max(0.0, deadline - time.monotonic()), _LONGEST_S)
         ready = poll.poll(left_ms)
         if any(fd not in sources for fd, _ in ready):
             return True

@@ -41,6 +41,21 @@ def test_it_is_over_when_an_end_comes(end):
     assert wait.until(soon(60), [end], pause=soon(60))
 
 
+TEN_YEARS_S = 10 * 365 * 86400
+
+
+def test_years_are_slept_through_a_day_at_a_time(end):
+    end.come()
+    assert wait.until(soon(TEN_YEARS_S), [end], pause=soon(TEN_YEARS_S))
+
+
+def test_a_day_that_is_over_does_not_end_the_run(end, monkeypatch):
+    monkeypatch.setattr(wait, "_LONGEST_S", 0.001)
+    began = time.monotonic()
+    assert wait.until(soon(0.05), [end])
+    assert time.monotonic() - began >= 0.05
+
+
 def test_it_is_over_at_its_moment_and_not_at_a_pause(end):
     assert wait.until(soon(), [end])
     assert not wait.until(None, [end], pause=soon())
