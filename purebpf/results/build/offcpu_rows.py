@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from purebpf.results.build.interrupts import INTERRUPT, Interrupts, interrupt_part
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.model.profile import Labels, Marks, Profile, Row, Waker
@@ -82,9 +83,27 @@ def fill(
     *,
     is_split: bool,
 ) -> None:
-    """Add a row for each place, in nanoseconds; `cgroup` is that of a process."""
-    for place, span in spans.items():
+    """Add a row for each place, in nanoseconds; `cgroup` is that of a process.
+
+    Waits that equal interrupts ended are one row, whatever the interrupts stopped.
+    """
+    for place, span in _by_interrupt(spans, Interrupts(stacks)).items():
         profile.add_row(row(place, span, stacks, cgroup, is_split=is_split))
+
+
+def _by_interrupt(spans: Mapping[Place, Span], interrupts: Interrupts) -> Mapping[Place, Span]:
+    if not any(place.waker for place in spans):
+        return spans
+    return merge_spans((_without_victim(place, interrupts), span) for place, span in spans.items())
+
+
+def _without_victim(place: Place, interrupts: Interrupts) -> Place:
+    if place.waker is None:
+        return place
+    number = interrupts.number(place.waker.kernel)
+    if number is None:
+        return place
+    return place._replace(waker=SpanWaker(INTERRUPT, 0, 0, 0, number))
 
 
 def row(
@@ -93,10 +112,7 @@ def row(
     """One place as a row, with names; the kernel stacks without what every switch has."""
     waker = None
     if place.waker is not None and place.waker.tid | place.waker.kernel | place.waker.user:
-        comm, pid, tid, user, kernel = place.waker
-        waker = Waker(
-            comm, pid, tid, stacks.user(user, pid, comm), without_switch(stacks.kernel(kernel))
-        )
+        waker = _waker(place.waker, stacks)
     marks = Marks(
         is_open=place.is_open,
         waker=waker,
@@ -119,6 +135,15 @@ def row(
         (),
         marks,
     )
+
+
+def _waker(waker: SpanWaker, stacks: Stacks) -> Waker:
+    comm, pid, tid, user, kernel = waker
+    stack = without_switch(stacks.kernel(kernel))
+    interrupt = interrupt_part(stack)
+    if interrupt is not None:
+        return Waker(INTERRUPT, 0, 0, (), interrupt)
+    return Waker(comm, pid, tid, stacks.user(user, pid, comm), stack)
 
 
 def merge_spans(spans: Iterable[tuple[Place, Span]]) -> dict[Place, Span]:

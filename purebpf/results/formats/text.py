@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from purebpf.results.build.interrupts import INTERRUPT
 from purebpf.results.model.profile import Profile, Row, Stack, Waker
 from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, printable, spell_location
 from purebpf.results.shape.per_frame_cache import Entries
@@ -69,8 +70,8 @@ def _who(pid: int, tid: int) -> str:
 def _waker(waker: Waker, lines: _Lines) -> str:
     kernel = lines.of(waker.kernel, MISSED_KERNEL)
     user = lines.of(waker.user, MISSED_USER)
-    name = printable(waker.comm)
-    return f"    {'woken by':<16s} {name} ({_who(waker.pid, waker.tid)})\n{kernel}{user}"
+    who = f" ({_who(waker.pid, waker.tid)})" if waker.pid or waker.comm != INTERRUPT else ""
+    return f"    {'woken by':<16s} {printable(waker.comm)}{who}\n{kernel}{user}"
 
 
 class _Lines:
