@@ -128,6 +128,10 @@ class ThreadTime(Closing):
         """The container or unit that a process was in."""
         return self._followed.cgroups.of(pid)
 
+    def process_name(self, pid: int) -> str:
+        """What a process is called."""
+        return self._followed.names.of(pid)
+
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._attach(stack)

@@ -87,6 +87,7 @@ class ThreadProfiler(Closing):
         profile = Profile(self._title, unit="ns", about=about(times))
         profile.cost = cost(times)
         self._fill(profile, times, Stacks(times.addresses, self._names))
+        profile.name_processes(self._run.process_name)
         truncated = count_truncated(profile.rows(), min(MAX_DEPTH, times.max_depth))
         times = times._replace(stats={**times.stats, "user_truncated": truncated})
         profile.loss = losses(times, self._run.request)

@@ -245,6 +245,7 @@ class Profiler(Closing):
         profile = Profile(title(options), about=self._about(stats))
         profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
         fill(profile, counts, self._stacks(), self._followed.cgroups.of)
+        profile.name_processes(self._followed.names.of)
         stats["user_truncated"] = count_truncated(profile.rows(), self._max_depth)
         profile.loss = losses(
             stats,

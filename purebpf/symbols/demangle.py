@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
-__all__ = ["demangle"]
+__all__ = ["MANGLED", "demangle"]
 
-_MANGLED = ("_Z", "__Z", "_R")
+MANGLED = ("_Z", "__Z", "_R")
+"""What mangled names begin with."""
 _SCHEMES = ("itanium", "rust")
 
 
@@ -17,7 +18,7 @@ def demangle(name: str) -> str:
     Other names, and mangled ones that make no sense, come back as they are. The hash of a legacy
     Rust name (`::h0123456789abcdef`) is dropped. Equal names are one object.
     """
-    return _demangle(name) if name.startswith(_MANGLED) else sys.intern(name)
+    return _demangle(name) if name.startswith(MANGLED) else sys.intern(name)
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
+from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import (
     PT_LOAD,
     SHT_DYNSYM,
@@ -20,6 +21,7 @@ from purebpf.symbols.elf_image import (
 from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.longest_name import ends_at
+from purebpf.symbols.short_names import identifier, spellings
 from purebpf.wire import formats
 
 __all__ = ["FUNCTIONS", "INDIRECT", "function_of_version", "function_ranges", "functions_named"]
@@ -65,19 +67,31 @@ def functions_named(
 def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     """Where the functions of that name start in the file, and how many bytes each has.
 
-    There are several when static functions share a name; those without a size are left out.
+    A C++ or Rust function has its mangled name, its readable one, and that without parameters
+    (`purebpf.symbols.short_names.spellings`). There are several functions when static or overloaded
+    ones share a name; those without a size are left out.
 
     Raises:
         FormatError: the tables are not what they claim to be.
     """
     tables = filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM)))
     ranges = set()
+    last = identifier(name)
     for table in tables:
         for _, own_name, address, _, size in _functions(image, table):
-            offset = _file_offset(image.segments, address) if own_name == name and size else None
+            if not size or not (own_name == name or _is_spelt(own_name, name, last)):
+                continue
+            offset = _file_offset(image.segments, address)
             if offset is not None:
                 ranges.add((offset, size))
     return ranges
+
+
+def _is_spelt(mangled: str, name: str, last: str) -> bool:
+    """Whether a user means this function by `name`, of which `last` is the identifier."""
+    if not mangled.startswith(MANGLED) or last not in mangled:
+        return False
+    return name in spellings(demangle(mangled))
 
 
 def function_of_version(

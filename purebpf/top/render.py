@@ -67,4 +67,4 @@ def _of_functions(profile: Profile, by: str) -> Iterator[tuple[str, int, int]]:
 def _owner(labels: Labels, by: str) -> str:
     if by == "cgroup":
         return labels.cgroup or "[no cgroup]"
-    return labels.comm if by == "comm" else f"{labels.comm} ({labels.pid})"
+    return labels.comm if by == "comm" else f"{labels.process_name} ({labels.pid})"

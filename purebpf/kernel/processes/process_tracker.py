@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.kernel.processes.cgroup_labels import CgroupLabels
+from purebpf.kernel.processes.process_names import ProcessNames
 from purebpf.kernel.processes.sideband import SideBand
 from purebpf.syscall import proc
 
@@ -25,6 +26,7 @@ class Followed(Closing):
     Attributes:
         tasks: the threads that `root` and its descendants are made of, so far.
         cgroups: the container or unit that each process was in.
+        names: what each process is called.
     """
 
     def __init__(self, root: int = 0) -> None:
@@ -35,6 +37,7 @@ class Followed(Closing):
         """
         self.tasks = 1
         self.cgroups = CgroupLabels()
+        self.names = ProcessNames()
         self._family = {root}
         self._band = SideBand()
 
@@ -69,6 +72,7 @@ class Followed(Closing):
             if maps and comm is not None:
                 self.spaces.snapshot(pid, maps, comm, now_ns)
                 self.cgroups.read(pid)
+                self.names.note(pid, comm)
 
     def drain(self) -> None:
         """Take in what happened."""
@@ -77,6 +81,7 @@ class Followed(Closing):
         for record in self._band.drain():
             self.spaces.feed(record)
             self.cgroups.feed(record)
+            self.names.feed(record)
             if isinstance(record, Fork) and record.ppid in self._family:
                 self._family.add(record.pid)
                 self.tasks += 1

@@ -8,8 +8,9 @@ about     facts about the run, by name
 frames    each distinct address once: kind, address (hex: JSON numbers end at 2^53), module,
           build_id and file_offset where known, and either name and offset or unknown (the
           reason) and detail; with --lines, file and line
-stacks    weight, comm, pid, and where they differ tid, cpu, cgroup and state; user and
-          kernel: indices into frames, leaf first; [] no such stack, null it was lost; slots:
+stacks    weight, comm, pid, and where they differ tid, cpu, cgroup, state and process (its
+          leader's name, where comm is a thread's); user and kernel: indices into frames, leaf
+          first; [] no such stack, null it was lost; slots:
           [slot, weight] pairs, where there is a time line. Of waits also: kind, inflight (true:
           not over), times, runnable (part of the weight), and waker: comm, pid, tid, user, kernel
 samples   where there are single waits: the same, in the order of time, each with its end, time_ns
@@ -42,7 +43,7 @@ from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 __all__ = ["SCHEMA", "document", "parse"]
 
 SCHEMA = "purebpf.report/1"
-_LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state")
+_LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state", "process")
 _KINDS = ("user", "kernel", "inlined")
 _TIME_KINDS = ("", "on-CPU", "off-CPU", "run-queue")
 _LAST_SLOT = (1 << 32) - 1
@@ -99,6 +100,8 @@ def _stack(row: Row, frames: Numbering[Frame | Unknown, int]) -> dict[str, Any]:
         stack["cgroup"] = labels.cgroup
     if labels.state:
         stack["state"] = labels.state
+    if labels.process:
+        stack["process"] = labels.process
     stack["user"] = None if row.user is None else frames.of(row.user)
     stack["kernel"] = None if row.kernel is None else frames.of(row.kernel)
     if row.slots:
@@ -260,6 +263,7 @@ def _parse_labels(stack: Mapping[str, Any]) -> Labels:
         _whole(stack.get("cpu", -1), -1),
         str(stack.get("cgroup", "")),
         str(stack.get("state", "")),
+        str(stack.get("process", "")),
     )
 
 

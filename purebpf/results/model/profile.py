@@ -6,7 +6,7 @@ Every command that counts stacks fills one `Profile`, and every writer of this r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from operator import itemgetter
 from typing import NamedTuple
@@ -24,7 +24,7 @@ Slots = tuple[tuple[int, int], ...]
 
 
 class Labels(NamedTuple):
-    """The task of a stack.
+    """The task of a stack. `comm` is the thread's name, `process` its leader's if that differs.
 
     `tid` is 0 where threads are counted together, `cpu` -1 where CPUs are. `cgroup` is a path or a
     container's name, `state` what the thread was doing ("running", "D"); both may be "".
@@ -36,6 +36,12 @@ class Labels(NamedTuple):
     cpu: int = -1
     cgroup: str = ""
     state: str = ""
+    process: str = ""
+
+    @property
+    def process_name(self) -> str:
+        """What the process is called."""
+        return self.process or self.comm
 
 
 class Waker(NamedTuple):
@@ -162,6 +168,17 @@ class Profile:
         found = copy(self)
         found._rows = []  # noqa: SLF001
         return found
+
+    def name_processes(self, name: Callable[[int], str]) -> None:
+        """Say what the process of each row is called; `name` knows it by process ID."""
+        known: dict[Labels, Labels] = {}
+        for at, row in enumerate(self._rows):
+            labels = known.get(row.labels)
+            if labels is None:
+                own, process = row.labels.comm, name(row.labels.pid)
+                labels = row.labels._replace(process="" if process == own else process)
+                known[row.labels] = labels
+            self._rows[at] = row._replace(labels=labels)
 
     def rows(self) -> list[Row]:
         """Every stack, the heaviest last; equal weights in the order of their labels."""

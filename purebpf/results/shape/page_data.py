@@ -130,7 +130,7 @@ def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> 
     found: list[_Row] = []
     has_threads = profile.unit == "ns"  # waiting is what a thread does; CPU time is its process's
     for row in profile.rows():
-        path = array("I", [functions.process(row.labels.comm)])
+        path = array("I", [functions.process(row.labels.process_name)])
         if has_threads and row.labels.tid:
             path.append(functions.thread(row.labels.comm, row.labels.tid))
         path.extend(functions.path(row))

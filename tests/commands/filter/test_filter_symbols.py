@@ -164,3 +164,59 @@ def test_a_file_that_was_replaced_meanwhile_is_not_asked(tmp_path: Path, instead
         os.replace(other, file)
         ((tgid, start, last),) = MachineNames([pid]).symbol("spend_seventy")
         assert (tgid, start, last + 1) == (pid, expected.start, expected.stop)
+
+
+CPP = """
+#include <cstdio>
+namespace shop {
+__attribute__((noinline)) unsigned long leaf_a(unsigned long n, int step)
+{
+    volatile unsigned long sum = 0;
+    for (unsigned long i = 0; i < n; i++)
+        sum = sum + step;
+    return sum;
+}
+struct Cart {
+    __attribute__((noinline)) unsigned long total() const { return leaf_a(1000, 3); }
+};
+}
+int main()
+{
+    std::puts("ready");
+    std::fflush(stdout);
+    for (;;)
+        shop::Cart().total();
+}
+"""
+SPELLINGS = {
+    "_ZN4shop6leaf_aEmi": (
+        *("shop::leaf_a(unsigned long, int)", "shop::leaf_a(ulong, int)"),
+        "shop::leaf_a",
+    ),
+    "_ZNK4shop4Cart5totalEv": ("shop::Cart::total() const", "shop::Cart::total"),
+}
+
+
+def test_a_cpp_function_has_the_names_that_purebpf_prints(tmp_path: Path) -> None:
+    program = str(tmp_path / "shop")
+    command = ["gcc", "-O1", "-x", "c++", "-", "-o", program]
+    subprocess.run(command, input=CPP, text=True, check=True)
+    with subprocess.Popen([program], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            names = MachineNames((process.pid,))
+            for mangled, spelt in SPELLINGS.items():
+                for name in spelt:
+                    assert names.symbol(name) == names.symbol(mangled), name
+            with pytest.raises(LookupError, match="unknown function 'leaf_a'"):
+                names.symbol("leaf_a")
+            done = record(
+                tmp_path,
+                *("-F", "999", "-p", str(process.pid)),
+                *("--filter", 'symbol == "shop::leaf_a(unsigned long, int)"', "0.5"),
+            )
+            assert done.returncode == 0, done.stderr
+        finally:
+            process.kill()
+    assert sampled(tmp_path / "perf.data")

@@ -52,7 +52,7 @@ def test_every_stack_is_there(profile: Profile) -> None:
         names = [functions.table[number].name for number in numbers]
         tid = row.labels.tid
         thread = [f"{row.labels.comm} ({tid})"] if tid and profile.unit == "ns" else []
-        wanted[tuple(map(printable, [row.labels.comm, *thread, *names]))] += row.weight
+        wanted[tuple(map(printable, [row.labels.process_name, *thread, *names]))] += row.weight
     assert unpacked(pack(profile)) == +wanted
 
 

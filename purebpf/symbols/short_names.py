@@ -1,0 +1,173 @@
+"""C++ and Rust names as people say them: `sort_rows(vector<string>&, ulong)`. Pure.
+
+Text only: what the compiler added (allocators, ABI tags, inline namespaces, return types of
+templates) goes, and so do `std::` and the namespaces in front of Rust's types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+__all__ = ["identifier", "shorten", "spellings"]
+
+_NOISE = re.compile(r"\[abi:\w+\]|std::__cxx11::|std::__1::|std::|\(anonymous namespace\)::")
+_UNSIGNED = re.compile(r"\bunsigned (long long|long|int|short|char)\b")
+_DEFAULTS = re.compile(
+    r"(allocator|char_traits|default_delete|less|equal_to|hash|polymorphic_allocator)<"
+)
+_BASIC = re.compile(r"\bbasic_(\w+)<char>")
+_RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
+_QUALIFIERS = re.compile(r"( const| volatile|&|&&| noexcept| \[clone [^\]]*\])*$")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+_KEPT_OF_A_PATH = 2
+
+
+@lru_cache(maxsize=65536)
+def shorten(name: str) -> str:
+    """The short form of a demangled name; a name of C stays as it is."""
+    if "::" not in name and "(" not in name and "<" not in name:
+        return name
+    path, parameters, qualifiers = _parts(name)
+    if parameters is None and "::" in path:
+        return _rust(_RUST_HASH.sub("", name))
+    return _cpp(_without_result(path) + (parameters or "") + qualifiers)
+
+
+def spellings(name: str) -> Iterator[str]:
+    """What a user may type for a demangled name: whole, short, without parameters or arguments."""
+    for whole in (name, shorten(name)):
+        path, _, _ = _parts(whole)
+        path = _without_result(path)
+        yield whole
+        yield path
+        if path.endswith(">") and "operator" not in path:
+            yield path[: _opening(path, "<", ">")]
+
+
+def identifier(spelling: str) -> str:
+    """The last identifier of such a spelling, which the mangled name has as well; "" without one.
+
+    It lets most of a symbol table be passed over without demangling.
+    """
+    path, _, _ = _parts(spelling)
+    if path.endswith(">"):
+        path = path[: _opening(path, "<", ">")]
+    last = path.rpartition("::")[2].lstrip("~")
+    if last.startswith("operator") or not _IDENTIFIER.fullmatch(last):
+        return ""
+    return last
+
+
+def _parts(name: str) -> tuple[str, str | None, str]:
+    """What is before the list of parameters, the list, and what is behind; None: there is none."""
+    qualifiers = _QUALIFIERS.search(name)
+    end = qualifiers.start() if qualifiers else len(name)
+    if not name[:end].endswith(")") or name[:end].endswith("(anonymous namespace)"):
+        return name, None, ""
+    start = _opening(name[:end], "(", ")")
+    if not start:
+        return name, None, ""
+    return name[:start], name[start:end], name[end:]
+
+
+def _opening(text: str, opening: str, closing: str) -> int:
+    """Where the bracket opens that the last character closes."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        if text[at] == closing:
+            depth += 1
+        elif text[at] == opening:
+            depth -= 1
+            if not depth:
+                return at
+    return len(text)
+
+
+def _without_result(path: str) -> str:
+    """A function's name without the type of its result, which names of templates begin with."""
+    operator = path.find("operator")
+    depth = 0
+    start = 0
+    for at, char in enumerate(path):
+        if at == operator:
+            break
+        if char in "<(":
+            depth += 1
+        elif char in ">)":
+            depth -= 1
+        elif char == " " and not depth:
+            start = at + 1
+    return path[start:]
+
+
+def _cpp(name: str) -> str:
+    short = _NOISE.sub("", name)
+    short = _UNSIGNED.sub(lambda found: f"u{found[1].replace(' ', '')}", short)
+    if "operator" not in short:
+        short = _shorten_arguments(short)
+    return short.replace("> >", ">>").replace("basic_string<char>", "string")
+
+
+def _shorten_arguments(text: str) -> str:
+    """The same without default template arguments, however deep."""
+    start = text.find("<")
+    if start < 0:
+        return _BASIC.sub(r"\1", text)
+    end = _closing(text, start)
+    arguments = [_shorten_arguments(each) for each in _split(text[start + 1 : end])]
+    kept = [each for each in arguments if not _DEFAULTS.match(each)] or arguments[:1]
+    head = _BASIC.sub(r"\1", f"{text[:start]}<{', '.join(kept)}>")
+    return head + _shorten_arguments(text[end + 1 :])
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for at in range(start, len(text)):
+        if text[at] in "<(":
+            depth += 1
+        elif text[at] in ">)" and text[at - 1] != "-":
+            depth -= 1
+            if not depth:
+                return at
+    return len(text)
+
+
+def _split(arguments: str) -> Iterator[str]:
+    """Arguments that commas separate; those in brackets are part of one."""
+    depth, start = 0, 0
+    for at, char in enumerate(arguments):
+        if char in "<([":
+            depth += 1
+        elif char in ">)]":
+            depth -= 1
+        elif char == "," and not depth:
+            yield arguments[start:at].strip()
+            start = at + 1
+    yield arguments[start:].strip()
+
+
+def _rust(name: str) -> str:
+    """Paths by their last words: two of the function, one of each type in brackets."""
+    start = name.find("<")
+    if start < 0:
+        return _last(name, _KEPT_OF_A_PATH)
+    pieces: list[str] = []
+    word, depth = "", 0
+    for char in name:
+        if char in "<>(),; &[]":
+            pieces.append(_last(word, 1) if depth or char == "<" else word)
+            word = ""
+            pieces.append(char)
+            depth += {"<": 1, ">": -1}.get(char, 0)
+        else:
+            word += char
+    return "".join([*pieces, word])
+
+
+def _last(path: str, kept: int) -> str:
+    words = path.split("::")
+    if words[-1].startswith("{"):
+        kept += sum(word.startswith("{") for word in words[-kept:])
+    return "::".join(words[-kept:])
