@@ -63,7 +63,7 @@ struct rule {
 
 // A file. Number 0 is code that has no rules: generated, or of a file that cannot be read.
 struct exe {
-	u32 index; // word address, of one word for each window
+	u32 index; // word address, of one word for each window; 0: none of them is built
 	u32 windows;
 	u64 first; // number of the first window
 	u32 rules; // number of the rule that the file calls 0
@@ -81,6 +81,8 @@ struct process_mappings {
 	u32 list; // word address, a multiple of 8
 	u32 count;
 	u64 identity; // of the program that the process executed: see process_identity()
+	u32 is_forked; // it has its parent's, and began at the time in `identity` or before
+	u32 unused;
 };
 
 struct code_mapping {

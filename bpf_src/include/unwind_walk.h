@@ -50,14 +50,30 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-// Changes when a process executes another program, and when its number is used again.
+#define EXECUTED_BITS 10
+#define EXECUTED_MASK ((1 << EXECUTED_BITS) - 1)
+
+// Changes when a process executes another program, and when its number is used again: when the
+// process began (CLOCK_MONOTONIC, 54 bits), and how many programs it has executed (10 bits; a child
+// begins with the number of its parent).
 static __always_inline u64 process_identity(void)
 {
 	struct task_struct *leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(),
 						   group_leader);
 	struct task_struct___exec *executed = (void *)leader;
 
-	return BPF_CORE_READ(leader, start_time) + BPF_CORE_READ(executed, self_exec_id);
+	return BPF_CORE_READ(leader, start_time) << EXECUTED_BITS |
+	       (BPF_CORE_READ(executed, self_exec_id) & EXECUTED_MASK);
+}
+
+// Whether a list is of the program that a process executes. The child that was reported at a time
+// began before it; one that gets its number later begins later.
+static __always_inline bool is_of(struct process_mappings *known, u64 identity)
+{
+	if (!known->is_forked)
+		return known->identity == identity;
+	return !((known->identity ^ identity) & EXECUTED_MASK) &&
+	       (long)(known->identity - identity) >= 0;
 }
 
 // Puts the mapping of an address into the walk.
@@ -113,7 +129,10 @@ __noinline int find_rule(u32 number, u64 address)
 	window = (address >> WINDOW_BITS) - exe->first;
 	if (window >= exe->windows)
 		return -WALK_NO_UNWIND_INFO;
-	block = exe->index + (u32)window;
+	block = exe->index;
+	if (!block)
+		return -WALK_NOT_BUILT;
+	block += (u32)window;
 	words = shard_words(block);
 	at = block & SHARD_MASK;
 	OPAQUE(at);
@@ -434,7 +453,7 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 		walk->reason = WALK_COMPAT32;
 		return;
 	}
-	if (!known || known->identity != identity) {
+	if (!known || !is_of(known, identity)) {
 		walk->reason = WALK_PROCESS_UNKNOWN;
 		return;
 	}

@@ -20,7 +20,7 @@ from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_maps
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap, Mmap2
 
-__all__ = ["AddressSpaces"]
+__all__ = ["AddressSpaces", "Earlier", "code_of"]
 
 _PROT_EXEC = 4
 _KERNEL = 0xFFFFFFFF  # the pid of the kernel's own mappings
@@ -28,6 +28,14 @@ _KEEP_EXITED = 8192
 _KEEP_GENERATIONS = 16
 _KEEP_NAMES = 64
 _KEEP_MAPPINGS = 1 << 16
+
+
+class Earlier(NamedTuple):
+    """The mappings of a process from `since` up to `until`, by address."""
+
+    mappings: list[Mapping]
+    since: int
+    until: int
 
 
 class AddressSpaces:
@@ -111,6 +119,24 @@ class AddressSpaces:
                 return self._mapping(record)
         return None
 
+    def earlier(self, pid: int, time: int) -> Earlier | None:
+        """What a process had mapped at a time; None if that is not known.
+
+        What its program of that time mapped later is there, too, and hides what it covers.
+
+        Args:
+            pid: the process (thread group).
+            time: on the clock of the records, in ns.
+        """
+        process = self._processes.get(pid)
+        until = _LAST
+        for generation in process.generations[::-1] if process else ():
+            if generation.since <= time:
+                mappings = [self._mapping(row) for row in generation.visible()]
+                return Earlier(mappings, generation.since, until)
+            until = generation.since
+        return None
+
     def files(self, pid: int) -> list[Mapping]:
         """A mapping of each file that a process has or had mapped, the newest program's first."""
         process = self._processes.get(pid)
@@ -164,19 +190,16 @@ class AddressSpaces:
 
     def _on_mmap(self, record: Mmap) -> None:
         if not record.is_data:
-            self._map(record, mapped_file(record.filename))
+            self._map(record, _mapping(record, mapped_file(record.filename)))
 
     def _on_mmap2(self, record: Mmap2) -> None:
-        if record.prot & _PROT_EXEC:
-            where = (record.maj, record.min, record.ino, record.build_id.hex())
-            self._map(record, mapped_file(record.filename, *where))
+        mapping = code_of(record)
+        if mapping is not None:
+            self._map(record, mapping)
 
-    def _map(self, record: Mmap | Mmap2, file: MappedFile) -> None:
+    def _map(self, record: Mmap | Mmap2, mapping: Mapping) -> None:
         process = self._current(record.pid, record.time) if record.pid != _KERNEL else None
         if process is not None:
-            start, offset = Address(record.addr), FileOffset(record.pgoff)
-            end = Address(min(start + record.length, _LAST))
-            mapping = Mapping(start, end, offset, file)
             process.generations[-1].add(self._row(mapping))
             process.change()
 
@@ -185,7 +208,7 @@ class AddressSpaces:
         if process is None:
             return
         if record.exec:
-            process.begin(_Generation((record.comm,)))
+            process.begin(_Generation((record.comm,), since=record.time))
         else:
             process.generations[-1].name(record.comm)
         process.change()
@@ -198,7 +221,9 @@ class AddressSpaces:
             self._exited.pop(record.pid, None)
             process.parent = record.ppid
             parent = self._processes.get(record.ppid)
-            process.begin(parent.generations[-1].child() if parent else _Generation(()))
+            generation = parent.generations[-1].child() if parent else _Generation(())
+            generation.since = record.time
+            process.begin(generation)
 
     def _on_exit(self, record: Exit) -> None:
         if record.pid != record.tid or record.pid not in self._processes:
@@ -210,6 +235,19 @@ class AddressSpaces:
             oldest = next(iter(self._exited))
             del self._exited[oldest], self._processes[oldest]
             self.forgotten += 1
+
+
+def code_of(record: Mmap2) -> Mapping | None:
+    """The mapping in a record; None if it is data."""
+    if not record.prot & _PROT_EXEC:
+        return None
+    where = (record.maj, record.min, record.ino, record.build_id.hex())
+    return _mapping(record, mapped_file(record.filename, *where))
+
+
+def _mapping(record: Mmap | Mmap2, file: MappedFile) -> Mapping:
+    start, offset = Address(record.addr), FileOffset(record.pgoff)
+    return Mapping(start, Address(min(start + record.length, _LAST)), offset, file)
 
 
 class _Row(NamedTuple):
@@ -256,12 +294,15 @@ class _Process:
 
 
 class _Generation:
-    """One program image of a process: from an execve or fork to the next."""
+    """One program image of a process: from an execve or fork at `since` to the next."""
 
-    __slots__ = ("_index", "_shared", "mappings", "names")
+    __slots__ = ("_index", "_shared", "mappings", "names", "since")
 
-    def __init__(self, names: tuple[str, ...], mappings: array[int] | None = None) -> None:
+    def __init__(
+        self, names: tuple[str, ...], mappings: array[int] | None = None, since: int = 0
+    ) -> None:
         self.names = names
+        self.since = since
         self.mappings = array("Q") if mappings is None else mappings
         self._shared = mappings is not None
         self._index: tuple[int, Segments, array[int]] | None = None
@@ -297,6 +338,13 @@ class _Generation:
     def rows(self) -> Iterator[_Row]:
         """Every mapping, the newest first."""
         return map(self._row, range(len(self.mappings) // _FIELDS - 1, -1, -1))
+
+    def visible(self) -> Iterator[_Row]:
+        """What is mapped, by address, each part by the newest mapping of it."""
+        segments, order = self._build()[1:]
+        for start, end, owner in zip(*segments, strict=True):
+            row = self._row(order[owner])
+            yield row._replace(start=start, end=end, offset=row.offset + start - row.start)
 
     def _row(self, at: int) -> _Row:
         return _Row(*self.mappings[_FIELDS * at : _FIELDS * (at + 1)])

@@ -37,3 +37,13 @@ class AddressSpace:
             return None
         mapping = self.mappings[at]
         return mapping if address < mapping.end else None
+
+    def overlaid(self, newer: Iterable[CodeMapping]) -> AddressSpace:
+        """The same with mappings that were made since, each over those before it."""
+        mappings = list(self.mappings)
+        for new in newer:
+            below = [old._replace(end=min(old.end, new.start)) for old in mappings]
+            above = [old._replace(start=max(old.start, new.end)) for old in mappings]
+            mappings = [old for old in (*below, *above) if old.start < old.end]
+            mappings.append(new)
+        return AddressSpace(mappings)

@@ -4,43 +4,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
+from purebpf.kernel.unwind.programs import EarlierLookup, Program, Programs, live_mappings
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
-from purebpf.symbols.proc_maps import Mapping, parse_maps
+from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.machine import X86_64
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder, Unwound
+from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 
 __all__ = ["ProcessStacks", "live_mappings"]
 
-_AGAIN_S = 0.02
+_AGAIN_NS = 20_000_000
 """How long after its mappings were read those of a process are not read again."""
 _MOST_PROCESSES = 4096
-
-
-class _Process(NamedTuple):
-    """A process and its mappings as they were `read_at` (CLOCK_MONOTONIC, seconds)."""
-
-    space: AddressSpace
-    unwinder: Unwinder
-    read_at: float
 
 
 class ProcessStacks(Closing):
     """Unwinds copies of any process.
 
     The mappings of a process are read with its first copy, and again when a trace leads out of
-    them: it may have loaded a library since, or executed another program.
+    them: it may have loaded a library since. Who follows processes says what they do, so that a
+    copy is unwound by what its process had mapped when it was taken.
 
     Args:
         mappings: what a process has mapped executable now; empty when it is gone.
+        earlier: what a process had mapped at a time (CLOCK_MONOTONIC, ns), as who follows processes
+            knows it; asked when it is gone, or has executed another program since.
+        catch_up: calls `forked`, `executed`, `exited` and `mapped` with what has happened by now.
         max_frames: how long a trace can be.
         budget: pays for what is read, on account of the process, its user and the run.
     """
@@ -49,15 +44,54 @@ class ProcessStacks(Closing):
         self,
         mappings: Callable[[int], Iterable[Mapping]] | None = None,
         *,
+        earlier: EarlierLookup | None = None,
+        catch_up: Callable[[], object] | None = None,
         max_frames: int = MAX_FRAMES,
         budget: Budget | None = None,
     ) -> None:
-        self._mappings = live_mappings if mappings is None else mappings
-        self._max_frames = max_frames
         self._budget = Budget() if budget is None else budget
         self._files = CodeFiles(self._budget.spend)
-        self._known: dict[int, _Process] = {}
+        self._programs = Programs(
+            self._files,
+            live_mappings if mappings is None else mappings,
+            earlier=earlier,
+            catch_up=catch_up,
+            max_frames=max_frames,
+        )
         self._payers: dict[int, Work] = {}
+
+    # What processes do. Numbers are those of our pid namespace, times CLOCK_MONOTONIC in ns.
+
+    def forked(self, parent: int, child: int, time_ns: int) -> None:
+        """A process was made, with the mappings of its parent."""
+        self._programs.forked(parent, child, time_ns)
+        self._payers.pop(child, None)
+
+    def executed(self, tgid: int, time_ns: int) -> None:
+        """A process executes another program."""
+        self._programs.executed(tgid, time_ns)
+        self._payers.pop(tgid, None)
+
+    def exited(self, tgid: int, time_ns: int) -> None:
+        """A process ended."""
+        self._programs.exited(tgid, time_ns)
+        self._payers.pop(tgid, None)
+
+    def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
+        """A process mapped code."""
+        self._programs.mapped(tgid, time_ns, mapping)
+
+    def forget(self, tgid: int) -> None:
+        """Read the mappings of a process again with its next copy: it executed, or ended."""
+        self._programs.forget(tgid)
+        self._payers.pop(tgid, None)
+
+    @property
+    def remapped(self) -> list[int]:
+        """Processes that mapped code since `space` was asked for."""
+        return self._programs.remapped
+
+    # Stack traces
 
     def unwind(self, copy: CopiedStack) -> Unwound:
         """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
@@ -78,25 +112,32 @@ class ProcessStacks(Closing):
         return self._payer(tgid)
 
     def space(self, tgid: int) -> AddressSpace | None:
-        """The mappings of a process as they were last read; a new object each time they are."""
-        known = self._known.get(tgid)
-        return known.space if known else None
+        """The mappings of a process as they are known; a new object each time they change.
+
+        Raises:
+            OverBudgetError: reading the headers of its files costs too much.
+        """
+        program = self._programs.running(tgid)
+        return program.space if program else None
 
     def file(self, key: Hashable) -> CfiFile | None:
         """The rules of what `CodeMapping.file` names; None if it is not open any more."""
         return self._files.find(key)
 
     def _unwind(self, copy: CopiedStack) -> Unwound:
-        process = self._known.get(copy.tgid) or self._read(copy.tgid)
-        if process is None:
+        program = self._programs.at(copy.tgid, copy.time_ns)
+        if program is None:
             return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
-        found = process.unwinder.unwind(copy.pc, copy.registers, copy.stack)
-        is_old = time.monotonic() > process.read_at + _AGAIN_S
-        if found.reason is Reason.UNKNOWN_MAPPING and is_old:
-            again = self._read(copy.tgid)
+        found = program.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        if found.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
+            again = self._programs.read(copy.tgid, copy.time_ns)
             if again is not None:
                 return again.unwinder.unwind(copy.pc, copy.registers, copy.stack)
         return found
+
+    @staticmethod
+    def _is_old(program: Program) -> bool:
+        return time.monotonic_ns() > program.read_ns + _AGAIN_NS
 
     def _payer(self, tgid: int) -> Work:
         """The accounts of a process; its user is 0 when it is gone."""
@@ -109,29 +150,7 @@ class ProcessStacks(Closing):
             payer = self._payers[tgid] = self._budget.on_behalf(**names)
         return payer
 
-    def forget(self, tgid: int) -> None:
-        """Read the mappings of a process again with its next copy: it executed, or ended."""
-        self._known.pop(tgid, None)
-        self._payers.pop(tgid, None)
-
-    def _read(self, tgid: int) -> _Process | None:
-        space = AddressSpace(
-            [self._files.mapping(mapping, tgid) for mapping in self._mappings(tgid)]
-        )
-        if not space.mappings:
-            return None
-        if len(self._known) >= _MOST_PROCESSES:
-            del self._known[next(iter(self._known))]
-        unwinder = Unwinder(X86_64, space, self._files.find, max_frames=self._max_frames)
-        process = self._known[tgid] = _Process(space, unwinder, time.monotonic())
-        return process
-
     def close(self) -> None:
         """Close the files; again is harmless."""
-        self._known.clear()
+        self._programs.clear()
         self._files.close()
-
-
-def live_mappings(pid: int) -> Iterable[Mapping]:
-    """The executable mappings of a process in /proc; none when it is gone."""
-    return parse_maps(proc.maps(pid) or "")

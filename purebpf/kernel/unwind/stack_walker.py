@@ -17,8 +17,7 @@ from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.unwind.copy_buffer import CopyBuffer
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
-from purebpf.kernel.unwind.walk_tables import WalkTables
-from purebpf.symbols.budget import OverBudgetError
+from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
 
@@ -27,9 +26,6 @@ __all__ = ["StackWalker", "WalkedStack"]
 _SAMPLE = struct.Struct("<QIIII168x16s")
 _WALK = struct.Struct("<QIHBB")
 _FRAMES_AT = _SAMPLE.size + _WALK.size
-_WORD = (1 << 64) - 1
-_MOST_PROCESSES = 4096
-"""Of which it is remembered what they execute; then all are asked about anew."""
 
 
 class _Record(NamedTuple):
@@ -89,16 +85,19 @@ class StackWalker(Closing):
         stack_bytes: int = 16384,
         pages: int = 256,
     ) -> None:
-        self._identities: dict[int, int] = {}
-        self._published: dict[int, object] = {}
         with ExitStack() as undo:
             self._stacks = undo.enter_context(ProcessStacks() if stacks is None else stacks)
-            self.tables = undo.enter_context(WalkTables(maps))
+            self._filler = undo.enter_context(TableFiller(maps, self._stacks))
+            self.tables = self._filler.tables
             self._copies = undo.enter_context(
                 CopyBuffer(maps["copies"], stack_bytes=stack_bytes, pages=pages)
             )
             self._walked = undo.enter_context(RingBuffer(maps["walked"], bytes))
             self._closing = undo.pop_all()
+
+    def feed(self, record: object) -> None:
+        """Take in what a process did, as `SideBand` reports it: see `TableFiller`."""
+        self._filler.feed(record)
 
     @property
     def lost_copies(self) -> int:
@@ -116,52 +115,22 @@ class StackWalker(Closing):
             FormatError: a record is not what the program sends.
             KernelError: a table could not be filled.
         """
+        self._filler.update()
         for sample in self._copies.samples():
             record = _record(sample.raw or b"")
-            self._check_identity(record)
+            self._filler.check_identity(record.tgid, record.identity)
             copy = self._copies.copied(sample)
             found = self._stacks.unwind(copy)
             if record.trace.reason is not Reason.COMPAT32:
-                self._publish(record, found)
+                where = (record.tgid, record.process, record.identity)
+                is_fault = record.trace.reason is Reason.READ_FAULT
+                self._filler.publish(*where, found.frames, confirms=is_fault)
             if found.reason is Reason.COMPLETE and not record.trace.reason.is_whole:
                 found = found._replace(reason=Reason.FINISHED)
             yield WalkedStack(*record[:5], found, record.trace, is_copied=True)
         for raw in self._walked.drain():
             record = _record(raw)
             yield WalkedStack(*record[:5], record.trace, record.trace, is_copied=False)
-
-    def _check_identity(self, record: _Record) -> None:
-        """Forget what was known of a process that executed another program, or of an earlier one
-        with its number.
-        """
-        if self._identities.get(record.tgid) != record.identity:
-            if len(self._identities) >= _MOST_PROCESSES:
-                self._identities.clear()
-                self._published.clear()
-            self._stacks.forget(record.tgid)
-            self._identities[record.tgid] = record.identity
-
-    def _publish(self, record: _Record, found: Unwound) -> None:
-        """Give BPF what it lacked for this stack."""
-        space = self._stacks.space(record.tgid)
-        if space is None:
-            return
-        try:
-            with self._stacks.on_behalf(record.tgid):
-                if self._published.get(record.process) is not space:
-                    self.tables.publish(record.process, record.identity, space, self._stacks.file)
-                    self._published[record.process] = space
-                for number, frame in enumerate(found.frames):
-                    address = frame - bool(number)
-                    mapping = space.find(address)
-                    cfi = self._stacks.file(mapping.file) if mapping and mapping.file else None
-                    if mapping is not None and cfi is not None:
-                        own = address - mapping.bias & _WORD
-                        self.tables.build(mapping.file, cfi, own)
-                        if record.trace.reason is Reason.READ_FAULT and number:
-                            self.tables.confirm_call(mapping.file, own + 1)
-        except OverBudgetError:
-            return
 
     def close(self) -> None:
         """Close rings, tables and files; again is harmless."""

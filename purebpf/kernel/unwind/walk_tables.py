@@ -30,7 +30,7 @@ _MAPPING = struct.Struct("<QQQII")
 _MAPPING_WORDS = _MAPPING.size // 4
 _MOST_MAPPINGS = SHARD_WORDS // _MAPPING_WORDS
 _EXE = struct.Struct("<IIQIIII")
-_PROCESS = struct.Struct("<IIQ")
+_PROCESS = struct.Struct("<IIQI4x")
 _RULE_BYTES = 8
 _WINDOWED_RULES = 1024
 """Room for the rules of a file that is read window by window. The most in Debian 12 are 883."""
@@ -61,11 +61,15 @@ class _Rules:
         self.written = 0
 
 
-class _List(NamedTuple):
-    """The mappings of a process, as published."""
+class _List:
+    """Published mappings, which `users` processes have."""
 
-    address: int
-    words: int
+    __slots__ = ("address", "users", "words")
+
+    def __init__(self, address: int, words: int) -> None:
+        self.address = address
+        self.words = words
+        self.users = 0
 
 
 class WalkTables(Closing):
@@ -107,6 +111,8 @@ class WalkTables(Closing):
         identity: int,
         space: AddressSpace,
         find: Callable[[Hashable], CfiFile | None],
+        *,
+        is_forked: bool = False,
     ) -> None:
         """Say what a process has mapped.
 
@@ -115,6 +121,7 @@ class WalkTables(Closing):
             identity: of the program that it executed, as the walk sends it.
             space: its mappings.
             find: the rules of `CodeMapping.file`.
+            is_forked: the process began before what `identity` says, see `fork`.
 
         Raises:
             KernelError: the kernel refused an element.
@@ -131,21 +138,45 @@ class WalkTables(Closing):
             self.full += 1
             return
         self._shards.write(address, words)
-        if process not in self._processes and len(self._processes) >= self._procs.max_entries:
-            self.withdraw(next(iter(self._processes)))
-        count = len(words) // _MAPPING_WORDS
-        _put(self._procs, process, _PROCESS.pack(address, count, identity))
-        before = self._processes.pop(process, None)
-        if before is not None:
-            self._shards.give_back(*before)
-        self._processes[process] = _List(address, len(words))
+        self._point(process, _List(address, len(words)), identity, is_forked=is_forked)
+
+    def fork(self, parent: int, child: int, identity: int) -> None:
+        """Say that a process has the mappings of another one, which made it.
+
+        Args:
+            parent: its number in the initial pid namespace.
+            child: the same of the process it made.
+            identity: when the kernel reported the child, and what its parent executes.
+
+        Raises:
+            KernelError: the kernel refused an element.
+        """
+        known = self._processes.get(parent)
+        if known is not None:
+            self._point(child, known, identity, is_forked=True)
 
     def withdraw(self, process: int) -> None:
-        """Forget a process: it ended."""
+        """Forget a process: it ended, or executes something else."""
         known = self._processes.pop(process, None)
         if known is not None:
             bpf.map_delete_elem(self._procs.fileno(), process.to_bytes(4, "little"))
-            self._shards.give_back(*known)
+            self._leave(known)
+
+    def _point(self, process: int, to: _List, identity: int, *, is_forked: bool) -> None:
+        if process not in self._processes and len(self._processes) >= self._procs.max_entries:
+            self.withdraw(next(iter(self._processes)))
+        to.users += 1
+        count = to.words // _MAPPING_WORDS
+        _put(self._procs, process, _PROCESS.pack(to.address, count, identity, is_forked))
+        before = self._processes.pop(process, None)
+        self._processes[process] = to
+        if before is not None:
+            self._leave(before)
+
+    def _leave(self, before: _List) -> None:
+        before.users -= 1
+        if not before.users:
+            self._shards.give_back(before.address, before.words)
 
     # Files
 

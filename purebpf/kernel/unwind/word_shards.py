@@ -111,7 +111,7 @@ class WordShards(Closing):
                 raise
         self._memories.append(memory)
         self._words.append(memory.view.cast("I"))
-        self._used = 0
+        self._used = 0 if number else _ALIGNED  # address 0 means that there is nothing
 
     def close(self) -> None:
         """Unmap the shards; programs keep theirs. Again is harmless."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.address_spaces import AddressSpaces, code_of
 from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap, Mmap2
 
 
@@ -217,3 +217,29 @@ def test_records_are_told_apart_by_type_not_by_the_name_of_their_class():
     assert not spaces.knows(7)
     spaces.feed(_mmap(7, 0x1000, 0x3000, "/lib/a"))
     assert spaces.knows(7)
+
+
+def test_what_was_mapped_earlier_is_said_with_how_long_it_was():
+    spaces = AddressSpaces()
+    assert spaces.earlier(7, 10) is None
+    spaces.snapshot(7, _line(0x1000, 0x3000, "/bin/a"), "a", time=5)
+    spaces.feed(_mmap(7, 0x1800, 0x2000, "/lib/new", time=6))
+    spaces.feed(Fork(8, 7, 8, 7, time=20))
+    spaces.feed(Comm(8, 8, "b", exec=True, time=30))
+    spaces.feed(_mmap(8, 0x5000, 0x6000, "/bin/b", time=31))
+    spaces.feed(Exit(8, 7, 8, 7, time=40))
+    mappings, since, until = spaces.earlier(7, 10)
+    assert (since, until > 1 << 60) == (0, True)
+    assert [(m.start, m.end, m.offset, m.file.path) for m in mappings] == [
+        (0x1000, 0x1800, 0x100, "/bin/a"),
+        (0x1800, 0x2000, 0x100, "/lib/new"),
+        (0x2000, 0x3000, 0x1100, "/bin/a"),
+    ]
+    assert spaces.earlier(8, 19) is None
+    assert spaces.earlier(8, 25) == (mappings, 20, 30)
+    assert spaces.earlier(8, 35)[0][0].file.path == "/bin/b"
+
+
+def test_the_mapping_in_a_record_of_code():
+    assert code_of(_mmap(7, 0x1000, 0x2000, "/lib/a", prot=1)) is None
+    assert code_of(_mmap(7, 0x1000, 0x2000, "/lib/a")).file.inode == 42

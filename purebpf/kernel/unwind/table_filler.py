@@ -1,0 +1,214 @@
+"""`TableFiller`: gives the walk in BPF what it lacked for a stack, and follows processes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.unwind.identity import forked_identity, is_child_of, is_older
+from purebpf.kernel.unwind.process_stacks import ProcessStacks
+from purebpf.kernel.unwind.walk_tables import WalkTables
+from purebpf.symbols.address_spaces import code_of
+from purebpf.symbols.budget import OverBudgetError
+from purebpf.symbols.proc_maps import Mapping as CodePlace
+from purebpf.syscall import proc
+from purebpf.unwind.address_space import AddressSpace
+from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
+
+__all__ = ["TableFiller"]
+
+_WORD = (1 << 64) - 1
+_MOST_PROCESSES = 4096
+"""Of which it is remembered what they execute."""
+
+
+class _Process(NamedTuple):
+    """A process, as BPF knows it.
+
+    Attributes:
+        identity: what it executes, as the walk sends it.
+        is_forked: that is not known exactly, see `forked_identity`.
+        number: in the initial pid namespace.
+        space: the mappings that were published.
+    """
+
+    identity: int
+    is_forked: bool = False
+    number: int = 0
+    space: AddressSpace | None = None
+
+
+class TableFiller(Closing):
+    """Publishes mappings and rules as stacks miss them.
+
+    Who follows processes says what they do (`feed`, or `forked` to `mapped`), so that the tables
+    are right before a walk misses something, and as small as can be. Without that they are filled
+    as they are missed. Numbers of processes are those of our pid namespace, times CLOCK_MONOTONIC
+    in ns; all methods raise KernelError if a table cannot be filled.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        stacks: knows the processes and their files.
+
+    Attributes:
+        tables: what was published.
+    """
+
+    def __init__(self, maps: Mapping[str, RecordMap], stacks: ProcessStacks) -> None:
+        self._stacks = stacks
+        self._processes: dict[int, _Process] = {}
+        self._has_numbers = _has_numbers()
+        self.tables = WalkTables(maps)
+
+    # What processes do
+
+    def forked(self, parent: int, child: int, time_ns: int) -> None:
+        """A process was made, with the mappings of its parent."""
+        self._withdraw(child)
+        self._stacks.forked(parent, child, time_ns)
+        known = self._processes.get(parent)
+        if known is not None and known.space is not None and self._has_numbers:
+            identity = forked_identity(known.identity, time_ns)
+            self.tables.fork(known.number, child, identity)
+            forked = known._replace(identity=identity, is_forked=True, number=child)
+            self._keep(child, forked)
+
+    def executed(self, tgid: int, time_ns: int) -> None:
+        """A process executes another program."""
+        self._withdraw(tgid)
+        self._stacks.executed(tgid, time_ns)
+
+    def exited(self, tgid: int, time_ns: int) -> None:
+        """A process ended."""
+        self._withdraw(tgid)
+        self._stacks.exited(tgid, time_ns)
+
+    def mapped(self, tgid: int, time_ns: int, mapping: CodePlace) -> None:
+        """A process mapped code; `update` publishes it."""
+        self._stacks.mapped(tgid, time_ns, mapping)
+
+    def feed(self, record: object) -> None:
+        """The same by a record of `purebpf.wire.perf_records`; others are ignored."""
+        if isinstance(record, Fork):
+            if record.pid != record.ppid:
+                self.forked(record.ppid, record.pid, record.time)
+        elif isinstance(record, Comm):
+            if record.exec:
+                self.executed(record.pid, record.time)
+        elif isinstance(record, Exit):
+            if record.pid == record.tid:
+                self.exited(record.pid, record.time)
+        elif isinstance(record, Mmap2):
+            mapping = code_of(record)
+            if mapping is not None:
+                self.mapped(record.pid, record.time, mapping)
+
+    # What is published
+
+    def check_identity(self, tgid: int, identity: int) -> bool:
+        """Whether a walk is of what its process executes by all that is known.
+
+        Forgets what was known of a process that has executed another program since, or of an
+        earlier one with its number.
+
+        Args:
+            tgid: in our pid namespace.
+            identity: of the program that it executed.
+        """
+        known = self._processes.get(tgid)
+        if known is not None:
+            if known.identity == identity:
+                return True
+            if known.is_forked and is_child_of(identity, known.identity):
+                self._processes[tgid] = known._replace(identity=identity, is_forked=False)
+                return True
+            if is_older(identity, known.identity):
+                return False
+            self._withdraw(tgid)
+            self._stacks.forget(tgid)
+        self._keep(tgid, _Process(identity))
+        return True
+
+    def update(self) -> None:
+        """Publish what processes have mapped since they were published."""
+        for tgid in self._stacks.remapped:
+            known = self._processes.get(tgid)
+            try:
+                with self._stacks.on_behalf(tgid):
+                    space = self._stacks.space(tgid)
+                    if known is not None and known.space is not None and space is not None:
+                        self._publish_space(tgid, known, space)
+            except OverBudgetError:
+                self._stacks.forget(tgid)
+
+    def publish(
+        self,
+        tgid: int,
+        process: int,
+        identity: int,
+        frames: Sequence[int],
+        *,
+        confirms: bool = False,
+    ) -> None:
+        """Publish what a walk of these frames needs.
+
+        Args:
+            tgid: in our pid namespace.
+            process: the same in the initial one.
+            identity: of the program that it executed.
+            frames: of the stack, as `Unwinder.unwind` gives them.
+            confirms: that calls have left them, see `WalkTables.confirm_call`.
+        """
+        known = self._processes.get(tgid)
+        if known is None or known.identity != identity:
+            return
+        try:
+            with self._stacks.on_behalf(tgid):
+                space = self._stacks.space(tgid)
+                if space is None:
+                    return
+                if known.space is not space:
+                    self._publish_space(tgid, known._replace(number=process), space)
+                self._build(space, frames, confirms=confirms)
+        except OverBudgetError:
+            return
+
+    def _publish_space(self, tgid: int, known: _Process, space: AddressSpace) -> None:
+        identity, is_forked, number, _ = known
+        self.tables.publish(number, identity, space, self._stacks.file, is_forked=is_forked)
+        self._processes[tgid] = known._replace(space=space)
+
+    def _build(self, space: AddressSpace, frames: Sequence[int], *, confirms: bool) -> None:
+        for number, frame in enumerate(frames):
+            address = frame - bool(number)
+            mapping = space.find(address)
+            cfi = self._stacks.file(mapping.file) if mapping and mapping.file else None
+            if mapping is not None and cfi is not None:
+                own = address - mapping.bias & _WORD
+                self.tables.build(mapping.file, cfi, own)
+                if confirms and number:
+                    self.tables.confirm_call(mapping.file, own + 1)
+
+    def _keep(self, tgid: int, process: _Process) -> None:
+        if len(self._processes) >= _MOST_PROCESSES and tgid not in self._processes:
+            self._withdraw(next(iter(self._processes)))
+        self._processes[tgid] = process
+
+    def _withdraw(self, tgid: int) -> None:
+        known = self._processes.pop(tgid, None)
+        if known is not None and known.space is not None:
+            self.tables.withdraw(known.number)
+
+    def close(self) -> None:
+        """Unmap the tables; programs keep theirs. Again is harmless."""
+        self.tables.close()
+
+
+def _has_numbers() -> bool:
+    """Whether our numbers of processes are those of the initial pid namespace."""
+    try:
+        return proc.in_first_namespace("pid")
+    except OSError:
+        return False

@@ -1,0 +1,346 @@
+"""Walked stacks of processes that fork, execute, load, unload and end while they are sampled."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from purebpf.unwind.reason import Reason
+from tests.support.walking import CHAIN, LEVELS, Walking, build
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
+
+_WHOLE = {Reason.COMPLETE, Reason.FINISHED}
+
+_CHILDREN = (
+    LEVELS
+    + r"""
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  for (int i = 0; i < 3000; i++) sink += level1(i);
+  for (;;) {
+    if (!fork()) {
+      prctl(PR_SET_NAME, "child");
+      for (int i = 0; i < 2000; i++) sink += level1(i);
+      _exit(0);
+    }
+    wait(0);
+  }
+}
+"""
+)
+_SHORT = LEVELS + "int main(void) { for (int i = 0; i < 1500; i++) sink += level1(i); return 0; }"
+_LIBRARY = LEVELS + "unsigned long enters(unsigned long x) { return level1(x) + N; }"
+_LOADER = r"""
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <time.h>
+int main(int count, char **arguments) {
+  volatile unsigned long sum = 0;
+  for (int turn = 0;; turn++) {
+    void *library = dlopen(arguments[1 + turn % 2], RTLD_NOW);
+    unsigned long (*enters)(unsigned long) = dlsym(library, "enters");
+    clock_t end = clock() + CLOCKS_PER_SEC / 20;
+    while (clock() < end) sum += enters(turn);
+    dlclose(library);
+    mmap(0, 4096 * (1 + turn % 7), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+}
+"""
+_CLOCK = r"""
+#include <time.h>
+volatile unsigned long sink;
+int main(void) {
+  struct timespec now;
+  for (;;) { clock_gettime(CLOCK_MONOTONIC, &now); sink += now.tv_nsec; }
+}
+"""
+
+
+def _equal(walking: Walking) -> None:
+    """What BPF called whole is what the copy of the same sample gives."""
+    whole = 0
+    for each in walking.found:
+        if each.is_copied and each.walked.reason is Reason.COMPLETE:
+            if each.trace.reason is not Reason.COPY_SHORT:
+                assert each.walked == each.trace
+            whole += 1
+    assert whole > 20
+
+
+def _check_all_but_execve(walking: Walking) -> None:
+    """All traces are whole but those taken in execve(2) and _exit(2), which drop the stack."""
+    cut = [each.trace for each in walking.found if not each.trace.reason.is_whole]
+    assert len(cut) < len(walking.found) / 2  # the machine may be busy
+    assert all(len(trace.frames) == 1 for trace in cut)
+    assert {trace.reason for trace in cut} <= {
+        Reason.UNKNOWN_MAPPING,
+        Reason.PROCESS_GONE,
+        Reason.COPY_SHORT,
+    }
+
+
+def test_a_child_begins_with_the_tables_of_its_parent(tmp_path: Path) -> None:
+    program = build(tmp_path, _CHILDREN)
+    with Walking() as walking:
+        walking.only("child")
+        walking.start(program)
+        walking.collect(400)
+        walking.stop()
+        _check_all_but_execve(walking)
+        by_child: dict[int, list[Reason]] = {}
+        for each in sorted(walking.found, key=lambda each: each.time_ns):
+            by_child.setdefault(each.tgid, []).append(each.walked.reason)
+        assert len(by_child) > 10
+        for reasons in by_child.values():
+            known = [reason is not Reason.PROCESS_UNKNOWN for reason in reasons]
+            assert known == sorted(known)  # until its fork is read
+        assert walking.missed[Reason.COMPLETE] > len(walking.found) / 2
+        assert not walking.missed[Reason.NOT_BUILT]
+        processes = walking.loaded.maps["procs"]
+        assert any(each.is_forked for _, each in processes.items())
+
+
+def test_walks_of_children_equal_the_evaluator(tmp_path: Path) -> None:
+    program = build(tmp_path, _CHILDREN)
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("child")
+        walking.start(program)
+        walking.collect(400)
+        walking.stop()
+        _equal(walking)
+        _check_all_but_execve(walking)
+
+
+def test_entries_go_when_processes_do(tmp_path: Path) -> None:
+    program = build(tmp_path, _SHORT)
+    with Walking() as walking:
+        walking.only("program")
+        for _ in range(60):
+            walking.run(program)
+            walking.drain()
+        walking.stop()
+        seen = {each.tgid for each in walking.found}
+        assert len(seen) > 20
+        assert not seen & dict(walking.loaded.maps["procs"].items()).keys()
+
+
+@pytest.mark.parametrize("flags", [(), ("-static",), ("-no-pie",)], ids=["pie", "static", "no-pie"])
+def test_a_process_that_is_gone_before_its_copy_is_read(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    program = build(tmp_path, _SHORT, *flags)
+    with Walking(copies_per_second=0, pages=4096) as walking:
+        walking.only("program")
+        for _ in range(30):
+            walking.run(program)
+        walking.stop()
+        assert len({each.tgid for each in walking.found}) > 10
+        _check_all_but_execve(walking)
+
+
+def test_without_who_follows_a_process_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    program = build(tmp_path, _SHORT)
+    with Walking(follow=False, copies_per_second=0) as walking:
+        walking.only("program")
+        for _ in range(10):
+            walking.run(program)
+        walking.stop()
+        assert set(walking.ends) == {Reason.PROCESS_GONE}
+
+
+def test_a_copy_is_unwound_by_the_program_that_it_was_taken_of(tmp_path: Path) -> None:
+    """Programs at the same addresses, one after the other in one process, all read afterwards."""
+    first = build(tmp_path, _EXECUTES, "-no-pie", name="first")
+    second = build(
+        tmp_path, "int pad(int x) { return x * 3; }\n" + _SHORT, "-no-pie", name="second"
+    )
+    with Walking(copies_per_second=0, pages=4096) as walking:
+        walking.only("first", "second")
+        for _ in range(20):
+            walking.run(first, second)
+        walking.stop()
+        for name in ("first", "second"):
+            found = [each for each in walking.found if each.comm == name]
+            assert sum(each.trace.reason in _WHOLE for each in found) > 20
+        _check_all_but_execve(walking)
+
+
+_EXECUTES = (
+    LEVELS
+    + r"""
+#include <unistd.h>
+int main(int count, char **arguments) {
+  for (int i = 0; i < 1500; i++) sink += level1(i);
+  execv(arguments[1], arguments + 1);
+  return 1;
+}
+"""
+)
+
+
+def test_libraries_that_are_loaded_and_unloaded(tmp_path: Path) -> None:
+    """Different code at the same addresses again and again; nothing says that one goes."""
+    for number, flags in enumerate(([], ["-O1", "-fno-omit-frame-pointer"])):
+        source = f"#define N {number}\n" + _LIBRARY
+        build(tmp_path, source, *flags, "-shared", "-fPIC", name=f"{number}")
+    program = build(tmp_path, _LOADER)
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("program")
+        walking.start(program, tmp_path / "0", tmp_path / "1")
+        walking.collect(600)
+        walking.stop()
+        late = [each for each in walking.found if each.time_ns > walking.found[0].time_ns + 10**9]
+        _check_all_but_execve(walking)
+        wrong = [
+            each
+            for each in walking.found
+            if each.walked.reason is Reason.COMPLETE and each.walked != each.trace
+        ]
+        assert len(wrong) < len(walking.found) / 50
+        in_bpf = sum(each.walked.reason is Reason.COMPLETE for each in late)
+        assert in_bpf > 0.6 * len(late)
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced", "renamed"])
+def test_the_file_of_a_program_changes_its_name(tmp_path: Path, change: str) -> None:
+    program = build(tmp_path, CHAIN)
+    other = build(tmp_path, _CLOCK, "-O0", name="other")
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("program")
+        walking.start(program)
+        time.sleep(0.2)
+        if change == "deleted":
+            program.unlink()
+        elif change == "replaced":
+            other.rename(program)
+        else:
+            program.rename(tmp_path / "elsewhere")
+        walking.collect(200)
+        walking.stop()
+        _equal(walking)
+        _check_all_but_execve(walking)
+
+
+def test_a_library_that_is_overwritten(tmp_path: Path) -> None:
+    """Code in memory changes with its file, and so do the rules: a trace may be cut, no more."""
+    library = build(tmp_path, "#define N 0\n" + _LIBRARY, "-shared", "-fPIC", name="0")
+    program = build(tmp_path, _LOADER.replace("dlclose(library);", ""))
+    with Walking(copies_per_second=0, pages=4096) as walking:
+        walking.only("program")
+        child = walking.start(program, library, library)
+        walking.collect(len(walking.found) + 50)
+        size = library.stat().st_size
+        with library.open("r+b") as file:
+            file.seek(size // 2)
+            file.write(bytes(size // 2))
+        walking.collect(len(walking.found) + 50)
+        os.truncate(library, 100)
+        walking.wait(1)
+        walking.stop()
+        assert walking.found
+        assert child.wait() < 0
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("-static",), ("-static-pie",), ("-no-pie",), ("-Wl,-z,now",), ("-fcf-protection",)],
+    ids=lambda flags: flags[0],
+)
+def test_ways_to_link(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    program = build(tmp_path, CHAIN, *flags)
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("program")
+        walking.start(program)
+        walking.collect(200)
+        walking.stop()
+        _equal(walking)
+        _check_all_but_execve(walking)
+
+
+@pytest.mark.needs("musl-gcc")
+@pytest.mark.parametrize("flags", [(), ("-static",)], ids=["dynamic", "static"])
+def test_programs_of_musl(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """All frames of the program are there; Debian's musl has no rules, and the trace says so."""
+    program = build(tmp_path, CHAIN, *flags, cc="musl-gcc")
+    with Walking(copies_per_second=0, pages=4096) as walking:
+        walking.only("program")
+        walking.start(program)
+        walking.collect(200)
+        walking.stop()
+        assert len(walking.found) > 50
+        assert set(walking.ends) == {Reason.NO_UNWIND_INFO}
+        whole = sum(len(each.trace.frames) >= 5 for each in walking.found)
+        assert whole > 0.9 * len(walking.found)  # leaf to main, and its caller
+
+
+def test_the_vdso(tmp_path: Path) -> None:
+    program = build(tmp_path, _CLOCK)
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("program")
+        walking.start(program)
+        walking.collect(200)
+        text = Path(f"/proc/{walking.found[-1].tgid}/maps").read_text()
+        walking.stop()
+        (vdso,) = [line for line in text.splitlines() if line.endswith("[vdso]")]
+        start, end = (int(at, 16) for at in vdso.split()[0].split("-"))
+        assert sum(start <= each.trace.frames[0] < end for each in walking.found) > 20
+        _equal(walking)
+        _check_all_but_execve(walking)
+
+
+@pytest.mark.needs("unshare", "mount_namespace", "pid_namespace")
+def test_a_process_in_a_container(tmp_path: Path) -> None:
+    """Its path leads to nothing, or to another file, where we are."""
+    program = build(tmp_path, CHAIN)
+    inside = tmp_path / "root"
+    inside.mkdir()
+    shell = 'mount -t tmpfs none "$1" && cp "$0" "$1/program" && exec "$1/program"'
+    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", shell]
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("program")
+        walking.start(*command, program, inside)
+        walking.collect(200)
+        walking.stop()
+        assert not (inside / "program").exists()
+        _equal(walking)
+        _check_all_but_execve(walking)
+
+
+@pytest.mark.slow
+def test_five_thousand_threads(tmp_path: Path) -> None:
+    source = (
+        LEVELS
+        + r"""
+#include <pthread.h>
+#include <unistd.h>
+static void *runs(void *_) { for (;;) { sink += level1(1); usleep(200000); } }
+int main(void) {
+  pthread_attr_t small;
+  pthread_t thread;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 65536);
+  for (int i = 0; i < 5000; i++) if (pthread_create(&thread, &small, runs, 0)) _exit(3);
+  for (;;) pause();
+}
+"""
+    )
+    program = build(tmp_path, source, "-pthread")
+    with Walking() as walking:
+        walking.only("program")
+        child = walking.start(program)
+        walking.collect(600)
+        walking.stop()
+        assert child.poll() is None
+        threads = {each.tid for each in walking.found}
+        assert len(threads) > 100
+        late = [each for each in walking.found if each.time_ns > walking.found[-1].time_ns - 10**9]
+        assert {each.trace.reason for each in late} <= _WHOLE
+        assert sum(each.is_copied for each in late) < len(late) / 10
+        assert len(walking.loaded.maps["procs"]) < 10
