@@ -144,7 +144,7 @@ LIBRARIES = ("profile.Profiler", "offcpu.OffCpu", "wall.Wall", "summary.Summary"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_what_a_program_imports_of_a_command_knows_no_terminal(library):
+def test_what_a_program_imports_of_a_command_does_not_import_the_terminal(library):
     package, _, name = library.partition(".")
     modules = imported(
         f"""

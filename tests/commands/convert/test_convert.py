@@ -56,7 +56,7 @@ def test_standard_input_is_read(content: bytes, piped: bool, tmp_path: Path) -> 
     assert json.parse(result.stdout).total == profiles.example().total
 
 
-def test_standard_input_that_is_closed_is_told() -> None:
+def test_a_closed_standard_input_is_reported() -> None:
     result = shell(f"{sys.executable} -m purebpf.convert - <&-")
     assert result.returncode == 1
     assert "profile standard input: open(2) failed with EBADF" in " ".join(result.stderr.split())
@@ -83,7 +83,7 @@ def test_a_broken_profile_leaves_no_file(tmp_path: Path, content: bytes) -> None
     assert os.listdir(tmp_path) == ["broken"]
 
 
-def test_a_full_disk_is_told(saved: str) -> None:
+def test_a_full_disk_is_reported(saved: str) -> None:
     result = convert(saved, "--format", "pprof", "-o", "/dev/full")
     assert result.returncode == 1
     assert "write(2) failed with ENOSPC" in " ".join(result.stderr.split())

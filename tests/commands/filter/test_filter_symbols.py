@@ -133,7 +133,7 @@ def test_the_samples_of_one_function(workloads: Workloads, name: str, share: flo
     assert share - 0.15 < counts.passed / counts.seen < share + 0.15
 
 
-def test_a_function_that_nobody_has_is_shown(workloads: Workloads) -> None:
+def test_a_function_that_does_not_exist_is_shown(workloads: Workloads) -> None:
     with workloads.running("split") as pid, pytest.raises(FilterError) as caught:
         SampleFilter(parse("symbol == spend_fifty"), WHERE, names=MachineNames([pid]))
     said = f"unknown function 'spend_fifty' in /proc/kallsyms, process {pid}; similar: spend_"
@@ -151,7 +151,7 @@ def test_a_misspelt_function_of_the_kernel_is_answered_with_the_nearest() -> Non
 
 
 @pytest.mark.parametrize("instead", ["another file", "a FIFO"])
-def test_a_file_that_was_replaced_meanwhile_is_not_asked(tmp_path: Path, instead: str) -> None:
+def test_a_replaced_file_is_not_searched(tmp_path: Path, instead: str) -> None:
     with built(tmp_path, "at a fixed address") as (pid, file):
         expected = addresses(file, pid, "spend_seventy")
         other = str(tmp_path / "other")

@@ -38,7 +38,7 @@ def run(
 
 
 @stack_commands
-def test_an_unknown_format_is_told_with_those_that_are_known(name: str, tmp_path: Path) -> None:
+def test_an_unknown_format_is_reported_with_the_known_ones(name: str, tmp_path: Path) -> None:
     where = ("--format", "svg", "-o", str(tmp_path / "out.svg"))
     done = run(name, *where, *STACK_COMMANDS[name])
     known = ", ".join(FORMATS)

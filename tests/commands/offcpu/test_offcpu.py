@@ -296,7 +296,7 @@ def test_a_signal_ends_the_run_and_prints(workloads: Workloads, number: signal.S
     assert "\ncost: " in errors
 
 
-def test_a_target_that_dies_is_no_error(workloads: Workloads) -> None:
+def test_a_target_that_dies_is_not_an_error(workloads: Workloads) -> None:
     command = [sys.executable, "-m", "purebpf.offcpu", "-f", "1", "--", "sh", "-c", "kill -9 $$"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 128 + signal.SIGKILL

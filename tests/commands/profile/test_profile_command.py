@@ -272,7 +272,7 @@ def test_a_full_stack_table_is_reported(workloads: Workloads, profile: Run) -> N
     )
 
 
-def test_a_sleeping_target_is_told(profile: Run) -> None:
+def test_a_sleeping_target_is_reported(profile: Run) -> None:
     with subprocess.Popen(["sleep", "1000"]) as sleeper:
         result = profile("-p", str(sleeper.pid), "0.2")
         sleeper.kill()

@@ -169,7 +169,7 @@ def slots(bpffs: str) -> str:
     return run(BOB, bpffs, "setup", "status").stdout
 
 
-def test_nobody_records_another_user_s_process(bpffs: str, folder: Path) -> None:
+def test_a_user_cannot_record_another_user_s_process(bpffs: str, folder: Path) -> None:
     with subprocess.Popen(["sleep", "60"], user=ANN) as theirs:
         done = run(
             BOB, bpffs, "record", "-p", str(theirs.pid), "--filter", "pid > 0",

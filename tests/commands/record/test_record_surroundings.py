@@ -35,7 +35,7 @@ def recording(target: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.needs("setpriv", "mount_namespace")
-def test_an_ordinary_user_is_told_what_is_missing() -> None:
+def test_an_ordinary_user_sees_what_is_missing() -> None:
     prefix = as_user("ordinary")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
@@ -83,7 +83,7 @@ def test_a_disk_that_fills_while_it_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("setpriv", "mount_namespace")
-def test_a_file_of_somebody_else() -> None:
+def test_a_file_of_another_user_is_not_overwritten() -> None:
     """It is not replaced, though who owns the folder could."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)

@@ -107,7 +107,7 @@ def test_processes_that_are_gone_are_named(
 
 @pytest.mark.any_kernel
 @pytest.mark.needs("perf_event", "gcc")
-def test_events_are_told_apart_and_periods_added_up(
+def test_events_are_separate_and_their_periods_add_up(
     workloads: Workloads, python: Python, tmp_path: Path
 ) -> None:
     python("record", "-e", "cpu-clock,page-faults", "-c", "100000", "--", workloads.path("brief"))

@@ -105,7 +105,7 @@ def test_the_bytes_begin_with_the_address(workloads: Workloads, sampleip: Sample
     assert re.fullmatch(r" +BPF output: 0000:( \w\w){8}  .{8}", first[1])
 
 
-def test_a_full_map_is_told(workloads: Workloads, sampleip: SampleIp) -> None:
+def test_a_full_map_is_reported(workloads: Workloads, sampleip: SampleIp) -> None:
     with workloads.running("split") as pid:
         arguments = ["-p", str(pid), "--count", "--map-entries", "1", "-F", "997", "--strict", "1"]
         run = sampleip(*arguments)

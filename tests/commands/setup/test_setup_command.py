@@ -60,7 +60,7 @@ def test_pin_status_unpin(bpffs: str) -> None:
 
 
 @pytest.mark.needs("pinned_by_users")
-def test_a_user_is_told_what_is_in_the_way_and_then_that_nothing_is(
+def test_a_user_sees_what_is_in_the_way_and_then_that_nothing_is(
     bpffs: str, users_may_sample: None
 ) -> None:
     where = ("--bpffs", bpffs)
@@ -101,7 +101,7 @@ def test_only_root_may(bpffs: str, action: str) -> None:
     assert os.path.exists(f"{bpffs}/{FOLDER}/4711/0/program")
 
 
-def test_what_is_no_bpf_file_system_is_refused(tmp_path: object) -> None:
+def test_what_is_not_a_bpf_file_system_is_refused(tmp_path: object) -> None:
     done = setup("pin", "--user", "4711", "--bpffs", str(tmp_path))
     assert done.returncode == 1
     assert "is not a bpf file system" in " ".join(done.stderr.split())

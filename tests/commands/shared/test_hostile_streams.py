@@ -92,7 +92,7 @@ ALL_COMMANDS = pytest.mark.parametrize("name", sorted(NAMES))
 
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full"])
 @ALL_COMMANDS
-def test_a_wrong_option_is_one_whoever_reads_it(name: str, how: str) -> None:
+def test_a_wrong_option_is_reported_whatever_the_streams_are(name: str, how: str) -> None:
     result = redirected(name, how, "--no-such-option")
     assert (result.returncode, result.stdout) == (2, "")
 

@@ -64,7 +64,7 @@ def test_two_capabilities_are_enough(name: str, host: str) -> None:
 
 
 @hosts
-def test_an_ordinary_user_is_told_the_values(name: str, host: str) -> None:
+def test_an_ordinary_user_sees_the_values_of_the_sysctls(name: str, host: str) -> None:
     with configured(host):
         result = run_as(name, "ordinary")
     text = said(result)
@@ -87,7 +87,7 @@ def test_hidden_kernel_addresses_are_named_as_the_reason() -> None:
     )
 
 
-def test_a_lower_stack_limit_is_told() -> None:
+def test_a_lower_stack_limit_is_reported() -> None:
     """Stacks are cut at the limit, and the loss line says how to raise it."""
     with sysctl("kernel.perf_event_max_stack", 2):
         result = run("profile", "-F", "499", "--", *FEW_CALLS)

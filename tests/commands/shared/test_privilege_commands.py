@@ -62,7 +62,7 @@ def test_what_only_reads_files_needs_no_privilege(name: str) -> None:
 
 
 @every_command
-def test_an_ordinary_user_is_told_what_is_missing(name: str) -> None:
+def test_an_ordinary_user_sees_what_is_missing(name: str) -> None:
     result = run_as(name, "ordinary")
     # which call comes first depends on what the kernel lets anybody do
     expected = paragraph(

@@ -93,7 +93,7 @@ def test_events_snapshot_and_result_agree(name: str, workloads: Workloads) -> No
 
 
 @pages
-def test_nobody_looks_without_the_token(name: str, workloads: Workloads) -> None:
+def test_the_page_needs_its_token(name: str, workloads: Workloads) -> None:
     with (
         workloads.running(*WORKLOAD[name]) as pid,
         serving(name, "--format", "json", "-p", str(pid)) as (process, base, _),
@@ -112,7 +112,7 @@ def test_nobody_looks_without_the_token(name: str, workloads: Workloads) -> None
 
 
 @pages
-def test_a_port_in_use_is_told(name: str) -> None:
+def test_a_port_in_use_is_reported(name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         words = command(name, "--serve", f":{taken.getsockname()[1]}", "5")
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)

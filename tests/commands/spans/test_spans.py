@@ -136,7 +136,7 @@ def test_children_are_followed_and_others_are_not(workloads: Workloads, measure:
     assert {each.group.name for each in groups} == {"syscalls"}
 
 
-def test_threads_are_told_apart(workloads: Workloads) -> None:
+def test_threads_are_counted_separately(workloads: Workloads) -> None:
     with (
         waiting(workloads, "threads", 5) as workload,
         spans("on_cpu", TaskFilter(pids=(workload.pid,)), by="tid") as measured,
@@ -176,7 +176,7 @@ def test_other_cpus_are_left_out(workloads: Workloads) -> None:
     assert everything.durations == 0
 
 
-def test_groups_without_room_are_told(workloads: Workloads) -> None:
+def test_groups_without_room_are_reported(workloads: Workloads) -> None:
     with (
         waiting(workloads, "forks", 40) as workload,
         spans("on_cpu", TaskFilter(pids=(workload.pid,)), by="pid", groups=1) as measured,

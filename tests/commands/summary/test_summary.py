@@ -209,7 +209,7 @@ def test_ten_thousand_threads_are_exact(workloads: Workloads) -> None:
 @needs_btf
 @x86_only
 @pytest.mark.parametrize("hook", HOOKS)
-def test_calls_of_other_abis_are_told_apart(workloads: Workloads, hook: str) -> None:
+def test_calls_of_other_abis_have_rows_of_their_own(workloads: Workloads, hook: str) -> None:
     found = rows(only(observed(workloads, Options(hook=hook), "abis", 29, 31)))
     assert found["getppid(i386)"].calls == 29
     assert found["getppid(x32)"].calls == 31
@@ -218,7 +218,7 @@ def test_calls_of_other_abis_are_told_apart(workloads: Workloads, hook: str) -> 
 
 
 @needs_btf
-def test_calls_that_seccomp_refuses_are_told(workloads: Workloads) -> None:
+def test_calls_that_seccomp_refuses_are_reported(workloads: Workloads) -> None:
     table = observed(workloads, Options(), "refused", 19)
     assert "getppid" not in rows(only(table))
     assert lost(table) == {"open_at_start": 1, "unpaired": 19}
@@ -305,7 +305,7 @@ def test_every_mode_counts_the_same(workloads: Workloads, mode: str) -> None:
 
 
 @needs_btf
-def test_a_full_table_is_told(workloads: Workloads) -> None:
+def test_a_full_table_is_reported(workloads: Workloads) -> None:
     options = Options(mode="thread", map_entries=4, calls=("getppid",))
     table = observed(workloads, options, "threads", 11, calls=13)
     counted = sum(group.calls for group in table.groups)

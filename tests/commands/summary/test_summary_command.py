@@ -275,6 +275,6 @@ def test_strict_tells_loss_by_the_status(workloads: Workloads) -> None:
     assert "Raise --map-entries" in result.stderr
 
 
-def test_a_fallback_is_told(workloads: Workloads) -> None:
+def test_a_fallback_is_reported(workloads: Workloads) -> None:
     result = run("--hook", "raw_tp", "--", workloads.path("syscalls"), "calls", "23")
     assert counts(result.stdout)["getppid"] == (23, 0)

@@ -251,7 +251,7 @@ def test_programs_run_in_the_order_asked_for(cgroup):
 
 
 @pytest.mark.needs("cgroup_order")
-def test_a_revision_that_is_no_more(cgroup):
+def test_an_outdated_revision_is_refused(cgroup):
     with load("first", "second") as obj:
         seen = Program.query(cgroup, "cgroup/sock_create").revision
         with (
@@ -325,7 +325,7 @@ def test_programs_above_are_effective_below(cgroup):
         assert turns(obj) == [1]
 
 
-def test_a_program_found_elsewhere_must_be_told_its_hook(cgroup):
+def test_a_program_of_another_process_needs_its_hook_from_the_caller(cgroup):
     with load("connect4") as obj, Program.from_id(obj.programs["connect4"].info.id) as found:
         with pytest.raises(TypeError, match="kind="):
             found.attach(cgroup)
@@ -349,7 +349,7 @@ def open_directory(path: Path) -> Iterator[Descriptor]:
         yield fd
 
 
-def test_what_is_no_cgroup(cgroup, tmp_path):
+def test_a_target_that_is_not_a_cgroup_is_refused(cgroup, tmp_path):
     with load("first") as obj:
         program = obj.programs["first"]
         for target in (None, 3):

@@ -177,7 +177,7 @@ def send_datagrams(interface: str, count: int) -> None:
 
 
 @pytest.mark.needs("tcx")
-def test_what_is_no_netkit_device():
+def test_a_device_that_is_not_netkit_is_refused():
     with load("packet") as obj:
         from purebpf.kernel.attach import netkit
 
@@ -216,7 +216,7 @@ def test_netfilter_sees_and_drops(box):
 
 
 @pytest.mark.needs("netfilter_link")
-def test_netfilter_is_told_what_it_needs():
+def test_netfilter_without_its_options_says_which_it_needs():
     with load("filter") as obj:
         filter_ = obj.programs["filter"]
         with pytest.raises(TypeError, match='"ipv4", hook="input"'):

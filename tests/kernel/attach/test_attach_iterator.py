@@ -161,7 +161,7 @@ def test_what_others_run_over_is_not_taken_for_something_else(name: str, options
 
 @pytest.mark.needs("new_iterators")
 @pytest.mark.parametrize(("name", "said"), [("list_squares", "map="), ("list_cgroups", "cgroup=")])
-def test_what_an_iterator_must_be_told_is_named(name: str, said: str):
+def test_an_iterator_without_its_options_says_which_it_needs(name: str, said: str):
     with (
         purebpf.load(SPEC.only(name)) as obj,
         pytest.raises(purebpf.AttachError, match=f"takes {said}"),

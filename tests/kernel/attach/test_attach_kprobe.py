@@ -258,7 +258,7 @@ def test_places_that_cannot_be_probed():
             program.attach("a b")
 
 
-def test_a_pattern_is_told_where_it_belongs():
+def test_a_pattern_is_refused_with_the_section_that_takes_patterns():
     with (
         loaded("on_kprobe") as obj,
         pytest.raises(ValueError, match=r'need SEC\("kprobe.multi"\)'),
@@ -352,7 +352,7 @@ def test_a_file_that_was_deleted_is_found_by_its_process(program: Path, tmp_path
 
 
 @ONE_OR_MANY
-def test_code_that_only_chooses_what_is_called_is_no_place_to_count_calls(way: str):
+def test_an_indirect_function_is_not_a_place_to_count_calls(way: str):
     with loaded(f"on_{way}") as obj:
         for name in ("strlen", "strlen@GLIBC_2.2.5", "memcpy"):  # memcpy@GLIBC_2.2.5 is code
             said = rf"'{name}' of /.*libc\.so\.6 is an indirect function"

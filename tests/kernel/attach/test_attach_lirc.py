@@ -123,7 +123,7 @@ def test_an_open_device_may_be_closed_by_its_owner(obj: purebpf.Object, device: 
     assert attached(device) == []
 
 
-def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
+def test_a_device_opened_for_reading_and_a_missing_capability_have_errors_of_their_own(
     obj: purebpf.Object, device: Path
 ):
     with (
@@ -134,7 +134,7 @@ def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
     assert caught.value.errno == errno.EPERM
 
 
-def test_what_is_no_receiver(obj: purebpf.Object):
+def test_a_target_that_is_not_a_receiver_is_refused(obj: purebpf.Object):
     with pytest.raises(purebpf.AttachError, match="the target is not a raw lirc"):
         obj.programs["count"].attach("/dev/null")
     with pytest.raises(purebpf.NotSupportedError, match="or the target is of another kind"):

@@ -163,7 +163,7 @@ def touch_pages(count: int) -> None:
 
 @samples
 @links
-def test_a_disabled_event_is_enabled_unless_told_otherwise():
+def test_attaching_enables_a_disabled_event_unless_enable_is_false():
     with (
         purebpf.load(mine("on_sample")) as obj,
         purebpf.PerfEvent.software("page-faults", pid=0, sample_period=1, disabled=1) as event,
@@ -286,7 +286,7 @@ def test_detach_removes_the_pins_too(bpffs):
         assert falls_silent(obj, "raw_hits")
 
 
-def test_a_program_is_no_link(bpffs):
+def test_a_program_is_not_a_link(bpffs):
     with purebpf.load(mine("on_raw")) as obj:
         obj.programs["on_raw"].pin(bpffs / "program")
         with pytest.raises(purebpf.KernelError, match="is a bpf-prog, not a link"):
@@ -398,7 +398,7 @@ def test_a_cookie_for_a_raw_tracepoint_needs_linux_6_10():
 
 @links
 @pytest.mark.parametrize(("program", "counter"), CALLS)
-def test_a_link_whose_kind_is_never_updated_says_so(program: str, counter: str):
+def test_a_link_of_a_kind_that_cannot_be_updated_says_so(program: str, counter: str):
     with (
         purebpf.load(mine(program)) as obj,
         obj.programs[program].attach() as link,

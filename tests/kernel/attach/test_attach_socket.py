@@ -97,7 +97,7 @@ def test_a_filter_ends_with_its_socket():
             obj.programs["filter"].attach(receiver)
 
 
-def test_a_filter_that_is_gone_already_is_no_error():
+def test_detaching_a_filter_that_is_gone_is_harmless():
     so_detach_filter = 27
     with load("filter") as obj, receivers() as (receiver,):
         link = obj.programs["filter"].attach(receiver)
@@ -113,7 +113,7 @@ def test_a_locked_filter_says_so():
             obj.programs["filter"].attach(receiver)
 
 
-def test_what_is_no_socket():
+def test_a_target_that_is_not_a_socket_is_refused():
     with load("filter") as obj, open(os.devnull) as file:
         with pytest.raises(TypeError, match="expected a socket"):
             obj.programs["filter"].attach()
@@ -329,7 +329,7 @@ def test_before_there_were_links_the_map_held_its_program(connection):
         assert obj.globals["hits"] == 1
 
 
-def test_what_is_no_map_of_sockets():
+def test_a_target_that_is_not_a_map_of_sockets_is_refused():
     with load("message", "bare") as obj:
         for target in (None, obj.maps[".bss"], 3):
             with pytest.raises(TypeError, match="expected a sockmap"):

@@ -193,7 +193,7 @@ def test_a_program_is_for_one_member():
         purebpf.load(twice)
 
 
-def test_a_program_for_something_else_is_no_member():
+def test_a_program_for_something_else_is_not_a_member():
     program = SPEC.programs["on_init"]._replace(type=bpf_prog_type.BPF_PROG_TYPE_SCHED_CLS)
     other = SPEC._replace(programs={**SPEC.programs, "on_init": program})
     with pytest.raises(
@@ -202,7 +202,7 @@ def test_a_program_for_something_else_is_no_member():
         purebpf.load(other)
 
 
-def test_a_map_of_this_type_that_is_no_struct_is_told_where_they_are():
+def test_a_struct_ops_map_without_a_struct_says_where_structs_are():
     assert SPEC.btf is not None
     number = next(at for at in range(len(SPEC.btf)) if SPEC.btf.kind(at) is Kind.INT)
     declared = SPEC.maps["plain"]._replace(value_type_id=number, contents=b"", initial=())

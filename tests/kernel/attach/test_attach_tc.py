@@ -149,7 +149,7 @@ def test_a_filter_takes_its_qdisc_with_it(side, box):
 
 @clsact
 @pytest.mark.needs("tc")
-def test_a_qdisc_goes_when_the_last_filter_does_whoever_of_us_made_it():
+def test_a_qdisc_goes_with_its_last_filter_whichever_link_made_it():
     with load("first", "second") as obj:
         one = obj.programs["first"].attach("lo", direction="ingress", clsact=True)
         two = obj.programs["second"].attach("lo", direction="egress", clsact=True)
@@ -190,7 +190,7 @@ def test_filters_run_by_priority_and_share_one(box):
 
 @clsact
 @pytest.mark.needs("tc")
-def test_a_filter_that_somebody_else_removed():
+def test_closing_a_link_to_a_filter_that_is_gone_is_harmless():
     with load("first") as obj:
         link = obj.programs["first"].attach("lo", direction="ingress", clsact=True)
         subprocess.run(["tc", "qdisc", "del", "dev", "lo", "clsact"], check=True)
@@ -242,7 +242,7 @@ def test_a_priority_has_16_bits(priority: int):
 
 
 @tcx
-def test_tc_is_told_what_it_needs():
+def test_tc_without_its_options_says_which_it_needs():
     with load("packet", "entering") as obj:
         packet = obj.programs["packet"]
         with pytest.raises(TypeError, match='direction required: "ingress" or "egress"'):

@@ -52,7 +52,7 @@ def test_names_of_program_types_and_helpers():
         assert features.have_helper("socket_filter", name) is features.have_helper(sock, 5)
 
 
-def test_an_unknown_name_is_no_feature_and_the_known_ones_are_listed():
+def test_an_unknown_feature_is_refused_and_the_known_ones_are_listed():
     with pytest.raises(KeyError, match=r"unknown map type 'rnigbuf'; .*ringbuf"):
         features.have_map_type("rnigbuf")
     with pytest.raises(KeyError, match=r"unknown program type ''; .*socket_filter, kprobe, "):

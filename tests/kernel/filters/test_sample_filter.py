@@ -160,7 +160,7 @@ def name_it() -> None:
     LIBC.prctl(15, b"faulty-child", 0, 0, 0)  # PR_SET_NAME
 
 
-def test_threads_are_told_apart() -> None:
+def test_threads_are_counted_separately() -> None:
     where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_ADDR
     ready, go = threading.Event(), threading.Event()
     tids: list[int] = []

@@ -109,7 +109,7 @@ def test_a_program_array_without_its_program_has_an_empty_slot():
         assert obj.programs["first"].test_run(PACKET).retval == 1
 
 
-def test_a_program_array_is_full_as_long_as_somebody_holds_it():
+def test_a_program_array_is_full_as_long_as_a_descriptor_refers_to_it():
     with purebpf.load(DATA / "load_tail.bpf.o") as obj:
         first = purebpf.Program.from_id(obj.programs["first"].info.id)
         jumps = purebpf.Map.from_id(obj.maps["jumps"].info.id)

@@ -223,7 +223,7 @@ def test_a_map_that_cannot_be_read_is_closed_while_the_error_is_kept(monkeypatch
     assert probes.descriptors() == before, caught.value
 
 
-def test_a_descriptor_that_is_no_map_is_refused_and_stays_the_callers():
+def test_a_descriptor_that_is_not_a_map_is_refused_and_stays_the_callers():
     with Descriptor(os.open("/dev/null", os.O_RDONLY)) as null:
         with pytest.raises(KernelError) as caught:
             Map.from_fd(null.fileno())
@@ -328,7 +328,7 @@ def test_what_differs_from_a_shared_map_is_named(changed, words, bpffs: Path):
     ],
     ids=lambda spec: spec.name,
 )
-def test_what_the_kernel_or_purebpf_adds_is_no_difference(spec, bpffs: Path):
+def test_what_the_kernel_or_purebpf_adds_is_not_a_difference(spec, bpffs: Path):
     with Map.shared(spec, bpffs / "map") as one, Map.shared(spec, bpffs / "map") as other:
         assert one.info.id == other.info.id
 

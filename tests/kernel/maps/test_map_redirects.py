@@ -71,7 +71,7 @@ def test_frames_go_on_to_a_cpu_and_a_program_there():
             assert obj.globals["hits"] == 2 * PRIME
 
 
-def test_what_is_no_redirection():
+def test_a_value_that_is_not_a_redirection_is_refused():
     with load("to_device") as obj:
         for value in ("near", (1, 2, 3), (), (1, "of_devmap")):
             with pytest.raises(purebpf.SchemaError, match="a number and a program"):

@@ -291,7 +291,7 @@ CREATED_ONLY = {
     ],
     ids=map_traits.type_name,
 )
-def test_types_whose_elements_come_from_elsewhere_are_made(kind):
+def test_types_without_elements_of_their_own_are_created(kind):
     with Map.create(CREATED_ONLY[kind]) as m:
         assert (m.type, m.info.type) == (kind, kind)
         assert m.max_entries in (CREATED_ONLY[kind].max_entries, mmap.PAGESIZE)

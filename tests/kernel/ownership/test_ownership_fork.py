@@ -73,7 +73,7 @@ def test_a_child_that_closes_the_links(attached: list[purebpf.Object]) -> None:
     assert counts_here(attached)
 
 
-def test_a_child_that_forgets_it_is_told(attached: list[purebpf.Object]) -> None:
+def test_a_child_that_drops_its_copy_gets_the_warning(attached: list[purebpf.Object]) -> None:
     def body() -> None:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

@@ -111,7 +111,7 @@ def test_without_privilege_the_capability_and_the_sysctl_are_named() -> None:
     assert f"kernel.perf_event_paranoid is {sysctl('perf_event_paranoid')}" in told
 
 
-def test_a_directory_that_is_no_cgroup(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_cgroup_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match="is not a directory of a cgroup file system") as caught:
         PerfEvent.software("cpu-clock", cgroup=str(tmp_path), cpu=0)
     assert caught.value.errno == errno.EBADF
@@ -120,7 +120,7 @@ def test_a_directory_that_is_no_cgroup(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such-event", "rxyz", "max", "L1-dcache-loads-misses", ""])
-def test_names_that_are_no_events(name: str) -> None:
+def test_names_that_are_not_events_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="unknown perf event"):
         PerfEvent.open(name, pid=0)
 

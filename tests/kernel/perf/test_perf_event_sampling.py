@@ -132,7 +132,7 @@ class WithoutPmu(backend.KernelDoor):
         return super().perf_event_open(attr, pid, cpu, group, flags)
 
 
-def test_cpu_clock_stands_in_for_cycles_and_says_why() -> None:
+def test_cpu_clock_replaces_cycles_and_says_why() -> None:
     with backend.replaced(WithoutPmu()), PerfEvent.sampling(99, pid=0) as event:
         assert event.event.name == "cpu-clock"
         assert event.event.fell_back

@@ -77,7 +77,7 @@ def test_a_child_that_came_and_went_has_the_label_of_who_forked_it() -> None:
         assert followed.cgroups.of(grandchild) == LABEL
 
 
-def test_who_is_in_no_group_and_who_is_not_there_have_no_label() -> None:
+def test_processes_without_a_cgroup_and_those_that_are_gone_have_no_label() -> None:
     labels = CgroupLabels()
     assert labels.of(0) == ""
     assert labels.of(1 << 30) == ""

@@ -57,7 +57,7 @@ def test_a_packet_program_with_a_context(run):
     assert result.ctx == context
 
 
-def test_a_raw_tracepoint_program_runs_on_the_cpu_it_is_told(run):
+def test_a_raw_tracepoint_program_runs_on_the_cpu_that_test_run_names(run):
     last = max(os.sched_getaffinity(0))
     result = run.programs["raw_cpu"].test_run(ctx=struct.pack("=QQ", 5, 0), cpu=last)
     assert result.retval == 5000 + last
@@ -176,7 +176,7 @@ def test_a_pinned_program_outlives_its_object(bpffs):
         Program.open(bpffs / "nothing")
 
 
-def test_a_map_is_no_program(bpffs):
+def test_a_map_is_not_a_program(bpffs):
     with purebpf.load(DATA / "load_counter.bpf.o") as obj:
         obj.maps["calls"].pin(bpffs / "calls")
         with pytest.raises(purebpf.KernelError, match="a bpf-map, not a program"):

@@ -47,7 +47,7 @@ def test_every_record_of_every_cpu_arrives_once() -> None:
         assert (producer.refused, buffer.lost) == (0, 0)
 
 
-def test_a_reader_says_whose_it_is() -> None:
+def test_the_repr_of_a_reader_names_its_map() -> None:
     with perf_producer(ENTRIES) as producer, PerfBuffer(producer.source, Numbers()) as buffer:
         assert repr(buffer) == f"<PerfBuffer of {producer.source.name!r}>"
 
@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_lost_exactly_although_no_later_record_says_so() ->
         assert buf.lost == 1009 - len(kept)
 
 
-def test_a_lost_record_is_no_record_of_the_program() -> None:
+def test_a_lost_record_is_not_yielded_as_one_of_the_program() -> None:
     with perf_producer(ENTRIES) as producer, PerfBuffer(producer.source, Numbers(), pages=1) as buf:
         before = pin_to(0)
         try:
@@ -144,7 +144,7 @@ def test_closing_takes_the_events_out_of_the_map() -> None:
     assert probes.descriptors() == before
 
 
-def test_a_map_that_is_closed_first_is_no_trouble() -> None:
+def test_a_map_may_be_closed_before_its_reader() -> None:
     with perf_producer(ENTRIES) as producer:
         buffer = PerfBuffer(producer.source, Numbers())
     buffer.close()

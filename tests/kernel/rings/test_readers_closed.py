@@ -140,7 +140,7 @@ def test_a_signal_handler_may_close_what_the_thread_waits_for(opened) -> None:
 
 
 @both
-def test_a_forked_child_that_closes_its_copy_wakes_nobody(opened) -> None:
+def test_a_forked_child_that_closes_its_copy_does_not_wake_its_parent(opened) -> None:
     with opened() as (producer, reader):
         records = reader.read()
         found: list[int] = []

@@ -36,7 +36,7 @@ def test_every_record_arrives_once_and_in_order() -> None:
         assert producer.refused == 0
 
 
-def test_a_reader_says_whose_it_is() -> None:
+def test_the_repr_of_a_reader_names_its_map() -> None:
     with ring_producer(4096) as producer:
         with RingBuffer(producer.source, Numbers()) as ring:
             assert repr(ring) == f"<RingBuffer of {producer.source.name!r}>"
@@ -201,7 +201,7 @@ def test_reading_waits_for_records() -> None:
         assert found == numbers(101)
 
 
-def test_a_timeout_ends_the_loop_and_takes_what_woke_nobody() -> None:
+def test_a_timeout_ends_the_loop_with_the_records_that_did_not_wake_it() -> None:
     with (
         ring_producer(MIB, flags=BPF_RB_NO_WAKEUP) as producer,
         RingBuffer(producer.source, Numbers()) as ring,
@@ -291,7 +291,7 @@ def test_the_rest_can_be_read_as_another_type() -> None:
         assert list(ring.drain()) == [U64.pack(1), U64.pack(2)]
 
 
-def test_a_map_that_does_not_say_its_type_must_be_told() -> None:
+def test_a_map_without_a_record_type_needs_one_from_the_caller() -> None:
     with ring_producer() as producer:
         with pytest.raises(SchemaError, match="unknown record type"):
             RingBuffer(producer.source)

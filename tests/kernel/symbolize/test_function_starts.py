@@ -52,7 +52,7 @@ def test_functions_of_a_stripped_program_by_their_starts(tmp_path, flags):
 
 
 @pytest.mark.needs("nm", "objcopy")
-def test_callers_whose_last_instruction_is_a_call_are_not_the_function_behind_them(tmp_path):
+def test_callers_that_end_with_a_call_are_not_the_function_behind_them(tmp_path):
     flags = "-rdynamic", "-falign-functions=1", "-fno-toplevel-reorder"
     program = compile_program(tmp_path / "program", *flags, source=_NORETURN)
     starts = _strip(program)

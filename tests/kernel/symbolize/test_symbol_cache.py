@@ -54,7 +54,7 @@ def test_a_table_is_kept_and_used_without_reading_the_symbols_again(program, hom
 
 @pytest.mark.needs("gcc")
 @pytest.mark.parametrize("content", [b"", b"nonsense" * 100, None])
-def test_what_is_no_table_is_ignored_and_written_again(program, home, content):
+def test_a_file_that_is_not_a_table_is_ignored_and_written_again(program, home, content):
     _named(program)
     (kept,) = home.iterdir()
     whole = kept.read_bytes()
@@ -64,7 +64,7 @@ def test_what_is_no_table_is_ignored_and_written_again(program, home, content):
 
 
 @pytest.mark.needs("gcc")
-def test_a_table_that_vanishes_meanwhile_is_read_again(program, home, monkeypatch):
+def test_a_table_that_vanishes_during_a_read_is_read_again(program, home, monkeypatch):
     monkeypatch.setattr(symbol_cache, "_LIMIT", 1 << 30)
     symbolizer = Symbolizer()
     assert _named(program, symbolizer) == _EXPECTED

@@ -109,7 +109,7 @@ def test_a_file_that_was_replaced_names_nothing(program, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\2\3\1" + bytes(100)])
-def test_a_file_that_is_no_elf_names_nothing(tmp_path, content):
+def test_a_file_that_is_not_elf_names_nothing(tmp_path, content):
     file = tmp_path / "data"
     file.write_bytes(content)
     spaces = AddressSpaces()
@@ -122,7 +122,7 @@ def test_a_file_that_is_no_elf_names_nothing(tmp_path, content):
     assert found.file_offset == 0x234
 
 
-def test_what_is_no_regular_file_is_not_opened(tmp_path):
+def test_what_is_not_a_regular_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     spaces = AddressSpaces()
     for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path / "missing"):

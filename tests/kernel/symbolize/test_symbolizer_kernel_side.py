@@ -39,7 +39,7 @@ def test_a_bpf_program_is_named_even_when_it_was_loaded_after_the_first_question
 
 
 @pytest.mark.needs("perf_event", "gcc")
-def test_a_process_that_nobody_looked_at_is_named_from_the_side_band(tmp_path):
+def test_a_process_that_ended_before_it_was_read_is_named_from_the_side_band(tmp_path):
     program = compile_program(tmp_path / "short-lived")
     symbolizer = Symbolizer()
     with SideBand() as band:

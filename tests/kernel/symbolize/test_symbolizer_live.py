@@ -214,7 +214,7 @@ def test_callers_are_looked_up_one_byte_earlier_unless_nothing_is_there(tmp_path
     ]  # fmt: skip
 
 
-def test_addresses_that_are_no_code():
+def test_addresses_outside_code_have_no_name():
     found = Symbolizer().user_stack(os.getpid(), [0x10, 0, 5, 1 << 63, (1 << 64) - 1])
     assert [each.reason for each in found] == [Reason.GARBAGE] * 5
     (leaf,) = Symbolizer().user(os.getpid(), [0x7000])

@@ -133,7 +133,7 @@ def test_ids_that_are_not_there(type_id):
             method(type_id)
 
 
-def test_a_name_outside_the_strings_is_no_name():
+def test_a_name_outside_the_strings_is_refused():
     btf, type_id = bad_type(Kind.FWD, 99)
     with pytest.raises(FormatError, match="type 2: string offset 99"):
         btf.name(type_id)

@@ -57,7 +57,7 @@ def test_integers(order, size, signed):
     assert c.size == size
 
 
-def test_what_is_no_integer():
+def test_a_value_that_is_not_an_integer_is_refused():
     t = Types()
     for value in ("1", 1.0, None, b"12", [1]):
         with pytest.raises(SchemaError, match="unsigned int: "):

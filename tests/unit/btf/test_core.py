@@ -63,7 +63,7 @@ def test_only_what_follows_the_last_three_underscores_is_a_flavour() -> None:
     assert one(local, 2, "0:0", OFFSET, target).value == 8
 
 
-def test_a_union_is_no_candidate_for_a_struct() -> None:
+def test_a_union_is_not_a_candidate_for_a_struct() -> None:
     builder = BtfBuilder()
     integer = builder.int("int", 4)
     builder.union("task", [("pid", integer)])

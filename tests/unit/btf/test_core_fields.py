@@ -306,7 +306,7 @@ def test_different_kinds_do_not_agree() -> None:
     assert not compatible(lambda b: b.enum("e", {}), lambda b: b.int("int", 4))
 
 
-def test_members_that_are_no_data_do_not_agree() -> None:
+def test_members_that_are_not_data_do_not_agree() -> None:
     def function(b: BtfBuilder) -> None:
         b.struct("s", [("f", b.func_proto(0), 0)], size=8)
 

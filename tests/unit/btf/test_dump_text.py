@@ -62,7 +62,7 @@ def test_a_function_and_a_variable_are_written_when_asked_for(b, int_):
     assert "visit" not in dumped(b)
 
 
-def test_a_type_tag_stands_behind_what_it_tags(b, int_):
+def test_a_type_tag_follows_what_it_tags(b, int_):
     node = b.struct("node", [("n", int_)])
     tagged = b.ptr(b.type_tag("rcu", b.const(node)))
     assert declared(b, tagged) == 'const struct node __attribute__((btf_type_tag("rcu"))) *x'

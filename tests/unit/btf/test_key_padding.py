@@ -69,7 +69,7 @@ def test_keys_that_differ_in_padding_only_are_different():
     assert sorted([one, clean]) == [one, clean]
 
 
-def test_what_is_made_by_hand_has_no_padding():
+def test_a_value_that_the_caller_made_has_no_padding():
     t = Types()
     c = t.key(t.conn)
     key = c.decode(raw(6, b"\1\2\3", 17))

@@ -162,7 +162,7 @@ def codec_of(b, type_id):
     return codec(b.btf(), type_id)
 
 
-def test_what_is_no_record_class(event):
+def test_a_class_that_is_not_a_record_class_is_refused(event):
     with pytest.raises(SchemaError, match="neither a NamedTuple nor a dataclass"):
         bind(event, int)
     b = BtfBuilder()

@@ -62,7 +62,7 @@ def test_the_page_is_there_for_who_has_the_token(live: LivePage) -> None:
 
 @pytest.mark.parametrize("token", ["", "wrong", "\u00e9", "x" * 1000])
 @pytest.mark.parametrize("path", ["/", "/events", "/snapshot.html", "/nothing"])
-def test_nobody_else_gets_anything(live: LivePage, path: str, token: str) -> None:
+def test_a_request_without_the_token_gets_nothing(live: LivePage, path: str, token: str) -> None:
     from urllib.parse import quote
 
     with Client(live, path, quote(token)) as response:
@@ -86,7 +86,7 @@ def test_a_second_reaches_everybody_who_looks(live: LivePage) -> None:
             assert tree["head"]["total"] == 100
 
 
-def test_what_nobody_looks_at_is_not_made(live: LivePage) -> None:
+def test_a_page_without_viewers_is_not_rendered(live: LivePage) -> None:
     live.send(lambda: pytest.fail("nobody looks"))
 
 
@@ -110,7 +110,7 @@ def test_there_are_not_too_many(live: LivePage) -> None:
         live.leave(client)
 
 
-def test_the_end_is_told() -> None:
+def test_the_end_is_reported() -> None:
     with LivePage(ANYWHERE, "") as live:
         client = Client(live, "/events")
         closer = threading.Thread(target=live.close)
@@ -139,7 +139,7 @@ def test_a_snapshot_is_everything_so_far(live: LivePage, path: str) -> None:
         assert reader.loads(found[0])["total"] == 100
 
 
-def test_an_address_in_use_is_told() -> None:
+def test_an_address_in_use_is_reported() -> None:
     with socket.create_server(ANYWHERE) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(KernelError, match="listen on a free one") as raised:

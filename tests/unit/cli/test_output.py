@@ -53,7 +53,7 @@ def test_a_device_is_written_to_and_stays_one() -> None:
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
-def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -72,7 +72,7 @@ def test_names_that_no_encoding_has_are_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "reason"), [("", "ENOENT"), (".", "EISDIR"), ("old/", "ENOTDIR|EISDIR")]
 )
-def test_what_is_no_file_name_is_known_at_once(
+def test_an_impossible_file_name_is_refused_at_once(
     path: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = tmp_path / "work"
@@ -122,7 +122,7 @@ def test_a_file_keeps_its_owner_and_mode(tmp_path: Path) -> None:
     assert target.read_text() == "text"
 
 
-def test_where_the_owner_cannot_be_kept_nobody_may_do_more(
+def test_where_the_owner_cannot_be_kept_no_other_user_gains_access(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:

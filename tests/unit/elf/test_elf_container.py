@@ -70,7 +70,7 @@ def test_names_are_made_of_what_the_kernel_allows(tmp_path: Path) -> None:
     ],
     ids=["zeros", "a kernel"],
 )
-def test_what_is_no_object_is_not_read_to_its_end(
+def test_a_file_that_is_not_an_object_is_not_read_to_its_end(
     header: bytes, problem: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "large"
@@ -176,7 +176,7 @@ def test_a_call_into_the_same_section_needs_no_relocation() -> None:
     )
 
 
-def test_a_called_function_of_an_unknown_section_is_no_program() -> None:
+def test_a_called_function_of_an_unknown_section_is_not_a_program() -> None:
     built = ElfBuilder()
     own = built.section("own", e.EXIT * 2, flags=e.EXECUTABLE)
     called = built.symbol("called", own, 0, 16)
@@ -350,7 +350,7 @@ def test_bad_headers(offset: int, value: bytes, problem: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"version https://git-lfs", bytes(64)])
-def test_what_is_no_elf_at_all(data: bytes) -> None:
+def test_a_file_that_is_not_elf_is_refused(data: bytes) -> None:
     with pytest.raises(FormatError, match="ELF header"):
         read_object(data)
 

@@ -175,7 +175,7 @@ def test_configuration_values_are_laid_out_by_alignment(externs: ObjectSpec) -> 
         assert variable.linkage is Linkage.GLOBAL
 
 
-def test_a_function_that_nobody_defines() -> None:
+def test_a_function_without_a_definition_is_refused() -> None:
     with pytest.raises(LinkError, match="use refers to it") as caught:
         read_object(DATA / "elf_bad_undefined.bpf.o")
     assert caught.value.symbol == "nowhere"

@@ -80,7 +80,7 @@ def test_static_maps_are_refused() -> None:
         read_object(builder.build())
 
 
-def test_a_section_of_another_name_is_no_map() -> None:
+def test_a_section_of_another_name_is_not_a_map() -> None:
     assert maps(HASH, ("data", 0), section="mapsome") == []
 
 

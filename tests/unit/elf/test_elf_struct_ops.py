@@ -85,7 +85,7 @@ def test_a_member_that_is_given_something_else() -> None:
         read_object(bytes(data))
 
 
-def test_a_pointer_that_is_no_members() -> None:
+def test_a_pointer_that_is_not_a_functions_is_refused() -> None:
     data = bytearray(OBJECT.read_bytes())
     (headers,) = struct.unpack_from("<Q", data, 40)
     (count,) = struct.unpack_from("<H", data, 60)

@@ -54,7 +54,7 @@ def test_needs_names_each_field_once():
     [("cpu == 1, uid == nobody", 18), ("gid in {1, staff}", 12), ("cgroup != /x", 11),
      ("cgroup under /x", 14), ("symbol in {main}", 12)],
 )  # fmt: skip
-def test_a_name_that_stands_for_nothing_is_shown(text, column):
+def test_an_unknown_name_is_shown(text, column):
     with pytest.raises(FilterError, match="unknown") as caught:
         resolve(parse(text), DEFAULT, NoNames())
     assert caught.value.column == column

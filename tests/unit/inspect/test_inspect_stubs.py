@@ -19,7 +19,7 @@ def classes(spec: ObjectSpec) -> dict[str, list[str]]:
     return {node.name: [ast.unparse(base) for base in node.bases] for node in found}
 
 
-def test_maps_whose_names_are_alike_have_a_class_each() -> None:
+def test_maps_with_similar_names_have_a_class_each() -> None:
     names = ("events_1", "events1", ".data", "data", "1st")
     maps = {name: MapSpec(name, HASH, 4, 8, 10) for name in names}
     spec = ObjectSpec("x", "x", "little", "", {}, {}, maps, {})

@@ -101,7 +101,7 @@ def test_what_cannot_be_made_leaves_nothing_open(
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_child_that_nobody_can_wait_for_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_cannot_be_waited_for_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(pid: int) -> int:
         pids.append(pid)
         raise OSError(errno.EMFILE, "Too many open files")

@@ -92,7 +92,7 @@ def test_a_pipe_without_a_reader_is_not_waited_for(sticky: Path) -> None:
     assert time.monotonic() - before < 10
 
 
-def test_a_pipe_whose_reader_comes_a_moment_later(sticky: Path) -> None:
+def test_a_pipe_waits_for_a_reader_that_comes_later(sticky: Path) -> None:
     os.mkfifo(sticky / "out")
     read = sticky / "read"
     reader = ["sh", "-c", f"sleep 0.2; cat {sticky}/out > {read}"]

@@ -56,7 +56,7 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
         (TEXT.replace(b'"weight":', b'"weight":1' + b"0" * 5_000 + b',"_":', 1), "JSON: "),
     ],
 )
-def test_what_cannot_be_read_is_told(data: bytes, problem: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported(data: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "saved"
     path.write_bytes(data)
     with pytest.raises(FormatError, match=problem):
@@ -74,7 +74,7 @@ def test_a_small_file_does_not_unpack_to_everything(
             profile_loader.read(str(path))
 
 
-def test_a_missing_file_is_told() -> None:
+def test_a_missing_file_is_reported() -> None:
     with pytest.raises(KernelError, match=r"profile /no/such: open\(2\) failed with ENOENT"):
         profile_loader.read("/no/such")
 

@@ -17,7 +17,7 @@ def two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_cpus")
-def test_a_cpu_that_is_not_online_is_told() -> None:
+def test_a_cpu_that_is_not_online_is_reported() -> None:
     with pytest.raises(targets.NoSuchTargetError, match=r"^CPU 1 is offline \(online: 0,2\)$"):
         targets.check_cpus((0, 77, 1))
 
@@ -27,7 +27,7 @@ def test_cpus_that_are_online_are_taken() -> None:
     targets.check_cpus(cpus.online())
 
 
-def test_without_cpus_nobody_asks_which_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_option_online_cpus_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(proc, "cpu_list")
     targets.check_cpus(())
 

@@ -45,5 +45,5 @@ def test_each_loss_is_explained() -> None:
     assert losses(found).any
 
 
-def test_what_nobody_can_know_is_a_question_mark() -> None:
+def test_a_count_that_cannot_be_known_is_a_question_mark() -> None:
     assert any("expected=? seen=98" in line for line in paragraphs(WHOLE._replace(due=None)))

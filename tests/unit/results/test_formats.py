@@ -86,7 +86,7 @@ def test_json_comes_back_whole(profile: Profile) -> None:
         ('{"weight": ' + "9" * 5000 + "}", "digits"),
     ],
 )
-def test_broken_json_is_told(text: str, problem: str) -> None:
+def test_broken_json_is_reported(text: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         json.parse(text, "day.json")
 
@@ -130,7 +130,7 @@ NO_NUMBERS = ["1e999", "NaN", "1e308", "99999999999999999999999", "-2", "[]"]
         "cost/run_cnt",
     ],
 )
-def test_what_is_no_number_in_json_is_told(place: str, value: str) -> None:
+def test_json_weights_that_are_not_numbers_are_reported(place: str, value: str) -> None:
     wanted = r"^day.json: (profile: (Value|Type)Error|JSON: \w+ is not a finite number)"
     with pytest.raises(FormatError, match=wanted):
         json.parse(damaged(place, value), "day.json")
@@ -153,7 +153,7 @@ def test_what_is_no_number_in_json_is_told(place: str, value: str) -> None:
         ("about", "7"),
     ],
 )
-def test_what_no_profile_has_in_json_is_told(place: str, value: str) -> None:
+def test_json_that_is_not_a_profile_is_reported(place: str, value: str) -> None:
     with pytest.raises(FormatError, match=r"^day.json: profile: (Value|Type)Error"):
         json.parse(damaged(place, value), "day.json")
 
@@ -178,7 +178,7 @@ def test_folded_lines_of_other_tools() -> None:
 
 
 @pytest.mark.parametrize("line", ["a;b", "a;b x", "a;b -1", "12", "a;b ²"])
-def test_a_folded_line_without_a_count_is_told(line: str) -> None:
+def test_a_folded_line_without_a_count_is_reported(line: str) -> None:
     with pytest.raises(FormatError, match=r"line 2: .* does not end with a count"):
         folded.parse(["a;b 1", line])
 

@@ -79,7 +79,7 @@ def test_a_comparison_has_both() -> None:
     assert sum(unpacked(packed).values()) == example().total
 
 
-def test_kinds_of_time_are_told_apart() -> None:
+def test_kinds_of_time_have_stacks_of_their_own() -> None:
     profile = Profile(unit="ns")
     for kind, weight in (("on-CPU", 3), ("off-CPU", 5)):
         profile.add((WORK, MAIN), (), weight, Labels("app", 1), marks=Marks(kind=kind))

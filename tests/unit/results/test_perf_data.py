@@ -156,7 +156,7 @@ def test_names_without_addresses_are_refused() -> None:
 
 
 @pytest.mark.parametrize("labels", [Labels("a", -1), Labels("a", 1 << 40), Labels("a" * 70000, 1)])
-def test_what_no_machine_gives_is_told(labels: Labels) -> None:
+def test_labels_that_perf_data_cannot_hold_are_refused(labels: Labels) -> None:
     profile = Profile("odd")
     profile.add((profiles.MAIN,), (), 1, labels)
     with pytest.raises(FormatError, match=r"odd: perf\.data"):

@@ -93,12 +93,12 @@ def test_folded(profile: Profile) -> None:
     assert "".join(folded.lines(profile)) == FOLDED
 
 
-def test_text_delimiter_stands_only_between_two_stacks(profile: Profile) -> None:
+def test_text_has_its_delimiter_only_between_two_stacks(profile: Profile) -> None:
     expected = TEXT.replace("    read+0xd", "    --\n    read+0xd")
     assert "".join(text.blocks(profile, delimiter=True)) == expected
 
 
-def test_folded_delimiter_stands_only_between_two_stacks(profile: Profile) -> None:
+def test_folded_has_its_delimiter_only_between_two_stacks(profile: Profile) -> None:
     expected = FOLDED.replace("read;entry", "read;-;entry")
     assert "".join(folded.lines(profile, delimiter=True)) == expected
 
@@ -117,7 +117,7 @@ def test_annotations_mark_kernel_frames_only() -> None:
     ]
 
 
-def test_threads_that_are_told_apart_are_shown() -> None:
+def test_a_stack_of_a_thread_shows_its_pid_and_tid() -> None:
     found = Profile()
     found.add((), (), 1, Labels("app", 185, 190))
     assert "(185/190)\n" in next(text.blocks(found))

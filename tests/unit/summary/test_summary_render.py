@@ -124,7 +124,7 @@ PERCENTILES = (
 )
 
 
-def test_a_histogram_stands_below_its_row() -> None:
+def test_a_histogram_follows_its_row() -> None:
     found = text(table("total", Group(Label(), SOME[:1])), View(histogram=True))
     plain = text(table("total", Group(Label(), SOME[:1])), View())
     lines = [line for line in plain.splitlines() if line.startswith("   ")]

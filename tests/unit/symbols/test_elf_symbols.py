@@ -97,7 +97,7 @@ def test_a_better_name_that_ends_earlier_leaves_the_rest_to_the_other():
     assert found == [("good", 3), ("weak", 4), None]
 
 
-def test_what_is_no_function_has_no_name():
+def test_what_is_not_a_function_has_no_name():
     at = tuple(range(0x1000, 0x1080, 0x10))
     found = _names(
         Sym("variable", 0x1000, 16, type=OBJECT),

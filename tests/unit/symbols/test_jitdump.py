@@ -146,7 +146,7 @@ def test_large_code_is_skipped():
         (header() + struct.pack("<IIQ", 0, 15, 0), "offset 40: a record of 15 bytes"),
     ],
 )
-def test_what_is_no_jitdump(data, problem):
+def test_a_file_that_is_not_a_jitdump_is_refused(data, problem):
     dump = read(data + load(1, 0x100, 8, 0))
     assert dump.problem == problem
     assert dump.find(0x100) is None
@@ -173,7 +173,7 @@ def test_a_name_without_an_end_and_one_that_is_too_long():
     assert dump.find(0x200) == ("n" * 4097, 0)  # one more than is shown
 
 
-def test_names_that_are_no_utf_8():
+def test_names_that_are_not_utf8_are_kept():
     assert read(header() + load(1, 0x100, 8, 0, b"a\xff<b>\n;")).find(0x100) == ("a\\xff<b>\n;", 0)
 
 

@@ -115,7 +115,7 @@ def test_a_static_variable_that_was_renamed_for_linking_keeps_its_name():
     assert addresses(text, ["state", "run"]) == {"state": {0xFFFFFFFF81000000}, "run": set()}
 
 
-def test_a_name_that_is_no_utf8_is_a_name():
+def test_a_name_that_is_not_utf8_is_a_name():
     text = b"ffffffff81000000 T _text\xff\n"
     found = addresses(text, ["_text\udcff", "_text\udc80"])
     assert [*found.values()] == [{0xFFFFFFFF81000000}, set()]

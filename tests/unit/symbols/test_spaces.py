@@ -43,7 +43,7 @@ def test_a_new_mapping_hides_an_older_one_where_it_is():
     ]  # fmt: skip
 
 
-def test_data_and_the_kernel_s_own_mappings_are_no_code():
+def test_data_and_the_kernel_s_own_mappings_are_not_code():
     spaces = AddressSpaces()
     spaces.feed(_mmap(7, 0x1000, 0x2000, "/lib/a", prot=3))
     spaces.feed(Mmap(7, 7, 0x3000, 0x1000, 0, "/lib/b", is_data=True))
@@ -98,7 +98,7 @@ def test_a_child_starts_with_its_parent_s_mappings_and_then_they_part():
     assert (spaces.parent(8), spaces.parent(7)) == (7, 0)
 
 
-def test_a_thread_is_no_process():
+def test_a_thread_is_not_a_process():
     spaces = AddressSpaces()
     spaces.feed(_mmap(7, 0x1000, 0x2000, "/bin/a"))
     spaces.feed(Fork(7, 7, 8, 7))
@@ -210,7 +210,7 @@ def test_a_mapping_ends_where_addresses_do():
     assert _path(spaces, 1, (1 << 64) - 2) == "/lib/far"
 
 
-def test_records_are_told_apart_by_type_not_by_the_name_of_their_class():
+def test_records_are_dispatched_by_type_not_by_the_name_of_their_class():
     spaces = AddressSpaces()
     namesake = type("Mmap2", (), _mmap(7, 0x1000, 0x3000, "/lib/a")._asdict())
     spaces.feed(namesake())

@@ -51,7 +51,7 @@ def test_little_of_it_is_read_for_one_question():
 
 
 @given(st.integers(0, 5000))
-def test_a_file_that_is_cut_short_is_no_table(size):
+def test_a_file_that_is_cut_short_is_not_a_table(size):
     data = b"".join(pieces(_table(300)))
     cut = data[: size % len(data)]
     with pytest.raises(FormatError):
@@ -67,7 +67,7 @@ def test_a_header_with_any_byte_changed_is_none():
             _opened(bytes(changed))
 
 
-def test_a_file_that_shrinks_meanwhile_is_noticed():
+def test_a_file_that_shrinks_during_a_read_is_noticed():
     data = bytearray(b"".join(pieces(_table(3000))))
     table = open_table(
         lambda offset, size: bytes(data[offset : offset + size]), len(data), "cached"

@@ -301,7 +301,7 @@ def test_next_ids_and_info_lengths_come_out_of_the_attr(kernel):
     assert kernel.field("info", "info_len") == 104
 
 
-def test_paths_may_hold_bytes_that_are_no_utf8(kernel):
+def test_paths_may_hold_bytes_that_are_not_utf8(kernel):
     seen = []
     kernel.answer = lambda at: seen.append(at.memory("obj", "pathname", 5)) or 0
     bpf.obj_pin(3, os.fsdecode(b"/a\xff/"))

@@ -107,7 +107,7 @@ def test_a_key_of_another_length_is_refused_before_the_kernel_sees_it(elements):
         element.key[:] = b"long"
 
 
-def test_an_element_in_use_is_nobody_elses(elements):
+def test_an_element_in_use_is_not_given_out_again(elements):
     first, second = elements.take(), elements.take()
     assert first is not second
     elements.give(first)
@@ -130,7 +130,7 @@ def test_nothing_is_taken_from_a_closed_map(table):
             ask()
 
 
-def test_the_descriptor_is_closed_when_nobody_uses_it(elements):
+def test_the_descriptor_is_closed_after_its_last_use(elements):
     first, second = elements.take(), elements.take()
     elements.close()
     with pytest.raises(ValueError, match="closed"):

@@ -74,7 +74,7 @@ def test_advances_are_multiplied():
     assert [at for at, _ in interpreted(b"\x45" + cfa_offset(16), code_factor=4)] == [0, 20]
 
 
-def test_set_loc_is_relative_to_where_it_stands():
+def test_set_loc_is_relative_to_its_own_address():
     section = Section()
     at = len(section.data) + 17 + 1  # head, start, size, size of the augmentation; the operation
     target = TEXT + 0x40 - (FRAME + at)

@@ -23,7 +23,7 @@ def test_every_record_counts_once() -> None:
     assert not count_types(b"")
 
 
-def test_a_record_without_a_header_is_no_record() -> None:
+def test_a_record_without_a_header_is_not_counted() -> None:
     with pytest.raises(FormatError, match="a record of 0 bytes"):
         count_types(record(9, 16) + bytes(8))
 

@@ -211,7 +211,9 @@ def broken(at: int, new: bytes) -> bytes:
         (broken(48, bytes(8)), FormatError, "the recording did not finish"),
     ],
 )
-def test_foreign_files_are_told_apart(data: bytes, error: type[Exception], said: str) -> None:
+def test_foreign_files_are_refused_with_their_kind(
+    data: bytes, error: type[Exception], said: str
+) -> None:
     with pytest.raises(error, match=said):
         opened(data)
 

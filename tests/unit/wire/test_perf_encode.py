@@ -97,7 +97,7 @@ def test_a_payload_is_padded_as_the_kernel_does() -> None:
     assert found.raw == b"8 bytes." + bytes(4)
 
 
-def test_whose_mapping_it_is() -> None:
+def test_mappings_have_the_mode_of_their_side() -> None:
     encoder = RecordEncoder(0)
     for pid, mode in ((HOST_KERNEL, MISC_KERNEL), (1, MISC_USER)):
         _, misc, _ = HEADER.unpack_from(encoder.encode(Mmap(pid, 0, 1, 2, 3, "x", False)))

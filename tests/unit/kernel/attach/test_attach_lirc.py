@@ -86,7 +86,7 @@ def test_a_refusal_is_explained(program: Program, device: Path):
         lirc.attach(program, device)
 
 
-def test_a_device_opened_for_reading_is_told_from_a_missing_capability(
+def test_a_device_opened_for_reading_and_a_missing_capability_have_errors_of_their_own(
     program: Program, device: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(privilege, "read_host", lambda: ALL_CAPABILITIES)
@@ -111,7 +111,7 @@ def test_its_programs_are_asked_for(device: Path):
     assert attr["prog_attach_flags"] == 0, "the kernel has none for receivers"
 
 
-def test_what_is_no_device(program: Program):
+def test_a_target_that_is_not_a_device_is_refused(program: Program):
     with pytest.raises(purebpf.KernelError, match=r"open\(/dev/none\) failed with ENOENT"):
         lirc.attach(program, "/dev/none")
     with pytest.raises(TypeError, match="target required: a lirc device"):

@@ -20,7 +20,7 @@ def kallsyms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["vfs_read", "in_a_module"])
-def test_a_function_whose_address_is_hidden_is_there(name: str) -> None:
+def test_a_function_with_a_hidden_address_is_there(name: str) -> None:
     with pytest.raises(LookupError, match=f"address of {name!r} is hidden.*CAP_SYSLOG"):
         MachineNames().symbol(name)
 

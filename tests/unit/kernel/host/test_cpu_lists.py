@@ -26,7 +26,7 @@ def test_a_list_of_single_numbers_is_read_back(numbers: set[int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "1-", "-1", "1-2-3", "0x1", "1 2"])
-def test_what_is_no_cpu_list_is_refused(text: str) -> None:
+def test_text_that_is_not_a_cpu_list_is_refused(text: str) -> None:
     with pytest.raises(FormatError, match="is not a number or a range"):
         cpus.parse(text)
 
@@ -52,7 +52,7 @@ def test_events_have_the_numbers_of_the_kernel(name: str, type_: int, config: in
     assert event_named(name) == Event(name, type_, config)
 
 
-def test_an_event_that_stands_in_for_another_says_so() -> None:
+def test_an_event_that_replaces_another_says_so() -> None:
     event = event_named("cpu-clock")
     assert not event.fell_back
     assert event._replace(asked="cpu-cycles", why_not="ENOENT").fell_back

@@ -46,7 +46,7 @@ def test_only_what_is_missing_is_named():
 
 
 @pytest.mark.parametrize("needed", [("CAP_BPF",), ("CAP_PERFMON",), ("CAP_BPF", "CAP_PERFMON")])
-def test_cap_sys_admin_stands_in_for_both(needed):
+def test_cap_sys_admin_replaces_both(needed):
     why, _ = advice(host(capabilities=ADMIN), *needed)
     assert "lacks" not in why
 
@@ -82,7 +82,7 @@ def test_a_user_namespace_may_have_rights_delegated():
     assert "load(..., token=)" in advice(host(uid_map="0 1000 1"), "CAP_BPF")[1]
 
 
-def test_memlock_is_no_matter_of_perf_events():
+def test_memlock_does_not_concern_perf_events():
     assert "MEMLOCK" not in advice(host(memlock=65536), "CAP_PERFMON")[0]
 
 

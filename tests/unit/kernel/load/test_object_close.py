@@ -21,7 +21,7 @@ def failing(what: str) -> Link:
     return Link(what, undo=undo)
 
 
-def test_all_links_are_closed_and_the_first_refusal_is_told() -> None:
+def test_all_links_are_closed_and_the_first_refusal_is_raised() -> None:
     ended: list[str] = []
     owned = ExitStack()
     owned.callback(ended.append, "maps")

@@ -98,7 +98,7 @@ def test_the_struct_may_be_the_kernels_and_its_value_the_modules(
     assert plan.targets["on_test_1"] == AttachTarget(operations, MODULES_FD)
 
 
-def test_the_kernel_is_told_whose_type_it_is(found: tuple[Any, int, int]) -> None:
+def test_the_kernel_gets_the_btf_of_the_module_with_the_type(found: tuple[Any, int, int]) -> None:
     types, _, value = found
     table = struct_ops.resolve(SPEC, types).maps["dummy"]
     door = Interposer(lambda _call: errno.EINVAL)

@@ -108,7 +108,7 @@ def test_a_pinned_map_is_compared_attribute_by_attribute(changed, said):
     assert differences(spec(), info(t.BPF_MAP_TYPE_HASH, **changed)) == said
 
 
-def test_what_the_kernel_adds_is_no_difference():
+def test_what_the_kernel_adds_is_not_a_difference():
     ring = spec(t.BPF_MAP_TYPE_RINGBUF, key_size=0, value_size=0, max_entries=PAGE - 1)
     rounded = info(t.BPF_MAP_TYPE_RINGBUF, key_size=0, value_size=0, max_entries=PAGE)
     assert differences(ring, rounded) == []

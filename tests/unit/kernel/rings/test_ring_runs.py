@@ -185,7 +185,7 @@ steps = st.lists(
 
 
 @given(records=mixtures(), start=starts, type_=kinds, batch=st.integers(1, 30), some=steps)
-def test_whoever_asks_has_the_next_record_whatever_its_type_is_by_then(
+def test_loops_that_take_turns_yield_each_record_once(
     records: list[Sent], start: int, type_: Any, batch: int, some: list[tuple[str, int, Any]]
 ) -> None:
     """Loops of all sorts take turns, one of them from beginning to end, and types change."""

@@ -30,7 +30,7 @@ def test_places(text: str, place: ProbePlace) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "file", "file:", ":function", "file:f+", "file:f+x"])
-def test_what_is_no_place(text: str) -> None:
+def test_text_that_is_not_a_place_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a place in a file"):
         parse_place(text)
 
