@@ -53,7 +53,7 @@ def test_a_command_started_as_a_module_says_so() -> None:
     assert "\n  purebpf profile 5 " in text
 
 
-def test_version() -> None:
+def test_version_is_that_of_the_package() -> None:
     assert run("--version").stdout == f"purebpf {__version__}\n"
 
 

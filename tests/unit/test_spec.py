@@ -98,7 +98,7 @@ def test_only_empties_slots_of_programs_that_went(maps: ObjectSpec) -> None:
     assert maps.only("jump").maps["tree"].initial == maps.maps["tree"].initial
 
 
-def test_resize(maps: ObjectSpec) -> None:
+def test_resize_changes_the_named_maps_of_a_copy(maps: ObjectSpec) -> None:
     changed = maps.resize(typed=5, events=1 << 20)
     assert (changed.maps["typed"].max_entries, changed.maps["events"].max_entries) == (5, 1 << 20)
     assert maps.maps["typed"].max_entries == 1000

@@ -30,7 +30,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "before"), str(tmp_path / "after")
 
 
-def test_text(pair: tuple[str, str]) -> None:
+def test_the_text_has_both_shares_and_their_difference(pair: tuple[str, str]) -> None:
     result = diff(*pair)
     assert result.returncode == 0, result.stderr
     assert "    0.00    25.00   +25.00  extra\n" in result.stdout

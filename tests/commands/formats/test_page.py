@@ -63,7 +63,7 @@ def page(open_page: Open) -> Page:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_both_themes(page: Page, theme: str) -> None:
+def test_a_key_switches_between_dark_and_light(page: Page, theme: str) -> None:
     if page.run("return app.dark") is (theme == "light"):
         page.press("d")
     wanted = [255, 255, 255] if theme == "light" else [22, 24, 29]
@@ -184,7 +184,9 @@ def test_the_table_has_the_numbers_of_the_report(page: Page) -> None:
         ("cgroup", "/system.slice/app.service", 80),
     ],
 )
-def test_filters(page: Page, kind: str, value: str, total: int) -> None:
+def test_a_filter_restricts_the_page_until_it_is_cleared(
+    page: Page, kind: str, value: str, total: int
+) -> None:
     page.only(kind, value)
     assert page.boxes()[0][0][:2] == ["all", total]
     page.only(kind, "")
@@ -230,7 +232,7 @@ def test_a_span_of_a_column_for_each_second(open_page: Open) -> None:
     assert page.boxes()[0][0][:2] == ["all", 6]
 
 
-def test_keys(page: Page) -> None:
+def test_each_key_does_what_the_help_says(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.press("i")

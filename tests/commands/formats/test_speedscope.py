@@ -54,7 +54,7 @@ def expected(profile: Profile) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("profile", [example(), hostile(), Profile("")])
-def test_its_schema(profile: Profile) -> None:
+def test_a_document_is_valid_by_speedscopes_schema(profile: Profile) -> None:
     schema = json.loads((release() / "file-format-schema.json").read_text())
     validator = jsonschema.validators.validator_for(schema)(schema)
     tree = json.loads(speedscope.document(profile))
@@ -71,7 +71,7 @@ def test_its_own_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("browser")
-def test_folded_stacks(tmp_path: Path) -> None:
+def test_folded_stacks_are_read_by_speedscope(tmp_path: Path) -> None:
     profile = example()
     assert shown("a.folded", "".join(folded.lines(profile)), tmp_path) == expected(profile)
 

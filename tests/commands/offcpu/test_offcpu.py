@@ -172,7 +172,7 @@ def test_the_holder_of_a_lock_is_the_waker(workloads: Workloads) -> None:
     assert 0 <= heaviest.marks.runnable < heaviest.weight
 
 
-def test_states_choose(workloads: Workloads) -> None:
+def test_state_selects_waits_by_the_state_of_the_task(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
         assert not run(Options(pids=(pid,), states="D")).total
         assert {row.labels.state for row in run(Options(pids=(pid,), states="S")).rows()} == {"S"}
@@ -192,7 +192,7 @@ def test_preemption_is_there_when_asked_for(workloads: Workloads) -> None:
     assert waited > 0.9 * elapsed_ns
 
 
-def test_lengths_choose(workloads: Workloads) -> None:
+def test_min_and_max_select_waits_by_their_length(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "5000") as pid:
         short = run(Options(pids=(pid,), max_us=1000))
         long = run(Options(pids=(pid,), min_us=5000))

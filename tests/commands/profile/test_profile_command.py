@@ -227,7 +227,7 @@ def test_what_is_not_there_is_said_in_one_paragraph(
 
 
 @pytest.mark.needs("setpriv")
-def test_no_privilege(profile: Run) -> None:
+def test_without_capabilities_the_error_names_them(profile: Run) -> None:
     capless = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
     result = profile("50", prefix=capless)
     text = said(result)

@@ -59,7 +59,9 @@ def test_a_process_and_no_other(workloads: Workloads, tmp_path: Path) -> None:
         assert {each.pid for each in recorded(tmp_path, "-p", str(meant))} == {meant}
 
 
-def test_two_processes(workloads: Workloads, tmp_path: Path) -> None:
+def test_processes_that_are_not_asked_for_are_left_out(
+    workloads: Workloads, tmp_path: Path
+) -> None:
     with both(workloads) as pair, workloads.running("split"):
         found = recorded(tmp_path, "-p", ",".join(map(str, pair)))
     assert {each.pid for each in found} <= set(pair)
@@ -122,7 +124,7 @@ def test_a_cgroup_and_what_is_started_in_it(workloads: Workloads, tmp_path: Path
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
-def test_one_cpu(workloads: Workloads, tmp_path: Path) -> None:
+def test_a_cpu_selects_the_samples_that_it_took(workloads: Workloads, tmp_path: Path) -> None:
     first, second = sorted(os.sched_getaffinity(0))[:2]
     with both(workloads) as (meant, other):
         os.sched_setaffinity(meant, {first})
@@ -132,7 +134,7 @@ def test_one_cpu(workloads: Workloads, tmp_path: Path) -> None:
     assert other not in {each.pid for each in found}
 
 
-def test_everybody(workloads: Workloads, tmp_path: Path) -> None:
+def test_without_a_target_every_process_is_recorded(workloads: Workloads, tmp_path: Path) -> None:
     with both(workloads) as pair:
         assert recorded(tmp_path, "-a", of=pair)
         assert recorded(tmp_path, of=pair)  # the default without a command

@@ -64,7 +64,7 @@ GETPRIORITY = {"x86_64": 140, "aarch64": 141}[os.uname().machine]
 
 @pytest.mark.needs("tracefs")
 @pytest.mark.parametrize(("name", "place"), commands_with(PLACES))
-def test_tracefs(name: str, place: str) -> None:
+def test_tracefs_is_found_wherever_it_is_mounted(name: str, place: str) -> None:
     assert worked(run(name, prefix=mounted(*PLACES[place])))
 
 
@@ -95,7 +95,7 @@ def test_no_bpf_file_system(name: str) -> None:
 
 @pytest.mark.any_kernel
 @every_command
-def test_no_proc(name: str) -> None:
+def test_without_proc_the_error_says_so(name: str) -> None:
     result = run(name, *COMMANDS[name], prefix=mounted("mount -t tmpfs tmpfs /proc"))
     assert result.returncode == 1
     assert "/proc is not mounted" in " ".join(result.stderr.split())

@@ -103,7 +103,7 @@ def running(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize(("name", "stage"), commands_with(STAGES))
-def test_killed(name: str, stage: str) -> None:
+def test_a_killed_command_leaves_nothing_in_the_kernel(name: str, stage: str) -> None:
     with running(name) as process:
         reach(stage, process)
         made = stopped(process)
@@ -183,7 +183,7 @@ def test_asked_to_end(name: str, how: tuple[str, signal.Signals]) -> None:
 
 
 @every_command
-def test_asked_twice(name: str) -> None:
+def test_a_second_interrupt_ends_at_once(name: str) -> None:
     """The second Ctrl-C does not wait for the result; where it comes too late, that is printed."""
     with running(name) as process:
         reach("waiting", process)

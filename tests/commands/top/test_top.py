@@ -28,7 +28,7 @@ now: 100 samples
 
 
 @pytest.mark.any_kernel
-def test_table() -> None:
+def test_a_table_has_the_heaviest_functions_first() -> None:
     assert "".join(render(example(), by="function", lines=3, heading="now")) == TABLE
 
 
@@ -42,7 +42,7 @@ def test_table() -> None:
         ("cgroup", " 80.00%  80.00%       80  /system.slice/app.service\n"),
     ],
 )
-def test_other_tables(by: str, line: str) -> None:
+def test_tables_by_other_keys_have_their_lines(by: str, line: str) -> None:
     assert line in render(example(), by=by, lines=1, heading="now")
 
 

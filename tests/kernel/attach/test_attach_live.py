@@ -196,7 +196,7 @@ def test_a_perf_event_program_needs_an_event():
         pytest.param("on_raw_cookie", marks=pytest.mark.needs("raw_tracepoint_cookies")),
     ],
 )
-def test_cookies(program):
+def test_a_program_reads_the_cookie_of_its_link(program):
     with purebpf.load(mine(program)) as obj:
         with obj.programs[program].attach(cookie=0xC00C1E_5EED):
             call_getpriority(1)

@@ -143,7 +143,7 @@ def test_only_the_process_that_was_asked_for(program: Path, way: str):
 
 
 @pytest.mark.needs("function_cookies")
-def test_every_process(program: Path, way: str):
+def test_without_a_pid_a_probe_counts_in_every_process(program: Path, way: str):
     with loaded("on_silent") as obj:
         with obj.programs["on_silent"].attach(f"{program}:purebpf:silent"):
             for _ in range(2):

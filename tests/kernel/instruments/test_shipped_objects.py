@@ -85,43 +85,43 @@ def load_each(spec: ObjectSpec, types: Btf | None = None, **choices: Iterable[in
 
 
 @pytest.mark.needs("perf_event")
-def test_profile():
+def test_profile_loads():
     load_each(objects.spec("profile").only("on_sample"))
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
-def test_profile_typed():
+def test_profile_loads_with_a_typed_context():
     load_each(objects.spec("profile").only("on_sample_typed"))
 
 
 @pytest.mark.needs("perf_event", "x86_64")
-def test_sampleip():
+def test_sampleip_loads():
     load_each(objects.spec("sampleip").only("on_sample"))
 
 
 @pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf")
-def test_sampleip_typed():
+def test_sampleip_loads_with_a_typed_context():
     load_each(objects.spec("sampleip").only("on_sample_typed"))
 
 
 @pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf", "task_pt_regs")
-def test_stack_walk():
+def test_stack_walk_loads():
     load_each(every("stack_walk"))
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
-def test_offcpu():
+def test_offcpu_loads():
     load_each(sched_compat.adapt(every("offcpu")))
 
 
 @pytest.mark.needs("vmlinux_btf")
-def test_spans():
+def test_spans_loads_in_every_mode():
     load_each(sched_compat.adapt(every("spans")), measure=MEASURES, grouping=GROUPINGS)
 
 
 @pytest.mark.needs("vmlinux_btf")
 @pytest.mark.parametrize("hook", HOOKS)
-def test_summary(hook):
+def test_summary_loads_with_every_hook(hook):
     spec = sched_compat.adapt(objects.spec("summary").only(*HOOKS[hook], ITERATOR))
     if hook != "tp_btf":
         spec = sched_compat.without_task_storage(spec)

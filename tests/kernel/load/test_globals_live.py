@@ -146,7 +146,7 @@ def test_an_array_at_the_end_is_as_long_as_its_variable(variables, maps):
     assert raw(maps, ".lists") == struct.pack("=5I", 0, 8, 2, 3, 42)
 
 
-def test_variables_stay(variables):
+def test_a_variable_cannot_be_deleted(variables):
     with pytest.raises(TypeError, match="cannot be deleted"):
         del variables["total"]
 

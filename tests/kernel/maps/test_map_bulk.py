@@ -122,7 +122,7 @@ def test_a_kernel_without_batches_is_asked_once_for_updates():
 
 
 @pytest.mark.parametrize("kind", [t.BPF_MAP_TYPE_ARRAY, t.BPF_MAP_TYPE_PERCPU_ARRAY])
-def test_arrays(kind, way):
+def test_an_array_is_read_in_bulk_with_every_index(kind, way):
     entries = COUNT // 3
     with Map.create(MapSpec("bulk", kind, 4, 8, entries)) as m:
         m.update((index, value(kind, index)) for index in range(entries))

@@ -135,7 +135,7 @@ def test_a_map_without_types(t):
         assert values[2].tobytes() == b"abc"
 
 
-def test_without_numpy(t, monkeypatch):
+def test_without_numpy_the_error_says_so(t, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "numpy", None)
     missing = pytest.raises(NotSupportedError, match="numpy is not installed")
     with Map.create(MapSpec("m", ARRAY, 4, 4, 5)) as m, missing:

@@ -58,7 +58,7 @@ def _removed(path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.needs("cgroup2")
-def test_cgroups() -> None:
+def test_a_cgroup_left_behind_is_noticed() -> None:
     before = traces.left()
     root = next(place for place, kind in probes.mounts() if kind == "cgroup2")
     with _removed(Path(root, f"purebpf-leak-check-{os.getpid()}")) as group:
@@ -76,7 +76,7 @@ def append(file: Path, line: str) -> None:
 
 
 @pytest.mark.needs("tracefs", "guest")
-def test_tracefs_events() -> None:
+def test_a_tracefs_event_left_behind_is_noticed() -> None:
     before = traces.left()
     events = TRACING / "uprobe_events"
     place = f"{os.path.realpath(sys.executable)}:0x1000"
@@ -88,7 +88,7 @@ def test_tracefs_events() -> None:
 
 
 @pytest.mark.needs("guest")
-def test_qdiscs() -> None:
+def test_a_qdisc_left_behind_is_noticed() -> None:
     from pyroute2 import IPRoute
 
     before = traces.left()

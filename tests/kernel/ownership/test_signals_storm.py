@@ -31,7 +31,7 @@ PRIME = 211
         ("load_run.bpf.o", ("long_verified",)),  # interrupted in the verifier: EAGAIN
     ],
 )
-def test_loading(name: str, programs: tuple[str, ...]) -> None:
+def test_objects_load_under_a_storm_of_signals(name: str, programs: tuple[str, ...]) -> None:
     spec = purebpf.read_object(DATA / name)
     spec = spec.only(*programs) if programs else spec
     with sigprof_storm() as handled:
@@ -92,7 +92,7 @@ def test_reading_a_perf_buffer() -> None:
 
 
 @pytest.mark.needs("perf_event")
-def test_profiling() -> None:
+def test_a_profile_is_complete_under_a_storm_of_signals() -> None:
     options = Options(pids=(os.getpid(),), frequency=199)
     with sigprof_storm() as handled, Profiler(options) as profiler:
         start = time.process_time()

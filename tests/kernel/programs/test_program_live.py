@@ -113,7 +113,7 @@ def test_statistics_that_the_kernel_does_not_keep():
         statistics.run_time()
 
 
-def test_info():
+def test_info_has_what_the_kernel_says_of_a_program():
     with purebpf.load(DATA / "load_counter.bpf.o") as obj:
         program = obj.programs["count_calls"]
         info = program.info

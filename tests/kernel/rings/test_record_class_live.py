@@ -40,7 +40,7 @@ class Types:
 
 
 @pytest.mark.parametrize("kind", ["HASH", "PERCPU_HASH"])
-def test_a_map(kind):
+def test_a_map_reads_and_writes_record_classes(kind):
     t = Types()
     number = bpf_map_type[f"BPF_MAP_TYPE_{kind}"]
     spec = MapSpec("m", number, 8, 8, 10, 0, t.key, t.event)
@@ -57,7 +57,7 @@ def test_a_map(kind):
             m.bind(key=Event)
 
 
-def test_a_ring():
+def test_a_ring_yields_record_classes():
     t = Types()
     with ring_producer(1 << 14) as producer:
         producer.source.btf = t.btf  # the class's name finds the struct

@@ -72,19 +72,19 @@ def test_a_file_that_only_root_may_read_is_copied(file: int, monkeypatch) -> Non
 @pytest.mark.parametrize(
     "script", ["echo begun; exec sleep 1000", "echo begun; while :; do :; done"]
 )
-def test_time(file: int, script: str) -> None:
+def test_a_program_over_its_time_is_ended(file: int, script: str) -> None:
     before = time.monotonic()
     assert sh(script, file, limits=Limits(0.5)) == Answer(b"begun\n", is_whole=False)
     assert time.monotonic() - before < 10
 
 
-def test_memory(file: int) -> None:
+def test_a_program_over_its_memory_is_ended(file: int) -> None:
     script = "x=0123456789; while :; do x=$x$x; done"
     answer = sh(script, file, limits=Limits(20, memory=64 << 20))
     assert not answer.is_whole
 
 
-def test_output(file: int) -> None:
+def test_a_program_over_its_output_is_ended(file: int) -> None:
     answer = sh("yes", file, limits=Limits(20, output=1 << 20))
     assert not answer.is_whole
     assert 1 << 20 < len(answer.output) < 2 << 20

@@ -56,7 +56,7 @@ def _places(split: Split, system: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("build_id", ["sha1", "none"])
 @pytest.mark.parametrize("place", ["beside it", "in .debug", "in the system's", "by build id"])
-def test_each_place(tmp_path, system, build_id, place):
+def test_symbols_are_found_in_each_place_of_debug_files(tmp_path, system, build_id, place):
     split = Split(tmp_path, build_id)
     assert split.name() == UNNAMED
     path = _places(split, system)[place]

@@ -82,6 +82,6 @@ def test_a_map_from_before_the_process_is_not_its_own():
         perf_map.unlink()
 
 
-def test_owners():
+def test_a_map_may_be_owned_by_root_and_the_process_s_user():
     assert owners(os.getpid()) == {0, os.getuid()}
     assert owners(GONE) == owners(0) == {0, os.geteuid()}

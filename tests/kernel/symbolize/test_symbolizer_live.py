@@ -125,7 +125,7 @@ def test_a_symbolizer_says_how_many_processes_it_knows():
     assert repr(names) == "Symbolizer(AddressSpaces(1 processes))"
 
 
-def test_the_vdso():
+def test_addresses_in_the_vdso_have_names():
     line = next(
         line for line in Path("/proc/self/maps").read_text().splitlines() if "[vdso]" in line
     )

@@ -67,7 +67,9 @@ _TIMES = 2
     ],
     ids=["gcc-lazy", "gcc-static", "clang"],
 )
-def test_every_instruction(tmp_path: Path, compiler: str, flags: tuple[str, ...]) -> None:
+def test_a_trace_from_every_instruction_is_true(
+    tmp_path: Path, compiler: str, flags: tuple[str, ...]
+) -> None:
     """A trace that claims to be complete is true; only code without rules is guessed."""
     (tmp_path / "program.c").write_text(_SOURCE)
     command = [compiler, "-fomit-frame-pointer", *flags, "-o", str(tmp_path / "program")]

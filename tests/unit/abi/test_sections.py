@@ -115,7 +115,7 @@ def test_a_question_mark_only_says_not_to_load() -> None:
     )
 
 
-def test_flags() -> None:
+def test_a_section_sets_the_flags_of_its_programs() -> None:
     flags = {definition.prefix: definition.flags for definition in SECTIONS}
     assert flags["xdp.frags"] == 1 << 5  # BPF_F_XDP_HAS_FRAGS
     assert flags["lsm.s"] == flags["syscall"] == 1 << 4  # BPF_F_SLEEPABLE

@@ -26,7 +26,7 @@ from scripts.generate_syscalls import disagreements, installed, parse
         ("arm", 386, "bpf"),
     ],
 )
-def test_known_numbers(abi: str, number: int, name: str) -> None:
+def test_numbers_and_names_agree_in_each_abi(abi: str, number: int, name: str) -> None:
     assert syscalls.name(abi, number) == name
     assert syscalls.number(abi, name) == number
 
@@ -45,7 +45,7 @@ def test_new_calls_have_the_same_number_everywhere() -> None:
         assert len(names) <= 1, number
 
 
-def test_machines() -> None:
+def test_a_machine_has_its_abis() -> None:
     assert syscalls.machine("x86_64").abis == ("x86_64", "i386", "x32")
     assert syscalls.machine("aarch64").abis == ("aarch64", "arm")
     assert syscalls.machine("riscv64").abis == ("riscv64",)

@@ -45,7 +45,7 @@ def header(*, magic=0xEB9F, version=1, size=24, types=(0, 0), strings=(0, 1), ta
         (header(strings=(0, 2), tail=b"a\0"), "string section: does not start with NUL"),
     ],
 )
-def test_headers(data, problem):
+def test_damaged_headers_are_refused(data, problem):
     refuses(data, problem)
 
 
@@ -67,7 +67,7 @@ def test_a_layout_of_parts_of_words(entry):
 
 
 @pytest.mark.parametrize("kind", [0, 20, 31, 32, 127])
-def test_unknown_kinds(kind):
+def test_unknown_kinds_are_refused(kind):
     b = BtfBuilder()
     b.int("int", 4)
     b.raw(kind)
@@ -316,7 +316,7 @@ def exercise(data, base=None):
             pass
 
 
-def test_every_truncation():
+def test_every_truncation_is_refused():
     for length in range(len(SMALL)):
         with pytest.raises(FormatError):
             Btf(SMALL[:length])
@@ -330,7 +330,7 @@ def test_every_byte_replaced(byte):
 
 @settings(max_examples=150)
 @given(st.data())
-def test_random_damage(data):
+def test_random_damage_is_a_format_error_at_most(data):
     blob = bytearray(SMALL)
     for _ in range(data.draw(st.integers(1, 6))):
         place = data.draw(st.integers(0, len(blob) - 1))

@@ -14,7 +14,7 @@ ORDERS = pytest.mark.parametrize("order", ["little", "big"])
 
 
 @ORDERS
-def test_every_kind(order):
+def test_every_kind_is_parsed_in_both_byte_orders(order):
     b = BtfBuilder(order)
     expected = {0: kinds.Void()}
     u32 = b.int("unsigned int", 4)
@@ -106,7 +106,7 @@ def test_equality_is_by_data_and_base():
     assert b.btf() != b.bytes()
 
 
-def test_empty():
+def test_btf_without_types_has_void():
     btf = BtfBuilder().btf()
     assert len(btf) == 1
     assert btf.type(0) == kinds.Void()
@@ -130,7 +130,7 @@ def test_empty():
         ("a", "a"),
     ],
 )
-def test_essential_name(name, essential):
+def test_the_essential_name_is_without_its_flavour(name, essential):
     assert essential_name(name) == essential
 
 
@@ -192,7 +192,7 @@ def test_a_name_need_not_be_utf8():
     assert b.btf().find("caf\udce9") == (odd,)
 
 
-def test_string_offsets():
+def test_a_string_is_found_by_its_offset():
     b = BtfBuilder()
     offset = b.string("int main(void)")
     btf = b.btf()

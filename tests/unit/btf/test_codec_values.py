@@ -40,7 +40,7 @@ class Types(BtfBuilder):
 @ORDERS
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 16])
-def test_integers(order, size, signed):
+def test_integers_of_each_size_keep_their_value(order, size, signed):
     b = BtfBuilder(order)
     type_id = b.int("n", size, signed=signed)
     c = codec(b.btf(), type_id)
@@ -64,7 +64,7 @@ def test_a_value_that_is_not_an_integer_is_refused():
             t.codec(t.u32).encode(value)
 
 
-def test_booleans():
+def test_booleans_are_bool_where_they_are_0_or_1():
     t = Types()
     c = t.codec(t.bool)
     assert [c.decode(bytes([byte])) for byte in (0, 1, 2)] == [False, True, 2]
@@ -79,7 +79,7 @@ def test_booleans():
 
 @ORDERS
 @pytest.mark.parametrize(("size", "code"), [(2, "e"), (4, "f"), (8, "d")])
-def test_floats(order, size, code):
+def test_floats_of_each_size_keep_their_value(order, size, code):
     b = BtfBuilder(order)
     type_id = b.float("f", size)
     c = codec(b.btf(), type_id)
@@ -112,7 +112,7 @@ def test_pointers_and_aliases(order):
 @ORDERS
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("kind", ["enum", "enum64"])
-def test_enums(order, kind, size):
+def test_enums_are_members_by_number(order, kind, size):
     b = BtfBuilder(order)
     make = getattr(b, kind)
     signed = make("state", {"LOW": -2, "NONE": 0, "HIGH": 3, "ALSO_HIGH": 3}, size)
@@ -236,7 +236,7 @@ def test_arrays_of_arrays():
         matrix.encode([(0, 1, 2), (3, 4, -1)])
 
 
-def test_wrong_lengths():
+def test_arrays_of_another_length_are_refused():
     t = Types()
     c = t.codec(t.array(t.u32, 3))
     with pytest.raises(SchemaError, match=r"unsigned int\[3\]: \(1, 2\) has 2 elements, not 3"):
@@ -302,7 +302,7 @@ def test_nested_structs_arrays_of_structs_and_their_paths():
         c.encode({"ends": [(1, 2), (3, 200)], "color": (5,)})
 
 
-def test_wrong_fields():
+def test_unknown_and_wrong_fields_are_refused():
     t = Types()
     c = t.codec(t.struct("point", [("x", t.u8), ("y", t.u8)]))
     with pytest.raises(SchemaError, match="struct point: does not have a field 'z'; it has x, y"):
@@ -368,7 +368,7 @@ def test_members_need_not_be_in_the_order_of_their_offsets():
     assert c.encode(value) == bytes(range(5)) + bytes(3)
 
 
-def test_packed_structs():
+def test_packed_structs_have_their_own_offsets():
     t = Types()
     c = t.codec(t.struct("packed", [("a", t.u8, 0), ("b", t.u32, 8), ("c", t.u16, 40)], 7))
     assert c.decode(b"\1\2\0\0\0\3\0") == (1, 2, 3)
@@ -397,7 +397,7 @@ def test_a_variable_and_a_data_section():
 
 
 @ORDERS
-def test_bit_fields(order):
+def test_bit_fields_keep_their_values(order):
     t = Types(order)
     state = t.enum("state", {"ON": 2})
     members = [
@@ -579,7 +579,7 @@ def test_a_flexible_array_inside_another_type_is_empty():
 # Buffers
 
 
-def test_iter_decode():
+def test_iter_decode_yields_each_record():
     t = Types()
     plain = t.struct("plain", [("a", t.u8), ("b", t.u16)])
     text = t.struct("text", [("a", t.u8), ("s", t.array(t.char, 3))])
@@ -598,7 +598,7 @@ def test_iter_decode():
         empty.iter_decode(b"x")
 
 
-def test_short_buffers():
+def test_short_buffers_are_refused():
     t = Types()
     c = t.codec(t.struct("event", [("a", t.u32), ("b", t.u32)]))
     with pytest.raises(

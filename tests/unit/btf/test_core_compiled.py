@@ -35,7 +35,7 @@ def values(local: ObjectSpec, target: ObjectSpec, function: str) -> dict[tuple[s
     return {(r.what, K(r.kind)): r.value for r in results(local, target, function)}
 
 
-def test_fields(local: ObjectSpec, target: ObjectSpec) -> None:
+def test_fields_have_the_values_of_the_target(local: ObjectSpec, target: ObjectSpec) -> None:
     offset, size = K.BPF_CORE_FIELD_BYTE_OFFSET, K.BPF_CORE_FIELD_BYTE_SIZE
     exists = K.BPF_CORE_FIELD_EXISTS
     assert values(local, target, "fields") == {
@@ -89,7 +89,7 @@ def test_bit_fields_are_read_as_clang_wrote_them(
     assert register >> right == value
 
 
-def test_types(local: ObjectSpec, target: ObjectSpec) -> None:
+def test_types_have_the_ids_of_the_target(local: ObjectSpec, target: ObjectSpec) -> None:
     assert local.btf is not None
     assert target.btf is not None
     (thing,) = local.btf.find("thing")
@@ -108,7 +108,7 @@ def test_types(local: ObjectSpec, target: ObjectSpec) -> None:
     }
 
 
-def test_enumerators(local: ObjectSpec, target: ObjectSpec) -> None:
+def test_enumerators_have_the_values_of_the_target(local: ObjectSpec, target: ObjectSpec) -> None:
     value, exists = K.BPF_CORE_ENUMVAL_VALUE, K.BPF_CORE_ENUMVAL_EXISTS
     assert values(local, target, "enumerators") == {
         ("enum color::RED", value): 10,

@@ -151,7 +151,7 @@ def definitions(header: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_structs(seed):
+def test_random_structs_are_laid_out_as_by_the_compiler(seed):
     source = random_structs(Random(seed), 120)
     original = compiled(source)
     assert compare(original, original.dump_c()) >= 120

@@ -42,7 +42,7 @@ def test_pointers_arrays_and_qualifiers(b, int_):
     assert declared(b, b.const(b.array(int_, 3))) == "int x[3]"
 
 
-def test_functions(b, int_):
+def test_pointers_to_functions_are_declared(b, int_):
     none = b.func_proto(0)
     variadic = b.func_proto(int_, [("format", b.ptr(b.const(int_))), ("", 0)])
     assert declared(b, b.ptr(none)) == "void (*x)(void)"
@@ -132,7 +132,7 @@ def test_a_union_that_is_larger_than_its_members(b, int_):
     assert "union wide {\n\tint n;\n\tstruct { long: 64; long: 64; };\n}" in dumped(b)
 
 
-def test_enums(b):
+def test_enums_have_the_width_of_their_type(b):
     b.enum("small", {"A": 0, "B": 200}, size=1)
     b.enum("signs", {"MINUS": -1})
     b.enum64("large", {"HUGE": 1 << 40, "NONE": 0})

@@ -9,7 +9,7 @@ from purebpf.btf.types.names import legal_names
 from tests.support.btf_builder import BtfBuilder
 
 
-def test_legal_names() -> None:
+def test_65535_equal_names_are_numbered_quickly() -> None:
     before = time.process_time()
     names = legal_names(["same"] * 65_535)
     assert time.process_time() - before < 2

@@ -105,7 +105,7 @@ def test_without_padding_nothing_is_different():
 
 
 @ORDERS
-def test_padding_anywhere(order):
+def test_padding_is_kept_wherever_it_is(order):
     t = Types(order)
     inner = t.union("", [("byte", t.u8), ("", t.struct("", [("low", t.u8), ("high", t.u16)]))])
     named = t.union("either", [("conn", t.conn), ("word", t.u32)])

@@ -25,7 +25,9 @@ from purebpf.cli.arguments import cpu_list, id_list, output, positive_int, secon
         (cpu_list, "8,0-3,2", (0, 1, 2, 3, 8)),
     ],
 )
-def test_accepted(parse: Callable[[str], object], text: str, value: object) -> None:
+def test_an_argument_becomes_its_value(
+    parse: Callable[[str], object], text: str, value: object
+) -> None:
     assert parse(text) == value
 
 

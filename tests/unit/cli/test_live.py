@@ -147,7 +147,7 @@ def test_an_address_in_use_is_reported() -> None:
     assert raised.value.errno == errno.EADDRINUSE
 
 
-def test_tokens_differ() -> None:
+def test_each_page_has_a_token_of_its_own() -> None:
     with LivePage(ANYWHERE, "") as one, LivePage(ANYWHERE, "") as other:
         assert one.token != other.token
         assert one.token in one.url

@@ -30,7 +30,7 @@ Parse = Callable[[list[str]], SpanOptions]
         ("1 -- make -p", SpanOptions(interval_s=1, command=("make", "-p"))),
     ],
 )
-def test_accepted(parse: Parse, line: str, expected: SpanOptions) -> None:
+def test_a_command_line_becomes_its_options(parse: Parse, line: str, expected: SpanOptions) -> None:
     assert parse(line.split()) == expected
 
 
@@ -50,7 +50,9 @@ def test_what_cpudist_alone_knows() -> None:
         ("--", "a command is missing after --"),
     ],
 )
-def test_refused(line: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_refused(
+    line: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         runqlat(line.split())
     assert caught.value.code == 2

@@ -44,11 +44,11 @@ COMMANDS
 """
 
 
-def test_text() -> None:
+def test_the_text_has_the_machine_its_features_and_commands() -> None:
     assert "".join(lines(REPORT)) == TEXT
 
 
-def test_everything() -> None:
+def test_everything_also_lists_what_works() -> None:
     assert "    yes map type HASH: the kernel accepted it\n" in lines(REPORT, everything=True)
 
 
@@ -58,7 +58,7 @@ def test_nothing_could_be_asked() -> None:
     assert "ARENA" not in text
 
 
-def test_json() -> None:
+def test_json_has_what_is_in_the_way_of_each_command() -> None:
     assert json.loads(document(REPORT))["commands"][1] == {
         "name": "profile",
         "obstacles": ["no BPF", "run it as root"],

@@ -339,7 +339,7 @@ def test_struct_ops_maps_need_btf() -> None:
         (62, b"\xff\xff", "not a string table"),
     ],
 )
-def test_bad_headers(offset: int, value: bytes, problem: str) -> None:
+def test_bad_headers_are_refused(offset: int, value: bytes, problem: str) -> None:
     data = bytearray((DATA / "elf_functions.bpf.o").read_bytes())
     data[offset : offset + len(value)] = value
     if offset == 60 and value == b"\0\0":  # extended numbering: the count is in section 0

@@ -53,7 +53,7 @@ def test_core_relocations_name_type_and_access(core: ObjectSpec) -> None:
     assert ("choice", "1", 11) in found
 
 
-def test_externs(externs: ObjectSpec) -> None:
+def test_externs_have_their_section_and_weakness(externs: ObjectSpec) -> None:
     assert externs.btf is not None
     weak = {name for name, extern in externs.externs.items() if extern.weak}
     assert {name: extern.section for name, extern in externs.externs.items()} == {
@@ -219,7 +219,7 @@ BTF_EXT = bytes.fromhex("9feb010020000000")
         (48, b"\1\0\0\0", "is not a function"),
     ],
 )
-def test_damaged_tables(at: int, value: bytes, problem: str) -> None:
+def test_damaged_tables_are_refused(at: int, value: bytes, problem: str) -> None:
     with pytest.raises(FormatError, match=problem) as caught:
         read_object(_changed("elf_core", BTF_EXT, at, value))
     assert caught.value.where.startswith(".BTF.ext")

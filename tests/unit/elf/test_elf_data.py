@@ -48,7 +48,7 @@ def test_types_of_sections_are_complete(spec: ObjectSpec) -> None:
         assert all(end <= start for end, start in zip(ends, offsets[1:], strict=False))
 
 
-def test_variables(spec: ObjectSpec) -> None:
+def test_variables_have_their_map_and_size(spec: ObjectSpec) -> None:
     assert spec.btf is not None
     assert {name: (v.map, v.size) for name, v in spec.variables.items()} == {
         "target_pid": (".rodata", 4),
@@ -66,7 +66,7 @@ def test_variables(spec: ObjectSpec) -> None:
         assert spec.btf.sizeof(variable.type_id) == variable.size
 
 
-def test_first_values(spec: ObjectSpec) -> None:
+def test_variables_have_their_first_values(spec: ObjectSpec) -> None:
     def value(name: str) -> bytes:
         variable = spec.variables[name]
         contents = spec.maps[variable.map].contents

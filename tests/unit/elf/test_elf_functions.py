@@ -22,7 +22,7 @@ def targets(spec: ObjectSpec, function: str) -> list[tuple[RelocationKind, str]]
     return [(r.kind, r.target) for r in spec.functions[function].relocations]
 
 
-def test_programs(spec: ObjectSpec) -> None:
+def test_programs_have_what_their_section_says(spec: ObjectSpec) -> None:
     found = {p.name: (p.sec_prefix, p.attach_target, p.autoload) for p in spec.programs.values()}
     assert found == {
         "first": ("tp", "sched/sched_switch", True),
@@ -37,7 +37,7 @@ def test_programs(spec: ObjectSpec) -> None:
     assert spec.license == "Dual MIT/GPL"
 
 
-def test_linkage(spec: ObjectSpec) -> None:
+def test_functions_have_their_linkage(spec: ObjectSpec) -> None:
     assert {f.name: f.linkage for f in spec.functions.values() if f.name not in spec.programs} == {
         "in_text": "static",
         "global_in_text": "global",

@@ -85,7 +85,7 @@ def test_a_section_of_another_name_is_not_a_map() -> None:
 
 
 @pytest.mark.parametrize(("kind", "problem"), [(OBJECT, ""), (SECTION, "is not a map")])
-def test_references(kind: int, problem: str) -> None:
+def test_references_to_legacy_maps_are_resolved(kind: int, problem: str) -> None:
     builder = built(HASH, ("counts", 0))
     code = [Instruction(LD_IMM64, 1, 0, 0, 0), Instruction(0, 0, 0, 0, 0)]
     main = builder.program("main", code=pack([*code, Instruction(EXIT, 0, 0, 0, 0)]))

@@ -26,7 +26,7 @@ def shape(found: MapSpec) -> tuple[str, int, int, int, int]:
     return kind, found.key_size, found.value_size, found.max_entries, found.flags
 
 
-def test_sizes(spec: ObjectSpec) -> None:
+def test_maps_have_their_sizes_and_flags(spec: ObjectSpec) -> None:
     assert {name: shape(found) for name, found in spec.maps.items()} == {
         "typed": ("HASH", 16, 8, 1000, 1 | 4),
         "sized": ("LRU_HASH", 12, 24, 7, 0),
@@ -42,7 +42,7 @@ def test_sizes(spec: ObjectSpec) -> None:
     }
 
 
-def test_types(spec: ObjectSpec) -> None:
+def test_maps_have_the_types_of_their_keys_and_values(spec: ObjectSpec) -> None:
     assert spec.btf is not None
     typed, both, sized = spec.maps["typed"], spec.maps["both"], spec.maps["sized"]
     key = spec.btf.type(typed.key_type_id)
@@ -53,7 +53,7 @@ def test_types(spec: ObjectSpec) -> None:
     assert (sized.key_type_id, sized.value_type_id) == (0, 0)
 
 
-def test_other_attributes(spec: ObjectSpec) -> None:
+def test_maps_have_their_other_attributes(spec: ObjectSpec) -> None:
     assert (spec.maps["typed"].numa_node, spec.maps["typed"].pinning) == (0, 1)
     assert (spec.maps["both"].numa_node, spec.maps["both"].pinning) == (None, 0)
     assert spec.maps["bloom"].map_extra == 3
@@ -69,7 +69,7 @@ def test_templates_of_inner_maps(spec: ObjectSpec) -> None:
     assert spec.maps["jumps"].inner is None
 
 
-def test_static_contents(spec: ObjectSpec) -> None:
+def test_maps_have_their_static_contents(spec: ObjectSpec) -> None:
     assert spec.maps["tree"].initial == ((1, "leaf_a"), (3, "leaf_b"))
     assert spec.maps["jumps"].initial == ((2, "target"),)
     assert spec.maps["rings"].initial == ()

@@ -48,7 +48,7 @@ def test_there_is_something_to_mutate() -> None:
 
 @bounded
 @given(st.sampled_from(OBJECTS), st.data())
-def test_truncated_objects(whole: bytes, data: st.DataObject) -> None:
+def test_truncated_objects_are_a_format_error_at_most(whole: bytes, data: st.DataObject) -> None:
     end = data.draw(st.integers(0, len(whole) - 1))
     read(whole[:end])
 

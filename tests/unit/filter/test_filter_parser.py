@@ -37,7 +37,7 @@ CPU, PID, TID = _number("cpu", "==", 1), _number("pid", ">", 2), _number("tid", 
         ("tid!=3", TID),
     ],
 )
-def test_binding(text, tree):
+def test_operators_bind_by_precedence(text, tree):
     assert parse(text).root == tree
 
 
@@ -68,7 +68,7 @@ def test_constants_have_their_field_s_value(field, name, value):
         ("mem_snoop & peer", 0x40),
     ],
 )
-def test_numbers(text, number):
+def test_numbers_are_read_in_each_notation(text, number):
     assert parse(text).root.value.number == number
 
 

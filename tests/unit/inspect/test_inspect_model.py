@@ -171,7 +171,7 @@ def test_json_is_the_report() -> None:
     assert len(found["references"]) == len(report("elf_data").references)
 
 
-def test_options() -> None:
+def test_options_are_those_of_the_command_line() -> None:
     assert parse(["a.o"]) == Options("a.o")
     assert parse(["--btf", "k.btf", "--json", "-o", "x", "a.o"]) == Options(
         "a.o", "k.btf", json=True, output="x"

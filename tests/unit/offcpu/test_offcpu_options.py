@@ -17,7 +17,7 @@ def asked(**fields: object) -> tuple[Options, ResultOptions]:
     return asking((Options(), ResultOptions(offsets=False)), **fields)  # type: ignore[return-value]
 
 
-def test_defaults() -> None:
+def test_an_empty_command_line_asks_for_the_defaults() -> None:
     assert parse([]) == asked()
     assert wall.parse([]) == (WallOptions(), ResultOptions(offsets=False))
 
@@ -53,7 +53,9 @@ def test_defaults() -> None:
         ("-- make -p", asked(command=("make", "-p"))),
     ],
 )
-def test_accepted(line: str, expected: tuple[Options, ResultOptions]) -> None:
+def test_a_command_line_becomes_its_options(
+    line: str, expected: tuple[Options, ResultOptions]
+) -> None:
     assert parse(line.split()) == expected
 
 
@@ -73,7 +75,9 @@ def test_accepted(line: str, expected: tuple[Options, ResultOptions]) -> None:
         ("-p 1 -- true", "exclude a command"),
     ],
 )
-def test_refused(line: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_refused(
+    line: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         parse(line.split())
     assert caught.value.code == 2
@@ -99,7 +103,7 @@ def test_preempt_adds_a_state() -> None:
         (Options(cgroup="/c", duration_s=1), "of all threads in cgroup /c by"),
     ],
 )
-def test_titles(options: Options, text: str) -> None:
+def test_the_title_says_what_is_traced(options: Options, text: str) -> None:
     assert title(options).startswith("Tracing off-CPU time (us) of ")
     assert text in title(options)
 

@@ -104,6 +104,6 @@ def test_lost_side_band_records_are_a_loss() -> None:
         (Clock(is_time=False, frequency=49, period=500_000_000), 2 + 1),
     ],
 )
-def test_expected_samples(clock: Clock, expected: int) -> None:
+def test_expected_samples_follow_from_the_time_enabled(clock: Clock, expected: int) -> None:
     counts = (reading(1_000_000_000, 1_000_000_000), reading(999_000_000, 2_000_000_000))
     assert expected_samples(clock, counts) == expected

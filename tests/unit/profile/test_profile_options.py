@@ -16,7 +16,7 @@ def asked(**fields: object) -> tuple[Options, ResultOptions]:
     return asking((Options(), ResultOptions()), **fields)  # type: ignore[return-value]
 
 
-def test_defaults() -> None:
+def test_an_empty_command_line_asks_for_the_defaults() -> None:
     assert parse([]) == asked()
 
 
@@ -55,7 +55,9 @@ def test_defaults() -> None:
         ("2 -F 99 -- a -- b", asked(duration_s=2, frequency=99, command=("a", "--", "b"))),
     ],
 )
-def test_accepted(line: str, expected: tuple[Options, ResultOptions]) -> None:
+def test_a_command_line_becomes_its_options(
+    line: str, expected: tuple[Options, ResultOptions]
+) -> None:
     assert parse(line.split()) == expected
 
 
@@ -82,7 +84,9 @@ def test_accepted(line: str, expected: tuple[Options, ResultOptions]) -> None:
         ("--unknown", "unrecognized arguments: --unknown"),
     ],
 )
-def test_refused(line: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_refused(
+    line: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         parse(line.split())
     assert caught.value.code == 2
@@ -128,5 +132,5 @@ def test_help_names_every_option_of_bcc(capsys: pytest.CaptureFixture[str]) -> N
         ),
     ],
 )
-def test_title(line: str, expected: str) -> None:
+def test_the_title_says_what_is_sampled(line: str, expected: str) -> None:
     assert title(parse(line.split())[0]) == expected

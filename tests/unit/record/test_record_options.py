@@ -28,7 +28,7 @@ def test_a_filter_without_an_event_is_for_the_usual_one() -> None:
 
 
 @pytest.mark.parametrize("argv", [["-g"], ["--call-graph", "fp"]])
-def test_call_chains(argv: list[str]) -> None:
+def test_each_spelling_asks_for_call_chains(argv: list[str]) -> None:
     assert parse(argv).callchains
 
 
@@ -80,7 +80,7 @@ def test_a_ring_has_a_power_of_two_of_pages() -> None:
         (Options(command=("make", "test")), "Recording make test"),
     ],
 )
-def test_titles(options: Options, said: str) -> None:
+def test_the_title_says_what_is_recorded(options: Options, said: str) -> None:
     assert title(options) == said
 
 

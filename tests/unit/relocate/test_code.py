@@ -30,7 +30,7 @@ def instructions(code: Code) -> list[Instruction]:
     return unpack(bytes(code), code.byteorder)
 
 
-def test_reading(code: Code) -> None:
+def test_parts_of_instructions_are_read_by_slot(code: Code) -> None:
     assert len(code) == 3
     assert (code.opcode(2), code.source(2), code.offset(2), code.immediate(2)) == (0x63, 3, -4, 7)
     assert code.instruction_class(2) == 3

@@ -83,7 +83,9 @@ def image(what: str, value: str | int) -> bytes:
         ("char[4]", '""', b"\0\0\0\0"),
     ],
 )
-def test_values(what: str, value: str | int, expected: bytes) -> None:
+def test_configuration_values_fill_their_variable(
+    what: str, value: str | int, expected: bytes
+) -> None:
     assert image(what, value) == expected
 
 

@@ -26,5 +26,5 @@ KERNEL, USER = context.PERF_CONTEXT_KERNEL, context.PERF_CONTEXT_USER
         ),
     ],
 )
-def test_sides(sample: Sample, expected: Stacks) -> None:
+def test_a_call_chain_is_split_into_its_sides(sample: Sample, expected: Stacks) -> None:
     assert stacks(sample) == expected

@@ -53,7 +53,7 @@ def test_the_worst_is_what_grew_most() -> None:
     assert diff.compare(BEFORE, BEFORE, "").worst == 0
 
 
-def test_text() -> None:
+def test_the_text_has_the_changes_of_each_function() -> None:
     assert "".join(diff.text(diff.compare(BEFORE, AFTER, "a -> b"))) == TEXT
 
 
@@ -68,7 +68,7 @@ def test_text_stops_at_the_top() -> None:
     assert "vfs_read [kernel]\n\nvanished" not in told
 
 
-def test_json() -> None:
+def test_the_json_has_the_changes_of_each_function() -> None:
     tree = reader.loads(diff.document(diff.compare(BEFORE, AFTER, "a -> b")))
     assert (tree["schema"], tree["before"], tree["after"], tree["worst"]) == (
         *(diff.SCHEMA, 100, 400, 35.0),

@@ -43,7 +43,7 @@ def test_nothing_is_an_empty_histogram() -> None:
     assert "".join(text([Distribution(Group(), filled([]), 0)], "usecs", 1000, totals=True)) == ""
 
 
-def test_json() -> None:
+def test_the_json_has_the_histograms_of_each_group() -> None:
     loss = Loss(causes=(Cause("rows_full", 2, "2 found no row"),))
     groups = [
         ALL,

@@ -120,5 +120,5 @@ def test_every_format_with_names_is_checked() -> None:
 
 
 @pytest.mark.parametrize("format_name", CHECKS)
-def test_hostile_names(format_name: str) -> None:
+def test_hostile_names_do_not_break_a_format(format_name: str) -> None:
     CHECKS[format_name](written(format_name))

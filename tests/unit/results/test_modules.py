@@ -6,7 +6,7 @@ from purebpf.results.shape import table
 from tests.support.profiles import LIBC, example
 
 
-def test_modules() -> None:
+def test_modules_have_their_own_and_total_weight() -> None:
     found = {name: (own, total) for name, own, total in table.modules(example())}
     assert found == {
         "/srv/app": (50, 84),

@@ -73,18 +73,18 @@ def profile() -> Profile:
     return found
 
 
-def test_text() -> None:
+def test_the_text_has_the_stacks_of_each_wait() -> None:
     assert "".join(render(profile(), ResultOptions(delimited=True, offsets=False), "text")) == TEXT
 
 
-def test_folded() -> None:
+def test_folded_waits_are_scaled() -> None:
     assert list(folded.lines(profile(), scale=1000)) == [
         "app;u3;k2;k1;--;u4;other 5\n",
         "app;u3 2000\n",
     ]
 
 
-def test_json() -> None:
+def test_the_json_of_waits_is_read_back_the_same() -> None:
     found = profile()
     found.add((user("u3"),), (), 5800, Labels("app", 7, 8), marks=Marks(ended_ns=5, times=1))
     assert json.document(json.parse(json.document(found))) == json.document(found)

@@ -85,11 +85,11 @@ def single(user_stack: tuple[Frame, ...], *kernel_stack: Frame, comm: str = "app
     return found
 
 
-def test_text(profile: Profile) -> None:
+def test_the_text_has_a_block_for_each_stack(profile: Profile) -> None:
     assert "".join(text.blocks(profile)) == TEXT
 
 
-def test_folded(profile: Profile) -> None:
+def test_folded_has_a_line_for_each_stack(profile: Profile) -> None:
     assert "".join(folded.lines(profile)) == FOLDED
 
 
@@ -103,7 +103,7 @@ def test_folded_has_its_delimiter_only_between_two_stacks(profile: Profile) -> N
     assert "".join(folded.lines(profile, delimiter=True)) == expected
 
 
-def test_text_addresses() -> None:
+def test_the_text_has_addresses_on_request() -> None:
     (block,) = text.blocks(single((READ,), VFS_READ), addresses=True)
     assert block.startswith(
         "    0xffffffff810000a1 vfs_read+0xa1 [kernel]\n"
@@ -151,7 +151,7 @@ def test_an_empty_profile_is_empty() -> None:
     assert reader.loads(json.document(Profile()))["stacks"] == []
 
 
-def test_json(profile: Profile) -> None:
+def test_the_json_has_frames_stacks_and_loss(profile: Profile) -> None:
     profile.loss = Loss(expected=51, seen=50, causes=(Cause("map_full", 0, "raise it"),))
     found = reader.loads(json.document(profile))
     names = [frame.get("name", frame.get("unknown")) for frame in found["frames"]]

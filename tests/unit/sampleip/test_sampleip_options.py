@@ -40,14 +40,16 @@ def test_names_may_hold_a_plus() -> None:
         (["-p", "1", "--", "ls"], "exclude a command"),
     ],
 )
-def test_mistakes(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_refused(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         parse(argv)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
 
 
-def test_titles() -> None:
+def test_the_title_says_what_is_sampled() -> None:
     assert title(Options(counting=True, period=1000)) == (
         "Counting sampled addresses in everything, every 1000"
     )

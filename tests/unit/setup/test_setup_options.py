@@ -9,7 +9,7 @@ from purebpf.setup.options import parse
 from purebpf.setup.request import Options
 
 
-def test_the_defaults():
+def test_status_is_of_no_user_with_four_slots_by_default():
     assert parse(["status"]) == Options("status", (), 4, "")
 
 

@@ -24,7 +24,7 @@ def test_nothing_is_everything() -> None:
     assert parse([]) == (Options(), View())
 
 
-def test_every_option() -> None:
+def test_every_option_becomes_its_field() -> None:
     found = parse(ALL.split())
     assert found == asking(
         (Options(), View()),
@@ -76,7 +76,9 @@ def usage_error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         (["-T", "0"], "'0' must be above zero"),
     ],
 )
-def test_wrong_usage(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_refused(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert said in usage_error(capsys, *argv)
 
 
@@ -89,7 +91,9 @@ def test_wrong_usage(argv: list[str], said: str, capsys: pytest.CaptureFixture[s
         ("1234567", "unknown system call '1234567'"),
     ],
 )
-def test_unknown_calls(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_system_calls_are_refused(
+    name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert said in usage_error(capsys, "--syscall", name)
 
 

@@ -78,7 +78,7 @@ def test_accounts_are_full_again_after_a_while(budget, clock):
         budget.spend(100)
 
 
-def test_stop(budget):
+def test_a_stopped_budget_refuses_every_account(budget):
     with budget.on_behalf(process=1):
         budget.stop()
         with pytest.raises(OverBudgetError, match="interrupted") as caught:

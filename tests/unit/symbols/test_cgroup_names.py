@@ -106,7 +106,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(("text", "name"), [*CONTAINERS.items(), *OTHERS.items()])
-def test_names(text, name):
+def test_a_cgroup_path_is_the_name_of_its_container(text, name):
     assert cgroup_name(text) == name
     assert cgroup_name(f"{text}\n") == name
 
@@ -120,7 +120,7 @@ def test_names(text, name):
         (CgroupName("path", ""), ""),
     ],
 )
-def test_labels(name, label):
+def test_a_cgroup_name_has_a_label(name, label):
     assert name.label == label
 
 

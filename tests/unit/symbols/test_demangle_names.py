@@ -34,7 +34,7 @@ from purebpf.symbols.demangle import demangle
         ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
     ],
 )
-def test_names(name, expected):
+def test_mangled_names_are_demangled(name, expected):
     assert demangle(name) == expected
 
 

@@ -40,7 +40,7 @@ def _all_of_it(data: bytes) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=400))
-def test_random_bytes(data):
+def test_random_bytes_are_a_format_error_at_most(data):
     _all_of_it(data)
     _all_of_it(b"\x7fELF" + data)
 
@@ -67,7 +67,7 @@ def test_headers_with_every_byte_at_its_extremes(data):
 
 
 @pytest.mark.parametrize("data", _FILES, ids=["so", "mini", "i386"])
-def test_every_truncation(data):
+def test_every_truncation_is_a_format_error_at_most(data):
     for size in range(0, len(data), 7):
         _all_of_it(data[:size])
 

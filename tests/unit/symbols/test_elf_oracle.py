@@ -86,7 +86,7 @@ def test_no_name_between_functions(path):
 
 @pytest.mark.needs("readelf")
 @pytest.mark.parametrize("path", _LIBRARIES, ids=os.path.basename)
-def test_build_id(path):
+def test_the_build_id_is_that_of_readelf(path):
     command = ["readelf", "-n", path]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (expected,) = re.findall(r"Build ID: ([0-9a-f]+)", out)

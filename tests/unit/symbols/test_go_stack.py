@@ -48,7 +48,7 @@ def _table(quantum=1):
 
 
 @pytest.mark.parametrize("quantum", [1, 4])
-def test_every_instruction(quantum):
+def test_the_depth_is_known_at_every_instruction(quantum):
     stack = go_stack(_image(_table(quantum)))
     for start, steps in _STEPS:
         at = start

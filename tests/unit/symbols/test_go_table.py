@@ -58,7 +58,7 @@ _FOUND = [(_TEXT + 0x100 + start, size, name) for start, size, name in _FUNCTION
 @pytest.mark.parametrize("name", [".gopclntab", ".data.rel.ro.gopclntab"])
 @pytest.mark.parametrize("magic", [0xFFFFFFF0, 0xFFFFFFF1])
 @pytest.mark.parametrize(("bits", "order"), [(64, "<"), (64, ">"), (32, "<"), (32, ">")])
-def test_functions(bits, order, magic, name):
+def test_functions_of_each_table_version_are_read(bits, order, magic, name):
     table = _table(bits, order, magic=magic)
     assert list(go_functions(_image(table, bits=bits, order=order, name=name))) == _FOUND
 

@@ -46,7 +46,7 @@ def test_which_name_of_several():
     assert _names(b"10 T _a\n10 T abc\n10 T abcd\n10 t abcdef\n20 B e\n", 0x10) == ["abcd"]
 
 
-def test_addresses_outside():
+def test_addresses_outside_the_kernel_have_no_name():
     assert _names(_CORE, -1, 0, 0xFFFFFFFF80FFFFFF, 0xFFFFFFFF82000000, 1 << 70) == [None] * 5
 
 

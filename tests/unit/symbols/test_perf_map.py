@@ -39,13 +39,13 @@ def test_a_line_that_is_being_written_waits():
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(text):
+def test_any_bytes_are_a_table(text):
     table = PerfMap(text)
     assert table.find(0) is None or table.find(0)[0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 66), st.integers(0, 1 << 66)), max_size=8))
-def test_any_numbers(rows):
+def test_any_numbers_are_a_table(rows):
     table = PerfMap(b"".join(b"%x %x name\n" % row for row in rows))
     for start, size in rows:
         if size and start < (1 << 64) - 1 and size < 1 << 64:  # an end must fit 64 bits too

@@ -33,12 +33,12 @@ PYTHON = {
 
 
 @pytest.mark.parametrize(("path", "version"), JAVA.items())
-def test_java(path, version):
+def test_java_is_known_by_its_library(path, version):
     assert runtime_of(["/usr/bin/java", LIBC, path]) == Runtime("java", version)
 
 
 @pytest.mark.parametrize(("paths", "version"), PYTHON.items())
-def test_python(paths, version):
+def test_python_is_known_by_its_library_and_program(paths, version):
     assert runtime_of([LIBC, *paths]) == Runtime("python", version)
     assert is_interpreter(paths[0])
 
@@ -46,12 +46,12 @@ def test_python(paths, version):
 @pytest.mark.parametrize(
     "path", ["/usr/bin/node", "/usr/local/bin/nodejs", "/usr/lib/libnode.so.108"]
 )
-def test_node(path):
+def test_node_is_known_by_its_program(path):
     assert runtime_of([path, LIBC]) == Runtime("node")
 
 
 @pytest.mark.parametrize("name", ["chromium/chromium", "chrome", "electron"])
-def test_chromium(name):
+def test_chromium_is_known_by_its_program(name):
     assert runtime_of([f"/opt/{name}", LIBC]) == Runtime("chromium")
 
 
@@ -61,7 +61,7 @@ def test_chromium(name):
      [], [LIBC], ["/usr/bin/node_exporter"], ["/usr/bin/python3.11-config"], ["/srv/libpython.so"],
      ["/srv/plugin.cpython-311-x86_64-linux-gnu.so"], ["", "[vdso]", "//anon"]],
 )  # fmt: skip
-def test_none(paths):
+def test_other_programs_have_no_runtime(paths):
     assert runtime_of(paths) is None
 
 

@@ -46,7 +46,7 @@ def test_of_an_output_that_is_cut_short_what_is_complete_counts(size):
 
 
 @given(st.text("0x1?:\n a", max_size=60), st.lists(st.integers(0, 20), max_size=4))
-def test_any_text(text, addresses):
+def test_any_text_has_lines_of_asked_addresses_only(text, addresses):
     for address, lines in parse_lines(text, addresses).items():
         assert address in addresses
         assert any(line.file for line in lines)

@@ -66,7 +66,7 @@ def test_a_file_without_probes_has_none() -> None:
     assert probes(header) == []
 
 
-def test_notes() -> None:
+def test_a_note_has_addresses_and_strings() -> None:
     note = parse_note(ADDRESSES + b"libc\0setjmp\x008@%rdi\0", "<", is64=True)
     assert note == Note(0x1000, 0x2000, 0x3000, "libc", "setjmp", "8@%rdi")
     short = struct.pack("<III", 1, 2, 3) + b"p\0n\0:\0"

@@ -80,7 +80,7 @@ def _lit(*numbers):
         (b"\x31\x96", 1),
     ],
 )
-def test_every_operation(code, expected):
+def test_every_operation_has_its_value(code, expected):
     assert value(code) == expected
 
 

@@ -219,7 +219,7 @@ def test_any_truncation_is_an_answer(size):
     exercise(CfiFile(Image({".eh_frame": (FRAME, _SEED.data[:size])})))
 
 
-def test_random_bytes():
+def test_random_bytes_are_within_the_budget():
     chance = random.Random(19)
     for _ in range(300):
         data = chance.randbytes(chance.randrange(400))

@@ -124,7 +124,7 @@ def test_set_loc_cannot_go_back():
         (b"\x0e\x40" + expression(0x0F, b"\x76\0") + b"\x0d\x06", {"cfa_register": 6, "cfa": 64}),
     ],
 )
-def test_every_instruction(code, changes):
+def test_every_instruction_changes_the_row(code, changes):
     assert last(code) == PLAIN._replace(**changes)
 
 
@@ -213,7 +213,7 @@ def test_an_encoding_without_meaning_makes_the_entry_broken(encoding):
         (b"zR?", b"\x1b\1\2\3"),
     ],
 )
-def test_augmentations(augmentation, data):
+def test_augmentations_are_read_or_skipped(augmentation, data):
     section = Section(cie(augmentation=augmentation, data=data)).fde(TEXT, 16)
     assert rules(section.cfi(), TEXT, END)[0][1].cfa == 8
 
@@ -294,7 +294,7 @@ def test_equal_instructions_are_interpreted_once():
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("version", [1, 3, 4])
-def test_debug_frame(compressed, version):
+def test_debug_frame_is_read_like_eh_frame(compressed, version):
     first = bytearray(cie(augmentation=b"", version=version))
     first[4:8] = b"\xff" * 4
     body = struct.pack("<IQQ", 0, TEXT, 64) + cfa_offset(48) + b"\0\0"

@@ -283,7 +283,7 @@ def test_a_rule_that_cannot_be_read():
     )
 
 
-def test_too_deep():
+def test_a_trace_over_the_limit_is_too_deep():
     section = Section().fde(TEXT, 0x20)
     stack = Stack().put(SP, *[BASE + 8] * 100)
     assert trace(section, BASE, stack, max_frames=50) == (

@@ -74,7 +74,7 @@ records = st.one_of(
 
 
 @given(record=records)
-def test_records_survive(record: Record) -> None:
+def test_an_encoded_record_is_decoded_to_the_same(record: Record) -> None:
     where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_CPU
     where |= bit.PERF_SAMPLE_IDENTIFIER
     data = RecordEncoder(where).encode(record)

@@ -26,7 +26,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return flags
 
 
-def test_a_file(tmp_path: Path, opened: list[int]) -> None:
+def test_a_file_is_opened_also_through_a_link(tmp_path: Path, opened: list[int]) -> None:
     (tmp_path / "file").write_bytes(b"text")
     (tmp_path / "link").symlink_to("file")
     for name in ("file", "link"):

@@ -24,7 +24,7 @@ def test_nothing_refused_nothing_changed(build):
     assert simpler(build).data == build.bytes()
 
 
-def test_kinds_of(build):
+def test_kinds_of_are_the_kinds_that_occur(build):
     build.ptr(build.int("int", 4))
     assert kinds_of(build.btf()) == {Kind.INT, Kind.PTR}
 

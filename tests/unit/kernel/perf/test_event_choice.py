@@ -51,7 +51,9 @@ def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("cpu/config=5,freq=99/", (4, 5), {"sample_period": 99, "freq": 1}),
     ],
 )
-def test_spellings(text: str, event: tuple[int, int], attr: dict[str, int]) -> None:
+def test_each_spelling_chooses_its_event(
+    text: str, event: tuple[int, int], attr: dict[str, int]
+) -> None:
     found = choose_event(text)
     assert found.event[:3] == (text, *event)
     assert found.attr == attr

@@ -112,7 +112,7 @@ def test_a_process_with_many_such_files(tmp_path):
     assert names.budget.skipped == 17
 
 
-def test_interrupted(tmp_path):
+def test_a_stopped_budget_ends_naming(tmp_path):
     first, second = named(tmp_path / "first"), named(tmp_path / "second")
     names = symbolizer([first, second])
     assert isinstance(names.user(PID, [BASE])[0], Frame)
@@ -150,7 +150,7 @@ def test_the_cost_of_many_processes_is_linear(tmp_path):
     assert many < 16 * few, (few, many)
 
 
-def test_jitdumps(tmp_path):
+def test_large_jitdumps_are_read_within_the_budget(tmp_path):
     """Each as large as may be: what is kept of all has a limit, and one process pays."""
     header = struct.pack("<4sIIIIIQQ", b"DTiJ", 1, 40, 62, 0, 1, 0, 0)
     row = struct.pack("<IIQIIQQQQ", 0, 16 + 40 + 2, 0, 1, 1, 0, 0, 4, 0) + b"f\0"

@@ -25,7 +25,7 @@ from purebpf.kernel.symbolize.probe_place import ProbePlace, find_file, parse_pl
         ("tool:_ZN1a1bEv", ProbePlace("tool", "_ZN1a1bEv", 0)),
     ],
 )
-def test_places(text: str, place: ProbePlace) -> None:
+def test_each_spelling_of_a_place_is_parsed(text: str, place: ProbePlace) -> None:
     assert parse_place(text) == place
 
 

@@ -62,5 +62,5 @@ def test_programs_end_where_the_next_begins(text: bytes) -> None:
     assert [name for _, _, name in found] == [b"bpf_prog_one", b"bpf_prog_two"]
 
 
-def test_without_programs() -> None:
+def test_without_programs_there_are_no_records() -> None:
     assert list(synthesized_records.programs(CORE)) == []
