@@ -21,6 +21,7 @@ __all__ = ["obstacles"]
 
 _LOADS = {
     "cpudist": "spans",
+    "dump": "task_registers",
     "runqlat": "spans",
     "setup": "filter_pinned",
     "top": "profile",

@@ -16,6 +16,7 @@ __all__ = [
     "KALLSYMS",
     "cgroup",
     "comm",
+    "command_line",
     "cpu_list",
     "cpu_numbers",
     "descriptor",
@@ -23,6 +24,7 @@ __all__ = [
     "in_first_namespace",
     "in_first_user_namespace",
     "kallsyms",
+    "kernel_stack",
     "lockdown",
     "map_is_frozen",
     "maps",
@@ -326,3 +328,20 @@ def kernel_config() -> str | None:
 def version_signature() -> str | None:
     """Ubuntu's own words about what its kernel is: `"Ubuntu 5.4.0-12.15-generic 5.4.8"`."""
     return _read(f"{PROC}/version_signature")
+
+
+def command_line(pid: int) -> str | None:
+    """The arguments of a process, with blanks between them; "" for a kernel thread."""
+    text = _read(f"{PROC}/{pid}/cmdline")
+    return None if text is None else text.replace("\0", " ").strip()
+
+
+def kernel_stack(pid: int, tid: int) -> str | None:
+    """Where a thread is in the kernel, a function a line, innermost first.
+
+    Needs CAP_SYS_ADMIN, and CONFIG_STACKTRACE; None: no such thread, or no such file.
+
+    Raises:
+        KernelError: EACCES, no CAP_SYS_ADMIN.
+    """
+    return _read(f"{PROC}/{pid}/task/{tid}/stack")

@@ -51,6 +51,7 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 BY_THEMSELVES = {
     "completion": "tests/unit/completion/test_completion.py",
     "diff": "tests/commands/diff/test_diff.py",
+    "dump": "tests/commands/dump/test_dump_command.py",
     "doctor": "tests/commands/doctor/test_doctor_command.py",
     "record": "tests/commands/record/test_record_surroundings.py",
     "report": "tests/commands/report/test_report.py",

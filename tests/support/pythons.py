@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Python", "newest"]
+__all__ = ["Python", "every", "newest"]
 
 _NAME = re.compile(r"python3\.(\d+)")
 
@@ -22,13 +22,22 @@ class Python(NamedTuple):
 
 
 @cache
-def newest() -> Python | None:
-    """The interpreter with the highest version."""
+def every() -> list[Python]:
+    """All of them from 3.8 on, one of each place, by version."""
     root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
     found = [*root.glob("versions/3.*/bin/python3.*")]
-    for minor in range(11, 20):
+    for minor in range(8, 20):
         path = shutil.which(f"python3.{minor}")
         if path and Path(path).parent != root / "shims":  # which may lead nowhere
             found.append(Path(path))
-    named = [(name, each) for each in found if (name := _NAME.fullmatch(each.name))]
-    return max((Python((3, int(name[1])), str(each)) for name, each in named), default=None)
+        if Path(f"/usr/bin/python3.{minor}").exists():
+            found.append(Path(f"/usr/bin/python3.{minor}"))
+    named = {Path(each).resolve(): _NAME.fullmatch(each.name) for each in found}
+    pythons = [Python((3, int(name[1])), str(each)) for each, name in named.items() if name]
+    return sorted(python for python in pythons if python.version >= (3, 8))
+
+
+@cache
+def newest() -> Python | None:
+    """The interpreter with the highest version from 3.11 on."""
+    return max((python for python in every() if python.version >= (3, 11)), default=None)

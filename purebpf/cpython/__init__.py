@@ -1,0 +1,1 @@
+"""CPython as it lies in memory: interpreters, threads, frames, code objects. Pure."""

@@ -1,0 +1,127 @@
+"""Names, files and line tables of code objects, read from a process and checked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.cpython.layout import NONE, Layout
+from purebpf.cpython.lines import line_at
+from purebpf.cpython.memory import Memory, UnreadableError
+
+__all__ = ["Code", "CodeObjects", "read_string"]
+
+_MOST_NAME = 1024
+_MOST_PATH = 4096
+_MOST_TABLE = 1 << 20
+_KIND_BITS, _COMPACT, _ASCII = 2, 1 << 5, 1 << 6
+"""Of PyASCIIObject.state: the kind is bits 2 to 4."""
+_CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
+
+
+class Code(NamedTuple):
+    """A code object.
+
+    Attributes:
+        name: qualified (`Handler.get`) from 3.11 on.
+        file, first_line: where its definition begins.
+        lines: the table that tells the line of an instruction.
+        start: the address of its first instruction; 0 before 3.11.
+    """
+
+    name: str
+    file: str
+    first_line: int
+    lines: bytes
+    start: int
+
+
+class CodeObjects:
+    """The code objects of one process, as they are now.
+
+    Args:
+        version: of the interpreter.
+        layout: the same's.
+        memory: the process's.
+    """
+
+    def __init__(self, version: tuple[int, int], layout: Layout, memory: Memory) -> None:
+        self._version = version
+        self._layout = layout
+        self._memory = memory
+        self._known: dict[int, Code] = {}
+        self._types: dict[int, bool] = {}
+
+    def read(self, address: int) -> Code:
+        """The code object at an address.
+
+        Raises:
+            UnreadableError: there is none.
+        """
+        known = self._known.get(address)
+        if known is None:
+            known = self._known[address] = self._read(address)
+        return known
+
+    def line(self, code: Code, instruction: int) -> int:
+        """The line of a frame, by what the frame says it executes; 0: none."""
+        if self._version >= (3, 11):
+            offset = instruction - code.start
+        else:
+            signed = instruction - (1 << 32) if instruction >> 31 & 1 else instruction
+            offset = signed * (2 if self._version >= (3, 10) else 1)
+        return line_at(self._version, code.lines, code.first_line, offset)
+
+    def _read(self, address: int) -> Code:
+        layout, memory = self._layout, self._memory
+        raw = memory.bytes(address, layout.code_size)
+        if not self._is_code(_word(raw, layout.bytes_length - 8)):
+            raise UnreadableError
+        name = NONE
+        if layout.code_qualname != NONE:
+            name = _word(raw, layout.code_qualname)
+        if name in (NONE, 0):
+            name = _word(raw, layout.code_name)
+        lines = _word(raw, layout.code_lines)
+        return Code(
+            read_string(memory, layout, name, _MOST_NAME),
+            read_string(memory, layout, _word(raw, layout.code_filename), _MOST_PATH),
+            int.from_bytes(raw[layout.code_first_line :][:4], "little", signed=True),
+            self._bytes(lines),
+            0 if layout.code_bytes == NONE else address + layout.code_bytes,
+        )
+
+    def _is_code(self, kind: int) -> bool:
+        """Whether a type is that of code objects."""
+        if kind not in self._types:
+            name = self._memory.number(kind + self._layout.type_name)
+            self._types[kind] = self._memory.bytes(name, 5) == b"code\0"
+        return self._types[kind]
+
+    def _bytes(self, address: int) -> bytes:
+        length = self._memory.number(address + self._layout.bytes_length)
+        if length > _MOST_TABLE:
+            raise UnreadableError
+        return self._memory.bytes(address + self._layout.bytes_data, length)
+
+
+def read_string(memory: Memory, layout: Layout, address: int, most: int) -> str:
+    """A `str`; what is longer than `most` characters ends in "...".
+
+    Raises:
+        UnreadableError: there is none, or one of a kind that names do not have.
+    """
+    header = memory.bytes(address, layout.ascii_size)
+    length = int.from_bytes(header[layout.string_length :][:8], "little")
+    state = int.from_bytes(header[layout.string_state :][:4], "little")
+    kind = state >> _KIND_BITS & 7
+    if kind not in _CODECS or not state & _COMPACT:
+        raise UnreadableError
+    start = layout.ascii_size if state & _ASCII else layout.compact_size
+    raw = memory.bytes(address + start, min(length, most) * kind)
+    # surrogateescape'd file names hold lone surrogates: they pass through as they are
+    text = raw.decode(_CODECS[kind], "replace" if kind == 1 else "surrogatepass")
+    return text if length <= most else text + "..."
+
+
+def _word(raw: bytes, at: int) -> int:
+    return int.from_bytes(raw[at : at + 8], "little")

@@ -1,0 +1,77 @@
+"""Reading another process's memory: what may be missing, and how much is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["CachedMemory", "Memory", "ReadAt", "UnreadableError"]
+
+ReadAt = Callable[[int, int], bytes]
+"""(address, size) -> bytes; fewer, or none, where nothing is mapped."""
+
+_PAGE = 4096
+_LARGEST = 1 << 20
+_WORD = 8
+
+
+class UnreadableError(Exception):
+    """Memory that is not mapped, or that does not hold what CPython keeps there."""
+
+
+class Memory:
+    """Whole reads, or an error.
+
+    Args:
+        read: reads the process.
+    """
+
+    def __init__(self, read: ReadAt) -> None:
+        self._read = read
+
+    def bytes(self, address: int, size: int) -> bytes:
+        """`size` bytes.
+
+        Raises:
+            UnreadableError: they are not all there, or more than any real object has.
+        """
+        if not 0 < address < 1 << 63 or not 0 <= size <= _LARGEST:
+            raise UnreadableError
+        found = self._read(address, size) if size else b""
+        if len(found) < size:
+            raise UnreadableError
+        return found
+
+    def number(self, address: int, size: int = _WORD) -> int:
+        """An unsigned number.
+
+        Raises:
+            UnreadableError: as `bytes`.
+        """
+        return int.from_bytes(self.bytes(address, size), "little")
+
+
+class CachedMemory(Memory):
+    """Reads whole pages, each once: what it says is of one moment, more or less.
+
+    Frames of a thread lie side by side, so that most are read with one call.
+    """
+
+    def __init__(self, read: ReadAt) -> None:
+        super().__init__(self._read_cached)
+        self._read_page = read
+        self._pages: dict[int, bytes] = {}
+
+    def _read_cached(self, address: int, size: int) -> bytes:
+        found = b""
+        while size:
+            page, inside = address & -_PAGE, address & _PAGE - 1
+            data = self._pages.get(page)
+            if data is None:
+                data = self._pages[page] = self._read_page(page, _PAGE)
+            piece = data[inside : inside + size]
+            found += piece
+            address += len(piece)
+            size -= len(piece)
+            if not piece:
+                break
+        return found

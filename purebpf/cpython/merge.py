@@ -1,0 +1,72 @@
+"""Python frames put where the evaluation loop ran them, between the native frames of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from purebpf.cpython.frames import PythonFrame
+
+__all__ = ["Merged", "merge"]
+
+Native = TypeVar("Native")
+
+
+class Merged(NamedTuple, Generic[Native]):
+    """A stack trace, innermost first.
+
+    Attributes:
+        frames: native and Python frames; the calls of the evaluation loop are left out.
+        is_exact: each call of the loop had its Python frames. Or else Python frames are where the
+            outermost calls of the loop leave room for them.
+    """
+
+    frames: list[Native | PythonFrame]
+    is_exact: bool
+
+
+def merge(
+    native: Sequence[Native], is_loop: Sequence[bool], python: Sequence[PythonFrame]
+) -> Merged[Native]:
+    """Both stack traces as one.
+
+    Args:
+        native: the native frames, innermost first.
+        is_loop: for each of them, whether it is a call of the evaluation loop.
+        python: the Python frames, innermost first; each call of the loop runs those up to one that
+            `is_entry`.
+    """
+    calls = _split(python)
+    loops = sum(is_loop)
+    # A loop that was entered and has not linked its frame yet, or left it already: the innermost.
+    spare = max(0, loops - len(calls))
+    is_exact = loops == len(calls) or (spare == 1 and _is_innermost(is_loop))
+    frames: list[Native | PythonFrame] = []
+    for _ in range(len(calls) - loops):
+        frames += calls.pop(0)
+    for frame, loop in zip(native, is_loop, strict=True):
+        if not loop:
+            frames.append(frame)
+        elif spare:
+            spare -= 1
+            frames.append(frame)
+        else:
+            frames += calls.pop(0)
+    return Merged(frames, is_exact)
+
+
+def _split(python: Sequence[PythonFrame]) -> list[list[PythonFrame]]:
+    """The frames of each call of the loop, the innermost call first."""
+    calls: list[list[PythonFrame]] = []
+    is_over = True
+    for frame in python:
+        if is_over:
+            calls.append([])
+        calls[-1].append(frame)
+        is_over = frame.is_entry
+    return calls
+
+
+def _is_innermost(is_loop: Sequence[bool]) -> bool:
+    """Whether the native trace begins in a loop, where one may be entered or left."""
+    return bool(is_loop) and is_loop[0]

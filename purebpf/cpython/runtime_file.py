@@ -1,0 +1,126 @@
+"""What the file of an interpreter says: where `_PyRuntime` is, and its evaluation loop."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from purebpf.errors import FormatError
+from purebpf.symbols.elf_image import ElfImage, Section
+
+__all__ = ["CodeRange", "RuntimeFile", "cold_part", "read_runtime_file"]
+
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RUNTIME, _LOOP, _VERSION = b"_PyRuntime", b"_PyEval_EvalFrameDefault", b"Py_Version"
+_PREFIX = _LOOP + b"."
+"""What a compiler splits off: `.cold`, `.cold.0`, `.lto_priv.0`."""
+_MOST_SYMBOLS = 1 << 20
+_JCC = 0x0F
+_JCC_KINDS = range(0x80, 0x90)
+
+
+class CodeRange(NamedTuple):
+    """Addresses in the file, `start` up to `end`."""
+
+    start: int
+    end: int
+
+
+class RuntimeFile(NamedTuple):
+    """Addresses in the file, as it is linked.
+
+    Attributes:
+        runtime: of `_PyRuntime`.
+        loop: the parts of the evaluation loop that symbols name; () where none does.
+        version: of the number `Py_Version` (since 3.11); 0: there is none.
+    """
+
+    runtime: int
+    loop: tuple[CodeRange, ...]
+    version: int
+
+
+def read_runtime_file(image: ElfImage) -> RuntimeFile | None:
+    """The interpreter in a file; None: it has none.
+
+    By its symbols, or the section `.PyRuntime` (since 3.10), which stripping leaves.
+    """
+    if not image.is64 or image.order != "<":
+        return None
+    section = image.section(".PyRuntime")
+    runtime, version = (section.address if section else 0), 0
+    loop: list[CodeRange] = []
+    for name in (".dynsym", ".symtab"):
+        for symbol, address, size in _symbols(image, image.section(name)):
+            if symbol == _RUNTIME:
+                runtime = address
+            elif symbol == _VERSION:
+                version = address
+            elif size and CodeRange(address, address + size) not in loop:
+                loop.append(CodeRange(address, address + size))
+    return RuntimeFile(runtime, tuple(loop), version) if runtime else None
+
+
+def _symbols(image: ElfImage, table: Section | None) -> list[tuple[bytes, int, int]]:
+    """Those of the symbols looked for that a table defines: name, address, size."""
+    if table is None or table.size > _MOST_SYMBOLS * _SYMBOL.size:
+        return []
+    try:
+        strings = image.contents(image.linked_section(table))
+        wanted = _names(strings)
+        if not wanted:
+            return []
+        raw = image.contents(table)
+    except FormatError:
+        return []
+    whole = len(raw) - len(raw) % _SYMBOL.size
+    return [
+        (wanted[name], address, size)
+        for name, _, _, section, address, size in _SYMBOL.iter_unpack(raw[:whole])
+        if name in wanted and section
+    ]
+
+
+def _names(strings: bytes) -> dict[int, bytes]:
+    """Where a string table has the names looked for."""
+    found = {}
+    for name in (_RUNTIME, _LOOP, _VERSION):
+        at = strings.find(b"\0" + name + b"\0")
+        if at >= 0:
+            found[at + 1] = name
+    at = strings.find(b"\0" + _PREFIX)
+    while at >= 0:
+        end = strings.find(b"\0", at + 1)
+        found[at + 1] = strings[at + 1 : end]
+        at = strings.find(b"\0" + _PREFIX, at + 1)
+    return found
+
+
+def cold_part(
+    code: bytes, loop: CodeRange, function: Callable[[int], tuple[int, int] | None]
+) -> CodeRange | None:
+    """The part of the evaluation loop that the compiler put elsewhere, without its symbol.
+
+    Conditional jumps leave a function for its own cold part only: the target of most of them.
+
+    Args:
+        code: the instructions of `loop`.
+        loop: where they are.
+        function: where the code around an address starts and ends, by call frame information.
+    """
+    targets: Counter[tuple[int, int]] = Counter()
+    at = code.find(_JCC)
+    while 0 <= at <= len(code) - 6:
+        if code[at + 1] in _JCC_KINDS:
+            target = (
+                loop.start + at + 6 + int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
+            )
+            if not loop.start <= target < loop.end:
+                found = function(target)
+                if found is not None and found[0] != loop.start:
+                    targets[found] += 1
+        at = code.find(_JCC, at + 1)
+    common = targets.most_common(1)
+    return CodeRange(*common[0][0]) if common and common[0][1] > 1 else None

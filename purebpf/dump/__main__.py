@@ -1,0 +1,34 @@
+"""`python -m purebpf.dump`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.dump.options import Options, build_parser, parse
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf.dump"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.output import Output
+    from purebpf.dump.render import document, lines
+    from purebpf.dump.session import dump
+
+    with Output(options.output) as output:
+        found = dump(options.pid, native=options.native, kernel=not options.user_stacks_only)
+        output.write([document(found)] if options.json else lines(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""What a dump says: a process, its threads, their frames."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DumpedFrame", "DumpedThread", "ProcessDump"]
+
+
+class DumpedFrame(NamedTuple):
+    """A call.
+
+    Attributes:
+        kind: "python", "user" or "kernel".
+        name: of the function; of an address without a name, the address.
+        file: of the source for Python, or else the module.
+        line: 0 where it is not known.
+    """
+
+    kind: str
+    name: str
+    file: str
+    line: int = 0
+
+
+class DumpedThread(NamedTuple):
+    """A thread.
+
+    Attributes:
+        tid, name: its number in our PID namespace, and what the kernel calls it.
+        state: "runs", "ready" (waits for a CPU), "sleeps", "disk sleep", "stopped"...
+        waits_for: what it sleeps for, "the GIL (held by 4711)", "read(3: /dev/null)"; "" if it
+            does not, or if that is not known.
+        is_python: whether Python knows it.
+        holds_gil: whether it has the GIL of its interpreter.
+        interpreter: the number of that; 0 is the main one, -1 none.
+        frames: innermost first.
+        problems: why the frames may be wrong, or not all; empty for a whole stack.
+    """
+
+    tid: int
+    name: str
+    state: str
+    waits_for: str
+    is_python: bool
+    holds_gil: bool
+    interpreter: int
+    frames: tuple[DumpedFrame, ...]
+    problems: tuple[str, ...]
+
+
+class ProcessDump(NamedTuple):
+    """A process.
+
+    Attributes:
+        pid, command: its number in our PID namespace, and its command line.
+        python: its version, "3.12"; "" for none.
+        is_free_threaded: a build of Python without a GIL.
+        threads: by number.
+        notes: what could not be read of all threads, and why.
+        duration_s: how long it took.
+    """
+
+    pid: int
+    command: str
+    python: str
+    is_free_threaded: bool
+    threads: tuple[DumpedThread, ...]
+    notes: tuple[str, ...]
+    duration_s: float

@@ -1,0 +1,221 @@
+"""`dump`: the present stacks of every thread of a process.
+
+Nothing is stopped. Registers, stack bytes and Python frames are read, then the kernel is asked
+again: of a thread that slept all the time and left no CPU in between, all of it is of one moment.
+The others are read again, a few times; of what runs only Python frames can be read, twice in a row
+the same, or else they carry a problem.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from purebpf.cpython.frames import PythonStack
+from purebpf.cpython.threads import Gil, Interpreter, ThreadState
+from purebpf.dump.frames import FrameNames, kernel_frames
+from purebpf.dump.model import DumpedThread, ProcessDump
+from purebpf.dump.waits import STATES, describe_wait
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.cpython.python_process import PythonProcess, find_python
+from purebpf.kernel.instruments.thread_registers import ThreadNow, ThreadRegisters
+from purebpf.measure.targets import PidNamespace, check_processes
+from purebpf.syscall import proc
+from purebpf.syscall.process_memory import open_process_memory
+
+__all__ = ["dump"]
+
+_ROUNDS = 5
+_PAUSE_S = 0.005
+_STACK = 1 << 18
+"""Bytes of a stack that are read: Python's calls of C take about 500 each."""
+
+
+class _Copy:
+    """What was read of a thread.
+
+    Attributes:
+        now: as the kernel had it before.
+        stack: the bytes at its stack pointer; b"" of one that ran.
+        python: its Python frames; None: it has none.
+        is_still: whether it has not run since.
+    """
+
+    def __init__(self, now: ThreadNow, stack: bytes, python: PythonStack | None) -> None:
+        self.now = now
+        self.stack = stack
+        self.python = python
+        self.is_still = False
+
+
+class _State:
+    """Python's own view of the threads, by what pthread_self() says."""
+
+    def __init__(self, interpreters: Sequence[Interpreter] = ()) -> None:
+        self.threads: dict[int, tuple[ThreadState, Interpreter]] = {
+            thread.pthread: (thread, interpreter)
+            for interpreter in interpreters
+            for thread in interpreter.threads
+        }
+        self.gils: list[Gil] = [each.gil for each in interpreters if each.gil is not None]
+
+    def holders(self, copies: Mapping[int, _Copy]) -> dict[int, int]:
+        """Thread IDs by the address of the thread state."""
+        return {
+            self.threads[copy.now.pthread][0].address: tid
+            for tid, copy in copies.items()
+            if copy.now.pthread in self.threads
+        }
+
+
+def dump(pid: int, *, native: bool = False, kernel: bool = True) -> ProcessDump:
+    """The stacks of a process.
+
+    Args:
+        pid: the process, in our PID namespace.
+        native: with the frames of the interpreter itself.
+        kernel: with the frames in the kernel.
+
+    Raises:
+        NoSuchTargetError: there is no such process.
+        KernelError: it is another user's, or the kernel refused the program that lists threads.
+        NotSupportedError: another machine than x86_64.
+    """
+    began = time.monotonic()
+    check_processes((pid,), thread_option="its process, not")
+    notes: list[str] = []
+    with ExitStack() as open_now:
+        python = _find_python(pid, notes)
+        if python is not None:
+            open_now.enter_context(python)
+        threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
+        copies, state = _read(pid, python, threads)
+        names = open_now.enter_context(FrameNames(pid, python, native=native))
+        dumped = [
+            _describe(pid, tid, copies, state, names, kernel=kernel) for tid in sorted(copies)
+        ]
+    return ProcessDump(
+        pid,
+        _command(pid),
+        ".".join(map(str, python.version)) if python else "",
+        python is not None and python.is_free_threaded,
+        tuple(dumped),
+        tuple(notes),
+        time.monotonic() - began,
+    )
+
+
+def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
+    try:
+        return find_python(pid)
+    except NotSupportedError as error:
+        notes.append(f"native frames only: {error}")
+        return None
+
+
+def _read(
+    pid: int, python: PythonProcess | None, threads: ThreadRegisters
+) -> tuple[dict[int, _Copy], _State]:
+    """All threads, each as it was at one moment if it kept still for long enough."""
+    copies: dict[int, _Copy] = {}
+    state = _State()
+    before = threads.list()
+    for number in range(_ROUNDS):
+        if number:
+            time.sleep(_PAUSE_S)
+            before = threads.list()
+        state = _copy(pid, python, before, copies)
+        after = threads.list()
+        for tid, copy in copies.items():
+            copy.is_still = copy.is_still or _is_still(copy.now, after.get(tid))
+        for tid in [tid for tid in copies if tid not in after]:
+            del copies[tid]  # it has ended
+        if all(copy.is_still for copy in copies.values()):
+            break
+    return copies, state
+
+
+def _copy(
+    pid: int,
+    python: PythonProcess | None,
+    threads: Mapping[int, ThreadNow],
+    copies: dict[int, _Copy],
+) -> _State:
+    """Read those that have not been read while they kept still."""
+    memory = open_process_memory(pid)
+    if memory is None:
+        return _State()
+    with memory:
+        reading = python.look() if python else None
+        state = _State(reading.interpreters if reading else ())
+        for tid, thread in threads.items():
+            known = copies.get(tid)
+            if known is not None and known.is_still:
+                continue
+            stack = b""
+            if thread.is_asleep and thread.registers:
+                stack = memory.read(thread.registers[7], _STACK)
+            frames = None
+            if python and reading and thread.pthread in state.threads:
+                found, _ = state.threads[thread.pthread]
+                frames = python.frames(reading, found.address)
+            copy = _Copy(thread, stack, frames)
+            if known is not None and frames is not None and not thread.is_asleep:
+                copy.is_still = known.python == frames  # twice the same: it was read whole
+            copies[tid] = copy
+    return state
+
+
+def _is_still(before: ThreadNow, after: ThreadNow | None) -> bool:
+    return (
+        after is not None
+        and before.is_asleep
+        and after.is_asleep
+        and (before.switches, before.pc, before.registers)
+        == (after.switches, after.pc, after.registers)
+    )
+
+
+def _describe(
+    pid: int,
+    tid: int,
+    copies: Mapping[int, _Copy],
+    state: _State,
+    names: FrameNames,
+    *,
+    kernel: bool,
+) -> DumpedThread:
+    copy = copies[tid]
+    now = copy.now
+    known = state.threads.get(now.pthread)
+    frames, problems = names.frames(now, copy.stack, copy.python)
+    if not copy.is_still:
+        what = "it ran while it was read" if now.is_asleep else "it runs"
+        problems.append(f"{what}: frames may be of different moments")
+    if kernel and now.is_asleep:
+        frames = [*kernel_frames(pid, now.tid), *frames]
+    return DumpedThread(
+        tid=now.tid,
+        name=now.comm,
+        state=_state(now),
+        waits_for=describe_wait(pid, now, state.gils, state.holders(copies)),
+        is_python=known is not None,
+        holds_gil=known is not None and any(g.holder == known[0].address for g in state.gils),
+        interpreter=known[1].number if known else -1,
+        frames=tuple(frames),
+        problems=tuple(problems),
+    )
+
+
+def _state(thread: ThreadNow) -> str:
+    if thread.is_on_cpu:
+        return "runs"
+    return "ready" if thread.state == "R" else STATES.get(thread.state, thread.state)
+
+
+def _command(pid: int) -> str:
+    try:
+        return proc.command_line(pid) or proc.comm(pid) or ""
+    except KernelError:
+        return ""

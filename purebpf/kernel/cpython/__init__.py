@@ -1,0 +1,1 @@
+"""Python frames of live processes."""

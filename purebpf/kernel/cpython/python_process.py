@@ -1,0 +1,208 @@
+"""`PythonProcess`: the interpreter that runs in a process, read through /proc/PID/mem.
+
+Needs what ptrace(2) needs (PTRACE_MODE_ATTACH_FSCREDS in proc(5)): the same user, or
+CAP_SYS_PTRACE. Nothing is stopped, so what a running thread changes may be read half changed; it is
+checked, and what does not hold together carries a reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.cpython.code_objects import CodeObjects
+from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
+from purebpf.cpython.frames import PythonStack, read_frames
+from purebpf.cpython.layout import Layout
+from purebpf.cpython.layouts import LAYOUTS
+from purebpf.cpython.memory import CachedMemory, Memory, UnreadableError
+from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read_runtime_file
+from purebpf.cpython.threads import Interpreter, read_interpreters
+from purebpf.errors import FormatError, NotSupportedError
+from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.proc_maps import Mapping, parse_maps
+from purebpf.symbols.runtimes import is_interpreter, runtime_of
+from purebpf.syscall import proc
+from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.elf_frames import load_bias
+
+__all__ = ["PythonProcess", "PythonReading", "find_python"]
+
+_MOST_FILES = 8
+"""Files of a process that are asked for an interpreter."""
+
+
+class _Found(NamedTuple):
+    """An interpreter's file as it is mapped: addresses in the process."""
+
+    runtime: int
+    version: int
+    loop: tuple[CodeRange, ...]
+
+
+class PythonReading(NamedTuple):
+    """A process's interpreters at one moment; `stack` reads on from the same bytes."""
+
+    interpreters: list[Interpreter]
+    memory: Memory
+    codes: CodeObjects
+
+
+class PythonProcess(Closing):
+    """The interpreter of a process, as `find_python` found it.
+
+    Attributes:
+        version: (3, 12).
+        layout: where things are.
+        is_free_threaded: a build without a GIL.
+        runtime: the address of `_PyRuntime`.
+        loop: the addresses of the evaluation loop.
+    """
+
+    def __init__(
+        self,
+        memory: ProcessMemory,
+        found: _Found,
+        version: tuple[int, int],
+        layout: Layout,
+        *,
+        free: bool,
+    ) -> None:
+        self._memory = memory
+        self.version = version
+        self.layout = layout
+        self.is_free_threaded = free
+        self.runtime = found.runtime
+        self.loop = found.loop
+
+    def look(self) -> PythonReading:
+        """Its interpreters and threads now."""
+        memory = CachedMemory(self._memory.read)
+        codes = CodeObjects(self.version, self.layout, memory)
+        return PythonReading(read_interpreters(self.layout, memory, self.runtime), memory, codes)
+
+    def frames(self, reading: PythonReading, thread: int) -> PythonStack:
+        """The frames of the thread state at an address."""
+        return read_frames(self.version, self.layout, reading.memory, reading.codes, thread)
+
+    def close(self) -> None:
+        """Close the memory; again is harmless."""
+        self._memory.close()
+
+
+def find_python(pid: int) -> PythonProcess | None:
+    """The interpreter in a process; None: it has none, or the process has ended.
+
+    Raises:
+        KernelError: EACCES or EPERM, the process is another user's.
+        NotSupportedError: its version is not one that can be read.
+    """
+    mappings = list(parse_maps(proc.maps(pid) or ""))
+    with ExitStack() as undo:
+        memory = open_process_memory(pid)
+        if memory is None:
+            return None
+        undo.enter_context(memory)
+        for mapping in _candidates(mappings):
+            found = _look_into(mapping, pid)
+            if found is not None:
+                python = _open(memory, found, mapping, mappings)
+                undo.pop_all()
+                return python
+    return None
+
+
+def _candidates(mappings: list[Mapping]) -> Iterable[Mapping]:
+    """A mapping of each file that may be an interpreter: by name, then the program itself."""
+    files: dict[str, Mapping] = {}
+    for mapping in mappings:
+        if not (mapping.file.is_anonymous or mapping.file.is_special):
+            files.setdefault(mapping.file.path, mapping)
+    named = sorted(
+        (mapping for path, mapping in files.items() if _is_likely(path)),
+        key=lambda mapping: not is_interpreter(mapping.file.path),
+    )
+    program = [mapping for path, mapping in files.items() if not _is_likely(path)][:1]
+    return [*named[:_MOST_FILES], *program]
+
+
+def _is_likely(path: str) -> bool:
+    base = path.rpartition("/")[2]
+    return is_interpreter(path) or ("python" in base and ".cpython-" not in base)
+
+
+def _look_into(mapping: Mapping, pid: int) -> _Found | None:
+    try:
+        fd = open_mapped(mapping, (pid,))
+    except OSError:
+        return None
+    try:
+        return _read_file(fd, mapping)
+    except FormatError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _read_file(fd: int, mapping: Mapping) -> _Found | None:
+    size = os.fstat(fd).st_size
+    image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, mapping.file.path)
+    file = read_runtime_file(image)
+    bias = load_bias(image.segments, mapping.start, mapping.offset)
+    if file is None or bias is None:
+        return None
+    loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in _loop(image, file))
+    return _Found(file.runtime + bias, file.version + bias if file.version else 0, loop)
+
+
+def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:
+    """The parts of the evaluation loop."""
+    yield from file.loop
+    if len(file.loop) == 1:
+        cfi = CfiFile(image)
+        hot = file.loop[0]
+        cold = cold_part(cfi.code(hot.start, hot.end - hot.start), hot, cfi.function)
+        if cold is not None:
+            yield cold
+
+
+def _open(
+    memory: ProcessMemory, found: _Found, at: Mapping, mappings: list[Mapping]
+) -> PythonProcess:
+    said = read_debug_offsets(memory.read(found.runtime, HEADER_SIZE))
+    if said is not None:
+        if said.layout is None:
+            raise _unknown(at, said.version)
+        return PythonProcess(memory, found, said.version, said.layout, free=said.is_free_threaded)
+    version = _version(Memory(memory.read), found, at, mappings)
+    layout = LAYOUTS.get(version)
+    if layout is None or version >= (3, 13):
+        raise _unknown(at, version)
+    return PythonProcess(memory, found, version, layout, free=False)
+
+
+def _version(
+    memory: Memory, found: _Found, at: Mapping, mappings: list[Mapping]
+) -> tuple[int, int]:
+    """By the number that the library has, or else by the names of files."""
+    if found.version:
+        try:
+            number = memory.number(found.version, 4)
+        except UnreadableError:
+            number = 0
+        if number:
+            return number >> 24 & 255, number >> 16 & 255
+    runtime = runtime_of([at.file.path]) or runtime_of(m.file.path for m in mappings)
+    major, _, minor = (runtime.version if runtime else "").partition(".")
+    return (int(major), int(minor)) if minor.isdigit() else (0, 0)
+
+
+def _unknown(at: Mapping, version: tuple[int, int]) -> NotSupportedError:
+    known = ", ".join(f"{major}.{minor}" for major, minor in sorted(LAYOUTS))
+    what = f"CPython {version[0]}.{version[1]}" if version[0] else "a CPython of unknown version"
+    return NotSupportedError(f"Python frames of {at.file.path}", f"{what} (known: {known})")
