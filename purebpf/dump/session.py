@@ -8,7 +8,9 @@ the same, or else they carry a problem.
 
 from __future__ import annotations
 
+import re
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
@@ -27,9 +29,13 @@ from purebpf.syscall.process_memory import open_process_memory
 __all__ = ["dump"]
 
 _ROUNDS = 5
+_SP = 7
+"""DWARF's number of the stack pointer of x86_64."""
+_HIGHEST = 1 << 64
 _PAUSE_S = 0.005
-_STACK = 1 << 18
-"""Bytes of a stack that are read: Python's calls of C take about 500 each."""
+_MOST_STACK = 1 << 24
+"""Bytes of a stack that are read, up to the end of its mapping. RLIMIT_STACK is 8 MiB mostly."""
+_WRITABLE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw", re.MULTILINE)
 
 
 class _Copy:
@@ -147,6 +153,7 @@ def _copy(
     if memory is None:
         return _State()
     with memory:
+        ends = _ends(pid)
         reading = python.look() if python else None
         state = _State(reading.interpreters if reading else ())
         for tid, thread in threads.items():
@@ -155,7 +162,8 @@ def _copy(
                 continue
             stack = b""
             if thread.is_asleep and thread.registers:
-                stack = memory.read(thread.registers[7], _STACK)
+                pointer = thread.registers[_SP]
+                stack = memory.read(pointer, _used(pointer, ends))
             frames = None
             if python and reading and thread.pthread in state.threads:
                 found, _ = state.threads[thread.pthread]
@@ -165,6 +173,18 @@ def _copy(
                 copy.is_still = known.python == frames  # twice the same: it was read whole
             copies[tid] = copy
     return state
+
+
+def _ends(pid: int) -> list[tuple[int, int]]:
+    """Where the memory of a process that may be a stack starts and ends."""
+    found = _WRITABLE.findall(proc.maps(pid) or "")
+    return [(int(start, 16), int(end, 16)) for start, end in found]
+
+
+def _used(pointer: int, mappings: list[tuple[int, int]]) -> int:
+    """Bytes from a stack pointer to the end of the stack: all of them are in use."""
+    at = bisect_right(mappings, (pointer, _HIGHEST)) - 1
+    return max(0, min(_MOST_STACK, mappings[at][1] - pointer)) if at >= 0 else 0
 
 
 def _is_still(before: ThreadNow, after: ThreadNow | None) -> bool:
