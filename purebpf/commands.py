@@ -9,7 +9,7 @@ COMMANDS = {
     "top": "the functions that CPUs run now, in a terminal",
     "offcpu": "where threads block, for how long, and which thread wakes them",
     "wall": "each thread's wall-clock time: on CPU, in the run queue, blocked",
-    "dump": "the present stack of every thread of a process, with Python functions",
+    "dump": "the present stack of every thread of a process, Python too",
     "summary": "system calls: count, errors and latency",
     "runqlat": "run queue latency, as a histogram",
     "cpudist": "time on or off the CPU, as a histogram",
