@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
@@ -12,8 +12,10 @@ from purebpf.kernel.processes.perf_data_headers import kernel_build_id
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.naming import interruptible
+from purebpf.measure.recorded_copies import RecordedCopies
 from purebpf.results import Cause, Labels, Loss, Profile
-from purebpf.results.build.perf_data_aggregate import SLOT_NS, Counted, Owner, count
+from purebpf.results.build import stack_ends
+from purebpf.results.build.perf_data_aggregate import DEEP, SLOT_NS, Counted, Owner, count
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
@@ -21,11 +23,12 @@ from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray
 from purebpf.symbols.kallsyms import addresses
 from purebpf.symbols.runtimes import Runtime
 from purebpf.syscall import proc
+from purebpf.wire.callchain import Stacks
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData
 
-__all__ = ["Read", "Wanted", "of_bytes", "read"]
+__all__ = ["Read", "Wanted", "build_ids_of", "of_bytes", "read"]
 
 Answers = Sequence[Frame | Unknown]
 
@@ -94,12 +97,26 @@ def of_bytes(data: bytes, source: str, wanted: Wanted = _ANYTHING) -> Read:
 
 
 def _read(file: PerfData, wanted: Wanted) -> Read:
-    build_ids = _build_ids(file)
+    build_ids = build_ids_of(file)
     periods = [_is_weight(event, wanted) for event in file.events]
-    counted = count(file, build_ids, periods=periods, slots=wanted.timed)
+    with RecordedCopies(file, build_ids) as copies:
+        counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=copies.methods)
     number = _number(file, counted, wanted.event)
     names = _Names(counted, build_ids.get(KERNEL, b""), wanted)
-    return _name_read(file, counted, number, names, periods=periods[number])
+    found = _name_read(file, counted, number, names, periods=periods[number])
+    if number in copies.methods:
+        _add_ends(found.profile, copies, number)
+    return found
+
+
+def _add_ends(profile: Profile, copies: RecordedCopies, number: int) -> None:
+    """Say how the stacks ended that were unwound."""
+    ends = copies.ends[number]
+    profile.about["user_stacks"] = stack_ends.summarize(ends, copies.guessed[number])
+    if copies.missing:
+        profile.about["files_not_found"] = copies.missing
+    causes = (*profile.loss.causes, stack_ends.cause(ends))
+    profile.loss = profile.loss._replace(causes=causes)
 
 
 def _is_weight(event: RecordedEvent, wanted: Wanted) -> bool:
@@ -114,7 +131,8 @@ def _is_of_programs(event: RecordedEvent) -> bool:
     return (attr["type"], attr["config"]) == kind
 
 
-def _build_ids(file: PerfData) -> dict[str, bytes]:
+def build_ids_of(file: PerfData) -> dict[str, bytes]:
+    """The build ids of files that the recording names, by path."""
     packed = file.feature(Feature.BUILD_ID)
     if packed is None:
         return {}
@@ -143,16 +161,38 @@ def _name_read(
         profile.slot_ns = SLOT_NS
         profile.about["started_ns"] = counted.first_ns
         profile.about["elapsed_s"] = round((counted.last_ns - counted.first_ns) / 1e9, 3)
+    truncated = 0
+    limit = _depth_limit(event, counted.deep[number])
     with interruptible(names.budget):
         for (owner, stacks), weight in counted.found[number].items():
             user = names.user(owner, stacks.user)
+            is_cut = len(stacks.user) + len(stacks.kernel) >= limit and not stacks.reason
+            if is_cut and len(user) == len(stacks.user):
+                truncated += counted.deep[number][owner, stacks]
+            user += stack_ends.end_of(stacks.reason)
             kernel_side = names.kernel(stacks.kernel)
             when = tuple(sorted(slots.get((owner, stacks), {}).items()))
             labels = Labels(owner.comm, owner.pid, cgroup=owner.cgroup)
             profile.add(user, kernel_side, weight, labels, when)
+    profile.loss = _with_truncated(profile.loss, truncated, limit)
     profile.loss = with_naming(profile.loss, names.budget)
     profile.hints = hints(profile, names.runtime)
     return Read(profile, others)
+
+
+def _depth_limit(event: RecordedEvent, deep: Mapping[tuple[Owner, Stacks], int]) -> int:
+    """The number of frames at which the kernel cut call chains."""
+    asked = int(PERF_EVENT_ATTR.unpack(event.attr).get("sample_max_stack", 0))
+    longest = (len(stacks.user) + len(stacks.kernel) for _, stacks in deep)
+    return asked or max(longest, default=DEEP)  # 0: kernel.perf_event_max_stack of that machine
+
+
+def _with_truncated(loss: Loss, truncated: int, limit: int) -> Loss:
+    what = (
+        f"{truncated} stacks have as many frames as the kernel recorded ({limit}) and lack their "
+        "roots. Raise the limit: sysctl kernel.perf_event_max_stack"
+    )
+    return loss._replace(causes=(*loss.causes, Cause("truncated", truncated, what)))
 
 
 def _unit(event: RecordedEvent, *, periods: bool) -> str:

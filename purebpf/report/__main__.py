@@ -24,6 +24,7 @@ def _run(options: Options) -> int:
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure.perf_data_loader import Wanted, read
+    from purebpf.results.build import stack_ends
     from purebpf.results.formats import registry
     from purebpf.results.model.spelling import printable
     from purebpf.symbols.budget import Budget
@@ -42,6 +43,9 @@ def _run(options: Options) -> int:
         )
     if found.profile.about["rejected"]:
         command.say(f"rejected by filters: {found.profile.about['rejected']} samples")
+    facts = found.profile.about.get("user_stacks")
+    if isinstance(facts, dict) and (line := stack_ends.describe(facts)):
+        command.say(line)
     tell(paragraphs(found.profile))
     return command.LOSS if options.strict and found.profile.loss.any else 0
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from purebpf.unwind.machine import AARCH64, X86_64, Machine
 
-__all__ = ["MASKS", "SampledRegisters", "sampled_registers"]
+__all__ = ["MASKS", "SampledRegisters", "is_compat", "sampled_registers"]
 
 SampledRegisters = tuple[int, list[int | None]]
 """The address that runs next, and the other registers by DWARF's numbers."""
@@ -26,6 +26,9 @@ _X86_64 = {
     **{16 + number: 8 + number for number in range(8)},
 }
 _X86_64_IP = 8
+_X86_CS = 10
+_USER_CS32 = 0x23
+"""__USER32_CS of arch/x86/include/asm/segment.h."""
 _AARCH64 = {number: number for number in range(32)}
 _AARCH64_PC = 32
 _PLACES = {X86_64.name: (_X86_64, _X86_64_IP), AARCH64.name: (_AARCH64, _AARCH64_PC)}
@@ -62,3 +65,13 @@ def sampled_registers(
                 registers[places[bit]] = values[at]
             at += 1
     return pc, registers
+
+
+def is_compat(machine: Machine, mask: int, values: Sequence[int]) -> bool:
+    """Whether 32-bit code ran on x86-64, as far as the mask has the code segment.
+
+    The arguments are those of `sampled_registers`.
+    """
+    if machine is not X86_64 or not mask >> _X86_CS & 1 or len(values) != mask.bit_count():
+        return False
+    return values[(mask & (1 << _X86_CS) - 1).bit_count()] == _USER_CS32

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple, Protocol
 
-from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.expression import ExpressionError, evaluate
 from purebpf.unwind.machine import CALL_BYTES, Machine, ends_in_call
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
@@ -25,7 +25,7 @@ from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import CFA_EXPRESSION, How, Row
 from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
-__all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Unwinder", "Unwound"]
+__all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Space", "Unwinder", "Unwound"]
 
 MAX_FRAMES = 127
 _WORD = (1 << 64) - 1
@@ -47,6 +47,13 @@ class Unwound(NamedTuple):
     frames: list[int]
     reason: Reason
     guessed: int
+
+
+class Space(Protocol):
+    """The executable mappings of a process: an `AddressSpace` is one."""
+
+    def find(self, address: int) -> CodeMapping | None:
+        """The mapping of an address."""
 
 
 class CodeFile(Protocol):
@@ -95,7 +102,7 @@ class Unwinder:
     def __init__(
         self,
         machine: Machine,
-        space: AddressSpace,
+        space: Space,
         files: FileLookup,
         *,
         max_frames: int = MAX_FRAMES,

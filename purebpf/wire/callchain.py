@@ -17,10 +17,16 @@ _FIRST_MARK = _MARKS - 4095  # PERF_CONTEXT_MAX
 
 
 class Stacks(NamedTuple):
-    """The addresses of both sides, leaf first; () where there is no such stack."""
+    """The addresses of both sides, leaf first; () where there is no such stack.
+
+    Where the user side was unwound from a copy, `reason` is how it ended
+    (`purebpf.unwind.reason`) and `guessed` how many steps were guesses; 0 where the kernel walked.
+    """
 
     kernel: tuple[int, ...]
     user: tuple[int, ...]
+    reason: int = 0
+    guessed: int = 0
 
 
 def stacks(sample: Sample) -> Stacks:

@@ -221,7 +221,7 @@ def fuzz_perf_data(data: bytes) -> None:
     for feature, unpack in _FEATURES.items():
         _answered(lambda feature=feature, unpack=unpack: unpack(file.feature(feature) or b""))
     periods = [True] * len(file.events)
-    _answered(lambda: count(file, {"/bin/sh": bytes(20)}, periods=periods, slots=True))
+    _answered(lambda: count(file, {"/bin/sh": bytes(20)}, periods=periods, slots=True, unwind={}))
 
 
 _FEATURES: dict[Feature, Callable[[bytes], object]] = {

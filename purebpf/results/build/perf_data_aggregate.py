@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_type
@@ -26,13 +26,18 @@ from purebpf.wire.perf_records import (
     Sample,
 )
 
-__all__ = ["SLOT_NS", "Counted", "Owner", "count"]
+__all__ = ["DEEP", "SLOT_NS", "Counted", "Owner", "Unwind", "count"]
+
+Unwind = Callable[[Sample, AddressSpaces], Stacks]
+"""From a sample with a copy of its stack, and what is mapped then, to its stacks."""
 
 LAST_SLOT = (1 << 32) - 1
 SLOT_NS = 20_000_000
 """How long a slot of a time line is: fifty to the second."""
 
 
+DEEP = 127
+"""Frames of a call chain: PERF_MAX_STACK_DEPTH, the default of kernel.perf_event_max_stack."""
 _KEEP_EXITED = 1 << 20
 _CGROUP_ID = 8
 
@@ -51,6 +56,7 @@ class Counted:
     Attributes:
         samples: by event, how many.
         found: by event, the weight of each stack of each owner.
+        deep: by event, how many samples have each of the stacks with `DEEP` frames or more.
         slots: by event, the same by slots of `SLOT_NS`, where they were asked for.
         first_ns: when the first sample was taken, and
         last_ns: the last one; 0: the file does not say.
@@ -64,6 +70,7 @@ class Counted:
     def __init__(self, events: int) -> None:
         self.samples: Counter[int] = Counter()
         self.found: list[Counter[tuple[Owner, Stacks]]] = [Counter() for _ in range(events)]
+        self.deep: list[Counter[tuple[Owner, Stacks]]] = [Counter() for _ in range(events)]
         self.slots: list[dict[tuple[Owner, Stacks], Counter[int]]] = [{} for _ in range(events)]
         self.first_ns = self.last_ns = 0
         self.spaces = AddressSpaces(keep_exited=_KEEP_EXITED)
@@ -80,7 +87,12 @@ class Counted:
 
 
 def count(
-    file: PerfData, build_ids: Mapping[str, bytes], *, periods: Sequence[bool], slots: bool
+    file: PerfData,
+    build_ids: Mapping[str, bytes],
+    *,
+    periods: Sequence[bool],
+    slots: bool,
+    unwind: Mapping[int, Unwind],
 ) -> Counted:
     """Read every record once.
 
@@ -89,10 +101,12 @@ def count(
         build_ids: of the files that are named in it.
         periods: of each event, whether a sample weighs its period instead of 1.
         slots: whether to tell when, too.
+        unwind: by event, how the stacks of its samples are had, where not from their call chains.
 
     Raises:
         FormatError, NotSupportedError: as `PerfData.records`; times that lie years apart.
     """
+    methods = [unwind.get(event) for event in range(len(file.events))]
     counted = Counted(len(file.events))
     comms: dict[int, str] = {0: "swapper"}
     owners: dict[tuple[int, int], Owner] = {}
@@ -107,8 +121,11 @@ def count(
             weight = (record.period or fixed[event]) if periods[event] else 1
             if record.cgroup:
                 owner = owner._replace(cgroup=counted.cgroups.get(record.cgroup, ""))
-            key = owner, stacks(record)
+            method = methods[event]
+            key = owner, method(record, counted.spaces) if method else stacks(record)
             counted.found[event][key] += weight
+            if len(key[1].user) + len(key[1].kernel) >= DEEP:
+                counted.deep[event][key] += 1
             counted.last_ns = max(counted.last_ns, record.time)
             if slots and record.time:
                 counted.first_ns = counted.first_ns or record.time

@@ -290,5 +290,5 @@ def opened_size(data: bytes) -> int:
 def test_samples_years_apart_have_no_time_line() -> None:
     file = opened(written([sample(10), sample(1 << 63)]))
     with pytest.raises(FormatError, match="a sample at 9223372036854775808 ns, years after others"):
-        count(file, {}, periods=[False, False], slots=True)
-    assert count(file, {}, periods=[False, False], slots=False).samples.total() == 2
+        count(file, {}, periods=[False, False], slots=True, unwind={})
+    assert count(file, {}, periods=[False, False], slots=False, unwind={}).samples.total() == 2
