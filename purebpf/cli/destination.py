@@ -98,13 +98,13 @@ def destinations(
     """
     if not formats and not outputs:
         return (Destination(default, None),)
-    found = _pair(parser, formats, outputs, default)
-    binary = [each.format for each in found if each.path is None and each.format in _BINARY]
+    pairs = _pair(parser, formats, outputs, default)
+    binary = [pair.format for pair in pairs if pair.path is None and pair.format in _BINARY]
     if binary and sys.stdout is not None and sys.stdout.isatty():
         parser.error(
             f"argument --format: will not write binary {binary[0]} to a terminal; use -o FILE"
         )
-    return found
+    return pairs
 
 
 def _pair(

@@ -132,8 +132,8 @@ class HttpDoor(Closing):
                         self._read(key.data)
                 self._drop_late()
         finally:
-            for each in list(self._pending.values()):
-                self._drop(each)
+            for pending in list(self._pending.values()):
+                self._drop(pending)
             self._selector.close()
             self._listener.close()
 
@@ -144,10 +144,10 @@ class HttpDoor(Closing):
 
     def _drop_late(self) -> None:
         now = time.monotonic()
-        for each in list(self._pending.values()):
-            if each.deadline > now:
+        for pending in list(self._pending.values()):
+            if pending.deadline > now:
                 return
-            self._drop(each)
+            self._drop(pending)
 
     def _accept(self) -> None:
         made_room = False
@@ -161,70 +161,74 @@ class HttpDoor(Closing):
                 break
             made_room |= self._make_room(address[0])
             connection.setblocking(False)
-            self._pending[connection] = each = _Pending(connection, address[0])
-            self._selector.register(connection, selectors.EVENT_READ, each)
+            self._pending[connection] = pending = _Pending(connection, address[0])
+            self._selector.register(connection, selectors.EVENT_READ, pending)
         if made_room:
             time.sleep(_PAUSE_S)
 
     def _make_room(self, peer: str) -> bool:
         """Drop a connection if one more of `peer` would be too many; whether it was so."""
-        counts = Counter(each.peer for each in self._pending.values())
+        counts = Counter(pending.peer for pending in self._pending.values())
         if counts[peer] < PENDING_OF_PEER:
             if len(self._pending) < PENDING:
                 return False
             peer = counts.most_common(1)[0][0]
-        self._drop(next(each for each in self._pending.values() if each.peer == peer))
+        self._drop(next(pending for pending in self._pending.values() if pending.peer == peer))
         return True
 
-    def _drop(self, each: _Pending) -> None:
-        self._forget(each)
-        each.connection.close()
+    def _drop(self, pending: _Pending) -> None:
+        self._forget(pending)
+        pending.connection.close()
 
-    def _forget(self, each: _Pending) -> None:
-        self._selector.unregister(each.connection)
-        del self._pending[each.connection]
+    def _forget(self, pending: _Pending) -> None:
+        self._selector.unregister(pending.connection)
+        del self._pending[pending.connection]
 
-    def _read(self, each: _Pending) -> None:
+    def _read(self, pending: _Pending) -> None:
         """Take what has come of a request, and answer it when it is complete."""
-        head = each.head
+        head = pending.head
         try:
-            data = each.connection.recv(REQUEST_BYTES + 1 - len(head))
+            data = pending.connection.recv(REQUEST_BYTES + 1 - len(head))
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self._drop(each)
+            self._drop(pending)
             return
         searched = max(0, len(head) - 3)
         head += data
         if not _END.search(head, searched):
             if len(head) > REQUEST_BYTES:
                 self._refuse(
-                    each, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request is too long.\n"
+                    pending,
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    "The request is too long.\n",
                 )
         elif not self._admits(_path(head)):
             problem = "The token is missing or wrong: use the address that the command printed.\n"
-            self._refuse(each, HTTPStatus.FORBIDDEN, problem)
+            self._refuse(pending, HTTPStatus.FORBIDDEN, problem)
         elif len(self._answers) >= ANSWERS:
             problem = "Too many requests are in flight.\n"
-            self._refuse(each, HTTPStatus.SERVICE_UNAVAILABLE, problem)
+            self._refuse(pending, HTTPStatus.SERVICE_UNAVAILABLE, problem)
         else:
-            self._begin(each)
+            self._begin(pending)
 
-    def _refuse(self, each: _Pending, status: HTTPStatus, problem: str) -> None:
+    def _refuse(self, pending: _Pending, status: HTTPStatus, problem: str) -> None:
         """Send a short answer, which a new connection has room for, and end it."""
-        self._forget(each)
-        with each.connection, suppress(OSError):
-            Request(bytes(each.head), each.connection).send(status, "text/plain", problem.encode())
-            each.connection.shutdown(socket.SHUT_WR)
+        self._forget(pending)
+        with pending.connection, suppress(OSError):
+            Request(bytes(pending.head), pending.connection).send(
+                status, "text/plain", problem.encode()
+            )
+            pending.connection.shutdown(socket.SHUT_WR)
 
-    def _begin(self, each: _Pending) -> None:
-        self._forget(each)
-        each.connection.settimeout(STALLED_S)
-        thread = threading.Thread(target=self._work, args=(bytes(each.head), each.connection))
+    def _begin(self, pending: _Pending) -> None:
+        self._forget(pending)
+        pending.connection.settimeout(STALLED_S)
+        thread = threading.Thread(target=self._work, args=(bytes(pending.head), pending.connection))
         with self._lock:
-            self._answers[thread] = each.connection
+            self._answers[thread] = pending.connection
         thread.start()
 
     def _work(self, head: bytes, connection: socket.socket) -> None:

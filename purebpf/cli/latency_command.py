@@ -105,8 +105,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 
 def parse(made: argparse.ArgumentParser, argv: Sequence[str]) -> SpanOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
-    return SpanOptions(**vars(found))
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    return SpanOptions(**vars(parsed))
 
 
 def run(measure: str, title: str, options: SpanOptions) -> int:
@@ -135,7 +135,9 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
         status = ends.status()
         output.write(_render(last, options))
         tell(of_table(last.loss, _SUBJECT))
-    if options.strict and any(each.lost for each in last.loss.causes if each.name not in _SUBJECT):
+    if options.strict and any(
+        cause.lost for cause in last.loss.causes if cause.name not in _SUBJECT
+    ):
         return command.LOSS
     return status
 
@@ -154,11 +156,11 @@ def _render(interval: Interval, options: SpanOptions) -> Iterable[str]:
 
 
 def _text(
-    found: Sequence[Distribution], options: SpanOptions, unit: str, unit_ns: int
+    distributions: Sequence[Distribution], options: SpanOptions, unit: str, unit_ns: int
 ) -> Iterator[str]:
     from purebpf.results.shape.distribution import text
 
     yield "\n"
     if options.timestamp:
         yield time.strftime("%H:%M:%S\n")
-    yield from text(found, unit, unit_ns, totals=options.totals)
+    yield from text(distributions, unit, unit_ns, totals=options.totals)

@@ -17,10 +17,10 @@ def paragraphs(profile: Profile) -> list[str]:
     """The loss line of a profile, then one paragraph for each loss that happened, and hints."""
     unnamed = profile.unnamed()
     words = f"unnamed={unnamed.function_percent:.1f}%", f"unknown={unnamed.percent:.1f}%"
-    found = of_loss(profile.loss, profile.unit, *words)
+    texts = of_loss(profile.loss, profile.unit, *words)
     if unnamed.unknown:
-        found.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
-    return found + [f"  hint: {hint}" for hint in profile.hints]
+        texts.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
+    return texts + [f"  hint: {hint}" for hint in profile.hints]
 
 
 def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
@@ -33,13 +33,13 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
     expected = "?" if loss.expected is None else str(loss.expected)
     words = [f"expected={expected}", f"seen={loss.seen}"]
     words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
-    found = ["loss: " + " ".join((*words, *more))]
+    texts = ["loss: " + " ".join((*words, *more))]
     if loss.missed > loss.tolerance:
-        found.append(
+        texts.append(
             f"  missed: {loss.missed} of {expected} {unit} never arrived. A hypervisor stopped "
             "the CPU, or it was inside another BPF program or bpf(2) call"
         )
-    return found + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
+    return texts + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
 
 
 def of_table(loss: Loss, subject: Collection[str]) -> list[str]:

@@ -88,14 +88,14 @@ def _add_lines(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Pr
             module: source.of(*module, asked.places, tuple(asked.pids))
             for module, asked in wanted(profile).items()
         }
-        found = with_lines(profile, answers)
+        with_source = with_lines(profile, answers)
     _tell(source.without, "without line information:")
     _tell(source.gone, "deleted or replaced:")
     too_short = "interrupted before all of" if budget.is_stopped else "not enough time for all of"
     _tell(source.unfinished, too_short)
     if source.problem:
         command.note(f"lines: {source.problem}")
-    return found
+    return with_source
 
 
 def _tell(paths: Sequence[str], what: str) -> None:

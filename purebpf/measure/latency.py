@@ -108,10 +108,10 @@ class Latency(Closing):
         spans, request = self._spans, self._request
         now, moment = spans.read(), time.monotonic()
         cgroups = paths_by_id() if request.by == "cgroup" else {}
-        found = spans.distributions(now, self._before, cgroups)
+        distributions = spans.distributions(now, self._before, cgroups)
         elapsed_s = moment - self._last
         self._before, self._last = now, moment
-        return Interval(found, elapsed_s, losses(spans.stats(), groups=request.groups))
+        return Interval(distributions, elapsed_s, losses(spans.stats(), groups=request.groups))
 
     def stop(self) -> Interval:
         """End, read what came since the last interval, and close.

@@ -101,12 +101,12 @@ def _look(directory: int, name: str) -> tuple[os.stat_result | None, str | None]
         os.close(fd)
 
 
-def _check(directory: os.stat_result, found: os.stat_result, path: str) -> None:
+def _check(directory: os.stat_result, status: os.stat_result, path: str) -> None:
     """Refuse what another user may have put there for us to write to."""
-    owner, us = found.st_uid, os.geteuid()
+    owner, us = status.st_uid, os.geteuid()
     if owner in (us, 0):
         return
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise RefusedError(
             f"{path} is a link that belongs to user {owner}. Name the file that it leads to"
         )

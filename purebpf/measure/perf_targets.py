@@ -36,13 +36,13 @@ def places(target: Target, command_pid: int = 0) -> list[Place]:
     return [Place(pid, cpu) for pid in _tasks(target, command_pid) for cpu in where]
 
 
-def side_band_places(found: list[Place]) -> list[Place]:
+def side_band_places(event_places: list[Place]) -> list[Place]:
     """The same tasks; where all are sampled on some CPUs or in a cgroup, all CPUs.
 
     A process maps its files on any CPU, and before it enters a cgroup.
     """
-    if found[0].pid >= 0:
-        own = dict.fromkeys(place.pid for place in found)
+    if event_places[0].pid >= 0:
+        own = dict.fromkeys(place.pid for place in event_places)
         return [Place(pid, cpu) for pid in own for cpu in cpus.online()]
     return [Place(-1, cpu) for cpu in cpus.online()]
 
@@ -72,10 +72,10 @@ def _tasks(target: Target, command_pid: int) -> list[int]:
         return list(target.tids)
     uid = _user(target)
     if uid is not None:
-        found = _threads(_of_user(uid))
-        if not found:
+        tids = _threads(_of_user(uid))
+        if not tids:
             raise NoSuchTargetError(f"no process belongs to user {uid}")
-        return found
+        return tids
     return [-1]
 
 
@@ -87,12 +87,12 @@ def _user(target: Target) -> int | None:
 
 def _of_user(uid: int) -> list[int]:
     """The processes of that real user, without this one."""
-    found = []
+    pids = []
     for pid in proc.pids():
         status = proc.status(pid)
         if status and int(status["Uid"].split()[0]) == uid and pid != os.getpid():
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def _threads(pids: Iterable[int]) -> list[int]:

@@ -93,10 +93,10 @@ def _standard_input() -> io.BufferedReader:
 
 def _content(file: io.BufferedIOBase) -> bytes:
     """All of it, or more than the limit. Not in one call, which allocates what it may become."""
-    found = bytearray()
-    while len(found) <= _LIMIT and (more := file.read(_PIECE)):
-        found += more
-    return bytes(found)
+    content = bytearray()
+    while len(content) <= _LIMIT and (more := file.read(_PIECE)):
+        content += more
+    return bytes(content)
 
 
 def _unpack(data: bytes, path: str) -> bytes:

@@ -257,13 +257,13 @@ class ThreadTime(Closing):
     def _times(self, found_singles: Sequence[tuple[Place, Span]]) -> Times:
         switches, request, sleepers = self._switches, self.request, self._sleepers
         listed = switches.list_tasks()
-        found = open_spans(
+        open_times = open_spans(
             listed, sleepers, self._is_wanted, switches, split=request.split, on_cpu=request.on_cpu
         )
         sums = self._select(sleepers.describe_spans(switches.sums()))
         singles = [*self._select(sleepers.describe_spans(found_singles))]
         singles.sort(key=_ended_ns)
-        spans = merge_spans([*sums, *self._select(found, check=True)])
+        spans = merge_spans([*sums, *self._select(open_times, check=True)])
         samples = dict(switches.samples()) if request.on_cpu else {}
         switches.look_up(
             numbers([*spans, *samples, *(place for place, _ in singles)]), self._addresses

@@ -66,13 +66,13 @@ class PidNamespace(NamedTuple):
         try:
             if proc.in_first_namespace("pid"):
                 return cls(0, 0)
-            found = os.stat(f"{proc.PROC}/self/ns/pid")
+            status = os.stat(f"{proc.PROC}/self/ns/pid")
         except FileNotFoundError:
             raise NotSupportedError(
                 "pid namespaces", "/proc is not mounted; mount it with: mount -t proc proc /proc"
             ) from None
-        major, minor = os.major(found.st_dev), os.minor(found.st_dev)
-        return cls(major << 20 | minor, found.st_ino)  # the kernel's own encoding of a dev_t
+        major, minor = os.major(status.st_dev), os.minor(status.st_dev)
+        return cls(major << 20 | minor, status.st_ino)  # the kernel's own encoding of a dev_t
 
     def needs_types(self) -> bool:
         """Whether programs are to read the kernel's structs: namespaces below it have tasks, too.

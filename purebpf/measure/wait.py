@@ -34,7 +34,7 @@ def until(
     poll = select.poll()
     for fd in (*(end.fileno() for end in ends), *sources):
         poll.register(fd, select.POLLIN)
-    deadline = min((each for each in (over, pause) if each is not None), default=None)
+    deadline = min((moment for moment in (over, pause) if moment is not None), default=None)
     while True:
         left_ms = None
         if deadline is not None:

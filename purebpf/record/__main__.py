@@ -56,29 +56,29 @@ def _run(options: Options) -> int:
     with prepare(partial(Recorder, options), options.command) as (recorder, ends):
         if options.duration_s is None and not options.command:
             command.say(f"{title(options)}... Hit Ctrl-C to end.")
-        found = run(recorder, ends)
+        recorded = run(recorder, ends)
         status = ends.status()
-        _explain(found)
-    if options.strict and losses(found).any:
+        _explain(recorded)
+    if options.strict and losses(recorded).any:
         return command.LOSS
     return status
 
 
-def _explain(found: Recorded) -> None:
+def _explain(recorded: Recorded) -> None:
     from purebpf.cli.loss import tell
     from purebpf.record.loss import remarks
 
-    for remark in remarks(found):
+    for remark in remarks(recorded):
         command.note(remark, indent="    ")
-    tell(paragraphs(found))
+    tell(paragraphs(recorded))
 
 
-def paragraphs(found: Recorded) -> list[str]:
+def paragraphs(recorded: Recorded) -> list[str]:
     """The loss line, and a paragraph for each loss."""
     from purebpf.cli.loss import of_loss
     from purebpf.record.loss import losses
 
-    return of_loss(losses(found), "samples", f"rejected={found.dropped}")
+    return of_loss(losses(recorded), "samples", f"rejected={recorded.dropped}")
 
 
 if __name__ == "__main__":

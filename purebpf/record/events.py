@@ -73,17 +73,19 @@ class Sampled(NamedTuple):
 
 def sample_type(options: Options, choice: Choice) -> int:
     """What the samples of an event say."""
-    found = int(_ALWAYS)
+    bits_of_all = int(_ALWAYS)
     for name, bits in _ASKED:
         if getattr(options, name):
-            found |= bits
+            bits_of_all |= bits
     if options.all_cpus or options.cpus or not (options.has_target or options.command):
-        found |= bit.PERF_SAMPLE_CPU
+        bits_of_all |= bit.PERF_SAMPLE_CPU
     if choice.is_tracepoint:
-        found |= bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_CPU
+        bits_of_all |= bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_CPU
     if _rate(options, choice).get("sample_period", 1) > 1 and _is_counted(choice):
-        found &= ~bit.PERF_SAMPLE_PERIOD  # with it, each event is a sample (perf_swevent_event())
-    return found
+        bits_of_all &= (
+            ~bit.PERF_SAMPLE_PERIOD
+        )  # with it, each event is a sample (perf_swevent_event())
+    return bits_of_all
 
 
 def _is_counted(choice: Choice) -> bool:
@@ -132,7 +134,9 @@ def open_events(options: Options, places: Iterable[Place], stack: ExitStack) -> 
     """
     wanted = options.events or (EventOption(DEFAULT_EVENT),)
     everywhere = tuple(places)
-    return tuple([_Opening(options, each).open(everywhere, stack) for each in wanted])
+    return tuple(
+        [_Opening(options, event_option).open(everywhere, stack) for event_option in wanted]
+    )
 
 
 class _Opening:
@@ -257,18 +261,18 @@ def rings(events: Iterable[PerfEvent], pages: int) -> dict[int, PerfRing]:
     Raises:
         KernelError: mmap(2) refused even those.
     """
-    found: dict[int, PerfRing] = {}
+    rings_by_cpu: dict[int, PerfRing] = {}
     owners: dict[int, PerfEvent] = {}
     for event in events:
         owner = owners.setdefault(event.cpu, event)
         if owner is not event:
             sys.set_output(event.fileno(), owner.fileno())
             continue
-        while event.cpu not in found:
+        while event.cpu not in rings_by_cpu:
             try:
-                found[event.cpu] = event.map_ring(pages)
+                rings_by_cpu[event.cpu] = event.map_ring(pages)
             except KernelError as error:
                 if error.errno != errno.EPERM or pages <= _FEWEST_PAGES:
                     raise
                 pages //= 2
-    return found
+    return rings_by_cpu

@@ -47,20 +47,20 @@ class Filters:
         self._of: dict[int, SampleFilter] = {}  # by the event's place among `sampled`
         self._sampled = sampled
         self._in_user_space: dict[int, SampleFilter] = {}  # by the ids of the events' records
-        for number, each in enumerate(sampled):
-            if not each.option.filters:
+        for number, sampled_event in enumerate(sampled):
+            if not sampled_event.option.filters:
                 continue
-            if each.choice.is_tracepoint:
-                _filter_tracepoint(each)
+            if sampled_event.choice.is_tracepoint:
+                _filter_tracepoint(sampled_event)
                 continue
-            bits = RecordedEvent("", each.opened[0].attr).sample_type
+            bits = RecordedEvent("", sampled_event.opened[0].attr).sample_type
             names = names or _names(pids)
-            found = _make(each.option.filters, bits, each.name, names)
-            self._of[number] = stack.enter_context(found)
-            for event in each.opened:
-                found.attach(event)
-                if not found.in_kernel:
-                    self._in_user_space[perf.event_id(event.fileno())] = found
+            made = _make(sampled_event.option.filters, bits, sampled_event.name, names)
+            self._of[number] = stack.enter_context(made)
+            for event in sampled_event.opened:
+                made.attach(event)
+                if not made.in_kernel:
+                    self._in_user_space[perf.event_id(event.fileno())] = made
         self._formats = {
             perf.event_id(event.fileno()): RecordFormat.of_attr(event.attr)
             for number in self._of
@@ -89,19 +89,19 @@ class Filters:
     def count_rejected(self) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
         """By event: each term, and the samples that it was the first to reject."""
         return tuple(
-            (self._sampled[number].name, each.counts().rejected)
-            for number, each in self._of.items()
+            (self._sampled[number].name, sample_filter.counts().rejected)
+            for number, sample_filter in self._of.items()
         )
 
     @property
     def undecided(self) -> int:
         """Samples that were dropped without a verdict of any filter."""
-        return sum(each.counts().undecided for each in self._of.values())
+        return sum(sample_filter.counts().undecided for sample_filter in self._of.values())
 
     def losses(self) -> Iterator[LostSamples]:
         """The rejected samples as perf(1) notes them in a file."""
-        for number, each in self._of.items():
-            counts = each.counts()
+        for number, sample_filter in self._of.items():
+            counts = sample_filter.counts()
             dropped = counts.dropped + counts.undecided
             if dropped:
                 first = self._sampled[number].opened[0]
@@ -109,10 +109,10 @@ class Filters:
 
     def notes(self) -> Iterator[str]:
         """Which filters run in user space, and why."""
-        for number, each in self._of.items():
-            if not each.in_kernel:
+        for number, sample_filter in self._of.items():
+            if not sample_filter.in_kernel:
                 name = self._sampled[number].name
-                yield f"filter: {name}: in user space, since {each.why_user_space}"
+                yield f"filter: {name}: in user space, since {sample_filter.why_user_space}"
 
 
 def processes_to_search(options: Options) -> tuple[int, ...]:
@@ -137,8 +137,8 @@ def explain_filters(options: Options) -> Iterator[str]:
         else:
             bits = sample_type(options, choice)
             names = _names(processes_to_search(options))
-            with _make(option.filters, bits, option.name, names) as found:
-                yield f"{option.name}:\n{found.explain()}\n"
+            with _make(option.filters, bits, option.name, names) as made:
+                yield f"{option.name}:\n{made.explain()}\n"
 
 
 # Without a filter, what makes them need not be imported: half the time of a start.
@@ -160,18 +160,18 @@ def _make(texts: Sequence[str], bits: int, event: str, names: MachineNames) -> S
 def _join(filters: Sequence[str]) -> str:
     if len(filters) == 1:
         return filters[0]
-    return " && ".join(f"({each})" for each in filters)
+    return " && ".join(f"({expression})" for expression in filters)
 
 
-def _filter_tracepoint(each: Sampled) -> None:
-    text = _join(each.option.filters)
-    for event in each.opened:
+def _filter_tracepoint(sampled: Sampled) -> None:
+    text = _join(sampled.option.filters)
+    for event in sampled.opened:
         try:
             perf.set_filter(event.fileno(), text.encode())
         except KernelError as error:
             if error.errno != errno.EINVAL:
                 raise
-            category, name = each.choice.event.name.split(":")[:2]
+            category, name = sampled.choice.event.name.split(":")[:2]
             raise EventError(
                 f"tracepoint {category}:{name} does not take the filter {text!r}. The fields are "
                 f"in events/{category}/{name}/format of tracefs; compare them as in `prev_pid > "

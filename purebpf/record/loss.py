@@ -45,44 +45,44 @@ class Recorded(NamedTuple):
         return sum(count for _, terms in self.rejected for _, count in terms)
 
 
-def losses(found: Recorded) -> Loss:
+def losses(recorded: Recorded) -> Loss:
     """Every way to lose something, zero or not."""
     causes = (
         Cause(
             "ring_lost",
-            found.lost,
+            recorded.lost,
             (
-                f"{found.lost} samples were lost: the ring buffers were full. Lower -F, or "
+                f"{recorded.lost} samples were lost: the ring buffers were full. Lower -F, or "
                 "enlarge them with -m"
             ),
         ),
         Cause(
             "throttled",
-            found.throttled,
-            f"{found.throttled} times the kernel paused an event, as sampling took too much CPU "
+            recorded.throttled,
+            f"{recorded.throttled} times the kernel paused an event, as sampling took too much CPU "
             "(kernel.perf_cpu_time_max_percent). Lower -F",
         ),
         Cause(
             "sideband_lost",
-            found.side_band_lost,
-            f"{found.side_band_lost} records of new processes and mappings were lost: names of "
+            recorded.side_band_lost,
+            f"{recorded.side_band_lost} records of new processes and mappings were lost: names of "
             "functions may be missing",
         ),
         Cause(
             "undecided",
-            found.undecided,
-            f"{found.undecided} samples were dropped by a pinned filter program without a "
+            recorded.undecided,
+            f"{recorded.undecided} samples were dropped by a pinned filter program without a "
             "decision of this filter: another process of this user wrote to its table",
         ),
     )
-    return Loss(found.due, found.samples + found.dropped, found.tolerance, causes)
+    return Loss(recorded.due, recorded.samples + recorded.dropped, recorded.tolerance, causes)
 
 
-def remarks(found: Recorded) -> Iterator[str]:
+def remarks(recorded: Recorded) -> Iterator[str]:
     """What was recorded, and what the filter did."""
-    yield from found.notes
-    yield f"{found.path}: {found.samples} samples, {_bytes(found.size)}"
-    for event, terms in found.rejected:
+    yield from recorded.notes
+    yield f"{recorded.path}: {recorded.samples} samples, {_bytes(recorded.size)}"
+    for event, terms in recorded.rejected:
         for term, count in terms:
             yield f"filter: {event}: {count} rejected by {term}"
 

@@ -43,27 +43,27 @@ docs/record.md"""
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
-    found = parser.parse(made, argv, {})
+    parsed = parser.parse(made, argv, {})
     given = [
         option
         for option, value in (
-            ("-a", found.all_cpus),
-            ("-p", found.pids),
-            ("-t", found.tids),
-            ("-u", found.uid is not None),
-            ("-G", found.cgroup is not None),
+            ("-a", parsed.all_cpus),
+            ("-p", parsed.pids),
+            ("-t", parsed.tids),
+            ("-u", parsed.uid is not None),
+            ("-G", parsed.cgroup is not None),
         )
         if value
     ]
     if len(given) > 1:
         made.error(f"{given[0]} and {given[1]} exclude each other: choose one target")
-    found.events = _events(made, found.events)
-    if found.explain and not any(event.filters for event in found.events):
+    parsed.events = _events(made, parsed.events)
+    if parsed.explain and not any(event.filters for event in parsed.events):
         made.error("--explain needs a filter: add --filter EXPR")
-    if found.output == "-":
+    if parsed.output == "-":
         made.error("-o -: the file's header grows with it, so it cannot be a pipe")
-    found.ring_pages = 1 << (found.ring_pages - 1).bit_length()
-    return Options(**vars(found))
+    parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
+    return Options(**vars(parsed))
 
 
 def build_parser() -> argparse.ArgumentParser:

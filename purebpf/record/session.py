@@ -74,13 +74,13 @@ class Recorder(Closing):
     def _open(self, stack: ExitStack) -> None:
         options = self._options
         self._file = stack.enter_context(DataFile(options.output))
-        found = perf_targets.places(options, self._followed_pid)
+        event_places = perf_targets.places(options, self._followed_pid)
         raise_open_files()
-        self._sampled = events.open_events(options, found, stack)
+        self._sampled = events.open_events(options, event_places, stack)
         first = self._sampled[0]
-        around = perf_targets.side_band_places(found)
+        around = perf_targets.side_band_places(event_places)
         self._side_band = events.open_side_band(options, around, first, stack)
-        opened = [event for each in self._sampled for event in each.opened]
+        opened = [event for sampled in self._sampled for event in sampled.opened]
         self._filters = Filters(self._sampled, stack, processes_to_search(options))
         self._rings = events.rings(opened, options.ring_pages)
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
@@ -89,7 +89,7 @@ class Recorder(Closing):
         for fd in self._watched:
             self._epoll.register(fd, select.EPOLLIN)
         ids = [perf.event_id(event.fileno()) for event in self._side_band]
-        recorded = [each.describe_recorded() for each in self._sampled]
+        recorded = [sampled.describe_recorded() for sampled in self._sampled]
         recorded[0] = first.describe_recorded(ids)
         self._encoder = RecordEncoder(recorded[0].sample_type)
         self._writer = PerfDataWriter(self._file, recorded, self._features())
@@ -182,27 +182,27 @@ class Recorder(Closing):
             KernelError: the file could not be written.
         """
         with self._owned:
-            for each in self._sampled:
-                for event in each.opened:
+            for sampled in self._sampled:
+                for event in sampled.opened:
                     event.disable()
             self._drain()
-            found = self._summarize()
+            recorded = self._summarize()
             self._write_losses()
             self._writer.finish({Feature.BUILD_ID: self._build_ids.pack()})
             size = os.stat(self._file.fileno()).st_size
             self._file.commit()
-        return found._replace(size=size)
+        return recorded._replace(size=size)
 
     def _summarize(self) -> Recorded:
         due: list[int | None] = []
         lost = 0
-        for each in self._sampled:
-            readings = [event.read() for event in each.opened]
-            due.append(samples_due(each.opened[0].attr, [reading.value for reading in readings]))
+        for sampled in self._sampled:
+            readings = [event.read() for event in sampled.opened]
+            due.append(samples_due(sampled.opened[0].attr, [reading.value for reading in readings]))
             lost += sum(reading.lost or 0 for reading in readings)
         known = [number for number in due if number is not None]
         total = sum(known) if len(known) == len(due) else None
-        begun = self._tasks * sum(len(each.opened) for each in self._sampled)
+        begun = self._tasks * sum(len(opening.opened) for opening in self._sampled)
         return Recorded(
             path=self._options.output,
             size=0,
@@ -218,11 +218,11 @@ class Recorder(Closing):
         )
 
     def _notes(self) -> Iterable[str]:
-        for each in self._sampled:
-            event = each.opened[0].event
+        for sampled in self._sampled:
+            event = sampled.opened[0].event
             if event.fell_back:
                 yield f"event: {event.name} (this machine has no PMU event {event.asked})"
-            if each.user_only:
+            if sampled.user_only:
                 level = proc.sysctl("kernel.perf_event_paranoid")
                 yield (
                     f"event: {event.name}: user space only, since kernel.perf_event_paranoid is "
@@ -231,8 +231,8 @@ class Recorder(Closing):
 
     def _write_losses(self) -> None:
         """What found no room, as perf(1) notes it at the end of a file."""
-        for each in self._sampled:
-            for event in each.opened:
+        for sampled in self._sampled:
+            for event in sampled.opened:
                 reading = event.read()
                 if reading.lost:
                     record = LostSamples(reading.lost, id=reading.id)
@@ -242,16 +242,16 @@ class Recorder(Closing):
 
     def _features(self) -> dict[Feature, bytes]:
         """What is known at the start."""
-        found = perf_data_headers.features([sys.executable, *sys.argv])
-        found[Feature.CLOCKID] = pack_numbers(1)
+        contents = perf_data_headers.features([sys.executable, *sys.argv])
+        contents[Feature.CLOCKID] = pack_numbers(1)
         tracepoints = [
-            ":".join(each.choice.event.name.split(":")[:2])
-            for each in self._sampled
-            if each.choice.is_tracepoint
+            ":".join(sampled.choice.event.name.split(":")[:2])
+            for sampled in self._sampled
+            if sampled.choice.is_tracepoint
         ]
         if tracepoints:
-            found[Feature.TRACING_DATA] = perf_data_headers.tracing_data(tracepoints)
-        return found
+            contents[Feature.TRACING_DATA] = perf_data_headers.tracing_data(tracepoints)
+        return contents
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

@@ -47,16 +47,16 @@ class Options(NamedTuple):
 def parse(argv: Sequence[str]) -> Options:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
-    found = made.parse_args(argv)
-    to = destinations(made, found.formats, found.outputs)
+    parsed = made.parse_args(argv)
+    to = destinations(made, parsed.formats, parsed.outputs)
     return Options(
-        found.path,
+        parsed.path,
         to,
-        found.event,
-        found.weight,
-        strict=found.strict,
-        lines=found.lines,
-        debuginfod=found.debuginfod,
+        parsed.event,
+        parsed.weight,
+        strict=parsed.strict,
+        lines=parsed.lines,
+        debuginfod=parsed.debuginfod,
     )
 
 

@@ -69,11 +69,11 @@ def call_list(text: str) -> tuple[str, ...]:
 def slots(names: Iterable[str]) -> list[list[int]]:
     """The numbers of `names` in the ABIs that the program tells apart: native, 32-bit, x32."""
     machine = syscalls.machine(os.uname().machine)
-    found: list[list[int]] = []
+    numbers_by_kind: list[list[int]] = []
     for abi in (machine.native, machine.compat, machine.x32):
         numbers = (syscalls.number(abi, name) for name in names)
-        found.append([number for number in numbers if number is not None])
-    return found
+        numbers_by_kind.append([number for number in numbers if number is not None])
+    return numbers_by_kind
 
 
 def errno_name(number: int) -> str:

@@ -43,11 +43,11 @@ def open_calls(loaded: Object) -> list[Open]:
     """
     maps = loaded.maps
     states = [*maps["running"][0], *maps["tasks_by_address"].values()]
-    found = {each.tid: each for each in _states(states)}
+    calls = {state.tid: state for state in _states(states)}
     program = loaded.programs.get(ITERATOR)
     if program is not None:
-        found |= {each.tid: each for each in _iterate_tasks(program)}
-    return list(found.values())
+        calls |= {state.tid: state for state in _iterate_tasks(program)}
+    return list(calls.values())
 
 
 def _states(states: Iterable[Any]) -> Iterator[Open]:

@@ -128,10 +128,10 @@ def _spec(way: str, *, is_typed: bool) -> ObjectSpec:
 def _fork_child_offset() -> int:
     """Where the tracepoint sched_process_fork has the number of the child: it has moved."""
     text = tracefs.tracepoint_format("sched", "sched_process_fork")
-    found = re.search(r"child_pid;\s*offset:(\d+);", text)
-    if found is None:
+    match = re.search(r"child_pid;\s*offset:(\d+);", text)
+    if match is None:
         raise NotSupportedError("following new tasks", "sched_process_fork does not have child_pid")
-    return int(found[1])
+    return int(match[1])
 
 
 def _machine_settings(machine: syscalls.MachineAbis) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def losses(
         misses: how often the kernel did not run a program that was running on the CPU already.
         map_entries: what --map-entries was.
     """
-    found = {
+    counts = {
         "in_flight": in_flight,
         "open_at_start": counted["open_at_start"] + still_open,
         "recursion_misses": misses,
@@ -51,7 +51,7 @@ def losses(
         "clock_backwards": "calls had a clock that ran backwards; they count as 0 ns",
         "outside_namespace": "times a target task had no ID in this PID namespace",
     }
-    lost = {name: found[name] if name in found else counted[name] for name in what}
+    lost = {name: counts[name] if name in counts else counted[name] for name in what}
     return Loss(
         causes=tuple(Cause(name, lost[name], f"{lost[name]} {text}") for name, text in what.items())
     )

@@ -61,12 +61,12 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
 
     JSON and CSV have everything that can be counted, and JSON what it cost.
     """
-    found = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
-    view = parser.pick(View, found)
-    found.histogram = view.has_percentiles or view.format != "text"
-    found.errno_summary = view.errno_summary or view.format != "text"
-    found.cost = view.format == "json"
-    return parser.pick(Options, found), view
+    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    view = parser.pick(View, parsed)
+    parsed.histogram = view.has_percentiles or view.format != "text"
+    parsed.errno_summary = view.errno_summary or view.format != "text"
+    parsed.cost = view.format == "json"
+    return parser.pick(Options, parsed), view
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -79,27 +79,27 @@ def _head(*, percentiles: bool) -> str:
 
 
 def _row(row: Row, view: View) -> Iterator[str]:
-    found = row.statistics
+    statistics = row.statistics
     yield _ROW.format(
         name=row.call.name,
-        calls=found.calls,
-        errors=found.errors,
-        total=found.total_ns / 1e6,
-        min=found.min_ns / 1e6,
-        avg=found.avg_ns / 1e6,
-        max=found.max_ns / 1e6,
-        std=found.stddev_pct,
+        calls=statistics.calls,
+        errors=statistics.errors,
+        total=statistics.total_ns / 1e6,
+        min=statistics.min_ns / 1e6,
+        avg=statistics.avg_ns / 1e6,
+        max=statistics.max_ns / 1e6,
+        std=statistics.stddev_pct,
     )
     if view.has_percentiles:
         for percent in _PERCENTILES:
-            yield f" {(found.percentile_ns(percent) or 0) / 1e6:9.3f}"
+            yield f" {(statistics.percentile_ns(percent) or 0) / 1e6:9.3f}"
     yield "\n"
     if view.errno_summary:
-        for number, count in found.errnos.most_common():
+        for number, count in statistics.errnos.most_common():
             yield f"\t\t\t\t{errno_name(number)}: {count}\n"
     if view.histogram:
         yield "\n"
-        yield from histogram.lines(found.buckets, "nsecs")
+        yield from histogram.lines(statistics.buckets, "nsecs")
         yield "\n"
 
 
@@ -161,20 +161,20 @@ def _json_label(mode: str, label: Label) -> dict[str, Any]:
 
 
 def _json_row(row: Row) -> dict[str, Any]:
-    found = row.statistics
+    statistics = row.statistics
     return {
         "syscall": row.call.name,
         "nr": row.call.nr,
         "abi": row.call.abi,
-        "calls": found.calls,
-        "errors": found.errors,
-        "total_ns": found.total_ns,
-        "min_ns": found.min_ns,
-        "avg_ns": found.avg_ns,
-        "max_ns": found.max_ns,
-        "stddev_pct": found.stddev_pct,
-        **{f"p{percent}_ns": found.percentile_ns(percent) for percent in _PERCENTILES},
-        "errno": {errno_name(number): count for number, count in found.errnos.most_common()},
+        "calls": statistics.calls,
+        "errors": statistics.errors,
+        "total_ns": statistics.total_ns,
+        "min_ns": statistics.min_ns,
+        "avg_ns": statistics.avg_ns,
+        "max_ns": statistics.max_ns,
+        "stddev_pct": statistics.stddev_pct,
+        **{f"p{percent}_ns": statistics.percentile_ns(percent) for percent in _PERCENTILES},
+        "errno": {errno_name(number): count for number, count in statistics.errnos.most_common()},
     }
 
 

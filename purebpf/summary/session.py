@@ -198,20 +198,22 @@ class Summary(Closing):
         settle()  # until nothing writes to the epoch that was just left
         counted = tables.collect(self._maps, epoch, total=self._total, buckets=options.histogram)
         wanted = InFlightFilter(options, self._command_pid)
-        mine = [each for each in opened if wanted(each)]
-        still_open = sum(not each.start_ns for each in mine)
+        mine = [opened_call for opened_call in opened if wanted(opened_call)]
+        still_open = sum(not open_one.start_ns for open_one in mine)
         return Table(
             mode=options.mode,
             started_ns=begun_ns - self._started_ns,
             duration_ns=now_ns - begun_ns,
             interval=self._interval,
             groups=self._groups(counted),
-            open_calls=tuple(self._open_call(each, now_ns) for each in mine),
+            open_calls=tuple(self._open_call(open_one, now_ns) for open_one in mine),
             loss=losses(
                 self._object.globals["losses"]._asdict(),
                 in_flight=len(mine) - still_open,
                 still_open=still_open,
-                misses=sum(each.info.recursion_misses for each in self._object.programs.values()),
+                misses=sum(
+                    program.info.recursion_misses for program in self._object.programs.values()
+                ),
                 map_entries=options.map_entries,
             ),
             cost=self._cost(),
@@ -219,15 +221,17 @@ class Summary(Closing):
 
     def _groups(self, counted: tables.Counted) -> tuple[Group, ...]:
         label = tables.labels(self._options.mode, self._maps)
-        found = []
+        groups = []
         while counted:  # a hundred thousand rows need not be held twice
             group, rows = counted.popitem()
-            found.append(Group(label(group), tuple(map(Row._make, rows.items()))))
-        return tuple(found)
+            groups.append(Group(label(group), tuple(map(Row._make, rows.items()))))
+        return tuple(groups)
 
-    def _open_call(self, each: Open, now_ns: int) -> OpenCall:
-        elapsed_ns = now_ns - each.start_ns if each.start_ns else None
-        return OpenCall(each.pid, each.tid, each.comm, call(each.nr, each.abi), elapsed_ns)
+    def _open_call(self, open_one: Open, now_ns: int) -> OpenCall:
+        elapsed_ns = now_ns - open_one.start_ns if open_one.start_ns else None
+        return OpenCall(
+            open_one.pid, open_one.tid, open_one.comm, call(open_one.nr, open_one.abi), elapsed_ns
+        )
 
     def _cost(self) -> Cost:
         infos = [program.info for program in self._object.programs.values()]

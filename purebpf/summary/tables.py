@@ -36,25 +36,27 @@ def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) 
     Raises:
         KernelError: a map could not be read.
     """
-    found: Counted = {}
+    counted: Counted = {}
     if total:
-        _collect_totals(found, maps, epoch, buckets=buckets)
+        _collect_totals(counted, maps, epoch, buckets=buckets)
     for key, row in maps["rows"].items():
         if key.epoch == epoch:
-            _add(_row(found, key), row)
+            _add(_row(counted, key), row)
     if buckets:
         for key, histogram in maps["histograms"].items():
             if key.epoch == epoch:
-                _row(found, key).add_buckets(histogram.buckets)
+                _row(counted, key).add_buckets(histogram.buckets)
     for key, failed in maps["errors"].items():
         if key.row.epoch == epoch:
-            _row(found, key.row).add_errnos({key.errno_value: failed})
-    return found
+            _row(counted, key.row).add_errnos({key.errno_value: failed})
+    return counted
 
 
-def _collect_totals(found: Counted, maps: Mapping[str, Map], epoch: int, *, buckets: bool) -> None:
+def _collect_totals(
+    counted: Counted, maps: Mapping[str, Map], epoch: int, *, buckets: bool
+) -> None:
     for slot, abi, nr, per_cpu in _used_slots(maps, epoch):
-        statistics = found.setdefault(0, {})[call(nr, abi)] = Statistics()
+        statistics = counted.setdefault(0, {})[call(nr, abi)] = Statistics()
         for row in per_cpu:
             _add(statistics, row)
         if buckets:
@@ -72,8 +74,8 @@ def _used_slots(
             yield slot, part % _ABIS, nr, per_cpu
 
 
-def _row(found: Counted, key: Any) -> Statistics:
-    rows = found.setdefault(key.group, {})
+def _row(counted: Counted, key: Any) -> Statistics:
+    rows = counted.setdefault(key.group, {})
     which = call(key.nr, key.abi)
     if which not in rows:
         rows[which] = Statistics()

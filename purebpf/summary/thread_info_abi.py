@@ -35,7 +35,7 @@ def word_offset(btf: Btf | None = None) -> int:
 
 
 def _member(btf: Btf, struct: int, name: str) -> Member | None:
-    found = btf.type(struct)
-    if found.kind is not Kind.STRUCT:
+    thread_info = btf.type(struct)
+    if thread_info.kind is not Kind.STRUCT:
         return None
-    return next((member for member in found.members if member.name == name), None)
+    return next((member for member in thread_info.members if member.name == name), None)

@@ -104,7 +104,7 @@ def _without_result(path: str) -> str:
 
 def _cpp(name: str) -> str:
     short = _NOISE.sub("", name)
-    short = _UNSIGNED.sub(lambda found: f"u{found[1].replace(' ', '')}", short)
+    short = _UNSIGNED.sub(lambda match: f"u{match[1].replace(' ', '')}", short)
     if "operator" not in short:
         short = _shorten_arguments(short)
     return short.replace("> >", ">>").replace("basic_string<char>", "string")
@@ -116,8 +116,8 @@ def _shorten_arguments(text: str) -> str:
     if start < 0:
         return _BASIC.sub(r"\1", text)
     end = _closing(text, start)
-    arguments = [_shorten_arguments(each) for each in _split(text[start + 1 : end])]
-    kept = [each for each in arguments if not _DEFAULTS.match(each)] or arguments[:1]
+    arguments = [_shorten_arguments(argument) for argument in _split(text[start + 1 : end])]
+    kept = [argument for argument in arguments if not _DEFAULTS.match(argument)] or arguments[:1]
     head = _BASIC.sub(r"\1", f"{text[:start]}<{', '.join(kept)}>")
     return head + _shorten_arguments(text[end + 1 :])
 

@@ -142,22 +142,22 @@ class ElfFiles:
             try:
                 with opened_regular(path) as fd:
                     if _is_mapped_one(path, place, os.fstat(fd), file):
-                        found = self._load(fd, file, pids[0])
+                        functions = self._load(fd, file, pids[0])
                     else:
-                        found = Problem(Reason.REPLACED)
+                        functions = Problem(Reason.REPLACED)
             except OverBudgetError as error:
                 if error.kind != FILE:
                     raise
                 problem = Problem(Reason.OVER_BUDGET, error.detail)
                 break
             except FormatError as error:
-                found = Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
+                functions = Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
             except OSError as error:
-                found = Problem(*_explain(error))
-            if isinstance(found, ElfFunctions):
-                return found
+                functions = Problem(*_explain(error))
+            if isinstance(functions, ElfFunctions):
+                return functions
             if problem.reason is Reason.NOT_FOUND and place is not _Place.EXACT:
-                problem = found
+                problem = functions
         if len(self._problems) >= _KEEP_PROBLEMS:
             self._problems.clear()
         self._problems[pids[0], file] = problem
@@ -165,16 +165,16 @@ class ElfFiles:
 
     def _load(self, fd: int, file: MappedFile, pid: int) -> ElfFunctions | Problem:
         identity = Identity.of(os.fstat(fd))
-        found = self._tables.get(identity)
-        if found is None:
+        functions = self._tables.get(identity)
+        if functions is None:
             with self._budget.on_behalf(file=FileAccount(identity, file.path)):
                 image = image_of(fd, file.path, self._budget.spend)
                 if file.build_id and image.build_id != file.build_id:
                     return Problem(Reason.REPLACED)
-                found = self._read(image, file.path, pid, identity.owner)
-            self._keep(identity, found)
+                functions = self._read(image, file.path, pid, identity.owner)
+            self._keep(identity, functions)
         self._identities[file] = identity
-        return found
+        return functions
 
     def _read(self, image: ElfImage, path: str, pid: int, owner: int) -> ElfFunctions:
         """The functions of a file, as they were kept or from the file."""
@@ -190,13 +190,13 @@ class ElfFiles:
                 image, path, (pid,), _has_symbols, self._fetch_debug_file, spend=spend
             )
         try:
-            found = functions_of(image, debug.image if debug else None)
+            functions = functions_of(image, debug.image if debug else None)
         finally:
             if debug is not None:
                 os.close(debug.fd)
-        if may_keep and not found.is_stripped:
-            self._cache.keep(key, found.table)
-        return found
+        if may_keep and not functions.is_stripped:
+            self._cache.keep(key, functions.table)
+        return functions
 
     def _fetch_debug_file(self, build_id: str) -> str | None:
         """What `fetch` gets: its time is the servers', which have a limit of their own."""
@@ -208,22 +208,22 @@ class ElfFiles:
         finally:
             self._budget.forgive(self._budget.now() - begun)
 
-    def forget(self, found: ElfFunctions) -> None:
+    def forget(self, functions: ElfFunctions) -> None:
         """Read a file again, since what was kept of it is gone or damaged."""
         for identity, known in list(self._tables.items()):
-            if known is found:
+            if known is functions:
                 self._bytes -= self._tables.pop(identity).table.nbytes
-                key = _key(found.build_id, identity.owner)
+                key = _key(functions.build_id, identity.owner)
                 self._cache.drop(key)
                 self._uncached.add(key)
 
-    def _keep(self, identity: Identity, found: ElfFunctions) -> None:
-        self._tables[identity] = found
-        self._bytes += found.table.nbytes
-        largest = max(self._tables, key=lambda each: self._tables[each].table.nbytes)
+    def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
+        self._tables[identity] = functions
+        self._bytes += functions.table.nbytes
+        largest = max(self._tables, key=lambda candidate: self._tables[candidate].table.nbytes)
         others = self._bytes - self._tables[largest].table.nbytes
         while others > _KEEP_BYTES and len(self._tables) > 2:
-            oldest = next(each for each in self._tables if each != largest)
+            oldest = next(candidate for candidate in self._tables if candidate != largest)
             dropped = self._tables.pop(oldest).table.nbytes
             self._bytes -= dropped
             others -= dropped

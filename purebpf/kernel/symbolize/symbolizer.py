@@ -201,9 +201,9 @@ class Symbolizer:
         return known
 
     def _user_of(self, pid: int) -> int:
-        for each in self._family(pid):
+        for member in self._family(pid):
             with suppress(KernelError):
-                uid = (proc.status(each) or {}).get("Uid", "") if self._lives(each) else ""
+                uid = (proc.status(member) or {}).get("Uid", "") if self._lives(member) else ""
                 if uid:
                     return int(uid.split()[0])
         return _UNKNOWN_USER
@@ -215,49 +215,49 @@ class Symbolizer:
         file = mapping.file
         if file.is_anonymous:
             return self._name_generated(pid, address, back, file.path)
-        found: ElfFunctions | Problem
+        functions: ElfFunctions | Problem
         if file.path == VDSO:
-            found = self._vdso_of(mapping)
+            functions = self._vdso_of(mapping)
         elif file.is_special:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
         else:
-            found = self._files.functions(mapping, self._family(pid))
-        if isinstance(found, Problem):
+            functions = self._files.functions(mapping, self._family(pid))
+        if isinstance(functions, Problem):
             where = mapping.file_offset(Address(address))
             return Unknown(
-                found.reason,
+                functions.reason,
                 file.path,
                 Address(address),
                 "user",
-                found.detail,
+                functions.detail,
                 file.build_id,
                 where,
             )
         try:
-            return self._name_in_file(found, mapping, pid, address, back)
+            return self._name_in_file(functions, mapping, pid, address, back)
         except (FormatError, OSError):  # the kept table is gone
-            self._files.forget(found)
+            self._files.forget(functions)
             return self._look_up(pid, comm, address, back)
 
     def _name_in_file(
-        self, found: ElfFunctions, mapping: Mapping, pid: int, address: int, back: int
+        self, functions: ElfFunctions, mapping: Mapping, pid: int, address: int, back: int
     ) -> Answer:
         """The function of an address in a file."""
         path = mapping.file.path
         where = mapping.file_offset(Address(address))
-        at = found.find(FileOffset(where - back))
+        at = functions.find(FileOffset(where - back))
         named = (
-            self._name_without_symbol(found, mapping, pid, where, back)
+            self._name_without_symbol(functions, mapping, pid, where, back)
             if at is None
             else (demangle(at[0]), at[1] + back)
         )
         if named is None:
-            reason = Reason.STRIPPED if found.is_stripped else Reason.NO_FUNCTION
-            return Unknown(reason, path, Address(address), "user", "", found.build_id, where)
-        return Frame(*named, path, Address(address), "user", found.build_id, where)
+            reason = Reason.STRIPPED if functions.is_stripped else Reason.NO_FUNCTION
+            return Unknown(reason, path, Address(address), "user", "", functions.build_id, where)
+        return Frame(*named, path, Address(address), "user", functions.build_id, where)
 
     def _name_without_symbol(
-        self, found: ElfFunctions, mapping: Mapping, pid: int, where: FileOffset, back: int
+        self, functions: ElfFunctions, mapping: Mapping, pid: int, where: FileOffset, back: int
     ) -> tuple[str, int] | None:
         """Name and offset of what has no symbol `back` bytes earlier.
 
@@ -267,9 +267,9 @@ class Symbolizer:
         find = partial(self._starts.find, mapping, self._family(pid))
         before = FileOffset(where - back)
         function = None if mapping.file.is_special else find(before)
-        at = virtual_offset(found.segments, before)
+        at = virtual_offset(functions.segments, before)
         if back and (function is None or at is None or function.end > at + back):
-            exact = found.find(where)
+            exact = functions.find(where)
             if exact is not None:
                 return demangle(exact[0]), exact[1]
         if function is None or at is None:
@@ -279,14 +279,14 @@ class Symbolizer:
 
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""
-        found = self.spaces.find(pid, address, comm)
-        if found is None and self._lives(pid) and self._retries.due(pid):
+        mapping = self.spaces.find(pid, address, comm)
+        if mapping is None and self._lives(pid) and self._retries.due(pid):
             version = self.spaces.version(pid)
             self._read_maps(pid)
             if self.spaces.version(pid) != version:
                 self._retries.reset(pid)
-                found = self.spaces.find(pid, address, comm)
-        return found
+                mapping = self.spaces.find(pid, address, comm)
+        return mapping
 
     def _lives(self, pid: int) -> bool:
         """Whether /proc may be asked about it."""
@@ -314,10 +314,10 @@ class Symbolizer:
         return Reason.UNMAPPED
 
     def _name_generated(self, pid: int, address: int, back: int, path: str) -> Answer:
-        found = self._jit.find(self._family(pid), address - back)
-        if isinstance(found, Reason):
-            return _unknown(found, address, path)
-        name, offset = found
+        symbol = self._jit.find(self._family(pid), address - back)
+        if isinstance(symbol, Reason):
+            return _unknown(symbol, address, path)
+        name, offset = symbol
         return Frame(name, offset + back, "[jit]", Address(address), "user")
 
     def _vdso_of(self, mapping: Mapping) -> ElfFunctions | Problem:

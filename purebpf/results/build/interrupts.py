@@ -60,6 +60,6 @@ class Interrupts:
     def number(self, kernel: int) -> int | None:
         """The number of the first stack with the same interrupt; None: there is none."""
         if kernel not in self._numbers:
-            found = interrupt_part(self._stacks.kernel(kernel))
-            self._numbers[kernel] = 0 if found is None else self._first.setdefault(found, kernel)
+            part = interrupt_part(self._stacks.kernel(kernel))
+            self._numbers[kernel] = 0 if part is None else self._first.setdefault(part, kernel)
         return self._numbers[kernel] or None

@@ -148,27 +148,27 @@ def _waker(waker: SpanWaker, stacks: Stacks) -> Waker:
 
 def merge_spans(spans: Iterable[tuple[Place, Span]]) -> dict[Place, Span]:
     """Spans of the same place, added up."""
-    found: dict[Place, Span] = {}
+    spans_by_place: dict[Place, Span] = {}
     for place, span in spans:
-        before = found.get(place)
+        before = spans_by_place.get(place)
         if before is not None:
             span = Span(  # noqa: PLW2901
                 before.times + span.times,
                 before.blocked_ns + span.blocked_ns,
                 before.runnable_ns + span.runnable_ns,
             )
-        found[place] = span
-    return found
+        spans_by_place[place] = span
+    return spans_by_place
 
 
 def numbers(places: Iterable[Place]) -> set[int]:
     """The stacks that the kernel's programs keep, of all these."""
-    found: set[int] = set()
+    stack_numbers: set[int] = set()
     for place in places:
-        found.update((place.user, place.kernel))
+        stack_numbers.update((place.user, place.kernel))
         if place.waker is not None:
-            found.update((place.waker.user, place.waker.kernel))
-    return {number for number in found if number < 1 << 64}
+            stack_numbers.update((place.waker.user, place.waker.kernel))
+    return {number for number in stack_numbers if number < 1 << 64}
 
 
 def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place, Span]:
@@ -176,16 +176,16 @@ def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place
 
     A time that was not over at the first look, and is now, counts with the difference.
     """
-    found = _close_spans(now)
+    open_now = _close_spans(now)
     for place, earlier in _close_spans(before).items():
-        later = found.get(place)
+        later = open_now.get(place)
         if later is not None:
-            found[place] = Span(
+            open_now[place] = Span(
                 max(later.times - earlier.times, 0),
                 max(later.blocked_ns - earlier.blocked_ns, 0),
                 max(later.runnable_ns - earlier.runnable_ns, 0),
             )
-    return {place: span for place, span in found.items() if span.duration_ns}
+    return {place: span for place, span in open_now.items() if span.duration_ns}
 
 
 def _close_spans(spans: Mapping[Place, Span]) -> dict[Place, Span]:
@@ -197,24 +197,24 @@ def sum_waits(profile: Profile) -> Profile:
     dated = [row for row in profile.rows() if row.marks.ended_ns]
     if not dated:
         return profile
-    found = Profile(profile.title, unit=profile.unit, about=profile.about, loss=profile.loss)
-    found.cost, found.slot_ns, found.hints = profile.cost, profile.slot_ns, profile.hints
+    summed = Profile(profile.title, unit=profile.unit, about=profile.about, loss=profile.loss)
+    summed.cost, summed.slot_ns, summed.hints = profile.cost, profile.slot_ns, profile.hints
     known: dict[tuple[object, ...], Row] = {}
-    for each in profile.rows():
-        labels, marks = each.labels, each.marks
+    for wait in profile.rows():
+        labels, marks = wait.labels, wait.marks
         if marks.ended_ns:
             labels, marks = labels._replace(cpu=-1), marks._replace(ended_ns=0)
         # stacks are shared, and hashing one takes long
-        key = (id(each.user), id(each.kernel), labels, marks._replace(times=0, runnable=-1))
+        key = (id(wait.user), id(wait.kernel), labels, marks._replace(times=0, runnable=-1))
         before = known.get(key)
         if before is None:
-            known[key] = each._replace(labels=labels, marks=marks)
+            known[key] = wait._replace(labels=labels, marks=marks)
             continue
         runnable = -1
         if marks.runnable >= 0 and before.marks.runnable >= 0:
             runnable = marks.runnable + before.marks.runnable
         marks = marks._replace(times=marks.times + before.marks.times, runnable=runnable)
-        known[key] = before._replace(weight=before.weight + each.weight, marks=marks)
-    for each in known.values():
-        found.add_row(each)
-    return found
+        known[key] = before._replace(weight=before.weight + wait.weight, marks=marks)
+    for wait in known.values():
+        summed.add_row(wait)
+    return summed

@@ -45,7 +45,7 @@ class Stacks:
             return _name_stack(addresses, number, names.kernel_stack)
 
         def user(number: int, pid: int, comm: str) -> Stack | None:
-            return _name_stack(addresses, number, lambda found: names.user_stack(pid, found, comm))
+            return _name_stack(addresses, number, lambda stack: names.user_stack(pid, stack, comm))
 
         self.kernel: Callable[[int], Stack | None] = cache(kernel)
         """The kernel stack with a number; None for one that was lost."""
@@ -60,10 +60,10 @@ def _name_stack(
 ) -> Stack | None:
     if number == _NONE:
         return ()
-    found = addresses.get(number)
-    if number < _FIRST or found is None:
+    stack = addresses.get(number)
+    if number < _FIRST or stack is None:
         return None
-    return without_stray_tail(look_up(found))
+    return without_stray_tail(look_up(stack))
 
 
 def count_truncated(rows: Iterable[Row], max_depth: int) -> int:

@@ -67,11 +67,11 @@ def document(profile: Profile) -> Iterator[str]:
 
 def _keep_dated(rows: Sequence[Row], end_ns: object) -> list[Row]:
     """Those that are dated; what was not over when the run ended is so by that."""
-    found = [row for row in rows if row.marks.ended_ns]
+    dated = [row for row in rows if row.marks.ended_ns]
     if isinstance(end_ns, int):
         still = (row for row in rows if row.marks.is_open and not row.marks.ended_ns)
-        found += (row._replace(marks=row.marks._replace(ended_ns=end_ns)) for row in still)
-    return found
+        dated += (row._replace(marks=row.marks._replace(ended_ns=end_ns)) for row in still)
+    return dated
 
 
 def _thread(labels: Labels) -> _Thread:
@@ -80,10 +80,10 @@ def _thread(labels: Labels) -> _Thread:
 
 def _names(*rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """What processes and threads are called; the process as its first thread."""
-    found = {_thread(row.labels): row.labels.comm for row in chain.from_iterable(rows)}
-    for (pid, tid), comm in sorted(found.items()):
+    names = {_thread(row.labels): row.labels.comm for row in chain.from_iterable(rows)}
+    for (pid, tid), comm in sorted(names.items()):
         of = {"ph": "M", "pid": pid, "tid": tid, "args": {"name": comm}}
-        if tid == pid or (pid, pid) not in found:
+        if tid == pid or (pid, pid) not in names:
             yield {"name": "process_name", **of}
         yield {"name": "thread_name", **of}
 
@@ -123,15 +123,15 @@ def _place_slots(
     rows: Sequence[Row], slot_ns: int, functions: Functions
 ) -> dict[_Thread, list[_Piece]]:
     """The stacks of each thread; those of one slot share it, as long as their weight."""
-    found: dict[_Thread, dict[int, list[tuple[list[int], int]]]] = {}
+    slots_by_thread: dict[_Thread, dict[int, list[tuple[list[int], int]]]] = {}
     for row in rows:
         path = functions.path(row)
-        slots = found.setdefault(_thread(row.labels), {})
+        slots = slots_by_thread.setdefault(_thread(row.labels), {})
         for slot, weight in row.slots:
             slots.setdefault(slot, []).append((path, weight))
     return {
         thread: [piece for slot in sorted(slots) for piece in _shares(slot, slot_ns, slots[slot])]
-        for thread, slots in found.items()
+        for thread, slots in slots_by_thread.items()
     }
 
 
@@ -151,13 +151,13 @@ def _lengths(rows: Sequence[Row], unit: str, functions: Functions) -> dict[_Thre
     for row in rows:
         weights = paths.setdefault(_thread(row.labels), [])
         weights.append((functions.path(row), row.weight * (1 if unit == "ns" else _SAMPLE_NS)))
-    found: dict[_Thread, list[_Piece]] = {}
+    pieces_by_thread: dict[_Thread, list[_Piece]] = {}
     for thread, weights in paths.items():
-        at, pieces = 0, found.setdefault(thread, [])
+        at, pieces = 0, pieces_by_thread.setdefault(thread, [])
         for path, weight in sorted(weights):
             pieces.append(_Piece(at, at + weight, path))
             at += weight
-    return found
+    return pieces_by_thread
 
 
 def _nest(charts: Mapping[_Thread, Sequence[_Piece]], table: Sequence[Function]) -> Iterator[str]:
@@ -167,7 +167,7 @@ def _nest(charts: Mapping[_Thread, Sequence[_Piece]], table: Sequence[Function])
     https://github.com/google/perfetto/issues/387), so what is the same in all events of a function
     or a thread is encoded once.
     """
-    functions = [_function(each) for each in table]
+    functions = [_function(entry) for entry in table]
     for (pid, tid), pieces in charts.items():
         thread = f'"pid":{pid},"tid":{tid}}}'
         for number, start_ns, end_ns in _boxes(pieces):

@@ -128,7 +128,7 @@ def _thread(
         **_tables([functions[number] for number in tree.functions]),
     }
     yield _encode(about)[:-1] + ","
-    yield from tree.table([_NUMBER.get(functions[each].kind, 0) for each in tree.functions])
+    yield from tree.table([_NUMBER.get(functions[function].kind, 0) for function in tree.functions])
     yield "}"
 
 
@@ -169,7 +169,7 @@ class _Tree:
         """The table of the stacks, given the category of each frame."""
         count = len(self._frames)
         yield f'"stackTable":{{"length":{count},"prefix":['
-        yield from join(("null" if each < 0 else str(each) for each in self._parents), ",")
+        yield from join(("null" if parent < 0 else str(parent) for parent in self._parents), ",")
         yield '],"frame":['
         yield from join(map(str, self._frames), ",")
         yield '],"category":['
@@ -185,15 +185,15 @@ def _path(sample: _Sample) -> bytes:
 
 def _tables(frames: Sequence[Function]) -> dict[str, Any]:
     """Frames, their functions and modules, as columns."""
-    categories = [_NUMBER.get(each.kind, 0) for each in frames]
+    categories = [_NUMBER.get(frame.kind, 0) for frame in frames]
     used: dict[Function, int] = {}
-    numbers = [used.setdefault(each._replace(line=0), len(used)) for each in frames]
+    numbers = [used.setdefault(frame._replace(line=0), len(used)) for frame in frames]
     strings: dict[str, int] = {}
     resources: dict[str, int] = {}
-    names = [strings.setdefault(each.name, len(strings)) for each in used]
-    files = [strings.setdefault(each.file, len(strings)) if each.file else None for each in used]
+    names = [strings.setdefault(frame.name, len(strings)) for frame in used]
+    files = [strings.setdefault(frame.file, len(strings)) if frame.file else None for frame in used]
     modules = [
-        resources.setdefault(each.module, len(resources)) if each.module else -1 for each in used
+        resources.setdefault(frame.module, len(resources)) if frame.module else -1 for frame in used
     ]
     count = len(frames)
     zeros, nulls = [0] * count, [None] * count
@@ -206,7 +206,7 @@ def _tables(frames: Sequence[Function]) -> dict[str, Any]:
             "address": [-1] * count,
             "inlineDepth": zeros,
             "innerWindowID": zeros,
-            "line": [each.line or None for each in frames],
+            "line": [frame.line or None for frame in frames],
             **dict.fromkeys(("nativeSymbol", "implementation", "column"), nulls),
         },
         "funcTable": {
@@ -220,7 +220,7 @@ def _tables(frames: Sequence[Function]) -> dict[str, Any]:
         },
         "resourceTable": {
             "length": len(resources),
-            "name": [strings.setdefault(each, len(strings)) for each in resources],
+            "name": [strings.setdefault(resource, len(strings)) for resource in resources],
             "type": [_LIBRARY] * len(resources),
             **dict.fromkeys(("lib", "host"), [None] * len(resources)),
         },

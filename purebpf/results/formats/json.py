@@ -110,27 +110,27 @@ def _stack(row: Row, frames: Numbering[Frame | Unknown, int]) -> dict[str, Any]:
 
 
 def _marks(marks: Marks, frames: Numbering[Frame | Unknown, int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     if marks.kind:
-        found["kind"] = marks.kind
+        tree["kind"] = marks.kind
     if marks.is_open:
-        found["inflight"] = True
+        tree["inflight"] = True
     if marks.times:
-        found["times"] = marks.times
+        tree["times"] = marks.times
     if marks.runnable >= 0:
-        found["runnable"] = marks.runnable
+        tree["runnable"] = marks.runnable
     if marks.ended_ns:
-        found["time_ns"] = marks.ended_ns
+        tree["time_ns"] = marks.ended_ns
     if marks.waker:
         comm, pid, tid, user, kernel = marks.waker
-        found["waker"] = {
+        tree["waker"] = {
             "comm": comm,
             "pid": pid,
             "tid": tid,
             "user": None if user is None else frames.of(user),
             "kernel": None if kernel is None else frames.of(kernel),
         }
-    return found
+    return tree
 
 
 def _frame(entry: Frame | Unknown) -> dict[str, Any]:
@@ -214,15 +214,15 @@ class _Compactor:
     def __init__(self) -> None:
         self.highest = -1
 
-    def __call__(self, found: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, item: dict[str, Any]) -> dict[str, Any]:
         """The same object; leaves alone what is not a stack or has none."""
-        if "pid" in found:
+        if "pid" in item:
             for side in ("user", "kernel"):
-                numbers = found.get(side)
+                numbers = item.get(side)
                 if numbers and type(numbers) is list:
-                    found[side] = array("I", numbers)
+                    item[side] = array("I", numbers)
                     self.highest = max(self.highest, *numbers)
-        return found
+        return item
 
 
 def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
@@ -269,9 +269,15 @@ def _parse_labels(stack: Mapping[str, Any]) -> Labels:
 
 def _parse_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Marks:
     waker = None
-    if found := stack.get("waker"):
-        user, kernel = (_parse_stack(found[side], frames) for side in ("user", "kernel"))
-        waker = Waker(str(found["comm"]), _whole(found["pid"]), _whole(found["tid"]), user, kernel)
+    if waker_tree := stack.get("waker"):
+        user, kernel = (_parse_stack(waker_tree[side], frames) for side in ("user", "kernel"))
+        waker = Waker(
+            str(waker_tree["comm"]),
+            _whole(waker_tree["pid"]),
+            _whole(waker_tree["tid"]),
+            user,
+            kernel,
+        )
     return Marks(
         _one_of(_TIME_KINDS, stack.get("kind", "")),
         bool(stack.get("inflight", False)),
@@ -282,8 +288,8 @@ def _parse_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Mar
     )
 
 
-def _parse_slots(found: Any, slot_ns: int) -> Slots:
-    slots = tuple([(_whole(slot), _whole(weight)) for slot, weight in found])
+def _parse_slots(slot_trees: Any, slot_ns: int) -> Slots:
+    slots = tuple([(_whole(slot), _whole(weight)) for slot, weight in slot_trees])
     if slots and max(slots)[0] > _LAST_SLOT:
         raise ValueError(f"slot {max(slots)[0]}")
     if slots and max(slots)[0] * slot_ns >= _LATEST_NS:
@@ -316,24 +322,24 @@ def _parse_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
 
 
 def _parse_loss(tree: Mapping[str, Any]) -> Loss:
-    found, advice = tree["loss"], tree.get("advice", {})
+    counts, advice = tree["loss"], tree.get("advice", {})
     causes = tuple(
         Cause(name, _whole(lost), str(advice.get(name, "")))
-        for name, lost in found.items()
+        for name, lost in counts.items()
         if name not in _LOSS_WORDS
     )
-    expected = None if found["expected"] is None else _whole(found["expected"])
-    return Loss(expected, _whole(found["seen"]), _whole(tree.get("tolerance", 0)), causes)
+    expected = None if counts["expected"] is None else _whole(counts["expected"])
+    return Loss(expected, _whole(counts["seen"]), _whole(tree.get("tolerance", 0)), causes)
 
 
-def _parsed_about(found: Any) -> dict[str, object]:
+def _parsed_about(about: Any) -> dict[str, object]:
     """The facts; numbers among them are what every format has room for."""
-    if not isinstance(found, dict):
-        raise TypeError(f"about is an object, not {found!r}")
-    for name, value in found.items():
+    if not isinstance(about, dict):
+        raise TypeError(f"about is an object, not {about!r}")
+    for name, value in about.items():
         if isinstance(value, int | float) and abs(value) >= _LATEST_NS:
             raise ValueError(f"about.{name} is too high")
-    return found
+    return about
 
 
 def _finite(text: str) -> float:

@@ -87,8 +87,8 @@ def _write(profile: Profile, rows: list[Row]) -> bytes:
         writer.write(encoder.encode(record))
         if number % _ROUND == 0:
             writer.end_round()
-    if found := str(profile.about.get("kernel_build_id", "")):
-        build_ids[KERNEL] = BuildId(KERNEL, bytes.fromhex(found), is_kernel=True)
+    if build_id := str(profile.about.get("kernel_build_id", "")):
+        build_ids[KERNEL] = BuildId(KERNEL, bytes.fromhex(build_id), is_kernel=True)
     writer.finish(_features(profile) | {Feature.BUILD_ID: pack_build_ids(build_ids.values())})
     return file.getvalue()
 
@@ -96,7 +96,7 @@ def _write(profile: Profile, rows: list[Row]) -> bytes:
 def _check(rows: list[Row]) -> None:
     entries = (entry for row in rows for entry in (*(row.user or ()), *(row.kernel or ())))
     first = next(entries, None)
-    if first is not None and not first.address and not any(each.address for each in entries):
+    if first is not None and not first.address and not any(entry.address for entry in entries):
         raise NotSupportedError(
             "writing perf.data",
             "the format stores addresses, and these stacks have only names",
@@ -134,7 +134,7 @@ def _attr() -> bytes:
 
 def _features(profile: Profile) -> dict[Feature, bytes]:
     about = profile.about
-    found = {
+    contents = {
         Feature.VERSION: pack_string(f"purebpf {__version__}"),
         Feature.CLOCKID: pack_numbers(_MONOTONIC),
         Feature.CMDLINE: pack_strings([_clean(profile.title)]),
@@ -146,8 +146,8 @@ def _features(profile: Profile) -> dict[Feature, bytes]:
         (Feature.ARCH, machine),
     ):
         if text:
-            found[feature] = pack_string(_clean(text))
-    return found
+            contents[feature] = pack_string(_clean(text))
+    return contents
 
 
 class _Dated(NamedTuple):
@@ -166,21 +166,21 @@ def _order(dated: _Dated) -> tuple[int, int, int, str]:
 def _keep_dated(profile: Profile, rows: list[Row]) -> list[_Dated]:
     begin = profile.about.get("started_ns")
     start_ns = begin if isinstance(begin, int) and begin > 0 else 1
-    found = []
+    dated = []
     undated = []
     for row in rows:
         if row.marks.ended_ns:
-            found.append(_Dated(row.marks.ended_ns, row, row.weight))
+            dated.append(_Dated(row.marks.ended_ns, row, row.weight))
         elif row.slots:
-            found += (_Dated(start_ns + n * profile.slot_ns, row, part) for n, part in row.slots)
+            dated += (_Dated(start_ns + n * profile.slot_ns, row, part) for n, part in row.slots)
         else:
             undated.append(row)
     end = profile.about.get("ended_ns")
-    last_ns = max((each.time_ns for each in found), default=start_ns)
+    last_ns = max((entry.time_ns for entry in dated), default=start_ns)
     end_ns = max(last_ns, end) if isinstance(end, int) else last_ns
-    found += (_Dated(end_ns, row, row.weight) for row in undated)
-    found.sort(key=_order)
-    return found
+    dated += (_Dated(end_ns, row, row.weight) for row in undated)
+    dated.sort(key=_order)
+    return dated
 
 
 def _records(profile: Profile, rows: list[Row]) -> Iterator[Record]:
@@ -284,7 +284,7 @@ class _Mappings:
                 continue
             start, length = self._pages[mapping]
             told.difference_update(
-                [each for each in told if _overlap(self._pages[each], (start, length))]
+                [place for place in told if _overlap(self._pages[place], (start, length))]
             )
             told.add(mapping)
             path, build_id, base = mapping
@@ -298,11 +298,13 @@ class _Mappings:
         """The mappings in a stack."""
         if not stack:
             return []
-        found = self._of_stack.get(id(stack))
-        if found is None:
+        needed = self._of_stack.get(id(stack))
+        if needed is None:
             different = dict.fromkeys(map(self._of_entry.__getitem__, map(id, stack)))
-            found = self._of_stack[id(stack)] = [each for each in different if each is not None]
-        return found
+            needed = self._of_stack[id(stack)] = [
+                mapping for mapping in different if mapping is not None
+            ]
+        return needed
 
 
 def _mapping(entry: Frame | Unknown) -> _Mapping | None:

@@ -102,10 +102,10 @@ class _Writer:
             yield sample + number(len(content)) + content
 
     def _label_bytes(self, labels: Labels) -> bytes:
-        found = self._known_labels.get(labels)
-        if found is None:
-            found = self._known_labels[labels] = b"".join(self._labels(labels))
-        return found
+        encoded = self._known_labels.get(labels)
+        if encoded is None:
+            encoded = self._known_labels[labels] = b"".join(self._labels(labels))
+        return encoded
 
     def _labels(self, labels: Labels) -> Iterator[bytes]:
         cpu = str(labels.cpu) if labels.cpu >= 0 else ""  # pprof does not show a number 0
@@ -126,27 +126,29 @@ class _Writer:
         mappings: dict[tuple[str, str], int] = {}
         functions: dict[Function, int] = {}
         for number, place in enumerate(self._places, 1):
-            found, module = place.function._replace(line=0), place.function.module
+            function, module = place.function._replace(line=0), place.function.module
             at = 0
             if module:
                 at = mappings.setdefault((module, place.build_id), len(mappings) + 1)
             where = integer(2, place.function.line) if place.function.line else b""
-            line = message(4, integer(1, functions.setdefault(found, len(functions) + 1)) + where)
+            line = message(
+                4, integer(1, functions.setdefault(function, len(functions) + 1)) + where
+            )
             yield message(4, integer(1, number) + integer(2, at) + integer(3, place.address) + line)
         flags = integer(7, 1)  # has_functions
-        if any(each.file for each in functions):
+        if any(entry.file for entry in functions):
             flags += integer(8, 1) + integer(9, 1) + integer(10, 1)  # filenames, lines, inlines
         # the first mapping is what pprof calls the program
         for (module, build_id), number in sorted(mappings.items(), key=_kernel_last):
             names = integer(5, self._string(module)) + integer(6, self._string(build_id))
             content = integer(1, number) + integer(3, _ANY_ADDRESS) + names + flags
             yield message(3, content)
-        for each, number in functions.items():
-            name = self._string(each.name)
+        for known_function, number in functions.items():
+            name = self._string(known_function.name)
             names = (
                 integer(2, name)
                 + integer(3, name)
-                + integer(4, self._string(each.file or each.module))
+                + integer(4, self._string(known_function.file or known_function.module))
             )
             yield message(5, integer(1, number) + names)
 

@@ -17,12 +17,12 @@ def varint(value: int) -> bytes:
     value &= _U64
     if value < 0x80:
         return bytes((value,))
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def integer(number: int, value: int) -> bytes:

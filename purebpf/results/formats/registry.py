@@ -70,13 +70,13 @@ _SHOWN = {"ns": ("us", 1000)}
 def of_path(path: str) -> str | None:
     """The format that a file's name asks for, or None; `.gz` behind it does not matter."""
     name = path.lower()
-    found = [
+    matches = [
         (len(suffix), format_name)
         for format_name, known in FORMATS.items()
         for suffix in known.suffixes
         if name.endswith((suffix, f"{suffix}.gz"))
     ]
-    return max(found)[1] if found else None
+    return max(matches)[1] if matches else None
 
 
 def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable[str | bytes]:

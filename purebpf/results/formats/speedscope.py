@@ -26,7 +26,7 @@ def document(profile: Profile) -> str:
         "exporter": "purebpf",
         "name": profile.title,
         "activeProfileIndex": 0,
-        "shared": {"frames": [_frame(each) for each in functions.table]},
+        "shared": {"frames": [_frame(frame) for frame in functions.table]},
         "profiles": [
             {
                 "type": "sampled",

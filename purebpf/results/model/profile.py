@@ -165,9 +165,9 @@ class Profile:
 
     def without_rows(self) -> Profile:
         """The same, and empty."""
-        found = copy(self)
-        found._rows = []  # noqa: SLF001
-        return found
+        empty = copy(self)
+        empty._rows = []  # noqa: SLF001
+        return empty
 
     def name_processes(self, name: Callable[[int], str]) -> None:
         """Say what the process of each row is called; `name` knows it by process ID."""

@@ -81,19 +81,20 @@ def compare(before: Profile, after: Profile, title: str) -> Difference:
     parts: dict[Function, list[float]] = {}
     for at, (profile, whole) in enumerate(zip((before, after), wholes, strict=True)):
         for function, own, total in table.lines(profile):
-            found = parts.setdefault(function, [0.0] * 4)
-            found[at] = 100 * own / whole
-            found[at + 2] = 100 * total / whole
-    changes = [Change(function, *found) for function, found in parts.items()]
+            shares = parts.setdefault(function, [0.0] * 4)
+            shares[at] = 100 * own / whole
+            shares[at + 2] = 100 * total / whole
+    changes = [Change(function, *of_function) for function, of_function in parts.items()]
     changes.sort(key=lambda change: (-abs(change.own), -change.total_after, change.function))
     return Difference(title, before.unit, *wholes, tuple(changes))
 
 
-def text(found: Difference, *, top: int = 30) -> Iterator[str]:
+def text(difference: Difference, *, top: int = 30) -> Iterator[str]:
     """A table of the greatest changes, then what is new and what vanished, heaviest first."""
-    yield f"{printable(found.title)}\n"
-    yield f"{found.before} {found.unit} before, {found.after} after; percent of each\n\n"
-    changed = [change for change in found.changes if abs(change.own) >= _SHOWN]
+    yield f"{printable(difference.title)}\n"
+    before, after, unit = difference.before, difference.after, difference.unit
+    yield f"{before} {unit} before, {after} after; percent of each\n\n"
+    changed = [change for change in difference.changes if abs(change.own) >= _SHOWN]
     if not changed:
         yield "no function changed\n"
         return
@@ -107,7 +108,7 @@ def text(found: Difference, *, top: int = 30) -> Iterator[str]:
         yield f"{'':26}  and {len(changed) - top} more\n"
     for state in ("vanished", "new"):
         those = sorted(
-            (change for change in found.changes if change.state == state),
+            (change for change in difference.changes if change.state == state),
             key=lambda change: -max(change.total_before, change.total_after),
         )
         if those:
@@ -119,15 +120,15 @@ def text(found: Difference, *, top: int = 30) -> Iterator[str]:
                 )
 
 
-def document(found: Difference) -> str:
+def document(difference: Difference) -> str:
     """The difference as one JSON object: `docs/diff.md` describes it."""
     tree = {
         "schema": SCHEMA,
-        "title": found.title,
-        "unit": found.unit,
-        "before": found.before,
-        "after": found.after,
-        "worst": round(found.worst, 3),
+        "title": difference.title,
+        "unit": difference.unit,
+        "before": difference.before,
+        "after": difference.after,
+        "worst": round(difference.worst, 3),
         "functions": [
             {
                 "name": change.function.name,
@@ -139,7 +140,7 @@ def document(found: Difference) -> str:
                 "total_before": round(change.total_before, 3),
                 "total_after": round(change.total_after, 3),
             }
-            for change in found.changes
+            for change in difference.changes
         ],
     }
     return JSONEncoder(separators=(",", ":")).encode(tree) + "\n"

@@ -43,32 +43,35 @@ class Distribution(NamedTuple):
         return sum(self.buckets)
 
 
-def text(found: Sequence[Distribution], unit: str, unit_ns: int, *, totals: bool) -> Iterator[str]:
+def text(
+    distributions: Sequence[Distribution], unit: str, unit_ns: int, *, totals: bool
+) -> Iterator[str]:
     """Bcc's layout, and a line of percentiles below each histogram.
 
     Args:
-        found: what was measured; the busiest group comes last.
+        distributions: what was measured; the busiest group comes last.
         unit: "usecs" or "msecs".
         unit_ns: nanoseconds in it.
         totals: the average and the sum too, as bcc's `-e`.
     """
-    for each in sorted(found, key=lambda each: each.durations):
-        if each.group.kind:
-            name = f" {printable(each.group.name)}" if each.group.name else ""
-            yield f"\n{each.group.kind} = {each.group.number}{name}\n"
-        yield from lines(each.buckets, unit)
-        if not each.durations:
+    for distribution in sorted(distributions, key=lambda group: group.durations):
+        if distribution.group.kind:
+            name = f" {printable(distribution.group.name)}" if distribution.group.name else ""
+            yield f"\n{distribution.group.kind} = {distribution.group.number}{name}\n"
+        yield from lines(distribution.buckets, unit)
+        if not distribution.durations:
             continue
-        values = (f"p{at} {percentile(each.buckets, at)}" for at in PERCENTILES)
+        values = (f"p{at} {percentile(distribution.buckets, at)}" for at in PERCENTILES)
         yield f"     {', '.join(values)} {unit}\n"
         if totals:
-            total = each.total_ns // unit_ns
-            average = each.total_ns // each.durations // unit_ns
-            yield f"\navg = {average} {unit}, total: {total} {unit}, count: {each.durations}\n"
+            total = distribution.total_ns // unit_ns
+            average = distribution.total_ns // distribution.durations // unit_ns
+            count = distribution.durations
+            yield f"\navg = {average} {unit}, total: {total} {unit}, count: {count}\n"
 
 
 def json_document(
-    found: Sequence[Distribution], unit_ns: int, loss: Loss, about: Mapping[str, object]
+    distributions: Sequence[Distribution], unit_ns: int, loss: Loss, about: Mapping[str, object]
 ) -> dict[str, object]:
     """The same for machines; buckets are `[least, one too many, count]`, in nanoseconds."""
     return {
@@ -76,23 +79,25 @@ def json_document(
         "unit_ns": unit_ns,
         "groups": [
             {
-                "group": _label(each.group),
-                "count": each.durations,
-                "total_ns": each.total_ns,
+                "group": _label(distribution.group),
+                "count": distribution.durations,
+                "total_ns": distribution.total_ns,
                 **{
-                    f"p{at}_ns": None if (at_units := percentile(each.buckets, at)) is None
+                    f"p{at}_ns": None if (at_units := percentile(distribution.buckets, at)) is None
                     else at_units * unit_ns
                     for at in PERCENTILES
                 },
                 "buckets": [
                     [low * unit_ns, high * unit_ns, count]
                     for (low, high), count in zip(
-                        map(bucket_bounds, range(len(each.buckets))), each.buckets, strict=True
+                        map(bucket_bounds, range(len(distribution.buckets))),
+                        distribution.buckets,
+                        strict=True,
                     )
                     if count
                 ],
             }
-            for each in found
+            for distribution in distributions
         ],
         "loss": {cause.name: cause.lost for cause in loss.causes},
     }  # fmt: skip

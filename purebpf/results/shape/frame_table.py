@@ -48,9 +48,9 @@ class Numbering(Generic[Key, Number]):
 
 def _numbering(table: dict[Key, Number], spell: Callable[[int], Number]) -> Callable[[Key], Number]:
     def number(key: Key) -> Number:
-        found = table.get(key)
-        if found is None:
-            found = table[key] = spell(len(table))
-        return found
+        spelled = table.get(key)
+        if spelled is None:
+            spelled = table[key] = spell(len(table))
+        return spelled
 
     return number

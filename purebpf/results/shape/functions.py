@@ -51,16 +51,16 @@ def function(entry: Frame | Unknown) -> Function:
 
 def in_file(entry: Frame | Unknown) -> Function:
     """The same, with its source file."""
-    found = function(entry)
-    return found if isinstance(entry, Unknown) else found._replace(file=entry.file)
+    unplaced = function(entry)
+    return unplaced if isinstance(entry, Unknown) else unplaced._replace(file=entry.file)
 
 
 def at_line(entry: Frame | Unknown) -> Function:
     """The same, each line for itself."""
-    found = function(entry)
+    unplaced = function(entry)
     if isinstance(entry, Unknown):
-        return found
-    return found._replace(file=entry.file, line=entry.line)
+        return unplaced
+    return unplaced._replace(file=entry.file, line=entry.line)
 
 
 class Functions:

@@ -35,19 +35,25 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
         pid = row.labels.pid
         if pid not in known:
             known[pid] = runtime(pid)
-        found = known[pid]
-        if found is None or pid in named or not row.user:
+        interpreter = known[pid]
+        if interpreter is None or pid in named or not row.user:
             continue
-        if found.name == "python" and _has_python_names(row):
+        if interpreter.name == "python" and _has_python_names(row):
             named.add(pid)
-        elif _lacks_names(row, found):
+        elif _lacks_names(row, interpreter):
             weights[pid] = weights.get(pid, 0) + row.weight
     pids: dict[Runtime, list[int]] = {}
     for pid in sorted(weights, key=weights.__getitem__, reverse=True):
-        found = known[pid]
-        if found and pid not in named and 100 * weights[pid] >= _WORTH_PERCENT * profile.total:
-            pids.setdefault(found, []).append(pid)
-    return [_sentence(found, where) for found, where in pids.items()] + _find_stripped(profile)
+        interpreter = known[pid]
+        if (
+            interpreter
+            and pid not in named
+            and 100 * weights[pid] >= _WORTH_PERCENT * profile.total
+        ):
+            pids.setdefault(interpreter, []).append(pid)
+    return [
+        _sentence(named_runtime, where) for named_runtime, where in pids.items()
+    ] + _find_stripped(profile)
 
 
 def _find_stripped(profile: Profile) -> list[str]:
@@ -55,9 +61,9 @@ def _find_stripped(profile: Profile) -> list[str]:
     weights: dict[str, int] = {}
     for row in profile.rows():
         names = {
-            printable(each.module.rpartition("/")[2])
-            for each in row.user or ()
-            if _is_stripped(each)
+            printable(frame.module.rpartition("/")[2])
+            for frame in row.user or ()
+            if _is_stripped(frame)
         }
         for name in names:
             weights[name] = weights.get(name, 0) + row.weight
@@ -81,13 +87,15 @@ def _is_stripped(entry: Frame | Unknown) -> bool:
 
 
 def _has_python_names(row: Row) -> bool:
-    return any(not isinstance(each, Unknown) and each.name[:4] == "py::" for each in row.user or ())
+    return any(
+        not isinstance(frame, Unknown) and frame.name[:4] == "py::" for frame in row.user or ()
+    )
 
 
 def _lacks_names(row: Row, runtime: Runtime) -> bool:
     if runtime.name == "python":
-        return any(is_interpreter(each.module) for each in row.user or ())
-    return any(isinstance(each, Unknown) and each.reason in _NO_MAP for each in row.user or ())
+        return any(is_interpreter(frame.module) for frame in row.user or ())
+    return any(isinstance(frame, Unknown) and frame.reason in _NO_MAP for frame in row.user or ())
 
 
 def _sentence(runtime: Runtime, pids: list[int]) -> str:

@@ -25,14 +25,14 @@ def bucket_bounds(bucket: int) -> tuple[int, int]:
 
 def octaves(buckets: Sequence[int]) -> list[tuple[int, int, int]]:
     """By powers of two: (least, most, count), from the first to the last that has any."""
-    found: list[tuple[int, int, int]] = [
+    rows: list[tuple[int, int, int]] = [
         (0, 1, sum(buckets[0:2])),
         (2, 3, sum(buckets[2:4])),
     ]
     for at in range(4, len(buckets), 4):
         low, _ = bucket_bounds(at)
-        found.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
-    return _trim_unused(found)
+        rows.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
+    return _trim_unused(rows)
 
 
 def _trim_unused(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

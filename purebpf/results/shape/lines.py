@@ -35,7 +35,7 @@ Answers = Mapping[Module, Mapping[FileOffset, tuple[SourceLine, ...]]]
 
 def wanted(profile: Profile) -> dict[Module, Wanted]:
     """The places to ask about by file, the file that has most weight first."""
-    found: dict[Module, Wanted] = {}
+    asked: dict[Module, Wanted] = {}
     weights: dict[Module, int] = {}
 
     def note(stack: Stack | None, pid: int, weight: int) -> None:
@@ -44,9 +44,9 @@ def wanted(profile: Profile) -> dict[Module, Wanted]:
             if place is None:
                 continue
             module = Module(entry.module, entry.build_id)
-            known = found.get(module)
+            known = asked.get(module)
             if known is None:
-                known = found[module] = Wanted(set(), {})
+                known = asked[module] = Wanted(set(), {})
             known.places.add(place)
             weights[module] = weights.get(module, 0) + weight
             if pid and len(known.pids) < _KEEP_PIDS:
@@ -56,8 +56,8 @@ def wanted(profile: Profile) -> dict[Module, Wanted]:
         note(row.user, row.labels.pid, row.weight)
         if row.marks.waker:
             note(row.marks.waker.user, row.marks.waker.pid, row.weight)
-    heaviest = sorted(found, key=lambda module: (-weights[module], module))
-    return {module: found[module] for module in heaviest}
+    heaviest = sorted(asked, key=lambda module: (-weights[module], module))
+    return {module: asked[module] for module in heaviest}
 
 
 def with_lines(profile: Profile, answers: Answers) -> Profile:
@@ -89,18 +89,18 @@ def _expander(answers: Answers) -> Callable[[Stack | None], Stack | None]:
     def expand(stack: Stack | None) -> Stack | None:
         if not stack:
             return stack
-        found: list[Frame | Unknown] = []
+        expanded: list[Frame | Unknown] = []
         for depth, entry in enumerate(stack):
             place = _place(entry, depth)
             if place is None or not isinstance(entry, Frame):
-                found.append(entry)
+                expanded.append(entry)
                 continue
             frames = known.get((entry, place))
             if frames is None:
                 lines = answers.get(Module(entry.module, entry.build_id), nothing).get(place, ())
                 frames = known[entry, place] = tuple(_frames(entry, lines))
-            found += frames
-        return tuple(found)
+            expanded += frames
+        return tuple(expanded)
 
     return expand
 
@@ -110,14 +110,14 @@ def _frames(entry: Frame, lines: tuple[SourceLine, ...]) -> list[Frame]:
     if not lines:
         return [entry]
     *inlined, own = lines
-    found = [
+    inlined_frames = [
         entry._replace(
-            name=demangle(each.function) if each.function else "??",
+            name=demangle(source.function) if source.function else "??",
             offset=0,
             kind="inlined",
-            file=each.file,
-            line=each.line,
+            file=source.file,
+            line=source.line,
         )
-        for each in inlined
+        for source in inlined
     ]
-    return [*found, entry._replace(file=own.file, line=own.line)]
+    return [*inlined_frames, entry._replace(file=own.file, line=own.line)]

@@ -67,12 +67,12 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     for path, label, weight, _ in _merging(earlier, numbers):
         entries.setdefault((path, label), _Entry()).before += weight
     ordered = sorted(entries.items(), key=_key)
-    found = head(profile)
-    found["compare"] = before is not None
-    found["labels"] = [_encode_owner(label) for label in labels]
-    found |= _tables(table)
-    data, found["counts"] = _arrays(ordered, len(table), compare=before is not None)
-    return Packed(found, b64encode(zlib.compress(data, _LEVEL)).decode())
+    header = head(profile)
+    header["compare"] = before is not None
+    header["labels"] = [_encode_owner(label) for label in labels]
+    header |= _tables(table)
+    data, header["counts"] = _arrays(ordered, len(table), compare=before is not None)
+    return Packed(header, b64encode(zlib.compress(data, _LEVEL)).decode())
 
 
 def head(profile: Profile) -> dict[str, Any]:
@@ -116,9 +116,9 @@ def _whose(row: Row) -> _Whose:
 
 
 def _encode_owner(whose: _Whose) -> dict[str, Any]:
-    found = {**whose.labels._asdict(), "time": whose.time}
+    owner = {**whose.labels._asdict(), "time": whose.time}
     return {
-        name: printable(value) if isinstance(value, str) else value for name, value in found.items()
+        name: printable(value) if isinstance(value, str) else value for name, value in owner.items()
     }
 
 
@@ -127,7 +127,7 @@ _Row = tuple["array[int]", int, int, Sequence[tuple[int, int]]]
 
 def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> list[_Row]:
     """Path, label, weight and slots of each row; functions are still numbered as they came."""
-    found: list[_Row] = []
+    rows: list[_Row] = []
     has_threads = profile.unit == "ns"  # waiting is what a thread does; CPU time is its process's
     for row in profile.rows():
         path = array("I", [functions.process(row.labels.process_name)])
@@ -142,8 +142,8 @@ def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> 
                 f"it holds up to {_DEEPEST - 1}: use --format json or folded",
             )
         whose = _whose(row)
-        found.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
-    return found
+        rows.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
+    return rows
 
 
 def _above(row: Row, waker: Waker, functions: Functions) -> list[int]:
@@ -177,15 +177,16 @@ def _tables(table: Sequence[Function]) -> dict[str, Any]:
     """The functions by column; modules and reasons are repeated, so they have a table too."""
     texts = {"": 0}
     table = [
-        each._replace(name=printable(each.name), module=printable(each.module)) for each in table
+        function._replace(name=printable(function.name), module=printable(function.module))
+        for function in table
     ]
     return {
         "kinds": _KINDS,
         "functions": {
-            "name": [each.name for each in table],
-            "module": [texts.setdefault(each.module, len(texts)) for each in table],
-            "kind": [_KINDS.index(each.kind) for each in table],
-            "why": [texts.setdefault(each.why, len(texts)) for each in table],
+            "name": [function.name for function in table],
+            "module": [texts.setdefault(function.module, len(texts)) for function in table],
+            "kind": [_KINDS.index(function.kind) for function in table],
+            "why": [texts.setdefault(function.why, len(texts)) for function in table],
         },
         "texts": list(texts),
     }

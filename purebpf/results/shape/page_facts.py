@@ -52,18 +52,18 @@ def describe(profile: Profile) -> dict[str, Any]:
 
 def _brief(profile: Profile) -> list[str]:
     about = profile.about
-    found = []
+    facts = []
     if isinstance(elapsed := about.get("elapsed_s"), int | float):
-        found.append(f"{elapsed:.1f} s")
+        facts.append(f"{elapsed:.1f} s")
     if isinstance(rate := about.get("frequency_hz"), int):
-        found.append(f"{rate} Hz")
+        facts.append(f"{rate} Hz")
     if host := about.get("host"):
-        found.append(str(host))
+        facts.append(str(host))
     if profile.unit == "ns":
-        found.append(f"{profile.total / 1e9:,.1f} s of thread time")
+        facts.append(f"{profile.total / 1e9:,.1f} s of thread time")
     else:
-        found.append(f"{profile.total:,} {profile.unit}")
-    return found
+        facts.append(f"{profile.total:,} {profile.unit}")
+    return facts
 
 
 def _text(value: object) -> str:

@@ -36,8 +36,8 @@ def lines(profile: Profile) -> list[Line]:
             for number in set(path):
                 total[number] += row.weight
     table = functions.table
-    found = [Line(table[number], own[number], total[number]) for number in total]
-    return sorted(found, key=lambda line: (-line.own, -line.total, line.function))
+    table_lines = [Line(table[number], own[number], total[number]) for number in total]
+    return sorted(table_lines, key=lambda line: (-line.own, -line.total, line.function))
 
 
 def modules(profile: Profile) -> list[tuple[str, int, int]]:
@@ -49,12 +49,14 @@ def modules(profile: Profile) -> list[tuple[str, int, int]]:
     for row in profile.rows():
         path = functions.path(row)
         if len(known) < len(functions):
-            known = [each.module for each in functions.table]
+            known = [function.module for function in functions.table]
         if path:
             own[known[path[-1]]] += row.weight
             for name in {known[number] for number in path}:
                 total[name] += row.weight
-    return [(name, own[name], total[name]) for name in sorted(total, key=lambda each: -own[each])]
+    return [
+        (name, own[name], total[name]) for name in sorted(total, key=lambda module: -own[module])
+    ]
 
 
 def csv(profile: Profile) -> Iterator[str]:
