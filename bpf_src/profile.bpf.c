@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // CPU profiler: counts (task, user stack, kernel stack) at every overflow of a perf event.
 //
-// Stacks are identified by their whole content: see stacks.h.
+// Stacks are identified by their whole content: see stacks.h. Samples that user_stacks.h sends to
+// user space are counted there, under the same key.
 #include "counter.h"
 #include "pid_namespace.h"
-#include "stacks.h"
 #include "targets.h"
+#include "user_stacks.h"
 #include <linux/bpf_perf_event.h>
+
 
 struct count_key {
 	u64 user_stack;
@@ -22,6 +24,7 @@ struct stats {
 	u64 idle;		 // the idle task, and not asked for
 	u64 filtered;		 // outside the target
 	u64 counted;		 // in `counts`
+	u64 sent;		 // to user space, which counts it
 	u64 counts_full;	 // `counts` had no place
 	u64 counts_busy;	 // `counts` was locked by what the sample interrupted
 	u64 outside_namespace;	 // of those, with tgid 0: the task has no pid in our pid namespace
@@ -107,7 +110,12 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, 
 	if (!by_thread)
 		key.tid = 0;
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
-	walk_both(ctx, 0, &key.user_stack, &key.kernel_stack);
+	key.kernel_stack = kernel_stack_of(ctx, 0);
+	key.user_stack = user_stack_of_sample(ctx, 0, key.tgid, &key, sizeof(key));
+	if (key.user_stack == STACK_SENT) {
+		st->sent++;
+		return;
+	}
 	count(&counts, &key, &st->counted, &st->counts_full, &st->counts_busy);
 }
 

@@ -21,18 +21,26 @@ enum stack_id {
 	STACK_NONE = 0,		// nothing there: a kernel thread, a sample in user mode, -U, -K
 	STACK_UNAVAILABLE = 1,	// the kernel could not walk it
 	STACK_LOST = 2,		// the table had no place for it
+	STACK_SENT = 3,		// user space has a copy, and counts the sample: user_stacks.h
 	FIRST_STACK = 16,
 };
 
 #define KERNEL_BIT (1ULL << 63) // set in the ids of kernel stacks, clear in those of user stacks
+#define FINISHED_BIT (1ULL << 62) // user space gives ids with it to stacks that it finished
+#define HASH_MASK (FINISHED_BIT - 1)
 
+// How a user stack ended is part of what it is: a cut stack is another one than the whole one with
+// the same addresses. Kernel stacks have 0 there.
 struct stack {
 	u32 depth;
-	u32 pad;
+	__u16 reason;  // purebpf/unwind/reason.py
+	__u16 guessed; // frames that followed frame pointers for lack of a rule
 	u64 addresses[MAX_DEPTH]; // leaf first; zero behind `depth`
 };
 
-#define WORDS (sizeof(struct stack) / sizeof(u64)) // 128: `depth` and `pad` are the first
+#define FRAME_POINTERS 18 // `reason` of what bpf_get_stack walked
+
+#define WORDS (sizeof(struct stack) / sizeof(u64)) // 128: all but the addresses is the first
 #define CHUNK 8
 
 // In stacks.
@@ -148,12 +156,12 @@ __noinline u64 intern_scratch(u32 place, u64 kind)
 
 	if (!mine || !st)
 		return STACK_LOST;
-	hash = hash_scratch(place, mine->depth) & hash_mask & ~KERNEL_BIT;
+	hash = hash_scratch(place, mine->depth) & hash_mask & HASH_MASK;
 	if (hash < FIRST_STACK)
 		hash += FIRST_STACK;
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < PROBES; i++) {
-		u64 id = ((hash + i) & ~KERNEL_BIT) | kind;
+		u64 id = ((hash + i) & HASH_MASK) | kind;
 		int err = 0;
 
 		if (!bpf_map_lookup_elem(&stacks, &id)) {
@@ -194,6 +202,8 @@ static __always_inline u64 keep(u32 place, u64 kind, long size)
 		return STACK_UNAVAILABLE;
 	}
 	mine->depth = size / sizeof(u64);
+	mine->reason = kind ? 0 : FRAME_POINTERS;
+	mine->guessed = 0;
 	if (!mine->depth)
 		return STACK_NONE;
 	if (mine->depth >= max_depth) {

@@ -15,21 +15,26 @@ struct registers {
 
 #define USER_CS 0x33 // arch/x86/include/asm/segment.h: __USER_CS, of 64-bit code
 
-// False: a task of the kernel, or its registers could not be read.
+// The registers that the current task entered the kernel with. False: it has none.
+//
+// A thread of the kernel has zeros there, one that works for a process (io_uring) has no sp and ip
+// (arch/x86/kernel/process.c, copy_thread).
+static __always_inline bool saved_registers(struct registers *to)
+{
+	// Linux 5.15 (dd6e10fbd9fb): before, an offset from the end of the stack, which moved since.
+	void *user = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	return user && !bpf_probe_read_kernel(to, sizeof(*to), user) && (to->cs & 3) == 3 && to->sp;
+}
+
+// Those of a sample. False: a task of the kernel, or its registers could not be read.
 static __always_inline bool user_registers(struct registers *ctx, struct registers *to)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	void *user;
-
 	if ((ctx->cs & 3) == 3) {
 		__builtin_memcpy(to, ctx, sizeof(*to));
 		return true;
 	}
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
-		return false;
-	// Linux 5.15 (dd6e10fbd9fb): before, an offset from the end of the stack, which moved since.
-	user = (void *)bpf_task_pt_regs(task);
-	return user && !bpf_probe_read_kernel(to, sizeof(*to), user) && (to->cs & 3) == 3;
+	return saved_registers(to);
 }
 
 #endif

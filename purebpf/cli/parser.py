@@ -173,6 +173,15 @@ def add_stack_kinds(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_call_graph(group: argparse._ArgumentGroup) -> None:
+    """Option `call_graph`."""
+    group.add_argument(
+        "--call-graph", choices=("auto", "tables", "copy", "fp"), default="auto",
+        help="walk user stacks by unwind tables, copy them, or follow frame pointers "
+        "(default: tables, or fp where this kernel or CPU cannot)",
+    )  # fmt: skip
+
+
 def add_storage(group: argparse._ArgumentGroup, row: str) -> None:
     """Options `hash_storage_size`, of which `row` is one, and `stack_storage_size`."""
     group.add_argument(

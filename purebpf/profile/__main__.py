@@ -50,6 +50,7 @@ def _render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable
 def _explain(profile: Profile) -> None:
     """The event that was counted, the loss line, and what to do about each loss."""
     from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.user_stacks import describe
 
     about = profile.about
     instead = (
@@ -60,6 +61,8 @@ def _explain(profile: Profile) -> None:
         f"samples: {about['counted']} counted, {about['idle']} idle, "
         f"{about['filtered']} outside the target"
     )
+    if line := describe(about):
+        command.say(line)
     if not about["counted"]:
         command.say("no samples: the target did not run on a CPU during the run")
     tell(paragraphs(profile))

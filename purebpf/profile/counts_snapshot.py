@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.maps.map import Map
+from purebpf.kernel.unwind.user_stacks import Trace
+
+if TYPE_CHECKING:
+    from purebpf.profile.finished_counts import FinishedCounts
 
 __all__ = ["Taken"]
+
+_MANY = 64
+"""Stacks that are read one by one; more are read with the whole map, in batches."""
 
 
 class Taken:
     """What was counted, since the last time and in all.
 
-    Stacks stay in the kernel, which compares with them; each is read once.
+    Stacks stay in the kernel, which compares with them.
 
     Attributes:
         last: (struct count_key, samples) of the last `take`.
         all: samples by struct count_key, of every one.
-        addresses: of each stack by number, leaf first.
+        traces: the program's stacks by number.
         dropped: samples with a key beyond `limit`.
     """
 
-    def __init__(self, counts: Map, stacks: Map, limit: int) -> None:
+    def __init__(
+        self, counts: Map, stacks: Map, limit: int, finished: FinishedCounts | None = None
+    ) -> None:
         self.last: list[tuple[Any, int]] = []
         self.all: Counter[Any] = Counter()
-        self.addresses: dict[int, Sequence[int]] = {}
+        self.traces: dict[int, Trace] = {}
         self.dropped = 0
         self._counts = counts
         self._stacks = stacks
         self._limit = limit
+        self._finished = finished
 
     def take(self) -> None:
         """Take what there is.
@@ -39,16 +49,24 @@ class Taken:
             KernelError: a map could not be read.
         """
         self.last = self._counts.drain()
+        if self._finished is not None:
+            self.last += self._finished.take()
+        kept = []
         for key, samples in self.last:
-            if key in self.all or len(self.all) < self._limit:
-                self.all[key] += samples
-            else:
+            if key not in self.all and len(self.all) >= self._limit:
                 self.dropped += samples
-            for number in (key.user_stack, key.kernel_stack):
-                if number not in self.addresses:
-                    self._read(number)
+                continue
+            self.all[key] += samples
+            kept.append((key, samples))
+        self.last = kept
+        self._read({number for key, _ in kept for number in (key.user_stack, key.kernel_stack)})
 
-    def _read(self, number: int) -> None:
-        stack = self._stacks.get(number)
-        if stack is not None:  # else it is one of enum stack_id
-            self.addresses[number] = stack.addresses[: stack.depth]
+    def _read(self, numbers: set[int]) -> None:
+        unread = numbers - self.traces.keys()
+        if len(unread) > _MANY:
+            self.traces = stack_maps.traces(self._stacks)
+            return
+        for number in unread:
+            stack = self._stacks.get(number)
+            if stack is not None:  # else it is one of enum stack_id, or user space finished it
+                self.traces[number] = stack_maps.trace(stack)

@@ -37,7 +37,8 @@ frames without a name.
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
 
-Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/profile.md"""
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/profile.md,
+docs/stacks.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
@@ -86,6 +87,7 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
         help="sample every N events: CPU cycles, or nanoseconds of cpu-clock without a PMU",
     )  # fmt: skip
     parser.add_stack_kinds(group)
+    parser.add_call_graph(group)
     parser.add_storage(group, "(process, stacks)")
 
 

@@ -14,6 +14,7 @@ class Options(NamedTuple):
     """What to sample, and how. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
+    `call_graph` is how user stacks are walked: "auto", "tables", "copy" or "fp".
     `duration_s` None: until a signal, or until `command` ends.
     """
 
@@ -32,6 +33,7 @@ class Options(NamedTuple):
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
+    call_graph: str = "auto"
 
 
 def title(options: Options) -> str:

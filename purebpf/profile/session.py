@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.kernel.instruments import process_tree, stack_maps
+from purebpf.kernel.instruments.call_graph import load_walking
 from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.perf.perf_event import PerfEvent
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event
     from purebpf.kernel.symbolize.debug_files import Fetch
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
+    from purebpf.kernel.unwind.user_stacks import Trace
     from purebpf.profile.counts_snapshot import Taken
+    from purebpf.profile.finished_counts import FinishedCounts
     from purebpf.profile.loss import Clock
     from purebpf.results import Profile
     from purebpf.results.build.stored_stacks import Stacks
     from purebpf.spec import ObjectSpec
+    from purebpf.symbols.address_spaces import Earlier
     from purebpf.symbols.budget import Budget
 
 __all__ = ["Profiler"]
@@ -115,9 +119,14 @@ class Profiler(Closing):
             spec = whose.apply(self._spec())
             if self._by_tree:
                 spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
-            loaded = load(spec, maps=pinned)
-            self._object = stack.enter_context(loaded)
-            whose.fill(loaded.maps)
+            self._object, self._walking, self._call_graph = load_walking(
+                spec,
+                options.call_graph if options.user_stacks else "",
+                lambda spec: load(spec, maps=pinned),
+                stack,
+                self._earlier,
+            )
+            whose.fill(self._object.maps)
             self._follow(stack, whose.namespace)
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
@@ -128,6 +137,10 @@ class Profiler(Closing):
         if self._by_tree or not self._command_pid:  # else execve enables
             self._events.enable()
         self._followed.snapshot(options.pids)
+
+    def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
+        """What a process had mapped at a time."""
+        return self._followed.spaces.earlier(pid, time_ns)
 
     def _follow(self, stack: ExitStack, namespace: tuple[int, int]) -> None:
         """Sample the command and its children, if there is one."""
@@ -177,9 +190,25 @@ class Profiler(Closing):
             None if duration_s is None else self._started + duration_s,
             ends,
             pause=None if at_most_s is None else time.monotonic() + at_most_s,
-            sources=self._followed.fds,
-            drain=self._followed.drain,
+            sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
+            drain=self._drain,
         )
+
+    def _drain(self) -> None:
+        """Take in what happened to processes, and the stacks that BPF could not finish."""
+        if self._walking is None:
+            self._followed.drain()
+            return
+        self._followed.drain(self._walking.feed)
+        self._walking.drain()
+
+    @cached_property
+    def _finished(self) -> FinishedCounts | None:
+        if self._walking is None:
+            return None
+        from purebpf.profile.finished_counts import FinishedCounts
+
+        return FinishedCounts(self._walking, self._object.maps["counts"])
 
     def take(self) -> None:
         """Take the counts so far out of the kernel, for `last()` and `so_far()`.
@@ -190,13 +219,13 @@ class Profiler(Closing):
         Raises:
             KernelError: a map could not be read.
         """
-        self._followed.drain()
+        self._drain()
         self._elapsed_s = time.monotonic() - self._started
         if self._taken is None:
             from purebpf.profile.counts_snapshot import Taken
 
-            maps = self._object.maps
-            self._taken = Taken(maps["counts"], maps["stacks"], self._options.hash_storage_size)
+            maps, limit = self._object.maps, self._options.hash_storage_size
+            self._taken = Taken(maps["counts"], maps["stacks"], limit, self._finished)
         self._taken.take()
 
     def last(self) -> Profile:
@@ -218,11 +247,8 @@ class Profiler(Closing):
         with self._owned:
             self._events.disable()
             self._elapsed_s = time.monotonic() - self._started
-            if self._taken is not None:
-                self.take()
-                return self.so_far()
-            self._followed.drain()
-            return self._profile(self._object.maps["counts"].items())
+            self.take()
+            return self.so_far()
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""
@@ -238,13 +264,21 @@ class Profiler(Closing):
 
         options, maps = self._options, self._object.maps
         stats = stack_maps.sum_up(maps["stats"]) | stack_maps.sum_up(maps["stack_stats"])
+        stats |= stack_maps.sum_up(maps["unwind_stats"])
         if self._taken is not None:
             stats["counts_full"] += self._taken.dropped
+        if self._walking is not None:
+            stats["counts_full"] += self._walking.dropped
+            stats["counted"] += self._walking.copies - self._walking.dropped
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
         expected = expected_samples(clock, self._events.read())
         profile = Profile(title(options), about=self._about(stats))
         profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
-        fill(profile, counts, self._stacks(), self._followed.cgroups.of)
+        traces = dict(self._traces())
+        if self._finished is not None:
+            counts = self._finished.merge(counts, traces)
+            traces |= self._finished.traces
+        fill(profile, counts, self._stacks(traces), self._followed.cgroups.of)
         profile.name_processes(self._followed.names.of)
         stats["user_truncated"] = count_truncated(profile.rows(), self._max_depth)
         profile.loss = losses(
@@ -268,14 +302,16 @@ class Profiler(Closing):
 
         return Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
 
-    def _stacks(self) -> Stacks:
+    def _traces(self) -> Mapping[int, Trace]:
+        """The program's stacks by number."""
+        assert self._taken is not None
+        return self._taken.traces
+
+    def _stacks(self, traces: Mapping[int, Trace]) -> Stacks:
         """Stacks by number, named when they are asked for: later, some may have names at last."""
         from purebpf.results.build.stored_stacks import Stacks
 
-        if self._taken is None:
-            addresses = stack_maps.addresses(self._object.maps["stacks"])
-        else:
-            addresses = self._taken.addresses
+        addresses = {number: trace.addresses for number, trace in traces.items()}
         return Stacks(addresses, self._symbolizer)
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
@@ -304,6 +340,10 @@ class Profiler(Closing):
             about["command"] = list(options.command)
         if self._by_tree or not self._command_pid:
             about["cpus"] = [each.cpu for each in self._events]
+        if self._call_graph.mode:
+            about["call_graph"] = self._call_graph.mode
+        if self._call_graph.why:
+            about["call_graph_why"] = self._call_graph.why
         about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
             about[name] = stats[name]

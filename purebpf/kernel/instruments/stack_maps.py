@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from purebpf.kernel.maps.map import Map
+from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.syscall import proc
 
-__all__ = ["MAX_DEPTH", "addresses", "max_depth", "sum_up"]
+__all__ = ["MAX_DEPTH", "addresses", "max_depth", "sum_up", "trace", "traces"]
 
 MAX_DEPTH = 127
 """Frames that there is room for."""
@@ -29,8 +30,24 @@ def addresses(stacks: Map) -> dict[int, Sequence[int]]:
     return {number: stack.addresses[: stack.depth] for number, stack in stacks.items()}
 
 
+def traces(stacks: Map) -> dict[int, Trace]:
+    """What `stacks` holds, by number.
+
+    Raises:
+        KernelError: it could not be read.
+    """
+    return {number: trace(stack) for number, stack in stacks.items()}
+
+
+def trace(stack: Any) -> Trace:
+    """A struct stack."""
+    return Trace(tuple(stack.addresses[: stack.depth]), stack.reason, stack.guessed)
+
+
 def sum_up(counters: Map) -> dict[str, int]:
     """A per-CPU array of structs of counters: each field, added up over CPUs and entries.
+
+    Arrays are left out.
 
     Raises:
         KernelError: it could not be read.
@@ -40,5 +57,6 @@ def sum_up(counters: Map) -> dict[str, int]:
         entry: Any
         for entry in per_cpu:
             for name, value in entry._asdict().items():
-                totals[name] = totals.get(name, 0) + value
+                if isinstance(value, int):
+                    totals[name] = totals.get(name, 0) + value
     return totals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -74,14 +74,16 @@ class Followed(Closing):
                 self.cgroups.read(pid)
                 self.names.note(pid, comm)
 
-    def drain(self) -> None:
-        """Take in what happened."""
+    def drain(self, tell: Callable[[object], object] | None = None) -> None:
+        """Take in what happened, and `tell` each record to another one."""
         from purebpf.wire.perf_records import Fork
 
         for record in self._band.drain():
             self.spaces.feed(record)
             self.cgroups.feed(record)
             self.names.feed(record)
+            if tell is not None:
+                tell(record)
             if isinstance(record, Fork) and record.ppid in self._family:
                 self._family.add(record.pid)
                 self.tasks += 1

@@ -13,22 +13,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
-from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.rings.record_types import RecordMap, decoder
-from purebpf.syscall import bpf
+from purebpf.kernel.unwind.copy_rings import LARGEST_COPY, SAMPLE_TYPE, CopyRings
 from purebpf.unwind.machine import X86_64
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
 
 __all__ = ["LARGEST_COPY", "CopiedStack", "CopyBuffer"]
 
-LARGEST_COPY = 65528
-"""Bytes: what a record can hold (perf_event_open(2), sample_stack_user)."""
-
-_SAMPLE_TYPE = bit.PERF_SAMPLE_RAW | bit.PERF_SAMPLE_STACK_USER
 _DWARF = (
     "ax",
     "dx",
@@ -83,38 +77,21 @@ class CopyBuffer(Closing):
     """
 
     def __init__(self, source: RecordMap, *, stack_bytes: int = 16384, pages: int = 256) -> None:
-        if not 0 < stack_bytes <= LARGEST_COPY or stack_bytes % 8:
-            raise ValueError(
-                f"cannot copy {stack_bytes} bytes of a stack: expected a multiple of 8 up to "
-                f"{LARGEST_COPY}"
-            )
-        self._decode = decoder(source, "stack_copy").one
-        self._format = RecordFormat(_SAMPLE_TYPE)
-        self._lost_records = 0
         with ExitStack() as undo:
-            self._events = undo.enter_context(
-                PerfEvents.open(
-                    "bpf-output",
-                    sample_type=_SAMPLE_TYPE,
-                    sample_stack_user=stack_bytes,
-                    sample_period=1,
-                    wakeup_events=1,
-                )
+            self._rings = undo.enter_context(
+                CopyRings(source, stack_bytes=stack_bytes, pages=pages)
             )
+            self._decode = decoder(source, "stack_copy").one
+            self._format = RecordFormat(SAMPLE_TYPE)
             self._epoll = undo.enter_context(select.epoll())
-            self._rings = []
-            for event in self._events:
-                self._rings.append(event.map_ring(pages))
-                self._epoll.register(event.fileno(), select.EPOLLIN)
-                key, value = event.cpu.to_bytes(4, "little"), event.fileno().to_bytes(4, "little")
-                bpf.map_update_elem(source.fileno(), key, value)
+            for fd in self._rings.fds:
+                self._epoll.register(fd, select.EPOLLIN)
             self._closing = undo.pop_all()
 
     @property
     def lost(self) -> int:
         """Copies that found no room: counted by the kernel, exactly from Linux 6.0 on."""
-        counted = self._events.lost
-        return self._lost_records if counted is None else counted
+        return self._rings.lost
 
     def fileno(self) -> int:
         """An epoll descriptor over every CPU's ring."""
@@ -131,13 +108,12 @@ class CopyBuffer(Closing):
 
     def samples(self) -> Iterator[Sample]:
         """The same as records of perf: `raw` is what the program sent."""
-        for ring in self._rings:
-            if len(ring):
-                for record in self._format.iter_decode(ring.consume()):
-                    if isinstance(record, Sample):
-                        yield record
-                    elif isinstance(record, Lost):
-                        self._lost_records += record.lost
+        for data in self._rings.consume():
+            for record in self._format.iter_decode(data):
+                if isinstance(record, Sample):
+                    yield record
+                elif isinstance(record, Lost):
+                    self._rings.lost_records += record.lost
 
     def copied(self, sample: Sample) -> CopiedStack:
         """The copy in a record.

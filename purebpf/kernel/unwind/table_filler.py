@@ -8,14 +8,13 @@ from typing import NamedTuple
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.unwind.identity import forked_identity, is_child_of, is_older
+from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.walk_tables import WalkTables
-from purebpf.symbols.address_spaces import code_of
 from purebpf.symbols.budget import OverBudgetError
 from purebpf.symbols.proc_maps import Mapping as CodePlace
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
-from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
 
 __all__ = ["TableFiller"]
 
@@ -91,19 +90,7 @@ class TableFiller(Closing):
 
     def feed(self, record: object) -> None:
         """The same by a record of `purebpf.wire.perf_records`; others are ignored."""
-        if isinstance(record, Fork):
-            if record.pid != record.ppid:
-                self.forked(record.ppid, record.pid, record.time)
-        elif isinstance(record, Comm):
-            if record.exec:
-                self.executed(record.pid, record.time)
-        elif isinstance(record, Exit):
-            if record.pid == record.tid:
-                self.exited(record.pid, record.time)
-        elif isinstance(record, Mmap2):
-            mapping = code_of(record)
-            if mapping is not None:
-                self.mapped(record.pid, record.time, mapping)
+        feed(self, record)
 
     # What is published
 

@@ -117,7 +117,7 @@ class SameHash(Profiler):
 
 def test_stacks_with_equal_hashes_stay_apart(workloads: Workloads) -> None:
     with workloads.running("still") as pid:
-        options = Options(pids=(pid,), frequency=999, kernel_stacks=False)
+        options = Options(pids=(pid,), frequency=999, kernel_stacks=False, call_graph="fp")
         found = run(options, 0.5, SameHash)
     counted = leaves(found)
     assert {"stand_left", "stand_right"} <= counted.keys()
@@ -150,7 +150,7 @@ def test_user_and_kernel_stacks_are_kept_separately(workloads: Workloads) -> Non
             return super().stop()
 
     with workloads.running("calls") as pid:
-        found = run(Options(pids=(pid,), frequency=3999), 1, Counting)
+        found = run(Options(pids=(pid,), frequency=3999, call_graph="fp"), 1, Counting)
     rows = found.rows()
     user, kernel = (
         {row.user for row in rows if row.user},

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// User stacks, true to their ends: include this instead of stacks.h. See docs/stacks.md.
+//
+// By tables the program walks them itself (unwind_walk.h). Where it cannot finish, it sends user
+// registers, what the sample is to be counted under, and the top of the stack, which the kernel
+// appends as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER). User space finishes that
+// stack, counts the sample, and fills the tables. Each sample is counted once: by the program, or,
+// when this says STACK_SENT, by user space.
+#ifndef USER_STACKS_H
+#define USER_STACKS_H
+
+#include "copy_budget.h"
+#include "stacks.h"
+
+#define WALK_PLACES PLACES
+#include "unwind_walk.h"
+
+enum call_graph {
+	BY_FRAME_POINTERS = 0, // bpf_get_stack
+	BY_TABLES = 1,	       // x86_64, Linux 5.15
+	BY_COPIES = 2,	       // as well: user space unwinds each sample
+};
+
+// Read-only, so that the verifier removes what is off. Frame pointers need nothing of a kernel.
+CONFIG u32 call_graph = BY_FRAME_POINTERS;
+
+// Offsets in struct task_struct, which user space looks up in the kernel's BTF once samples are
+// taken: the start does not wait for it. Until then processes have no identity, and every stack is
+// copied. `group_leader_at` is written last.
+u32 start_time_at = 0;
+u32 self_exec_id_at = 0;
+u32 group_leader_at = 0;
+
+#define MISS_KEY_WORDS 8
+
+// What `copies` carries, as far as `depth` frames. `key` is what to count the sample under.
+struct missed_stack {
+	u64 time_ns; // CLOCK_MONOTONIC
+	u64 identity; // see process_identity(); 0: not known yet
+	u32 cpu;
+	u32 tgid;    // in our pid namespace; 0: it has no number there
+	u32 process; // tgid in the initial pid namespace
+	u32 depth;
+	__u16 reason; // enum walk_reason
+	__u16 guessed;
+	u32 pad;
+	u64 key[MISS_KEY_WORDS];
+	struct registers registers;
+	u64 frames[WALK_FRAMES];
+};
+
+// Of samples, one event per line.
+struct unwind_stats {
+	u64 no_registers; // a task of the kernel, or its registers could not be read
+	u64 walked;
+	u64 frames;
+	u64 copied;	   // sent to `copies`
+	u64 refused;	   // the budget of copies was spent
+	u64 output_full;   // the ring of the CPU had no room
+	u64 output_none;   // the CPU has no ring, it came online later
+	u64 output_failed; //
+	u64 ends[WALK_REASONS]; // walks, by reason
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} copies SEC(".maps");
+
+struct missed_stack *copies_record; // the type of what it carries
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
+	__type(value, struct missed_stack);
+} missed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
+	__type(value, struct unwind_stats);
+} unwind_stats SEC(".maps");
+
+static __always_inline u64 task_word(u64 task, u32 offset)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), (void *)(task + offset));
+	return word;
+}
+
+// As process_identity(), without the kernel's BTF at the load.
+static __always_inline u64 identity_of_process(void)
+{
+	u64 leader;
+
+	if (!group_leader_at)
+		return 0;
+	leader = task_word(bpf_get_current_task(), group_leader_at);
+	return task_word(leader, start_time_at) << EXECUTED_BITS |
+	       (task_word(leader, self_exec_id_at) & EXECUTED_MASK);
+}
+
+// Moves the walk at a place to the stack there.
+static __always_inline void put_walk(struct stack *stack, struct walk *walk)
+{
+	u32 depth = walk->depth;
+
+	stack->depth = depth;
+	stack->reason = walk->reason;
+	stack->guessed = walk->guessed;
+	__builtin_memcpy(stack->addresses, walk->frames, sizeof(stack->addresses));
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < CHUNK; i++) { // what is compared beyond the depth is zero
+		u32 at = depth + i;
+
+		OPAQUE(at);
+		if (at >= MAX_DEPTH)
+			break;
+		stack->addresses[at] = 0;
+	}
+}
+
+// True: user space has it. False: why not is the walk's reason.
+static __always_inline bool send_missed(void *ctx, struct missed_stack *record, struct walk *walk,
+					struct unwind_stats *st)
+{
+	u32 depth = walk->depth;
+	u64 size;
+	long err;
+
+	if (!may_copy(record->time_ns)) {
+		walk->reason = WALK_COPY_REFUSED;
+		st->refused++;
+		return false;
+	}
+	record->cpu = bpf_get_smp_processor_id();
+	record->reason = walk->reason;
+	record->guessed = walk->guessed;
+	record->depth = depth;
+	__builtin_memcpy(record->frames, walk->frames, sizeof(record->frames));
+	OPAQUE(depth);
+	if (depth > WALK_FRAMES)
+		depth = WALK_FRAMES;
+	size = __builtin_offsetof(struct missed_stack, frames) + depth * sizeof(u64);
+	err = bpf_perf_event_output(ctx, &copies, BPF_F_CURRENT_CPU, record, size);
+	if (!err) {
+		st->copied++;
+		return true;
+	}
+	walk->reason = WALK_COPY_LOST;
+	if (err == -ENOSPC)
+		st->output_full++;
+	else if (err == -ENOENT)
+		st->output_none++;
+	else
+		st->output_failed++;
+	return false;
+}
+
+static __always_inline void start_walk(struct walk *walk, u32 place, struct missed_stack *record)
+{
+	u64 process = bpf_get_current_pid_tgid() >> 32;
+
+	record->time_ns = bpf_ktime_get_ns();
+	record->process = process;
+	record->identity = identity_of_process();
+	if (call_graph == BY_TABLES) {
+		walk_stack(walk, place, &record->registers, process, record->identity);
+		return;
+	}
+	walk->depth = 1;
+	walk->guessed = 0;
+	walk->frames[0] = record->registers.ip;
+	walk->reason = record->registers.cs == USER_CS ? WALK_NOT_BUILT : WALK_COMPAT32;
+}
+
+// The stack of `record->registers`, of the current task. `record->key` and `tgid` are set.
+static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_stack *record)
+{
+	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
+	struct stack_stats *stack_st = bpf_map_lookup_elem(&stack_stats, &place);
+	struct stack *stack = bpf_map_lookup_elem(&scratch, &place);
+	struct walk *found = bpf_map_lookup_elem(&walks, &place);
+
+	if (!st || !stack_st || !stack || !found)
+		return STACK_LOST;
+	start_walk(found, place, record);
+	st->walked++;
+	st->frames += found->depth;
+	if (found->reason < WALK_REASONS)
+		st->ends[found->reason]++;
+	if (copy_helps(found->reason) && send_missed(ctx, record, found, st))
+		return STACK_SENT;
+	if (found->reason == WALK_COMPAT32)
+		return walk(ctx, place, 0);
+	if (found->reason == WALK_TOO_DEEP)
+		stack_st->user_truncated++;
+	put_walk(stack, found);
+	return intern_scratch(place, 0);
+}
+
+// The record of a place, for a sample that is counted under `key`, of `size` bytes.
+static __always_inline struct missed_stack *describe_sample(u32 place, u32 tgid, const void *key,
+							    u32 size)
+{
+	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
+
+	if (record) {
+		record->tgid = tgid;
+		__builtin_memcpy(record->key, key, size);
+	}
+	return record;
+}
+
+// What a sample's task has in user space: the id of its stack, or STACK_SENT. `ctx` begins with the
+// registers, as that of a perf_event program does.
+static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, const void *key,
+						u32 size)
+{
+	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
+	struct missed_stack *record;
+
+	if (!user_stacks)
+		return STACK_NONE;
+	if (call_graph == BY_FRAME_POINTERS)
+		return walk(ctx, place, 0);
+	record = describe_sample(place, tgid, key, size);
+	if (!record || !st)
+		return STACK_LOST;
+	if (!user_registers(ctx, &record->registers)) {
+		st->no_registers++;
+		return STACK_NONE;
+	}
+	return walk_registers(ctx, place, record);
+}
+
+static __always_inline u64 kernel_stack_of(void *ctx, u32 place)
+{
+	return kernel_stacks ? walk(ctx, place, KERNEL_BIT) : STACK_NONE;
+}
+
+#endif

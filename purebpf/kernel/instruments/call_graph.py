@@ -1,0 +1,102 @@
+"""How user stacks are walked: chosen, loaded, and said (bpf_src/include/user_stacks.h)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.unwind.user_stacks import UserStacks
+
+if TYPE_CHECKING:
+    from purebpf.kernel.load.object import Object
+    from purebpf.kernel.unwind.programs import EarlierLookup
+    from purebpf.spec import ObjectSpec
+
+__all__ = ["CHOICES", "CallGraph", "load_walking"]
+
+CHOICES = ("auto", "tables", "copy", "fp")
+_NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
+"""enum call_graph of user_stacks.h."""
+_MACHINE = "x86_64"
+_TABLES = ("rules", "exes", "procs", "shards", "call_sites")
+
+
+class CallGraph(NamedTuple):
+    """How user stacks are walked.
+
+    Attributes:
+        mode: "tables", "copy" or "fp"; "" if there are no user stacks.
+        why: why it is not what was asked for, or "".
+    """
+
+    mode: str
+    why: str = ""
+
+
+def load_walking(
+    spec: ObjectSpec,
+    asked: str,
+    load: Callable[[ObjectSpec], Object],
+    owned: ExitStack,
+    earlier: EarlierLookup | None = None,
+) -> tuple[Object, UserStacks | None, CallGraph]:
+    """Load an object that includes user_stacks.h.
+
+    Args:
+        spec: with everything else set.
+        asked: one of `CHOICES`; "" for no user stacks. "auto" is tables where the CPU and the
+            kernel allow, else frame pointers.
+        load: puts a spec into the kernel.
+        owned: closes what is opened.
+        earlier: what a process had mapped at a time, see `UserStacks`.
+
+    Returns:
+        the object; what finishes its stacks, None with frame pointers; and what was chosen.
+
+    Raises:
+        NotSupportedError: this CPU or kernel cannot do what was asked for.
+        KernelError: the kernel refused the object.
+    """
+    why = ""
+    if asked not in ("", "fp"):
+        mode = "tables" if asked == "auto" else asked
+        try:
+            return *_load(spec, mode, load, owned, earlier), CallGraph(mode)
+        except (KernelError, NotSupportedError) as error:
+            if asked != "auto":
+                raise
+            why = str(error).partition("\n")[0]
+    mode = asked and "fp"
+    return *_load(spec, mode, load, owned, earlier), CallGraph(mode, why)
+
+
+def _load(
+    spec: ObjectSpec,
+    mode: str,
+    load: Callable[[ObjectSpec], Object],
+    owned: ExitStack,
+    earlier: EarlierLookup | None,
+) -> tuple[Object, UserStacks | None]:
+    if mode in ("", "fp"):
+        return owned.enter_context(load(_without_tables(spec))), None
+    if (machine := os.uname().machine) != _MACHINE:
+        raise NotSupportedError(
+            f"--call-graph {mode}", f"it is for x86-64, and this CPU is {machine}"
+        )
+    spec = spec.set(call_graph=_NUMBERS[mode])
+    if mode == "copy":
+        spec = _without_tables(spec.set(copies_per_second=0))
+    with ExitStack() as undo:
+        loaded = undo.enter_context(load(spec))
+        stacks = undo.enter_context(
+            UserStacks(loaded.maps, loaded.globals, tables=mode == "tables", earlier=earlier)
+        )
+        owned.push(undo.pop_all())
+    return loaded, stacks
+
+
+def _without_tables(spec: ObjectSpec) -> ObjectSpec:
+    return spec.resize(**dict.fromkeys(_TABLES, 1))

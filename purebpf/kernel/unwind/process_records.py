@@ -1,0 +1,44 @@
+"""What processes do, from records of the kernel to those who follow them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from purebpf.symbols.address_spaces import code_of
+from purebpf.symbols.proc_maps import Mapping
+from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
+
+__all__ = ["Follower", "feed"]
+
+
+class Follower(Protocol):
+    """`TableFiller` and `ProcessStacks` are followers. Times are CLOCK_MONOTONIC, in ns."""
+
+    def forked(self, parent: int, child: int, time_ns: int) -> None:
+        """A process was made, with the mappings of its parent."""
+
+    def executed(self, tgid: int, time_ns: int) -> None:
+        """A process executes another program."""
+
+    def exited(self, tgid: int, time_ns: int) -> None:
+        """A process ended."""
+
+    def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
+        """A process mapped code."""
+
+
+def feed(follower: Follower, record: object) -> None:
+    """Tell what a record of `purebpf.wire.perf_records` says; others are ignored."""
+    if isinstance(record, Fork):
+        if record.pid != record.ppid:
+            follower.forked(record.ppid, record.pid, record.time)
+    elif isinstance(record, Comm):
+        if record.exec:
+            follower.executed(record.pid, record.time)
+    elif isinstance(record, Exit):
+        if record.pid == record.tid:
+            follower.exited(record.pid, record.time)
+    elif isinstance(record, Mmap2):
+        mapping = code_of(record)
+        if mapping is not None:
+            follower.mapped(record.pid, record.time, mapping)

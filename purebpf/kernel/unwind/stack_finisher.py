@@ -1,0 +1,169 @@
+"""`StackFinisher`: from what user_stacks.h sends to whole stacks."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.errors import FormatError, NotSupportedError
+from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.kernel.unwind.copy_buffer import CopiedStack
+from purebpf.kernel.unwind.copy_rings import SAMPLE_TYPE
+from purebpf.kernel.unwind.process_records import feed
+from purebpf.kernel.unwind.process_stacks import ProcessStacks
+from purebpf.kernel.unwind.programs import EarlierLookup
+from purebpf.kernel.unwind.table_filler import TableFiller
+from purebpf.kernel.unwind.task_offsets import task_offsets
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.unwinder import Unwound
+from purebpf.wire.perf_format import RecordFormat
+from purebpf.wire.perf_records import Lost, Sample
+
+__all__ = ["MissedStack", "StackFinisher"]
+
+_HEAD = struct.Struct("<QQ4I2HI64s")
+_REGISTERS = struct.Struct("<21Q")
+_FRAMES_AT = _HEAD.size + _REGISTERS.size
+_DWARF = (10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0)
+"""Where struct pt_regs of x86_64 has the registers, in the order of DWARF's numbers."""
+_IP, _CS = 16, 17
+_USER_CS = 0x33
+
+
+class MissedStack(NamedTuple):
+    """A sample whose walk could not finish.
+
+    Attributes:
+        copy: registers and stack.
+        identity: of the program that the process executed; 0: not known.
+        process: the tgid in the initial pid namespace.
+        key: what it is counted under.
+        walked: how far the walk came, and why it ended there.
+    """
+
+    copy: CopiedStack
+    identity: int
+    process: int
+    key: bytes
+    walked: Unwound
+
+
+class StackFinisher(Closing):
+    """Unwinds copies, and fills the tables.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        variables: its globals: gets the offsets in the kernel's tasks.
+        tables: whether the program walks by tables.
+        earlier: see `ProcessStacks`.
+
+    Attributes:
+        lost_records: copies that were lost, as records in the rings say.
+    """
+
+    def __init__(
+        self,
+        maps: Mapping[str, RecordMap],
+        variables: MutableMapping[str, Any],
+        *,
+        tables: bool,
+        earlier: EarlierLookup | None = None,
+    ) -> None:
+        self._format = RecordFormat(SAMPLE_TYPE)
+        self.lost_records = 0
+        with ExitStack() as undo:
+            self._stacks = undo.enter_context(ProcessStacks(earlier=earlier))
+            self._filler = None
+            if tables:
+                self._filler = undo.enter_context(TableFiller(maps, self._stacks))
+                _identify(variables)
+            self._closing = undo.pop_all()
+
+    def feed(self, record: object) -> None:
+        """Take in what a process did, as `SideBand` reports it."""
+        feed(self._stacks if self._filler is None else self._filler, record)
+
+    def update(self) -> None:
+        """Publish what processes have mapped since they were published.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        if self._filler is not None:
+            self._filler.update()
+
+    def records(self, data: bytes) -> Iterator[MissedStack]:
+        """What came in a ring.
+
+        Raises:
+            FormatError: it is not what the program sends.
+        """
+        for record in self._format.iter_decode(data):
+            if isinstance(record, Sample):
+                yield _missed(record)
+            elif isinstance(record, Lost):
+                self.lost_records += record.lost
+
+    def finish(self, missed: MissedStack) -> Unwound:
+        """The stack of a sample, and publish what the walk lacked for it.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        copy, filler = missed.copy, self._filler
+        if filler is not None and missed.identity:
+            filler.check_identity(copy.tgid, missed.identity)
+        found = self._stacks.unwind(copy)
+        if filler is not None and missed.identity:
+            why = missed.walked.reason
+            where = (copy.tgid, missed.process, missed.identity)
+            filler.publish(*where, found.frames, confirms=why is Reason.READ_FAULT)
+        if found.reason is Reason.COMPLETE:
+            return found._replace(reason=Reason.FINISHED)
+        if not found.reason.is_whole and len(missed.walked.frames) > len(found.frames):
+            return found._replace(frames=missed.walked.frames)
+        return found
+
+    def close(self) -> None:
+        """Close tables and files; again is harmless."""
+        self._closing.close()
+
+
+def _identify(variables: MutableMapping[str, Any]) -> None:
+    """Say where tasks have what identifies their program; without, every stack is copied."""
+    try:
+        offsets = task_offsets(kernel_btf())
+    except NotSupportedError:
+        return
+    for name, offset in offsets.items():
+        if name != "group_leader":
+            variables[f"{name}_at"] = offset
+    if offsets:
+        variables["group_leader_at"] = offsets["group_leader"]
+
+
+def _missed(sample: Sample) -> MissedStack:
+    raw = sample.raw or b""
+    if len(raw) < _FRAMES_AT:
+        raise FormatError("missed stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
+    time_ns, identity, cpu, tgid, process, depth, reason, guessed, _, key = _HEAD.unpack_from(raw)
+    registers = _REGISTERS.unpack_from(raw, _HEAD.size)
+    if _FRAMES_AT + 8 * depth > len(raw):
+        raise FormatError("missed stack", f"{len(raw)} bytes", f"it says {depth} frames")
+    copy = CopiedStack(
+        time_ns,
+        cpu,
+        tgid,
+        0,
+        "",
+        registers[_CS] != _USER_CS,
+        registers[_IP],
+        tuple([registers[at] for at in _DWARF]),
+        sample.stack_user,
+    )
+    frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
+    return MissedStack(copy, identity, process, key, Unwound(frames, Reason(reason), guessed))

@@ -1,0 +1,159 @@
+"""`UserStacks`: true user stacks of an object that includes bpf_src/include/user_stacks.h.
+
+    stacks = UserStacks(loaded.maps, loaded.globals, tables=True)   before the first sample
+    stacks.fds                                                      readable: drain is due
+    stacks.drain()                                                  finish what BPF could not
+    stacks.take()                                                   what that counts
+
+A sample that the program cannot finish is sent here with the key it would have been counted under,
+and counted here once. In the tables mode the drain also publishes what the walk lacked: after a
+while nothing is sent any more. What is imported only for that is imported with the first copy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, MutableMapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.kernel.unwind.copy_rings import CopyRings
+
+if TYPE_CHECKING:
+    from purebpf.kernel.rings.record_types import RecordMap
+    from purebpf.kernel.unwind.programs import EarlierLookup
+    from purebpf.kernel.unwind.stack_finisher import StackFinisher
+
+__all__ = ["Finished", "Trace", "UserStacks"]
+
+_FINISHED = 1
+"""`purebpf.unwind.reason.Reason`, which is not needed before there is a copy."""
+
+
+class Trace(NamedTuple):
+    """A stack trace and how it ended.
+
+    Attributes:
+        addresses: leaf first.
+        reason: a number of `purebpf.unwind.reason.Reason`.
+        guessed: frames that followed frame pointers for lack of a rule.
+    """
+
+    addresses: tuple[int, ...]
+    reason: int
+    guessed: int
+
+
+class Finished(NamedTuple):
+    """Equal samples that were finished here.
+
+    `key` is what the program would have counted them under: the bytes of its own struct.
+    """
+
+    key: bytes
+    trace: Trace
+
+
+class UserStacks(Closing):
+    """Reads the copies, finishes them, and fills the tables.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        variables: its globals.
+        tables: whether the program walks by tables; else it copies every sample.
+        earlier: what a process had mapped at a time, see `ProcessStacks`.
+        limit: how many different samples to remember between two `take`s.
+        stack_bytes, pages: of the copies, see `CopyRings`.
+
+    Attributes:
+        copies: that came.
+        finished: those of them that reached an outermost frame by rules.
+        dropped: samples beyond `limit`.
+
+    Raises:
+        KernelError: the kernel refused an event, a ring, or an element of a map.
+    """
+
+    def __init__(
+        self,
+        maps: Mapping[str, RecordMap],
+        variables: MutableMapping[str, Any],
+        *,
+        tables: bool,
+        earlier: EarlierLookup | None = None,
+        limit: int = 65536,
+        stack_bytes: int = 16384,
+        pages: int = 256,
+    ) -> None:
+        self._maps = maps
+        self._variables = variables
+        self._by_tables = tables
+        self._rings = CopyRings(maps["copies"], stack_bytes=stack_bytes, pages=pages)
+        self._owned = ExitStack()
+        self._owned.enter_context(self._rings)
+        self._finisher: StackFinisher | None = None
+        self._counts: Counter[Finished] = Counter()
+        self._earlier = earlier
+        self._limit = limit
+        self.copies = 0
+        self.finished = 0
+        self.dropped = 0
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due."""
+        return self._rings.fds
+
+    @property
+    def lost(self) -> int:
+        """Copies that found no room in the ring of their CPU, as the kernel counts them."""
+        return self._rings.lost
+
+    def feed(self, record: object) -> None:
+        """Take in what a process did, as `SideBand` reports it."""
+        if self._finisher is not None:  # else nothing is known that could change
+            self._finisher.feed(record)
+
+    def drain(self) -> None:
+        """Finish what has come.
+
+        Raises:
+            FormatError: a record is not what the program sends.
+            KernelError: a table could not be filled.
+        """
+        if self._finisher is not None:
+            self._finisher.update()
+        for data in self._rings.consume():
+            if self._finisher is None:
+                self._finisher = self._owned.enter_context(self._make_finisher())
+            for missed in self._finisher.records(data):
+                frames, reason, guessed = self._finisher.finish(missed)
+                self.copies += 1
+                self.finished += reason == _FINISHED
+                self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))
+        if self._finisher is not None:
+            self._rings.lost_records = self._finisher.lost_records
+
+    def _count(self, sample: Finished) -> None:
+        if sample in self._counts or len(self._counts) < self._limit:
+            self._counts[sample] += 1
+        else:
+            self.dropped += 1
+
+    def _make_finisher(self) -> StackFinisher:
+        from purebpf.kernel.unwind.stack_finisher import StackFinisher
+
+        return StackFinisher(
+            self._maps, self._variables, tables=self._by_tables, earlier=self._earlier
+        )
+
+    def take(self) -> list[tuple[Finished, int]]:
+        """What was finished since the last time, and how often."""
+        found = list(self._counts.items())
+        self._counts.clear()
+        return found
+
+    def close(self) -> None:
+        """Close rings, tables and files; again is harmless."""
+        self._owned.close()

@@ -1,0 +1,92 @@
+"""Which way user stacks are walked, and what is said when it is not the one asked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from purebpf import objects
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.instruments.call_graph import CallGraph, load_walking
+from purebpf.kernel.load.load import load
+from purebpf.kernel.load.object import Object
+from purebpf.spec import ObjectSpec
+
+pytestmark = pytest.mark.needs("bpf", "perf_event")
+TABLES = pytest.mark.needs("task_pt_regs", "vmlinux_btf", "x86_64")
+
+
+def spec() -> ObjectSpec:
+    return objects.spec("profile").only("on_sample")
+
+
+def refuse_tables(spec: ObjectSpec) -> Object:
+    """As a kernel without bpf_task_pt_regs() does."""
+    if spec.maps["rules"].max_entries > 1:
+        raise KernelError("bpf(BPF_PROG_LOAD)", errno.EINVAL, "on_sample")
+    return load(spec)
+
+
+@TABLES
+@pytest.mark.parametrize(
+    ("asked", "mode"), [("auto", "tables"), ("tables", "tables"), ("copy", "copy")]
+)
+def test_stacks_are_walked_as_asked(asked: str, mode: str) -> None:
+    with ExitStack() as owned:
+        loaded, stacks, chosen = load_walking(spec(), asked, load, owned)
+        assert chosen == CallGraph(mode)
+        assert stacks is not None
+        assert len(stacks.fds) == len(set(stacks.fds)) > 0
+        assert not loaded.closed
+    assert loaded.closed
+
+
+@pytest.mark.parametrize(("asked", "mode"), [("fp", "fp"), ("", "")])
+def test_frame_pointers_need_no_rings(asked: str, mode: str) -> None:
+    with ExitStack() as owned:
+        loaded, stacks, chosen = load_walking(spec(), asked, load, owned)
+        assert (stacks, chosen) == (None, CallGraph(mode))
+        assert loaded.maps["rules"].max_entries == 1
+
+
+def test_auto_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as owned:
+        _, stacks, chosen = load_walking(spec(), "auto", refuse_tables, owned)
+        assert stacks is None
+        assert chosen.mode == "fp"
+        assert "EINVAL" in chosen.why
+    with ExitStack() as owned, pytest.raises(KernelError):
+        load_walking(spec(), "tables", refuse_tables, owned)
+
+    class Machine:
+        machine = "aarch64"
+
+    monkeypatch.setattr(os, "uname", Machine)
+    with ExitStack() as owned:
+        _, _, chosen = load_walking(spec(), "auto", load, owned)
+        assert chosen.mode == "fp"
+        assert "aarch64" in chosen.why
+    with ExitStack() as owned, pytest.raises(NotSupportedError, match="aarch64"):
+        load_walking(spec(), "copy", load, owned)
+
+
+@TABLES
+def test_nothing_stays_open_when_a_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[Object] = []
+
+    def loading(asked: ObjectSpec) -> Object:
+        loads.append(load(asked))
+        return loads[-1]
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise KernelError("perf_event_open", errno.EMFILE)
+
+    monkeypatch.setattr("purebpf.kernel.instruments.call_graph.UserStacks", refuse)
+    with ExitStack() as owned:
+        _, stacks, chosen = load_walking(spec(), "auto", loading, owned)
+        assert (stacks, chosen.mode) == (None, "fp")
+        assert [each.closed for each in loads] == [True, False]
