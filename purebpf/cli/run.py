@@ -102,7 +102,7 @@ def measure(
         result = run(
             session,
             ends,
-            None if page is None else partial(page.show, session),
+            None if page is None else partial(_show, page, session, ends),
             wait=None if page is None else partial(session.wait, at_most_s=1),
             watching=page,
             naming=_naming(session),
@@ -118,6 +118,14 @@ def _serve(where: tuple[str, int], title: str) -> LivePage:
     page = LivePage(where, title)
     command.say(f"live flame graph: {page.url}")
     return page
+
+
+def _show(page: LivePage, session: StackSession[object], ends: Ends) -> None:
+    """Show what came since the last time; Ctrl-C does not wait for its names."""
+    from purebpf.measure.naming import naming_until
+
+    with naming_until(ends.stop, session.budget):
+        page.show(session)
 
 
 @contextmanager

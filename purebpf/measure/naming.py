@@ -10,9 +10,10 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from purebpf.measure.stop import Stop
     from purebpf.symbols.budget import Budget
 
-__all__ = ["interruptible"]
+__all__ = ["interruptible", "naming_until"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _QUIT: dict[signal.Signals, Callable[[int, FrameType | None], object] | signal.Handlers] = {
@@ -49,3 +50,16 @@ def interruptible(budget: Budget) -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, previous[number])
+
+
+@contextmanager
+def naming_until(stop: Stop, budget: Budget) -> Iterator[None]:
+    """A context for names that are shown while the run goes on: its end leaves the rest unnamed.
+
+    What is named after this context, as the result is, is named as before.
+    """
+    try:
+        with stop.calling(budget.stop):
+            yield
+    finally:
+        budget.resume()

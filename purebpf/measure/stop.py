@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Protocol, Self
 
@@ -38,6 +39,7 @@ class Stop:
         self.signal = 0
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._previous = {number: signal.getsignal(number) for number in _SIGNALS}
+        self._callbacks: list[Callable[[], object]] = []
 
     def fileno(self) -> int:
         """Readable once a signal has arrived."""
@@ -65,9 +67,22 @@ class Stop:
         os.close(self._read)
         os.close(self._write)
 
+    @contextmanager
+    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
+        """Call `callback` when a signal arrives in this context; at once, if one has already."""
+        self._callbacks.append(callback)
+        try:
+            if self:
+                callback()
+            yield
+        finally:
+            self._callbacks.remove(callback)
+
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.signal = self.signal or number
         self._restore((signal.SIGINT, signal.SIGTERM))
+        for callback in self._callbacks:
+            callback()
 
     def _restore(self, numbers: Iterable[signal.Signals]) -> None:
         for number in numbers:

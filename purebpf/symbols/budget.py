@@ -116,6 +116,10 @@ class Budget:
         """Name nothing more: from now on all work raises. May be called from a signal handler."""
         self.is_stopped = True
 
+    def resume(self) -> None:
+        """Name again after `stop`."""
+        self.is_stopped = False
+
     def on_behalf(self, **accounts: Hashable) -> Work:
         """A context for work that these accounts pay for: `on_behalf(process=4711, user=1000)`.
 

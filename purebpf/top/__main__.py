@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options, view: View) -> int:
     from purebpf.cli.loss import paragraphs, tell
-    from purebpf.measure.naming import interruptible
+    from purebpf.measure.naming import interruptible, naming_until
     from purebpf.measure.run import prepare, run
     from purebpf.profile.session import Profiler
     from purebpf.top.screen import screen
@@ -39,7 +39,8 @@ def _run(options: Options, view: View) -> int:
 
         def show() -> None:
             profiler.take()
-            shown.show(profiler.last(), time.strftime("%H:%M:%S"))
+            with naming_until(ends.stop, profiler.budget):
+                shown.show(profiler.last(), time.strftime("%H:%M:%S"))
 
         profile = run(
             profiler,

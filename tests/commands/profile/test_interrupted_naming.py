@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
 
 import pytest
 
@@ -33,6 +35,36 @@ Symbolizer._look_up = slowly
 sys.exit(main(sys.argv[1:]))
 """
 
+SLOW_PAGE = """
+import sys, time
+from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.profile.session import Profiler
+from purebpf.profile.__main__ import main
+
+look_up = Symbolizer._look_up
+stop = Profiler.stop
+count = 0
+is_over = False
+
+def slowly(*arguments):
+    global count
+    count += 1
+    if count == 2:
+        print("naming", file=sys.stderr, flush=True)
+    if not is_over:
+        time.sleep(2)
+    return look_up(*arguments)
+
+def last(self):
+    global is_over
+    is_over = True
+    return stop(self)
+
+Symbolizer._look_up = slowly
+Profiler.stop = last
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 def test_it_prints_what_there_is(workloads: Workloads) -> None:
     command = [sys.executable, "-c", SLOWLY, "-U", "-F", "499"]
@@ -53,3 +85,28 @@ def test_it_prints_what_there_is(workloads: Workloads) -> None:
     assert found, errors
     assert int(found[1]) > 0
     assert "naming was interrupted" in " ".join(errors.split())
+
+
+def test_it_does_not_wait_for_the_names_of_the_live_page(workloads: Workloads) -> None:
+    """The page's names take two seconds each; the result's take no time, and are all there."""
+    command = [sys.executable, "-c", SLOW_PAGE, "-U", "-F", "499", "--serve"]
+    pipe = subprocess.PIPE
+    with (
+        workloads.running("split") as pid,
+        subprocess.Popen(
+            [*command, "-p", str(pid)], stdout=pipe, stderr=pipe, text=True, cwd=ROOT
+        ) as profiler,
+    ):
+        assert profiler.stderr is not None
+        url = re.search(r"http://\S+", profiler.stderr.readline())
+        assert url is not None
+        with urllib.request.urlopen(url[0].replace("?", "events?"), timeout=30):
+            while profiler.stderr.readline() != "naming\n":
+                assert profiler.poll() is None
+            begun = time.monotonic()
+            profiler.send_signal(signal.SIGINT)
+            output, errors = profiler.communicate(timeout=60)
+    assert profiler.returncode == 0, errors
+    assert time.monotonic() - begun < 5
+    assert "split" in output
+    assert "names_skipped=0" in errors
