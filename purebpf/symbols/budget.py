@@ -153,7 +153,7 @@ class Budget:
         self._open = [(begun + seconds, accounts) for begun, accounts in self._open]
 
     def enter(self, work: Work) -> None:
-        """Open the accounts of a context; it happens for each address, so it is quick."""
+        """Open the accounts of a context; it happens for each stack, so it is quick."""
         now = self.now()
         if not self._open and self._calendar() >= self._period_end:
             self._accounts.clear()
@@ -162,12 +162,20 @@ class Budget:
         if work.period != self._period:
             work.period = self._period
             work.accounts = [self._account(kind, name) for kind, name in work.names.items()]
+        self.check(work)
+        self._open.append((now, work.accounts))
+
+    def check(self, work: Work) -> None:
+        """See whether work may go on, without a look at the clock.
+
+        Raises:
+            OverBudgetError: one of its accounts is empty.
+        """
         if self.is_stopped:
             raise OverBudgetError("", "naming was interrupted")
         for account in work.accounts:
             if account.is_empty:
                 raise self._over(account)
-        self._open.append((now, work.accounts))
 
     def leave(self) -> None:
         """Close the accounts that were opened last."""

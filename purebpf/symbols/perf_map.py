@@ -21,6 +21,9 @@ _LINE = re.compile(rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+
 _TOP = (1 << 64) - 1
 _MOST_LINES = 1 << 20
 _CHECKED = 1 << 12
+_TAIL = 1 << 12
+
+Check = Callable[[], object]
 
 
 class PerfMap:
@@ -29,15 +32,60 @@ class PerfMap:
     Lines of another form are skipped, and so is a last line that is still being written. So that
     no file takes all memory, a million lines are read, and no more.
 
+    What was appended is kept beside what was there, and joined with it when it is half as long:
+    a line is sorted a few times in all, however often the file grows.
+
     Args:
         text: the file's.
         check: called now and then, and may raise.
+
+    Attributes:
+        size: bytes of text up to the end of the last whole line.
+        tail: the last of them, up to 4 KiB.
     """
 
-    def __init__(self, text: bytes, check: Callable[[], object] | None = None) -> None:
-        self._text = text[: text.rfind(b"\n") + 1]
+    def __init__(self, text: bytes, check: Check | None = None) -> None:
+        self.size = 0
+        self.tail = b""
+        self._parts: list[_Part] = []  # in the order of the file
+        self.grow(text, check)
+
+    def __len__(self) -> int:
+        """How many lines name a function."""
+        return sum(map(len, self._parts))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used, in bytes."""
+        return sum(part.nbytes for part in self._parts)
+
+    def grow(self, text: bytes, check: Check | None = None) -> None:
+        """Take in what follows the first `size` bytes; nothing, when `check` raises."""
+        text = text[: text.rfind(b"\n") + 1]
+        parts = list(self._parts)
+        part = _Part(text, _MOST_LINES - len(self), check)
+        while parts and len(parts[-1]) < 2 * len(part):
+            joined = parts.pop().text + part.text
+            part = _Part(joined, _MOST_LINES - sum(map(len, parts)), check)
+        self._parts = [*parts, part] if len(part) else parts
+        self.size += len(text)
+        self.tail = (self.tail + text[-_TAIL:])[-_TAIL:]
+
+    def find(self, address: int) -> tuple[str, int] | None:
+        """The function at an address, and the bytes into it."""
+        for part in reversed(self._parts):
+            if (found := part.find(address)) is not None:
+                return found
+        return None
+
+
+class _Part:
+    """Lines that follow each other, sorted."""
+
+    def __init__(self, text: bytes, most: int, check: Check | None) -> None:
+        self.text = text
         starts, ends, names = array("Q"), array("Q"), array("Q")
-        for line in islice(_LINE.finditer(self._text), _MOST_LINES):
+        for line in islice(_LINE.finditer(text), max(most, 0)):
             start = int(line[1], 16)
             starts.append(start)
             ends.append(min(start + int(line[2], 16), _TOP))
@@ -50,21 +98,18 @@ class PerfMap:
         self._segments = flatten(self._starts, array("Q", map(ends.__getitem__, ranks)), ranks)
 
     def __len__(self) -> int:
-        """How many lines name a function."""
         return len(self._starts)
 
     @property
     def nbytes(self) -> int:
-        """Memory used, in bytes."""
-        return len(self._text) + 16 * len(self._starts) + self._segments.nbytes
+        return len(self.text) + 16 * len(self._starts) + self._segments.nbytes
 
     def find(self, address: int) -> tuple[str, int] | None:
-        """The function at an address, and the bytes into it."""
         owner = self._segments.owner(address)
         if owner < 0:
             return None
         at = self._names[owner]
-        name = self._text[at : ends_at(self._text, at, b"\n")]
+        name = self.text[at : ends_at(self.text, at, b"\n")]
         return name.decode("utf-8", "backslashreplace").rstrip(), address - self._starts[owner]
 
 

@@ -1,4 +1,4 @@
-"""Perf maps of live processes: found in their own /tmp, read again when they grew."""
+"""Perf maps of live processes: found in their own /tmp, read on when they grew."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class JitMaps:
     def __init__(self, budget: Budget | None = None) -> None:
         self._budget = Budget() if budget is None else budget
         self.refused: dict[int, Reason] = {}
-        self._maps: dict[int, tuple[int, PerfMap]] = {}  # pid -> (size of the file, what it says)
+        self._maps: dict[int, _Known] = {}
 
     def known(self, pid: int) -> PerfMap | None:
         """What was read last."""
-        return self._maps[pid][1] if pid in self._maps else None
+        return self._maps[pid].names if pid in self._maps else None
 
     def read(self, pid: int, *, lives: bool = True) -> PerfMap | None:
         """The perf map of a process as it is now; None without one.
@@ -86,35 +86,81 @@ class JitMaps:
                 self._maps.pop(pid, None)
                 raise _StaleError(path)
             known = self._maps.get(pid)
-            if known is not None and known[0] == status.st_size:
-                return known[1]
-            self._budget.spend(min(status.st_size, _MAX_SIZE))
-            perf_map = PerfMap(_end(fd, status.st_size), self._budget.spend)
+            if known is None or not self._read_on(fd, status, known):
+                known = self._read_whole(fd, status)
         finally:
             os.close(fd)
         self._maps.pop(pid, None)
-        self._maps[pid] = status.st_size, perf_map
+        self._maps[pid] = known
         self._forget_oldest()
-        return perf_map
+        return known.names
+
+    def _read_whole(self, fd: int, status: os.stat_result) -> _Known:
+        """What a file says, or the last lines of one that has been growing for weeks."""
+        self._budget.spend(min(status.st_size, _MAX_SIZE))
+        begin = max(status.st_size - _MAX_SIZE, 0)
+        text = _read(fd, begin, _MAX_SIZE)
+        if begin:
+            skipped = text.find(b"\n") + 1
+            begin, text = begin + skipped, text[skipped:]
+        names = PerfMap(text, self._budget.spend)
+        return _Known((status.st_dev, status.st_ino), begin, status.st_size, names)
+
+    def _read_on(self, fd: int, status: os.stat_result, known: _Known) -> bool:
+        """Take in what was appended since; whether it is the same file, and not written anew.
+
+        `jcmd PID Compiler.perfmap` writes all of a file again.
+        """
+        names = known.names
+        end = known.begin + names.size
+        if known.file != (status.st_dev, status.st_ino) or status.st_size < known.size:
+            return False
+        if status.st_size == known.size:
+            return True
+        if status.st_size - known.begin > 2 * _MAX_SIZE:
+            return False
+        compared = len(names.tail)
+        self._budget.spend(status.st_size - end + compared)
+        text = _read(fd, end - compared, status.st_size - end + compared)
+        if text[:compared] != names.tail:
+            return False
+        names.grow(text[compared:], self._budget.spend)
+        known.size = status.st_size
+        return True
 
     def _forget_oldest(self) -> None:
         """Drop what was read first, until the rest is small; never what was read last."""
-        total = sum(perf_map.nbytes for _, perf_map in self._maps.values())
+        total = sum(known.names.nbytes for known in self._maps.values())
         while len(self._maps) > 1 and (len(self._maps) > _KEEP or total > _KEEP_BYTES):
-            total -= self._maps.pop(next(iter(self._maps)))[1].nbytes
+            total -= self._maps.pop(next(iter(self._maps))).names.nbytes
 
 
 class _StaleError(OSError):
     """The map of an earlier process of the same number."""
 
 
-def _end(fd: int, size: int) -> bytes:
-    """The file's text, or the last lines of one that has been growing for weeks."""
-    skipped = max(size - _MAX_SIZE, 0)
+class _Known:
+    """What was read of a file.
+
+    Attributes:
+        file: device and inode.
+        begin: where in the file the text of `names` begins.
+        size: of the file then.
+    """
+
+    __slots__ = ("begin", "file", "names", "size")
+
+    def __init__(self, file: tuple[int, int], begin: int, size: int, names: PerfMap) -> None:
+        self.file = file
+        self.begin = begin
+        self.size = size
+        self.names = names
+
+
+def _read(fd: int, offset: int, size: int) -> bytes:
     with open(fd, "rb", closefd=False) as file:
-        file.seek(skipped)
-        text = file.read(_MAX_SIZE)
-    return text.partition(b"\n")[2] if skipped else text
+        file.seek(offset)
+        return file.read(size)
 
 
 def owners(pid: int) -> frozenset[int]:

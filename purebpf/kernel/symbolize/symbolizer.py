@@ -96,6 +96,7 @@ class Symbolizer:
     ) -> None:
         self.budget = Budget() if budget is None else budget
         self._payers: dict[int, Work] = {}
+        self._paying: Work | None = None
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._files = ElfFiles(fetch, self.budget)
@@ -148,14 +149,20 @@ class Symbolizer:
                 process executed one after the other.
         """
         exact = self._answers(pid, comm).exact
-        return [exact[address] for address in addresses]
+        try:
+            return [exact[address] for address in addresses]
+        finally:
+            self._settle()
 
     def user_stack(
         self, pid: int, addresses: Sequence[int], comm: str | None = None
     ) -> list[Answer]:
         """Name a user stack, the innermost address first: the others are return addresses."""
         answers = self._answers(pid, comm)
-        return _stack(addresses, answers.exact, answers.callers)
+        try:
+            return _stack(addresses, answers.exact, answers.callers)
+        finally:
+            self._settle()
 
     def _answers(self, pid: int, comm: str | None) -> _UserAnswers:
         """What was answered about a process, as long as its mappings stay what they were."""
@@ -175,8 +182,13 @@ class Symbolizer:
         """The answer, as far as the accounts of the process have enough for it."""
         self._given += 1
         try:
-            with self._payers.get(pid) or self._payer(pid):
-                answer = self._look_up(pid, comm, address, back)
+            if self._paying is None:
+                payer = self._payers.get(pid) or self._payer(pid)
+                self.budget.enter(payer)
+                self._paying = payer
+            else:
+                self.budget.check(self._paying)
+            answer = self._look_up(pid, comm, address, back)
         except OverBudgetError as error:
             self.budget.skipped += 1
             reason = Reason.OVER_BUDGET if error.kind else Reason.INTERRUPTED
@@ -187,6 +199,12 @@ class Symbolizer:
             self.budget.shortened += 1
             answer = answer._replace(name=shorten(answer.name))
         return answer
+
+    def _settle(self) -> None:
+        """Close the accounts that the first new address of a stack opened: the clock is slow."""
+        if self._paying is not None:
+            self._paying = None
+            self.budget.leave()
 
     def _payer(self, pid: int) -> Work:
         """The accounts that pay for a process; the user of an exited one is unknown."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.kernel.symbolize.jit_maps import JitMaps, owners
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Reason
 from purebpf.syscall import proc
 
@@ -85,3 +86,36 @@ def test_a_map_from_before_the_process_is_not_its_own():
 def test_a_map_may_be_owned_by_root_and_the_process_s_user():
     assert owners(os.getpid()) == {0, os.getuid()}
     assert owners(GONE) == owners(0) == {0, os.geteuid()}
+
+
+def test_only_what_was_appended_is_read(perf_map):
+    spent = []
+    budget = Budget()
+    budget.spend = lambda nbytes=0: spent.append(nbytes)
+    maps = JitMaps(budget)
+    perf_map.write_text("".join(f"{at:x} 10 f{at}\n" for at in range(0, 1 << 18, 16)))
+    maps.read(GONE, lives=False)
+    assert max(spent) == perf_map.stat().st_size > 1 << 18
+    spent.clear()
+    with perf_map.open("a") as file:
+        file.write("7f0000 10 later\n7f0010 1")
+    assert maps.read(GONE, lives=False).find(0x7F0000) == ("later", 0)
+    assert sum(spent) < 1 << 13
+    with perf_map.open("a") as file:
+        file.write("0 whole\n")
+    table = maps.read(GONE, lives=False)
+    assert [table.find(at) for at in (0x100, 0x7F0010)] == [("f256", 0), ("whole", 0)]
+
+
+def test_a_map_that_was_written_anew_is_read_anew(perf_map):
+    maps = JitMaps()
+    perf_map.write_text("100 10 old\n")
+    maps.read(GONE, lives=False)
+    perf_map.write_text("200 10 longer\n300 10 new\n")  # as jcmd does; the inode is the same
+    table = maps.read(GONE, lives=False)
+    assert [table.find(at) for at in (0x100, 0x200)] == [None, ("longer", 0)]
+    perf_map.unlink()
+    perf_map.write_text("200 10 longer\n300 10 new\n400 10 another\n")
+    assert maps.read(GONE, lives=False).find(0x400) == ("another", 0)
+    perf_map.write_text("500 10 short\n")
+    assert maps.read(GONE, lives=False).find(0x400) is None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from purebpf.symbols import perf_map
 from purebpf.symbols.perf_map import PerfMap, perf_map_name
 
 
@@ -62,3 +64,47 @@ def test_a_map_of_nothing_but_lines_is_read_to_its_two_millionth(monkeypatch):
     monkeypatch.setattr("purebpf.symbols.perf_map._MOST_LINES", 3)
     table = PerfMap(b"".join(b"%x 1 f%d\n" % (at, at) for at in range(5)))
     assert [table.find(at) for at in (2, 3)] == [("f2", 0), None]
+
+
+LINES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=30)
+
+
+@given(LINES, st.lists(st.integers(0, 400), max_size=8))
+def test_a_map_that_grew_names_as_one_that_was_there_at_once(rows, cuts):
+    text = b"".join(b"%x %x f%d\n" % (*row, number) for number, row in enumerate(rows))
+    grown = PerfMap(b"")
+    for cut in [*sorted(cuts), len(text)]:
+        grown.grow(text[grown.size : cut])
+    whole = PerfMap(text)
+    assert (len(grown), grown.size, grown.tail) == (len(whole), whole.size, whole.tail)
+    assert [grown.find(at) for at in range(60)] == [whole.find(at) for at in range(60)]
+
+
+def test_a_map_that_grows_by_the_line_is_sorted_a_few_times_in_all(monkeypatch):
+    sorted_lines = 0
+
+    class Counted(perf_map._Part):
+        def __init__(self, *arguments):
+            nonlocal sorted_lines
+            super().__init__(*arguments)
+            sorted_lines += len(self)
+
+    monkeypatch.setattr(perf_map, "_Part", Counted)
+    table = PerfMap(b"")
+    for at in range(1024):
+        table.grow(b"%x 1 f%d\n" % (at, at))
+    assert sorted_lines < 12 * 1024
+    assert table.find(700) == ("f700", 0)
+
+
+def test_growth_that_is_broken_off_leaves_the_map_as_it_was():
+    table = PerfMap(b"1 1 first\n")
+
+    def broken():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.grow(b"2 1 more\n" * perf_map._CHECKED, broken)
+    assert (len(table), table.size) == (1, 10)
+    table.grow(b"2 1 second\n")
+    assert [table.find(at) for at in (1, 2)] == [("first", 0), ("second", 0)]

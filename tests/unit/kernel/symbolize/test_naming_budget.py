@@ -167,3 +167,38 @@ def test_large_jitdumps_are_read_within_the_budget(tmp_path):
         dumps.read(spaces.files(PID), (PID,), lives=False)
     kept = [len(dump) for dump in dumps._dumps.values()]
     assert 1 << 16 < sum(kept) < 4 << 16
+
+
+def test_the_clock_is_read_for_each_stack_not_for_each_address(tmp_path):
+    reads = 0
+
+    def clock():
+        nonlocal reads
+        reads += 1
+        return time.thread_time()
+
+    names = symbolizer([named(tmp_path / "honest")], Budget(clock=clock))
+    names.user(PID, [BASE])  # reads the file
+    reads = 0
+    assert len(names.user_stack(PID, range(BASE + 1, BASE + 101))) == 100
+    assert reads == 2
+
+
+def test_an_account_that_is_empty_in_the_middle_of_a_stack_pays_for_no_more(tmp_path):
+    budget = Budget({PROCESS: Allowance(1 << 30, 1.0)}, lambda: now)
+    now = 0.0
+    names = symbolizer([named(tmp_path / "one"), named(tmp_path / "two")], budget)
+    names.user(PID, [BASE])  # one of the files is known
+    look_up = names._look_up
+
+    def slow(*arguments):
+        nonlocal now
+        now += 0.6
+        return look_up(*arguments)
+
+    names._look_up = slow
+    found = names.user(PID, [BASE + 1, BASE + 0x10000, BASE + 0x10001, BASE + 2])
+    assert [isinstance(each, Frame) for each in found] == [True, False, False, False]
+    assert {each.reason for each in found[1:]} == {Reason.OVER_BUDGET}
+    assert budget.skipped == 3
+    assert budget.exceeded == [f"process {PID} used its 1 s of naming"]
