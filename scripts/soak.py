@@ -7,11 +7,11 @@ The profiler is restarted every few seconds, as a service that profiles now and 
 while processes come and go; the reader drains a ring buffer that is never empty for long. Both
 run in this process. `serve` is a command, `profile --serve`, with 20 clients that take snapshots,
 some that watch, and 200 that send a request without a token, byte by byte. It profiles one process
-with few stacks: what is counted must not grow either, or a leak would not be told from it. `machine` is
-the same of everything, and what it takes grows with the stacks and processes seen, up
-to --hash-storage-size and --stack-storage-size of the command. A leak shows in the
-resident set (VmRSS), the descriptors or the mappings. Exit status 1 when the second half grew by
-more than `--allowed-kib`.
+with few stacks: what is counted must not grow either, or a leak would not be told from it.
+`machine` is the same of everything; what it takes grows with the stacks and processes seen, up to
+--hash-storage-size and --stack-storage-size of the command. A leak shows in the resident set
+(VmRSS), the descriptors or the mappings. Exit status 1 when the second half grew by more than
+`--allowed-kib`.
 """
 
 from __future__ import annotations

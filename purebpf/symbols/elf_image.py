@@ -40,6 +40,9 @@ _MAX_NOTES = 1 << 20
 _MAX_READ = 1 << 28
 """More than any real symbol table: a file that claims more is not believed."""
 
+CHECKED = 1 << 12
+"""Rounds of a loop between two calls of `ElfImage.check`."""
+
 ReadAt = Callable[[int, int], bytes]
 """(offset, size) -> that many bytes of the file, fewer at its end."""
 
@@ -91,6 +94,12 @@ _LAYOUTS = {
 class ElfImage:
     """An ELF file's headers.
 
+    Args:
+        read: bytes of the file.
+        size: of the file.
+        source: what errors call it.
+        check: called now and then in long loops over what was read; it may raise.
+
     Attributes:
         is64: ELFCLASS64.
         order: "<" or ">", as struct spells it.
@@ -102,7 +111,14 @@ class ElfImage:
         FormatError: the headers contradict each other or the file's size.
     """
 
-    def __init__(self, read: ReadAt, size: int, source: str = "ELF") -> None:
+    def __init__(
+        self,
+        read: ReadAt,
+        size: int,
+        source: str = "ELF",
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.check = check
         self._read = read
         self._size = size
         self.source = source

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import (
+    CHECKED,
     PT_LOAD,
     SHT_DYNSYM,
     SHT_SYMTAB,
@@ -127,6 +128,8 @@ def _functions(
     data = image.contents(table)
     rows = layout.iter_unpack(data[: len(data) // layout.size * layout.size])
     for index, row in enumerate(rows):
+        if not index % CHECKED:
+            image.check()
         if image.is64:
             name, info, _, section, address, size = row
         else:

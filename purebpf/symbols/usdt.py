@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
-from purebpf.symbols.elf_image import PF_X, PT_LOAD, ElfImage
+from purebpf.symbols.elf_image import CHECKED, PF_X, PT_LOAD, ElfImage
 from purebpf.symbols.elf_notes import iter_notes
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 
@@ -88,7 +88,10 @@ def usdt_probes(image: ElfImage) -> Iterator[UsdtProbe]:
     if section is None:
         return
     base = image.section(_BASE)
-    for owner, kind, description in iter_notes(image.contents(section), section.align, image.order):
+    notes = iter_notes(image.contents(section), section.align, image.order)
+    for index, (owner, kind, description) in enumerate(notes):
+        if not index % CHECKED:
+            image.check()
         if owner != _OWNER or kind != _NOTE_TYPE:
             continue
         try:

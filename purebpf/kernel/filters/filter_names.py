@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from purebpf.errors import FormatError, PurebpfError
@@ -12,6 +14,7 @@ from purebpf.filter.lowering import SymbolRange
 from purebpf.kernel.processes import synthesized_records
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges as ranges_in_file
 from purebpf.symbols.elf_names import functions_named
@@ -35,10 +38,15 @@ class MachineNames:
     A function is looked for in the kernel and in what the processes `pids` have mapped at that
     moment: code that they map later is not found. Every method raises LookupError, with
     a sentence as its argument, for an unknown name.
+
+    Args:
+        pids: processes in which functions are looked for.
+        budget: pays for what is read of their files; without enough, a function is unknown.
     """
 
-    def __init__(self, pids: Sequence[int] = ()) -> None:
+    def __init__(self, pids: Sequence[int] = (), budget: Budget | None = None) -> None:
         self._pids = tuple(pids)
+        self._budget = Budget() if budget is None else budget
 
     def user(self, name: str) -> int:
         """A user's number."""
@@ -99,12 +107,27 @@ class MachineNames:
         known: dict[MappedFile, set[tuple[int, int]]] = {}  # offset and size
         for pid, mapping in self._mappings():
             if mapping.file not in known:
-                symbol_ranges = _ask_file(pid, mapping, lambda image: ranges_in_file(image, name))
+                symbol_ranges = self._ask(pid, mapping, lambda image: ranges_in_file(image, name))
                 known[mapping.file] = {(int(offset), size) for offset, size in symbol_ranges or ()}
             for offset, size in known[mapping.file]:
                 start = mapping.start + offset - mapping.offset
                 if mapping.start <= start < mapping.end:
                     yield SymbolRange(pid, start, start + size - 1)
+
+    def _ask(self, pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
+        """What a mapped file answers; None when it is not an ELF file, or gone."""
+        path = mapping.file.path
+        try:
+            with (
+                self._budget.on_behalf(run=0, process=pid, file=path),
+                Descriptor(open_mapped(mapping, (pid,))) as opened,
+            ):
+                return question(image_of(opened.fileno(), path, self._budget.spend))
+        except (OSError, FormatError):
+            return None
+        except OverBudgetError as error:
+            why = f"cannot read the functions of process {pid}: {error}"
+            raise LookupError(why) from None
 
     def _mappings(self) -> Iterator[tuple[int, Mapping]]:
         """Each process, and what it has mapped of files."""
@@ -127,31 +150,18 @@ class MachineNames:
             symbol_name.decode() for symbol_name in re.findall(pattern, kallsyms, re.MULTILINE)
         }
         files = {mapping.file: (pid, mapping) for pid, mapping in self._mappings()}
+        alike = partial(functions_named, wanted=lambda name: name.startswith(begin))
         for pid, mapping in files.values():
-            known.update(
-                _ask_file(pid, mapping, lambda image: functions_named(image, _begins(begin))) or ()
-            )
+            with suppress(LookupError):  # it is only a hint
+                known.update(self._ask(pid, mapping, alike) or ())
         close = get_close_matches(name, known, n=_NEAREST)
         return f"; similar: {', '.join(close)}" if close else ""
-
-
-def _begins(begin: str) -> Callable[[str], bool]:
-    return lambda name: name.startswith(begin)
 
 
 def _is_hidden(kallsyms: bytes, name: str) -> bool:
     """Whether the kernel has the function, and does not show where."""
     pattern = rb"^0+ [tTwW] %b(?:\t|$)" % re.escape(name.encode())
     return re.search(pattern, kallsyms, re.MULTILINE) is not None
-
-
-def _ask_file(pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
-    """What a mapped file answers; None when it is not an ELF file, or gone."""
-    try:
-        with Descriptor(open_mapped(mapping, (pid,))) as opened:
-            return question(image_of(opened.fileno(), mapping.file.path))
-    except (OSError, FormatError):
-        return None
 
 
 def _hidden_levels() -> int:

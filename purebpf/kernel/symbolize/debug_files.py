@@ -135,4 +135,8 @@ def image_of(fd: int, source: str, spend: Spend | None = None) -> ElfImage:
             spend(size)
         return os.pread(fd, size, offset)
 
-    return ElfImage(read, os.fstat(fd).st_size, source)
+    def check() -> None:
+        if spend is not None:
+            spend(0)
+
+    return ElfImage(read, os.fstat(fd).st_size, source, check)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from purebpf.errors import AttachError
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
@@ -132,9 +133,11 @@ def open_image(path: str) -> Iterator[ElfImage]:
     Raises:
         FormatError: no ELF file, or a damaged one.
         OSError: it cannot be read.
+        OverBudgetError: reading it takes more than a file may cost (`purebpf.symbols.budget`).
     """
-    with opened_regular(path) as fd:
-        yield image_of(fd, path)
+    budget = Budget()
+    with opened_regular(path) as fd, budget.on_behalf(file=path):
+        yield image_of(fd, path, budget.spend)
 
 
 def _function_offsets(
