@@ -167,7 +167,7 @@ def _serve_rounds(words: list[str]) -> Iterator[tuple[int, int]]:
             over.set()
             for client in clients:
                 client.join()
-            command.send_signal(signal.SIGINT)
+            command.send_signal(signal.SIGTERM)  # SIGINT may be ignored in the background
             command.communicate()
 
 
