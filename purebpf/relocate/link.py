@@ -19,8 +19,7 @@ from purebpf.errors import FormatError, LinkError
 from purebpf.relocate.code import Code
 from purebpf.relocate.core import Patched, apply_core
 from purebpf.relocate.externs import Externs, write_extern
-from purebpf.relocate.info import func_info, line_info
-from purebpf.relocate.linked_program import LinkedProgram, Reference
+from purebpf.relocate.linked_program import LinkedProgram, Reference, func_info, line_info
 from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 
 if TYPE_CHECKING:

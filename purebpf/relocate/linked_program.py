@@ -1,15 +1,24 @@
-"""A linked program: everything BPF_PROG_LOAD wants but the numbers of the maps' descriptors."""
+"""A linked program: everything BPF_PROG_LOAD wants but the numbers of the maps' descriptors.
+
+Two tables tell the kernel about its functions and its source lines. The kernel takes a table that
+covers every function, in order, or none at all. In the file offsets are bytes, for the kernel they
+are instructions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from purebpf.abi.instruction import PSEUDO_MAP_FD, PSEUDO_MAP_VALUE
+from purebpf.abi.instruction import INSN_SIZE, PSEUDO_MAP_FD, PSEUDO_MAP_VALUE
 from purebpf.errors import LinkError
 from purebpf.relocate.code import Code
-from purebpf.spec import RelocationKind
+from purebpf.spec import FunctionSpec, RelocationKind
+
+Placed = Iterable[tuple[int, FunctionSpec]]
+"""Functions with the instruction each starts at, ascending."""
 
 FUNC_INFO_SIZE = 8
 """sizeof(struct bpf_func_info): instruction, type id."""
@@ -94,3 +103,27 @@ class LinkedProgram(NamedTuple):
             pseudo = PSEUDO_MAP_FD if is_map else PSEUDO_MAP_VALUE
             code.set_pseudo64(slot, pseudo, map_fds[name], offset)
         return bytes(code)
+
+
+def func_info(functions: Placed, byteorder: str) -> bytes:
+    """An array of struct bpf_func_info; b"" when a function has no BTF FUNC."""
+    record = struct.Struct("<II" if byteorder == "little" else ">II")
+    records = []
+    for start, function in functions:
+        if not function.type_id:
+            return b""
+        records.append(record.pack(start, function.type_id))
+    return b"".join(records)
+
+
+def line_info(functions: Placed, byteorder: str) -> bytes:
+    """An array of struct bpf_line_info; b"" when a function's first instruction has no line."""
+    record = struct.Struct("<IIII" if byteorder == "little" else ">IIII")
+    records = []
+    for start, function in functions:
+        if not function.line_info or function.line_info[0].offset:
+            return b""
+        records += [
+            record.pack(start + line.offset // INSN_SIZE, *line[1:]) for line in function.line_info
+        ]
+    return b"".join(records)

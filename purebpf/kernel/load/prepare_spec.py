@@ -6,7 +6,7 @@ Most objects need none of this; each part is imported for those that do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,11 +102,25 @@ def prepare_spec(
 
         spec, struct_ops, members = resolve(spec, types)
         attach_targets.update(members)
+    attach_targets |= _find_attach_targets(spec, types, replaced, attach_targets.keys())
+    btf, copies = spec.btf, _NO_COPIES
+    if btf is not None and _CONTEXT_TAG in btf.data:
+        from purebpf.kernel.load.arg_ctx import fit_contexts
+
+        btf, copies = fit_contexts(spec, btf)
+    return Prepared(spec, given, struct_ops, attach_targets, btf, copies)
+
+
+def _find_attach_targets(
+    spec: ObjectSpec, types: KernelTypes, replaced: Mapping[str, Program], known: Collection[str]
+) -> dict[str, AttachTarget]:
+    """What each program attaches to that the kernel wants to know at BPF_PROG_LOAD."""
+    targets: dict[str, AttachTarget] = {}
     if replaced:
         from purebpf.kernel.programs.attach_target import function_target
 
         for name, program in replaced.items():
-            attach_targets[name] = function_target(spec.programs[name], program)
+            targets[name] = function_target(spec.programs[name], program)
     for name, program_spec in spec.programs.items():
         if not program_spec.autoload:
             continue
@@ -116,15 +130,10 @@ def prepare_spec(
             )
             raise NotSupportedError(f"program {name!r}", reason)
         definition = program_spec.definition
-        if definition is None or name in attach_targets:
+        if definition is None or name in known or name in targets:
             continue
         if definition.btf_prefix is not None or definition.attach == _MANY:
             from purebpf.kernel.programs.attach_target import attach_target
 
-            attach_targets[name] = attach_target(program_spec, types.modules)
-    btf, copies = spec.btf, _NO_COPIES
-    if btf is not None and _CONTEXT_TAG in btf.data:
-        from purebpf.kernel.load.arg_ctx import fit_contexts
-
-        btf, copies = fit_contexts(spec, btf)
-    return Prepared(spec, given, struct_ops, attach_targets, btf, copies)
+            targets[name] = attach_target(program_spec, types.modules)
+    return targets
