@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
-from purebpf.errors import KernelError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.perf.event_parser import Choice, choose_event
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_names import event_named
@@ -19,6 +20,7 @@ from purebpf.kernel.perf.perf_ring import PerfRing
 from purebpf.measure.perf_targets import Place
 from purebpf.record.request import DEFAULT_EVENT, FREQUENCY, EventOption, Options
 from purebpf.syscall import perf_event as sys
+from purebpf.unwind.perf_registers import MASKS
 from purebpf.wire.perf_data import RecordedEvent
 
 __all__ = ["Sampled", "open_events", "open_side_band", "rings", "sample_type"]
@@ -26,6 +28,7 @@ __all__ = ["Sampled", "open_events", "open_side_band", "rings", "sample_type"]
 _ASKED = (
     ("addresses", bit.PERF_SAMPLE_ADDR | bit.PERF_SAMPLE_DATA_SRC),
     ("callchains", bit.PERF_SAMPLE_CALLCHAIN),
+    ("copy_bytes", bit.PERF_SAMPLE_REGS_USER | bit.PERF_SAMPLE_STACK_USER),
     ("weights", bit.PERF_SAMPLE_WEIGHT_STRUCT),
     ("sample_cpu", bit.PERF_SAMPLE_CPU),
     ("phys_data", bit.PERF_SAMPLE_PHYS_ADDR),
@@ -117,11 +120,28 @@ def _attr(options: Options, choice: Choice) -> dict[str, Any]:
         "inherit": int(inherit),
         "enable_on_exec": int(follows),
         "watermark": 1,
-        "wakeup_watermark": _watermark(options.ring_pages),
+        "wakeup_watermark": _watermark(options.pages),
         "use_clockid": 1,
         "clockid": time.CLOCK_MONOTONIC,
+        **_copies(options),
         **_rate(options, choice),
         **choice.attr,
+    }
+
+
+def _copies(options: Options) -> dict[str, int]:
+    """Registers and stack to copy: the same registers as perf(1), so that it unwinds them too."""
+    if not options.copy_bytes:
+        return {}
+    machine = os.uname().machine
+    if machine not in MASKS:
+        raise NotSupportedError(
+            "--call-graph copy", f"it is for x86-64 and arm64, and this machine is {machine}"
+        )
+    return {
+        "sample_regs_user": MASKS[machine],
+        "sample_stack_user": options.copy_bytes,
+        "exclude_callchain_user": 1,
     }
 
 
@@ -205,7 +225,7 @@ class _Opening:
 
 def side_band_pages(options: Options) -> int:
     """Pages of the rings that tell of processes and mappings."""
-    return min(_SIDE_BAND_PAGES, options.ring_pages)
+    return min(_SIDE_BAND_PAGES, options.pages)
 
 
 def _watermark(pages: int) -> int:
@@ -233,7 +253,7 @@ def open_side_band(
         "exclude_kernel": 1,  # there is nothing of it to see, and everybody may
         "mmap": 1,
         "mmap2": 1,
-        "mmap_data": int(options.addresses),
+        "mmap_data": int(options.needs_data_mappings),
         "comm": 1,
         "comm_exec": 1,
         "task": 1,

@@ -8,7 +8,16 @@ from typing import Any
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, user_id
-from purebpf.record.request import DEFAULT_EVENT, FREQUENCY, RING_PAGES, EventOption, Options
+from purebpf.record.request import (
+    COPY_BYTES,
+    COPY_PAGES,
+    DEFAULT_EVENT,
+    FREQUENCY,
+    LARGEST_COPY,
+    RING_PAGES,
+    EventOption,
+    Options,
+)
 
 __all__ = ["build_parser", "parse"]
 
@@ -25,6 +34,7 @@ examples:
   purebpf record -g -p 185 10          stacks of a process, 10 seconds
   purebpf record -g -- make test       a command and its children
   purebpf record -a -F 99 -g 60        the whole machine
+  purebpf record --call-graph copy -- ./server   without frame pointers
   purebpf record -e page-faults -c 1 -d -- ls
   purebpf record -a --filter 'comm == mysqld, ip < 0x800000000000' 10
   purebpf record -a -e cpu-clock --filter 'cpu == 0' \\
@@ -62,7 +72,11 @@ def parse(argv: Sequence[str]) -> Options:
         made.error("--explain needs a filter: add --filter EXPR")
     if parsed.output == "-":
         made.error("-o -: the file's header grows with it, so it cannot be a pipe")
-    parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
+    if parsed.ring_pages:
+        parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
+    parsed.copy_bytes = parsed.call_graph or 0
+    parsed.callchains = parsed.callchains or parsed.call_graph is not None
+    del parsed.call_graph
     return Options(**vars(parsed))
 
 
@@ -127,8 +141,9 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
     chains = group.add_mutually_exclusive_group()
     chains.add_argument("-g", dest="callchains", action="store_true", help="the call chain")
     chains.add_argument(
-        *("--call-graph",), dest="callchains", metavar="fp", type=_frame_pointers,
-        help="the same, by frame pointers",
+        *("--call-graph",), metavar="MODE", type=_call_graph,
+        help="the same: fp, by frame pointers; copy[,BYTES], copies registers and "
+        f"BYTES of the user stack ({COPY_BYTES}), to be unwound by report or perf",
     )  # fmt: skip
     for options, name, text in (
         (("-d", "--data"), "addresses", "the data address"),
@@ -145,7 +160,8 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
         group.add_argument(*options, dest=name, action="store_true", help=text)
     group.add_argument(
         *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=_pages,
-        default=RING_PAGES, help="pages of each CPU's ring (default %(default)s)",
+        default=0,
+        help=f"pages of each CPU's ring (default {RING_PAGES}; {COPY_PAGES} with copies)",
     )  # fmt: skip
 
 
@@ -192,12 +208,21 @@ def _events(
     )
 
 
-def _frame_pointers(text: str) -> bool:
-    if text != "fp":
+def _call_graph(text: str) -> int:
+    """Bytes of the stack to copy; 0 to follow frame pointers. `dwarf` is perf's word for copies."""
+    mode, comma, size = text.partition(",")
+    if text == "fp":
+        return 0
+    if mode not in ("copy", "dwarf"):
         raise argparse.ArgumentTypeError(
-            f"unknown call graph mode {text!r}; known: fp (frame pointers)"
+            f"unknown call graph mode {mode!r}; known: fp (frame pointers), copy[,BYTES]"
         )
-    return True
+    count = positive_int(size) if comma else COPY_BYTES
+    if count > LARGEST_COPY or count % 8:
+        raise argparse.ArgumentTypeError(
+            f"cannot copy {count} bytes of a stack: expected a multiple of 8 up to {LARGEST_COPY}"
+        )
+    return count
 
 
 def _pages(text: str) -> int:

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_EVENT", "FREQUENCY", "RING_PAGES", "EventOption", "Options", "title"]
+__all__ = [
+    "COPY_BYTES",
+    "COPY_PAGES",
+    "DEFAULT_EVENT",
+    "FREQUENCY",
+    "LARGEST_COPY",
+    "RING_PAGES",
+    "EventOption",
+    "Options",
+    "title",
+]
 
 DEFAULT_EVENT = "cycles"
 FREQUENCY = 999
 RING_PAGES = 512
 """2 MiB for each CPU: what one CPU writes in a third of a second at 100,000 samples a second."""
+COPY_PAGES = 4096
+"""The same with copies of 16 KiB, at 3,000 samples a second."""
+COPY_BYTES = 16384
+LARGEST_COPY = 65528
+"""Bytes: what a record can hold (perf_event_open(2), sample_stack_user)."""
 
 
 class EventOption(NamedTuple):
@@ -23,13 +38,16 @@ class Options(NamedTuple):
     """A frozen request. Empty tuples, None and False mean: not asked for.
 
     Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
-    `cgroup`) the `command` is it, and without that every CPU.
+    `cgroup`) the `command` is it, and without that every CPU. With `copy_bytes`, a sample has the
+    user registers and so many bytes of the user stack, a multiple of 8 up to `LARGEST_COPY`,
+    instead of a user call chain. `ring_pages` 0: as many as these samples need.
     """
 
     events: tuple[EventOption, ...] = ()
     frequency: int | None = None
     period: int | None = None
     callchains: bool = False
+    copy_bytes: int = 0
     all_cpus: bool = False
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
@@ -47,11 +65,24 @@ class Options(NamedTuple):
     transactions: bool = False
     identifiers: bool = False
     explain: bool = False
-    ring_pages: int = RING_PAGES
+    ring_pages: int = 0
     output: str = "perf.data"
     strict: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
+
+    @property
+    def pages(self) -> int:
+        """Data pages of each ring, a power of two."""
+        return self.ring_pages or (COPY_PAGES if self.copy_bytes else RING_PAGES)
+
+    @property
+    def needs_data_mappings(self) -> bool:
+        """Whether readers need mappings that are not executable, too.
+
+        perf(1) finds .eh_frame_hdr by them, which is not in the segment of the code.
+        """
+        return self.addresses or bool(self.copy_bytes)
 
     @property
     def follows_command(self) -> bool:

@@ -82,7 +82,7 @@ class Recorder(Closing):
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for sampled in self._sampled for event in sampled.opened]
         self._filters = Filters(self._sampled, stack, processes_to_search(options))
-        self._rings = events.rings(opened, options.ring_pages)
+        self._rings = events.rings(opened, options.pages)
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
         self._epoll = stack.enter_context(select.epoll())
         self._watched = {event.fileno() for event in (*opened, *self._side_band)}
@@ -115,7 +115,7 @@ class Recorder(Closing):
             for cgroup in synthesized_records.cgroups(root) if root else ():
                 write(encode(cgroup))
         pids = perf_targets.existing_processes(self._options, self._followed_pid)
-        for about in synthesized_records.processes(pids, data=self._options.addresses):
+        for about in synthesized_records.processes(pids, data=self._options.needs_data_mappings):
             if isinstance(about, Mmap2):
                 self._build_ids.add(about)
             write(encode(about))
@@ -218,6 +218,11 @@ class Recorder(Closing):
         )
 
     def _notes(self) -> Iterable[str]:
+        if self._options.copy_bytes:
+            yield (
+                f"{self._options.output} holds copies of the stacks of what was recorded: "
+                "there may be passwords and keys in them. Only its owner can read it"
+            )
         for sampled in self._sampled:
             event = sampled.opened[0].event
             if event.fell_back:

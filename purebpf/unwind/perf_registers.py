@@ -26,7 +26,6 @@ _X86_64 = {
     **{16 + number: 8 + number for number in range(8)},
 }
 _X86_64_IP = 8
-_X86_CS = 10
 _USER_CS32 = 0x23
 """__USER32_CS of arch/x86/include/asm/segment.h."""
 _AARCH64 = {number: number for number in range(32)}
@@ -34,8 +33,13 @@ _AARCH64_PC = 32
 _PLACES = {X86_64.name: (_X86_64, _X86_64_IP), AARCH64.name: (_AARCH64, _AARCH64_PC)}
 """Bit in the mask -> DWARF's number; the bit of the program counter."""
 
-MASKS = {name: sum(1 << bit for bit in (*places, pc)) for name, (places, pc) in _PLACES.items()}
-"""What to ask for, by the name of the machine: attr.sample_regs_user."""
+_X86_CS = 10
+_MORE = {X86_64.name: (9, _X86_CS, 11)}  # flags, cs, ss
+MASKS = {
+    name: sum(1 << bit for bit in (*places, pc, *_MORE.get(name, ())))
+    for name, (places, pc) in _PLACES.items()
+}
+"""What to ask for, by the name of the machine: attr.sample_regs_user, as perf(1) asks for it."""
 
 
 def sampled_registers(

@@ -44,6 +44,8 @@ MISC_KERNEL, MISC_USER = 1, 2
 HOST_KERNEL = 0xFFFFFFFF
 """The pid of the kernel's own mappings."""
 
+_REGS_ABI_64 = 2
+"""PERF_SAMPLE_REGS_ABI_64 of enum perf_sample_regs_abi; 0: a task without user registers."""
 _U32_MASK = 0xFFFFFFFF
 _LONGEST = 0xFFF8  # the size of a record is 16 bits
 
@@ -60,8 +62,6 @@ _WORDS = (
 _UNSUPPORTED = (
     bit.PERF_SAMPLE_READ
     | bit.PERF_SAMPLE_BRANCH_STACK
-    | bit.PERF_SAMPLE_REGS_USER
-    | bit.PERF_SAMPLE_STACK_USER
     | bit.PERF_SAMPLE_REGS_INTR
     | bit.PERF_SAMPLE_AUX
 )
@@ -77,8 +77,8 @@ class RecordEncoder:
         sample_id_all: `attr.sample_id_all`: records other than samples end with when and where.
 
     Raises:
-        NotSupportedError: for samples with counter values, registers, user memory, branches or AUX
-            data.
+        NotSupportedError: for samples with counter values, registers of the kernel, branches or
+            AUX data.
     """
 
     def __init__(self, sample_type: int, *, sample_id_all: bool = True) -> None:
@@ -123,6 +123,12 @@ class RecordEncoder:
             padding = -(4 + len(sample.raw)) % 8
             size = len(sample.raw) + padding
             parts.append(struct.pack("=I", size) + sample.raw + bytes(padding))
+        if self._type & bit.PERF_SAMPLE_REGS_USER:
+            values = sample.regs_user
+            abi = _REGS_ABI_64 if values else 0
+            parts.append(struct.pack(f"={1 + len(values)}Q", abi, *values))
+        if self._type & bit.PERF_SAMPLE_STACK_USER:
+            parts.append(_stack(sample.stack_user))
         words = self._words_of(sample)
         parts.append(struct.pack(f"={len(words)}Q", *words))
         return b"".join(parts)
@@ -131,6 +137,14 @@ class RecordEncoder:
         """The trailer; a record about no thread is of thread 0."""
         values = [getattr(record, name, 0) & _BOUNDS[name] for name in self._trailer_names]
         return self._trailer.pack(*values)
+
+
+def _stack(data: bytes) -> bytes:
+    """The room that was asked for, the bytes, and how many of them there are."""
+    padded = data + bytes(-len(data) % 8)
+    if not padded:
+        return struct.pack("=Q", 0)
+    return struct.pack("=Q", len(padded)) + padded + struct.pack("=Q", len(data))
 
 
 _BOUNDS = {"pid": _U32_MASK, "tid": _U32_MASK, "cpu": _U32_MASK, "time": -1, "id": -1}

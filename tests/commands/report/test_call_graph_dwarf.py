@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT
-from tests.commands.report.copied_stacks import (
+from tests.support.copied_stacks import (
     WHOLE,
     build,
     our_stacks,

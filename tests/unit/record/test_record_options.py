@@ -33,13 +33,32 @@ def test_each_spelling_asks_for_call_chains(argv: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mode", "copied", "pages"),
+    [
+        ("fp", 0, 512),
+        ("copy", 16384, 4096),
+        ("copy,65528", 65528, 4096),
+        ("dwarf,8192", 8192, 4096),
+    ],
+)
+def test_call_graphs_may_copy_stacks(mode: str, copied: int, pages: int) -> None:
+    found = parse(["--call-graph", mode])
+    assert (found.callchains, found.copy_bytes, found.pages) == (True, copied, pages)
+    assert parse(["--call-graph", mode, "-m", "100"]).pages == 128
+
+
+@pytest.mark.parametrize(
     ("argv", "said"),
     [
         (["-a", "-p", "1"], "-a and -p exclude each other"),
         (["-u", "0", "-G", "/x"], "-u and -G exclude each other"),
         (["-F", "9", "-c", "9"], "not allowed with"),
         (["-F", "0"], "above zero"),
-        (["--call-graph", "dwarf"], "known: fp"),
+        (["--call-graph", "lbr"], "known: fp (frame pointers), copy[,BYTES]"),
+        (["--call-graph", "fp,1"], "known: fp"),
+        (["--call-graph", "copy,12"], "expected a multiple of 8 up to 65528"),
+        (["--call-graph", "copy,65536"], "expected a multiple of 8 up to 65528"),
+        (["--call-graph", "copy,"], "not a whole number"),
         (["--"], "a command is missing"),
         (["--filter", "pid == 1", "-e", "cs"], "--filter must follow the -e"),
         (["--explain"], "needs a filter"),

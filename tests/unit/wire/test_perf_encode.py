@@ -90,6 +90,19 @@ def test_samples_survive_in_every_layout(data: st.DataObject, chosen: set[int]) 
     assert list(RecordFormat(sample_type, sample_id_all=True).iter_decode(encoded)) == [sample]
 
 
+@given(
+    registers=st.one_of(st.just(()), st.tuples(u64, u64, u64)),
+    stack=st.binary(max_size=64),
+    cgroup=u64,
+)
+def test_copied_stacks_survive(registers: tuple[int, ...], stack: bytes, cgroup: int) -> None:
+    sample_type = bit.PERF_SAMPLE_REGS_USER | bit.PERF_SAMPLE_STACK_USER | bit.PERF_SAMPLE_CGROUP
+    sample = Sample(MISC_USER, regs_user=registers, stack_user=stack, cgroup=cgroup)
+    encoded = RecordEncoder(sample_type).encode(sample)
+    form = RecordFormat(sample_type, sample_id_all=True, sample_regs_user=0b1011)
+    assert list(form.iter_decode(encoded)) == [sample]
+
+
 def test_a_payload_is_padded_as_the_kernel_does() -> None:
     encoded = RecordEncoder(bit.PERF_SAMPLE_RAW).encode(Sample(0, raw=b"8 bytes."))
     (found,) = RecordFormat(bit.PERF_SAMPLE_RAW).iter_decode(encoded)
