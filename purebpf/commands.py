@@ -18,6 +18,7 @@ COMMANDS = {
     "sampleip": "sample one function, module or address range",
     "convert": "convert a saved profile to another format",
     "diff": "compare two saved profiles",
+    "view": "browse a folder of saved profiles, and compare two",
     "inspect": "show a BPF object file and its CO-RE relocations on a kernel",
     "doctor": "check what BPF can do on this machine for this user",
     "setup": "let users without root filter samples in the kernel",

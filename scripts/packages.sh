@@ -51,14 +51,15 @@ LIST
 # viewers of profiles that tests open our files in: into build/npm, whose programs join $PATH
 npm_packages_for_tests() {
     PATH=$PWD/build/npm/node_modules/.bin:$PATH
-    command -v speedscope >/dev/null && command -v profiler-cli >/dev/null && return 0
+    command -v speedscope >/dev/null && command -v profiler-cli >/dev/null &&
+        test -e build/npm/node_modules/axe-core/axe.min.js && return 0
     if ! command -v npm >/dev/null; then
-        echo "npm is not installed: no speedscope, no profiler-cli" >&2
+        echo "npm is not installed: no speedscope, no profiler-cli, no axe-core" >&2
         return 1
     fi
     npm install --silent --no-audit --no-fund --prefix build/npm \
-        speedscope@1 @firefox-devtools/profiler-cli >&2 && return 0
-    echo "npm could not install speedscope and profiler-cli" >&2
+        speedscope@1 @firefox-devtools/profiler-cli axe-core@4 >&2 && return 0
+    echo "npm could not install speedscope, profiler-cli and axe-core" >&2
     return 1
 }
 

@@ -63,6 +63,14 @@ def program_on_path(*names: str) -> Callable[[], str]:
     return probe
 
 
+AXE = Path(__file__).parents[2] / "build/npm/node_modules/axe-core/axe.min.js"
+"""Checks of what a page needs for keyboards and screen readers."""
+
+
+def axe() -> str:
+    return "" if AXE.exists() else f"npm's axe-core is not in {AXE.parents[2].name}"
+
+
 def tools_of_libbpf() -> str:
     return "" if libbpf_tools.objects() else "Debian's libbpf-tools is not installed"
 

@@ -58,6 +58,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "user_ring_buffer": kernel.kernel_functions("bpf_user_ringbuf_drain"),
     "clang": machine.program_on_path("clang-19"),
     "browser": machine.browser,
+    "axe": machine.axe,
     "bpftool": machine.program_on_path("bpftool"),
     "kernel_config": kernel.kernel_config,
     "kernel_variables": kernel.kernel_variables,

@@ -16,6 +16,7 @@ from purebpf.results.formats import folded, html
 from purebpf.results.shape import table
 from tests.support import profiles
 from tests.support.browser import Page, chromium, until
+from tests.support.probe_machine import AXE
 from tests.support.profiles import HELP, MAIN, READ, WORK
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.any_kernel]
@@ -569,6 +570,21 @@ def test_hostile_names_are_saved_as_a_picture(open_page: Open, downloads: Path) 
 
     page = open_page(html.page(profiles.hostile()))
     ET.fromstring(saved(page, downloads, "svg", "profile.svg"))
+
+
+@pytest.mark.needs("axe")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("tab", ["graph", "table"])
+def test_keyboards_and_screen_readers_have_what_they_need(
+    open_page: Open, theme: str, tab: str
+) -> None:
+    page = open_page(html.page(waiting()))
+    page.run("app.dark = arguments[0]; app.weigh()", theme == "dark")
+    page.click(f"tab-{tab}")
+    page.run("document.getElementById('run').open = true")
+    script = f"{AXE.read_text()}; axe.run().then((found) => arguments[0](found.violations))"
+    violations = page.driver.execute_async_script(script)
+    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in violations] == []
 
 
 def test_the_live_page_follows(driver: Any) -> None:
