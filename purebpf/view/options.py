@@ -21,7 +21,7 @@ examples:
   purebpf view profiles/
   purebpf view --serve 127.0.0.1:8080 .
 
-It listens on 127.0.0.1 and answers only requests with the token that stands in
+It listens on 127.0.0.1 and answers only requests with the token of
 the printed address. Ctrl-C ends it.
 
 Needs no privileges, and runs on any system. docs/view.md"""
