@@ -1,7 +1,7 @@
 """Where functions without a symbol start, by the call frame information of their file.
 
 Nearly all code has it, also in stripped files, since exceptions and unwinding need it. So frames of
-a function can be told apart and added up without a name for it. Little is read, and only of files
+a function can be added up without a name for it. Little is read, and only of files
 in which an address had no symbol: a table of the starts (.eh_frame_hdr), and the entries asked for.
 """
 

@@ -35,7 +35,7 @@ _USER_CS = 0x33
 
 
 class MissedStack(NamedTuple):
-    """A sample whose walk could not finish.
+    """A sample that the walk in BPF could not finish.
 
     Attributes:
         copy: registers and stack.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["INTERRUPT", "Interrupts", "interrupt_part"]
 
 INTERRUPT = "[interrupt]"
-"""What stands where the name of a waking thread is expected."""
+"""The name of what ended a wait, where that was not a thread."""
 
 # arch/x86/include/asm/idtentry.h: DEFINE_IDTENTRY_SYSVEC and _IRQ; arch/arm64/kernel/entry.S
 _ENTRY = re.compile(
