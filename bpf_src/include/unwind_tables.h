@@ -43,6 +43,7 @@ enum rule_kind {
 	RULE_SIGNAL,
 	RULE_DEREF_FP,
 	RULE_DEREF_SP,
+	RULE_DEPTH = 9,
 };
 
 enum rule_flags {
@@ -68,12 +69,7 @@ struct exe {
 	u64 first; // number of the first window
 	u32 rules; // number of the rule that the file calls 0
 	u32 rules_count;
-	u32 flags; // enum exe_flags
-	u32 unused;
-};
-
-enum exe_flags {
-	EXE_DEPTHS = 1, // user space knows the stack depths of leaves without a rule: Go
+	u64 unused;
 };
 
 // The executable mappings of a process: `count` of them, by start.

@@ -323,15 +323,32 @@ static __always_inline bool is_sigreturn(u64 address)
 static __always_inline int end_at_entry(struct walk *walk, u32 place)
 {
 	int err = find_rule(walk->mapping.exe, walk->pc - walk->mapping.bias);
+	u32 number = err;
+	struct rule *rule;
 
 	if (err == -WALK_NOT_BUILT)
 		return WALK_NOT_BUILT;
 	if (err < 0)
 		return GO_ON;
+	rule = bpf_map_lookup_elem(&rules, &number);
+	if (!rule || rule->kind == RULE_DEPTH)
+		return GO_ON;
 	err = check_call(place);
 	if (err == WALK_READ_FAULT || err == GO_ON)
 		return err;
 	return WALK_COMPLETE;
+}
+
+// Goes to the caller of code without a rule, at an address that was read.
+static __always_inline int leave(struct walk *walk, u32 place, u64 cfa, u64 fp, u64 caller)
+{
+	if (caller && find_mapping(place, caller - 1) != GO_ON)
+		return WALK_NO_UNWIND_INFO;
+	walk->sp = cfa;
+	walk->fp = fp;
+	walk->pc = caller;
+	walk->is_exact = 0;
+	return caller ? GO_ON : WALK_COMPLETE;
 }
 
 // Follows the frame pointer, if it looks like one.
@@ -351,35 +368,43 @@ __noinline int step_by_guess(u32 place)
 		return WALK_NO_UNWIND_INFO;
 	if (!read_user(saved, sizeof(saved), walk->fp))
 		return WALK_READ_FAULT;
-	if (saved[1] && find_mapping(place, saved[1] - 1) != GO_ON)
-		return WALK_NO_UNWIND_INFO;
-	walk->sp = walk->fp + 16;
-	walk->fp = saved[0];
-	walk->pc = saved[1];
-	walk->is_exact = 0;
-	return walk->pc ? GO_ON : WALK_COMPLETE;
+	return leave(walk, place, walk->fp + 16, saved[0], saved[1]);
 }
 
-// Leaves a frame of code that has no rule.
-__noinline int step_without_rule(u32 place)
+// Leaves a leaf that has taken `depth` bytes from the stack: Go's may have no frame.
+__noinline int step_by_depth(u32 place, u32 depth)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
-	struct exe *exe;
-	u32 number, at;
-	int err;
+	u64 caller, fp, at;
 
 	if (!walk)
 		return WALK_NO_UNWIND_INFO;
-	number = walk->mapping.exe;
-	if (!number)
+	at = walk->sp + depth;
+	if (!read_user(&caller, sizeof(caller), at))
+		return WALK_READ_FAULT;
+	fp = walk->fp;
+	if (fp == at - 8 && !read_user(&fp, sizeof(fp), fp))
+		return WALK_READ_FAULT;
+	return leave(walk, place, at + 8, fp, caller);
+}
+
+// Leaves a frame of code that has no rule; `depth` is that of its stack, below 0 if not known.
+__noinline int step_without_rule(u32 place, int depth)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	int err;
+	u32 at;
+
+	if (!walk)
+		return WALK_NO_UNWIND_INFO;
+	if (!walk->mapping.exe)
 		return step_by_guess(place);
 	if (is_sigreturn(walk->pc) || is_sigreturn(walk->pc - 7) ||
 	    (walk->is_exact && is_sigreturn(walk->pc - SIGRETURN_BYTES)))
 		return step_from_signal(place);
 	if (walk->is_exact) {
-		exe = bpf_map_lookup_elem(&exes, &number);
-		if (exe && exe->flags & EXE_DEPTHS)
-			return WALK_RULE_UNSUPPORTED;
+		if (depth >= 0)
+			return step_by_depth(place, depth);
 	} else {
 		err = end_at_entry(walk, place);
 		if (err == WALK_COMPLETE) {
@@ -413,7 +438,7 @@ __noinline int step(u32 place)
 	walk->frames[depth] = walk->pc + (depth && walk->is_exact);
 	walk->depth = depth + 1;
 	if (found == -WALK_NO_UNWIND_INFO)
-		return step_without_rule(place);
+		return step_without_rule(place, -1);
 	if (found < 0)
 		return -found;
 	number = found;
@@ -422,6 +447,8 @@ __noinline int step(u32 place)
 		return WALK_RULE_UNSUPPORTED;
 	if (rule->kind == RULE_SIGNAL)
 		return step_from_signal(place);
+	if (rule->kind == RULE_DEPTH)
+		return step_without_rule(place, rule->cfa);
 	if (!walk->is_exact) {
 		err = check_call(place);
 		if (err != GO_ON)

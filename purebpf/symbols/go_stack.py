@@ -11,6 +11,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
@@ -23,6 +24,7 @@ _FUNCTION = struct.Struct("<IiiII")
 _LONGEST = 1 << 14
 """Bytes of one function's table; generated functions of 1 MB have a tenth of that."""
 _DEEPEST = 1 << 30
+_LARGEST = 1 << 32
 
 
 class GoStack:
@@ -56,20 +58,46 @@ class GoStack:
         """
         target = address - self._table.text
         at = bisect_right(self._starts, target) - 1 if target >= 0 else -1
+        found = None
+        for offset, depth in self._steps(at):
+            if offset > target:
+                break
+            found = depth
+        return found
+
+    def depths(self, start: int, end: int) -> Iterator[tuple[int, int | None]]:
+        """Where in `start` up to `end` the depth changes, and to what; the first is at `start`."""
+        text = self._table.text
+        at = max(0, bisect_right(self._starts, start - text) - 1) if start >= text else 0
+        yield start, self.depth(start)
+        for number in range(at, len(self._starts)):
+            if self._starts[number] + text >= end:
+                return
+            for offset, depth in self._steps(number):
+                if start < offset + text < end:
+                    yield offset + text, depth
+
+    def _steps(self, at: int) -> Iterator[tuple[int, int | None]]:
+        """Where in a function the depth changes, from the start of the text, and to what."""
         if at < 0:
-            return None
+            return
+        start = self._starts[at]
+        end = self._starts[at + 1] if at + 1 < len(self._starts) else start + _LARGEST
         try:
             raw = self._read(self._table.functions_at + self._places[at], _FUNCTION.size)
             if len(raw) < _FUNCTION.size:
-                return None
-            start, _, _, _, numbers = _FUNCTION.unpack(raw)
-            if start != self._starts[at] or not numbers:
-                return None
-            data = self._read(self._table.numbers_at + numbers, _LONGEST)
+                data = b""
+            else:
+                begin, _, _, _, numbers = _FUNCTION.unpack(raw)
+                is_sound = begin == start and numbers
+                data = self._read(self._table.numbers_at + numbers, _LONGEST) if is_sound else b""
         except FormatError:
-            return None
-        depth = _value(data, target - start, max(1, self._table.quantum))
-        return depth if depth is not None and 0 <= depth < _DEEPEST and not depth & 7 else None
+            data = b""
+        for offset, depth in _values(data, max(1, self._table.quantum)):
+            if start + offset >= end:
+                return
+            is_depth = 0 <= depth < _DEEPEST and not depth & 7
+            yield start + offset, depth if is_depth else None
 
     def _read(self, at: int, size: int) -> bytes:
         section = self._table.section
@@ -84,22 +112,22 @@ def go_stack(image: ElfImage) -> GoStack | None:
         return None
 
 
-def _value(data: bytes, offset: int, quantum: int) -> int | None:
-    """The value at an offset from the start of the function."""
+def _values(data: bytes, quantum: int) -> Iterator[tuple[int, int]]:
+    """Where from the start of the function a value begins, and the value; at the end -1."""
     value, reached, at = -1, 0, 0
     while True:
         change, at = _uleb(data, at)
         if at < 0 or (not change and reached):
-            return None
+            break
         step, at = _uleb(data, at)
         if at < 0:
-            return None
+            break
         value += ~(change >> 1) if change & 1 else change >> 1
-        reached += step * quantum
-        if offset < reached:
-            return value
         if not step:
-            return None
+            break
+        yield reached, value
+        reached += step * quantum
+    yield reached, -1
 
 
 def _uleb(data: bytes, at: int) -> tuple[int, int]:

@@ -11,8 +11,9 @@ its size; long work comes as an iterator that yields every few milliseconds.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 from purebpf.errors import FormatError
 from purebpf.unwind.budget import Budget, OverBudgetError
@@ -55,12 +56,22 @@ class WholeWindows(NamedTuple):
     blocks: array[int]
 
 
+class StackDepths(Protocol):
+    """How many bytes functions without rules have taken from the stack; a `GoStack` is one."""
+
+    def depth(self, address: int, /) -> int | None:
+        """At an address; None: not known."""
+
+    def depths(self, start: int, end: int, /) -> Iterator[tuple[int, int | None]]:
+        """Where that changes from `start` up to `end`, and to what; the first is at `start`."""
+
+
 class CfiFile:
     """Rules of a file by its own addresses (as linked: subtract `load_bias` from a process's).
 
     Args:
         image: the file's headers; an `ElfImage` is one.
-        stack_depth: what a file without rules may know instead, see `CfiFile.stack_depth`.
+        depths: what a file without rules may know instead, see `CfiFile.stack_depth`.
 
     Attributes:
         machine: None if it is one that we do not unwind; then there are no rules.
@@ -70,11 +81,9 @@ class CfiFile:
         exhausted: whether the file takes more work than any real file of its size.
     """
 
-    def __init__(
-        self, image: ElfFile, stack_depth: Callable[[int], int | None] | None = None
-    ) -> None:
+    def __init__(self, image: ElfFile, depths: StackDepths | None = None) -> None:
         self._image = image
-        self._stack_depth = stack_depth
+        self._depths = depths
         is_plain = image.is64 and image.order == "<"
         self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
         self.text = text_of(image)
@@ -102,6 +111,8 @@ class CfiFile:
     def is_small(self) -> bool:
         """Whether it is best read whole."""
         self._prepare()
+        if self._depths is not None:  # those of all functions are many, and not in `whole`
+            return False
         return self._frames is None or self._frames.section.size <= _SMALL
 
     @property
@@ -151,12 +162,7 @@ class CfiFile:
 
     def stack_depth(self, address: int) -> int | None:
         """Bytes that the function at an address has taken from the stack; None: not known."""
-        return self._stack_depth(address) if self._stack_depth else None
-
-    @property
-    def has_stack_depths(self) -> bool:
-        """Whether `stack_depth` may know one."""
-        return self._stack_depth is not None
+        return self._depths.depth(address) if self._depths else None
 
     # One address
 
@@ -233,13 +239,17 @@ class CfiFile:
 
     def window(self, number: int) -> array[int]:
         """The block of one window, from the entries around it."""
+        self._prepare()
+        rows = self._rows_around(number) if self._rows is None else self._rows
+        if self._depths is not None:
+            rows = self._with_depths(rows, number << WINDOW_BITS, self._depths)
+        return cut_window(rows, number)
+
+    def _rows_around(self, number: int) -> Rows:
+        if self._index is None:
+            return Rows(array("Q"), array("I"))
         start = number << WINDOW_BITS
         end = start + WINDOW
-        self._prepare()
-        if self._index is None:
-            return array("I", (1, NO_RULE))
-        if self._rows is not None:
-            return cut_window(self._rows, number)
         before = self._last(start - 1) if start > self.text.start else None
         fdes = [before] if before else []
         budget = Budget(min(_WINDOW_STEPS, max(0, self._budget.left)))
@@ -252,9 +262,26 @@ class CfiFile:
             if after is not None:
                 fdes.append(after)
                 break
-        block = cut_window(self._interpret(fdes, budget), number)
+        rows = self._interpret(fdes, budget)
         self._budget.left -= granted - budget.left
-        return block
+        return rows
+
+    def _with_depths(self, rows: Rows, start: int, depths: StackDepths) -> Rows:
+        """The rows of a window, with depths of the stack where they have no rule."""
+        end = start + WINDOW
+        known = dict(depths.depths(start, end))
+        first = bisect_right(rows.starts, start)
+        past = bisect_left(rows.starts, end, first)
+        ids = dict(zip(rows.starts[first:past], rows.ids[first:past], strict=True))
+        rule_id = rows.ids[first - 1] if first else NO_RULE
+        depth: int | None = None
+        both = Rows(array("Q"), array("I"))
+        for address in sorted({start, *known, *ids}):
+            rule_id = ids.get(address, rule_id)
+            depth = known.get(address, depth)
+            both.starts.append(address)
+            both.ids.append(self.table.depth(depth) if rule_id == NO_RULE else rule_id)
+        return both
 
     def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:
         """Entries by index, in the order that decides which wins: by start, then by offset."""

@@ -7,6 +7,7 @@
     SIGNAL, END   -
     INVALID       code without a rule
     USER          a rule that only user space can follow
+    DEPTH         code without a rule; of a leaf it is sp + cfa + 8
 
 The return address is at CFA - 8, unless a flag says otherwise; `saved` is where the frame pointer,
 or with RA_ALONE the return address, is.
@@ -19,7 +20,7 @@ from enum import IntEnum, IntFlag
 
 from purebpf.unwind.expression import DEREF_FORM, plt_threshold, register_form
 from purebpf.unwind.machine import Machine
-from purebpf.unwind.rule import CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Rule
+from purebpf.unwind.rule import CFA_DEPTH, CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Rule
 
 __all__ = ["Flag", "Kind", "pack_rule"]
 
@@ -38,6 +39,7 @@ class Kind(IntEnum):
     DEREF_FP = 6
     DEREF_SP = 7
     USER = 8
+    DEPTH = 9
 
 
 class Flag(IntFlag):
@@ -67,6 +69,8 @@ def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
     """
     if is_none:
         return _LAYOUT.pack(0, Kind.INVALID, 0, 0)
+    if rule.cfa_register == CFA_DEPTH and isinstance(rule.cfa, int):
+        return _LAYOUT.pack(0, Kind.DEPTH, 0, rule.cfa)
     if rule.is_signal:
         return _LAYOUT.pack(0, Kind.SIGNAL, 0, 0)
     if _is(rule.ra, How.UNDEFINED):

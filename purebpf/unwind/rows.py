@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.unwind.budget import Budget
 from purebpf.unwind.entries import Cie, Fde
 from purebpf.unwind.interpreter import PlainRule, interpret
-from purebpf.unwind.rule import UNSUPPORTED, How, Rule
+from purebpf.unwind.rule import CFA_DEPTH, UNSUPPORTED, How, Rule
 
 __all__ = ["NO_RULE", "Entries", "Rows", "RuleTable"]
 
@@ -108,6 +108,14 @@ class RuleTable:
                 last = rule_id
         self.rows_interpreted += len(plain)
         return self._keep(offsets, ids, known, fde.code if movable else None)
+
+    def depth(self, depth: int | None) -> int:
+        """The rule of code that has none but the depth of its stack, if that is known."""
+        if depth is None:
+            return NO_RULE
+        rule = (CFA_DEPTH, depth, None, None, False)
+        known = self._ids.get(rule)
+        return self._intern(rule) if known is None else known
 
     def unreadable(self) -> int:
         """A program for what could not be interpreted."""

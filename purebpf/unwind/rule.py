@@ -9,11 +9,23 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["CFA_EXPRESSION", "CFA_UNSUPPORTED", "UNSUPPORTED", "How", "RegisterRule", "Row", "Rule"]
+__all__ = [
+    "CFA_DEPTH",
+    "CFA_EXPRESSION",
+    "CFA_UNSUPPORTED",
+    "UNSUPPORTED",
+    "How",
+    "RegisterRule",
+    "Row",
+    "Rule",
+]
 
 CFA_EXPRESSION = -1
 CFA_UNSUPPORTED = -2
-"""In place of the register that the CFA is relative to."""
+CFA_DEPTH = -3
+"""In place of the register that the CFA is relative to. `CFA_DEPTH`: there is no rule, but a leaf
+has taken that many bytes from the stack.
+"""
 
 
 class How(IntEnum):

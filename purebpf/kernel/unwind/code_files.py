@@ -100,8 +100,7 @@ class CodeFiles(Closing):
             return key, known.image
         try:
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
-            go = go_stack(image)
-            cfi = CfiFile(image, go.depth if go else None)
+            cfi = CfiFile(image, go_stack(image))
         except FormatError:
             os.close(fd)
             return None

@@ -29,15 +29,13 @@ __all__ = ["WalkTables"]
 _MAPPING = struct.Struct("<QQQII")
 _MAPPING_WORDS = _MAPPING.size // 4
 _MOST_MAPPINGS = SHARD_WORDS // _MAPPING_WORDS
-_EXE = struct.Struct("<IIQIIII")
+_EXE = struct.Struct("<IIQIIQ")
 _PROCESS = struct.Struct("<IIQI4x")
 _RULE_BYTES = 8
 _WINDOWED_RULES = 1024
 """Room for the rules of a file that is read window by window. The most in Debian 12 are 883."""
 _UNKNOWN = 0
 """The number of code without rules."""
-_EXE_DEPTHS = 1
-"""Flag of a file that knows stack depths where it has no rules."""
 _CALL_SITE = struct.Struct("<Q")
 _CALL_SITE_BITS = 48
 
@@ -49,7 +47,6 @@ class _File(NamedTuple):
     index_word: int
     first: int
     windows: int
-    flags: int
 
 
 class _Rules:
@@ -202,13 +199,12 @@ class WalkTables(Closing):
         except NoRoomError:
             self.full += 1
             return None
-        flags = _EXE_DEPTHS if cfi.has_stack_depths else 0
-        added = self._files[key] = _File(number, index, cfi.first_window, windows, flags)
+        added = self._files[key] = _File(number, index, cfi.first_window, windows)
         self._put_file(added, 0, 0)
         return added
 
     def _put_file(self, file: _File, rules: int, count: int) -> None:
-        packed = _EXE.pack(file.index_word, file.windows, file.first, rules, count, file.flags, 0)
+        packed = _EXE.pack(file.index_word, file.windows, file.first, rules, count, 0)
         _put(self._exes, file.number, packed)
 
     def confirm_call(self, key: Hashable, address: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,40 @@ def test_code_generated_by_java(tmp_path: Path) -> None:
     command = ["java", "-XX:+PreserveFramePointer", "-XX:+UseSerialGC", "-cp", tmp_path, "Spins"]
     run = walk_run(*command, seconds=5, copies_all=True, copies_per_second=0)
     _check_guesses(run, 0.9)
+
+
+_GO = """package main
+var sink int
+//go:noinline
+func leaf(n int) int { for i := 0; i < 300; i++ { n = n*3 + i }; return n }
+//go:noinline
+func level2(n int) int { return leaf(n) + leaf(n + 1) }
+//go:noinline
+func level1(n int) int { return level2(n) + 1 }
+func main() { for { sink += level1(sink) } }
+"""
+
+
+@pytest.mark.needs("go")
+def test_code_of_go(tmp_path: Path) -> None:
+    """A leaf of Go has no frame pointer of its own: its SP table says where its caller is."""
+    (tmp_path / "program.go").write_text(_GO)
+    cache = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    for flags, name in (("", "program"), ("-s -w", "stripped")):
+        command = ["go", "build", f"-ldflags={flags}", "-o", name, "program.go"]
+        subprocess.run(command, cwd=tmp_path, env=cache, check=True)
+    run = walk_run(tmp_path / "stripped", copies_all=True, copies_per_second=0)
+    _check_guesses(run, 0.9)
+    listed = subprocess.run(
+        ["nm", "-n", tmp_path / "program"], capture_output=True, text=True, check=True
+    )
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    starts = [int(row[0], 16) for row in rows if row[1] in "tT"]
+    names = [row[2] for row in rows if row[1] in "tT"]
+    traces = [
+        [names[bisect_right(starts, at - bool(n)) - 1] for n, at in enumerate(each.walked.frames)]
+        for each in run.late()
+    ]
+    leaves = [tuple(trace[:5]) for trace in traces if trace[0] == "main.leaf"]
+    assert len(leaves) > len(traces) / 2
+    assert set(leaves) == {("main.leaf", "main.level2", "main.level1", "main.main", "runtime.main")}

@@ -64,6 +64,20 @@ def test_other_addresses_are_not_known(address):
     assert go_stack(_image(_table())).depth(address) is None
 
 
+@pytest.mark.parametrize("quantum", [1, 4])
+def test_changes_are_where_the_depth_of_an_instruction_changes(quantum):
+    stack = go_stack(_image(_table(quantum)))
+    for start in range(_TEXT - 8, _TEXT + 0x160, 7):
+        end = start + 0x61
+        changes = dict(stack.depths(start, end))
+        assert min(changes) == start
+        assert max(changes) < end
+        depth = None
+        for address in range(start, end):
+            depth = changes.get(address, depth)
+            assert depth == stack.depth(address)
+
+
 def test_files_without_a_table():
     assert go_stack(ElfImage.of_bytes(symbol_file())) is None
     assert go_stack(_image(b"")) is None
@@ -79,6 +93,7 @@ def test_damage_is_another_depth_or_none(data):
     stack = go_stack(_image(bytes(table[: data.draw(st.integers(0, len(table)))])))
     for address in range(_TEXT + 0xF0, _TEXT + 0x170) if stack else ():
         assert (stack.depth(address) or 0) >= 0
+    assert not stack or len(list(stack.depths(_TEXT, _TEXT + 0x170))) < 1000
 
 
 _PROGRAM = """package main

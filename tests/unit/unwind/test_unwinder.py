@@ -52,6 +52,19 @@ def calls(size, machine=X86_64):
     return ((b"\x94" if machine is AARCH64 else b"\xff\xd0") * size)[:size]
 
 
+class Depths:
+    """Functions that have all taken as much from the stack."""
+
+    def __init__(self, depth):
+        self._depth = depth
+
+    def depth(self, _address):
+        return self._depth
+
+    def depths(self, start, _end):
+        yield start, self._depth
+
+
 def trace(section, pc, stack, *, machine=X86_64, code=b"", max_frames=127, depth=None, **registers):
     """Unwind with the functions of a section, and `OUTERMOST`, mapped at `BIAS`."""
     if section is not None:
@@ -318,7 +331,7 @@ def test_a_leaf_of_go_by_the_depth_of_its_stack(has_frame):
     caller = SP + 0x60
     stack = Stack().put(SP + 0x28, caller, BASE + 0x50).put(caller, 0, BASE + 0x90)
     fp = SP + 0x28 if has_frame else caller
-    found = trace(None, BASE, stack, fp=fp, depth=lambda _: 0x30)
+    found = trace(None, BASE, stack, fp=fp, depth=Depths(0x30))
     assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.FP_GUESS, 2)
 
 
@@ -385,7 +398,7 @@ def test_a_leaf_of_go_on_arm64(taken):
         BASE,
         stack,
         machine=AARCH64,
-        depth=lambda _: taken,
+        depth=Depths(taken),
         fp=SP + 0x40,
         ra=None if taken else BASE + 0x50,
     )

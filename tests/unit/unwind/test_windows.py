@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.rows import NO_RULE
+from purebpf.unwind.rule import CFA_DEPTH
 from purebpf.unwind.windows import WINDOW, cut_all, cut_window, find_in_block
-from tests.unit.unwind.cfi_builder import TEXT, Section, advance, cfa_offset
+from tests.unit.unwind.cfi_builder import FRAME, TEXT, Image, Section, advance, cfa_offset
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +88,45 @@ def test_one_address_has_the_cfa_of_the_rows(functions):
             assert cfi.table.rules[rule].cfa == row.cfa
         elif rule != NO_RULE:
             assert cfi.fde(address - 15) or any(cfi.fde(address - by) for by in range(15))
+
+
+class _Steps:
+    """Depths by address, each up to the next."""
+
+    def __init__(self, steps):
+        self._steps = sorted({0: None, **steps}.items())
+
+    def depth(self, address):
+        return [depth for at, depth in self._steps if at <= address][-1]
+
+    def depths(self, start, end):
+        yield start, self.depth(start)
+        yield from ((at, depth) for at, depth in self._steps if start < at < end)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    _FUNCTIONS,
+    st.dictionaries(st.integers(TEXT, TEXT + _SIZE), st.one_of(st.none(), st.just(8), st.just(48))),
+)
+def test_depths_of_the_stack_fill_what_has_no_rule(functions, steps):
+    section = _section(functions)
+    plain = section.cfi(text=_SIZE)
+    known = _Steps(steps)
+    cfi = CfiFile(Image({".eh_frame": (FRAME, section.data)}, text=_SIZE), known)
+    assert not cfi.is_small
+    for number in range(cfi.first_window, cfi.first_window + cfi.window_count):
+        block, without = cfi.window(number), plain.window(number)
+        for offset in range(WINDOW):
+            was = plain.table.rules[find_in_block(without, offset)]
+            rule = cfi.table.rules[find_in_block(block, offset)]
+            depth = known.depth(number * WINDOW + offset)
+            if find_in_block(without, offset) != NO_RULE:
+                assert rule == was
+            elif depth is None:
+                assert find_in_block(block, offset) == NO_RULE
+            else:
+                assert (rule.cfa_register, rule.cfa) == (CFA_DEPTH, depth)
 
 
 def test_no_rows_give_no_windows():
