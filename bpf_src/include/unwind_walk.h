@@ -20,6 +20,9 @@
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
 #define ROW_STEPS 12	 // for 1,025 rows
 
+// Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
+CONFIG bool walks_frame_pointers = false;
+
 struct task_struct___exec {
 	u64 self_exec_id; // 32 bits wide before Linux 5.7 (d1e7fd6462ca)
 } __attribute__((preserve_access_index));
@@ -432,11 +435,13 @@ __noinline int step(u32 place)
 	OPAQUE(depth);
 	if (depth >= WALK_FRAMES)
 		return WALK_TOO_DEEP;
-	found = rule_of_frame(walk, place);
+	found = walks_frame_pointers && depth ? GO_ON : rule_of_frame(walk, place);
 	if (found == -WALK_UNKNOWN_MAPPING && depth) // no frame: its address may be anything
 		return WALK_UNKNOWN_MAPPING;
 	walk->frames[depth] = walk->pc + (depth && walk->is_exact);
 	walk->depth = depth + 1;
+	if (walks_frame_pointers && depth)
+		return step_by_guess(place);
 	if (found == -WALK_NO_UNWIND_INFO)
 		return step_without_rule(place, -1);
 	if (found < 0)
@@ -459,6 +464,39 @@ __noinline int step(u32 place)
 	return step_by_rule(place, number);
 }
 
+// To the caller in a 32-bit task, by its frame pointer. False: there is none.
+__noinline int step_in_32_bits(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u32 saved[2], depth;
+
+	if (!walk || walk->fp < walk->sp || walk->fp & 3)
+		return false;
+	depth = walk->depth;
+	OPAQUE(depth);
+	if (depth >= WALK_FRAMES || !read_user(saved, sizeof(saved), walk->fp) || !saved[1])
+		return false;
+	walk->frames[depth] = saved[1];
+	walk->depth = depth + 1;
+	walk->guessed++;
+	walk->sp = walk->fp + sizeof(saved);
+	walk->fp = saved[0];
+	return true;
+}
+
+static __always_inline void walk_32_bits(struct walk *walk, u32 place)
+{
+	walk->sp = (u32)walk->sp;
+	walk->fp = (u32)walk->fp;
+#pragma clang loop unroll(disable)
+	for (u32 frame = 0; frame < WALK_FRAMES; frame++) {
+		OPAQUE(frame);
+		if (!step_in_32_bits(place))
+			break;
+	}
+	walk->reason = WALK_COMPAT32;
+}
+
 // Walks the stack of the current task from its user registers; `process` is its tgid in the
 // initial pid namespace. The walk at `place` has what came of it.
 static __always_inline void walk_stack(struct walk *walk, u32 place, struct registers *from,
@@ -477,7 +515,7 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
 	if (from->cs != USER_CS) {
-		walk->reason = WALK_COMPAT32;
+		walk_32_bits(walk, place);
 		return;
 	}
 	if (!known || !is_of(known, identity)) {

@@ -157,6 +157,8 @@ def names_of(run: Run, program: Path, frames: list[int]) -> list[str]:
     rows = [line.split() for line in listed.stdout.splitlines()]
     code = [(int(row[0], 16), row[2]) for row in rows if row[1] in "tT"]
     starts = [at for at, _ in code]
+    bias = 0 if starts[0] >= bias else bias  # linked to where it is mapped
     exact = [frames[0], *(frame - 1 for frame in frames[1:])]
-    names = [code[bisect_right(starts, at - bias) - 1][1] for at in exact if bias <= at < end]
+    inside = [at - bias for at in exact if int(mapped[0][0], 16) <= at < end]
+    names = [code[bisect_right(starts, at) - 1][1] for at in inside]
     return names[names.index("main") :: -1] if "main" in names else []

@@ -14,6 +14,8 @@ from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.compat32 import follow_frame_pointers
+from purebpf.unwind.machine import X86_64
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 
@@ -96,7 +98,8 @@ class ProcessStacks(Closing):
     def unwind(self, copy: CopiedStack) -> Unwound:
         """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
         if copy.is_compat:
-            return Unwound([copy.pc], Reason.COMPAT32, 0)
+            sp, fp = copy.registers[X86_64.sp], copy.registers[X86_64.fp]
+            return follow_frame_pointers(copy.pc, sp, fp, copy.stack, max_frames=self._max_frames)
         try:
             with self.on_behalf(copy.tgid):
                 return self._unwind(copy)

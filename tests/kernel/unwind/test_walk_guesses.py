@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from bisect import bisect_right
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,54 @@ def test_code_of_go(tmp_path: Path) -> None:
     leaves = [tuple(trace[:5]) for trace in traces if trace[0] == "main.leaf"]
     assert len(leaves) > len(traces) / 2
     assert set(leaves) == {("main.leaf", "main.level2", "main.level1", "main.main", "runtime.main")}
+
+
+_32_BITS = r"""
+volatile unsigned sink;
+__attribute__((noinline, noclone)) unsigned leaf(unsigned x) {
+  volatile char room[40];
+  room[x % 40] = x;
+  for (int i = 0; i < 200; i++) x = x * 1664525 + i + room[3];
+  return x;
+}
+__attribute__((noinline, noclone)) unsigned level2(unsigned x) { return leaf(x + 2) + 2; }
+__attribute__((noinline, noclone)) unsigned level1(unsigned x) { return level2(x) + 1; }
+void main(void) { for (;;) sink += level1(sink); }
+__asm__(".globl _start\n_start: xor %ebp, %ebp\n call main\n hlt");
+"""
+
+
+def test_32_bit_code_is_followed_by_frame_pointers_and_said_to_be(tmp_path: Path) -> None:
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(_32_BITS)
+    flags = ("-m32", "-O2", "-fno-omit-frame-pointer", "-no-pie", "-fno-pie", "-nostdlib")
+    subprocess.run(["gcc", *flags, "-static", "-w", "-o", program, source], check=True)
+    try:
+        with subprocess.Popen([program]) as child:
+            child.kill()
+    except OSError as error:
+        pytest.skip(f"this kernel does not run 32-bit programs: {error}")
+    run = walk_run(program, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    assert set(run.ends) == {Reason.COMPAT32}
+    assert all(each.walked == each.trace for each in run.found)
+    names = Counter(tuple(names_of(run, program, each.walked.frames)) for each in run.found)
+    assert names["main", "level1", "level2", "leaf"] > names.total() / 2
+    assert not any(each.trace.reason.is_whole for each in run.found)
+
+
+@pytest.mark.parametrize("rules", [(), ("-fno-asynchronous-unwind-tables",)], ids=["rules", "none"])
+def test_frame_pointers_from_the_caller_of_the_leaf_on(
+    tmp_path: Path, rules: tuple[str, ...]
+) -> None:
+    """A leaf without a frame hides its caller from frame pointers; its rule finds it."""
+    program = build(tmp_path, _CHAIN, "-fno-omit-frame-pointer", *rules)
+    run = walk_run(program, walks_frame_pointers=True)
+    check_counters(run)
+    late = [each.walked for each in run.late()]
+    names = Counter(tuple(names_of(run, program, walk.frames)) for walk in late)
+    chain = ("main", "level1", "level2", "level3", "level4", "level5", "leaf")
+    expected = chain if not rules else (*chain[:5], "leaf")
+    assert names[expected] > names.total() / 2
+    assert all(walk.guessed for walk in late if len(walk.frames) > 2)
+    assert not any(walk.reason is Reason.COMPLETE for walk in late if len(walk.frames) > 2)
