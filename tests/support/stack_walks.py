@@ -16,6 +16,7 @@ from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.unwind.reason import Reason
+from tests.support.faults import slow_host
 
 LEAF = r"""
 #define _GNU_SOURCE
@@ -70,7 +71,11 @@ def build(folder: Path, source: str, *flags: str, name: str = "program") -> Path
 
 
 def walk_run(*command: Any, seconds: float = 2.5, unread: float = 0, **constants: Any) -> Run:
-    """Walk the stacks of a command at 497 Hz on each CPU, not reading for the first `unread` s."""
+    """Walk the stacks of a command, on each CPU 497 times a second, or 47 where all is emulated.
+
+    Nothing is read for the first `unread` seconds.
+    """
+    seconds *= 4 if slow_host() else 1
     with ExitStack() as stack:
         quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
         child = subprocess.Popen(list(map(str, command)), **quiet)
@@ -82,7 +87,7 @@ def walk_run(*command: Any, seconds: float = 2.5, unread: float = 0, **constants
         loaded.maps["tgids"][child.pid] = 1
         walker = stack.enter_context(StackWalker(loaded.maps, pages=1024))
         events = stack.enter_context(
-            PerfEvents.sampling(frequency=497, event="cpu-clock", disabled=1)
+            PerfEvents.sampling(frequency=47 if slow_host() else 497, event="cpu-clock", disabled=1)
         )
         for event in events:
             stack.enter_context(loaded.programs["walk_sampled"].attach(event, enable=False))

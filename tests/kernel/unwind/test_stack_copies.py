@@ -24,6 +24,7 @@ from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.symbols.budget import PROCESS, Allowance, Budget
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
+from tests.support.faults import slow_host
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "gcc", "nm", "x86_64"),
@@ -147,7 +148,10 @@ def _running(program: Path, listed: str = "") -> Iterator[tuple[int, Functions]]
 
 
 def _run(program: Path, *, seconds: float = 1.5, pages: int = 1024, **options: Any) -> Run:
-    """Copy the stacks of a program at 497 Hz on each CPU, and unwind them."""
+    """Copy the stacks of a program, on each CPU 497 times a second, or 47 where all is emulated;
+    and unwind them.
+    """
+    seconds *= 4 if slow_host() else 1
     stack_bytes = options.pop("stack_bytes", 16384)
     with ExitStack() as stack:
         listed = options.pop("listed", "")
@@ -161,7 +165,7 @@ def _run(program: Path, *, seconds: float = 1.5, pages: int = 1024, **options: A
         )
         stacks = stack.enter_context(ProcessStacks())
         events = stack.enter_context(
-            PerfEvents.sampling(frequency=497, event="cpu-clock", disabled=1)
+            PerfEvents.sampling(frequency=47 if slow_host() else 497, event="cpu-clock", disabled=1)
         )
         for event in events:
             stack.enter_context(loaded.programs["copy_stack"].attach(event, enable=False))
