@@ -497,14 +497,8 @@ static __always_inline void walk_32_bits(struct walk *walk, u32 place)
 	walk->reason = WALK_COMPAT32;
 }
 
-// Walks the stack of the current task from its user registers; `process` is its tgid in the
-// initial pid namespace. The walk at `place` has what came of it.
-static __always_inline void walk_stack(struct walk *walk, u32 place, struct registers *from,
-				       u32 process, u64 identity)
+static __always_inline void begin_walk(struct walk *walk, struct registers *from)
 {
-	struct process_mappings *known = bpf_map_lookup_elem(&procs, &process);
-	int reason = GO_ON;
-
 	walk->pc = from->ip;
 	walk->sp = from->sp;
 	walk->fp = from->bp;
@@ -514,6 +508,17 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	walk->guessed = 0;
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
+}
+
+// Walks the stack of the current task from its user registers; `process` is its tgid in the
+// initial pid namespace. The walk at `place` has what came of it.
+static __always_inline void walk_stack(struct walk *walk, u32 place, struct registers *from,
+				       u32 process, u64 identity)
+{
+	struct process_mappings *known = bpf_map_lookup_elem(&procs, &process);
+	int reason = GO_ON;
+
+	begin_walk(walk, from);
 	if (from->cs != USER_CS) {
 		walk_32_bits(walk, place);
 		return;

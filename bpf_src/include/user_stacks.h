@@ -172,10 +172,10 @@ static __always_inline void start_walk(struct walk *walk, u32 place, struct miss
 		walk_stack(walk, place, &record->registers, process, record->identity);
 		return;
 	}
-	walk->depth = 1;
-	walk->guessed = 0;
-	walk->frames[0] = record->registers.ip;
-	walk->reason = record->registers.cs == USER_CS ? WALK_NOT_BUILT : WALK_COMPAT32;
+	begin_walk(walk, &record->registers);
+	walk->reason = WALK_NOT_BUILT;
+	if (record->registers.cs != USER_CS)
+		walk_32_bits(walk, place);
 }
 
 // The stack of `record->registers`, of the current task. `record->key` and `tgid` are set.
@@ -195,8 +195,6 @@ static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_st
 		st->ends[found->reason]++;
 	if (copy_helps(found->reason) && send_missed(ctx, record, found, st))
 		return STACK_SENT;
-	if (found->reason == WALK_COMPAT32)
-		return walk(ctx, place, 0);
 	if (found->reason == WALK_TOO_DEEP)
 		stack_st->user_truncated++;
 	put_walk(stack, found);

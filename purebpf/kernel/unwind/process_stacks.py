@@ -60,6 +60,7 @@ class ProcessStacks(Closing):
             catch_up=catch_up,
             max_frames=max_frames,
         )
+        self._max_frames = max_frames
         self._payers: dict[int, Work] = {}
 
     # What processes do. Numbers are those of our pid namespace, times CLOCK_MONOTONIC in ns.
