@@ -1,21 +1,42 @@
-"""What the terminal says about user stacks: how they were walked, and why so."""
+"""What the terminal says about user stacks: how many are whole, and how they were walked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from purebpf.results import Profile
+from purebpf.results.shape.stack_ends import stack_ends
 
 __all__ = ["describe"]
 
 _WAYS = {
-    "tables": "walked by tables",
-    "copy": "unwound from copies",
-    "fp": "walked by frame pointers",
+    "tables": "by unwind tables",
+    "copy": "by unwinding copies",
+    "fp": "by frame pointers",
 }
 
 
-def describe(about: Mapping[str, object]) -> str:
-    """One line, from the facts about a run; "" where there are no user stacks."""
-    mode, why = about.get("call_graph"), about.get("call_graph_why")
-    if mode is None:
+def describe(profile: Profile) -> str:
+    """One line; "" where there are no user stacks.
+
+    `stacks: complete=98.7% finished=0.9% guessed=0.3% cut=0.1% (read_fault=3) copies=412 lost=0 by
+    unwind tables`: shares of the weight, the weight of each reason for a cut, and stacks that were
+    copied and finished outside of BPF, or should have been.
+    """
+    about, ends = profile.about, stack_ends(profile)
+    if ends is None:
         return ""
-    return f"user stacks: {_WAYS[str(mode)]}" + (f"; not by tables: {why}" if why else "")
+    total = ends.total or 1
+    finished = _number(about.get("finished"))
+    complete = max(0, ends.total - ends.cut - ends.guessed - finished)
+    parts = {"complete": complete, "finished": finished, "guessed": ends.guessed, "cut": ends.cut}
+    words = [f"{name}={100 * part / total:.1f}%" for name, part in parts.items()]
+    if ends.cuts:
+        words.append("(" + " ".join(f"{name}={weight}" for name, weight in ends.cuts) + ")")
+    if "copies" in about:
+        words += [f"copies={about['copies']}", f"lost={about['copies_lost']}"]
+    words.append(_WAYS[str(about["call_graph"])])
+    why = about.get("call_graph_why")
+    return "stacks: " + " ".join(words) + (f", as tables are not possible: {why}" if why else "")
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -61,7 +61,7 @@ def _explain(profile: Profile) -> None:
         f"samples: {about['counted']} counted, {about['idle']} idle, "
         f"{about['filtered']} outside the target"
     )
-    if line := describe(about):
+    if line := describe(profile):
         command.say(line)
     if not about["counted"]:
         command.say("no samples: the target did not run on a CPU during the run")

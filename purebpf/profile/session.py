@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
+_NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
+"""Counters of bpf_src/include/user_stacks.h: stacks that needed a copy and got none."""
+
 _CHILDREN_INHERIT = (
     "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
     "less than a sampling period are missing. Raise -F"
@@ -312,7 +315,8 @@ class Profiler(Closing):
         from purebpf.results.build.stored_stacks import Stacks
 
         addresses = {number: trace.addresses for number, trace in traces.items()}
-        return Stacks(addresses, self._symbolizer)
+        ends = {number: (trace.reason, trace.guessed) for number, trace in traces.items()}
+        return Stacks(addresses, self._symbolizer, ends)
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
         """How many samples an honest run may lack: one in a hundred, and those not yet due.
@@ -342,6 +346,10 @@ class Profiler(Closing):
             about["cpus"] = [each.cpu for each in self._events]
         if self._call_graph.mode:
             about["call_graph"] = self._call_graph.mode
+        if self._walking is not None:
+            about["finished"] = self._walking.finished
+            about["copies"] = self._walking.copies
+            about["copies_lost"] = sum(stats[name] for name in _NOT_COPIED)
         if self._call_graph.why:
             about["call_graph_why"] = self._call_graph.why
         about |= origin(self._elapsed_s)

@@ -7,6 +7,8 @@ from typing import Any
 
 from purebpf.results import Labels, Profile
 from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.model.profile import NO_MARKS, Marks
+from purebpf.results.model.stack_end import WHOLE
 
 __all__ = ["fill"]
 
@@ -28,4 +30,7 @@ def fill(
     for key, samples in counts:
         labels = Labels(key.comm, key.tgid, key.tid, cgroup=cgroup(key.tgid))
         user_stack = stacks.user(key.user_stack, key.tgid, key.comm)
-        profile.add(user_stack, stacks.kernel(key.kernel_stack), samples, labels)
+        end = stacks.end(key.user_stack, key.tgid, key.comm)
+        marks = Marks(end=end) if end != WHOLE else NO_MARKS
+        kernel_stack = stacks.kernel(key.kernel_stack)
+        profile.add(user_stack, kernel_stack, samples, labels, marks=marks)

@@ -47,6 +47,9 @@ class Reason(IntEnum):
     OVER_BUDGET = 17
     """The files of this process or user have used up what reading them may cost."""
 
+    FRAME_POINTERS = 18
+    """The kernel followed frame pointers: whether the last frame is the outermost is not known."""
+
     @property
     def is_whole(self) -> bool:
         """Whether the trace reaches its outermost frame."""

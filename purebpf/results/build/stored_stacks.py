@@ -8,6 +8,7 @@ from typing import Protocol
 
 from purebpf.results.model.loss import Cause
 from purebpf.results.model.profile import Row, Stack
+from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
 
 __all__ = ["Names", "Stacks", "causes", "count_truncated"]
@@ -37,20 +38,35 @@ class Stacks:
     Args:
         addresses: of each number, leaf first.
         names: looks addresses up.
+        ends: how user stacks ended, by number: (`purebpf.unwind.reason.Reason`, guessed frames).
+            One that is not whole gets a frame at its root that says so.
     """
 
-    def __init__(self, addresses: Mapping[int, Sequence[int]], names: Names) -> None:
+    def __init__(
+        self,
+        addresses: Mapping[int, Sequence[int]],
+        names: Names,
+        ends: Mapping[int, tuple[int, int]] | None = None,
+    ) -> None:
         # not methods of `self`: a cache of its own methods would keep it, and all names, alive
         def kernel(number: int) -> Stack | None:
             return _name_stack(addresses, number, names.kernel_stack)
 
-        def user(number: int, pid: int, comm: str) -> Stack | None:
-            return _name_stack(addresses, number, lambda stack: names.user_stack(pid, stack, comm))
+        def name_user(number: int, pid: int, comm: str) -> tuple[Stack | None, StackEnd]:
+            stack = _name_stack(addresses, number, lambda stack: names.user_stack(pid, stack, comm))
+            if not stack or ends is None or number not in ends:
+                return stack, WHOLE
+            end = end_of(*ends[number], stack[-1])
+            return (*stack, *root_frame(end)), end
+
+        named = cache(name_user)
 
         self.kernel: Callable[[int], Stack | None] = cache(kernel)
         """The kernel stack with a number; None for one that was lost."""
-        self.user: Callable[[int, int, str], Stack | None] = cache(user)
+        self.user: Callable[[int, int, str], Stack | None] = lambda *of: named(*of)[0]
         """The user stack with a number, of a process and a comm; None for one that was lost."""
+        self.end: Callable[[int, int, str], StackEnd] = lambda *of: named(*of)[1]
+        """How that stack ended."""
 
 
 def _name_stack(
@@ -76,12 +92,18 @@ def count_truncated(rows: Iterable[Row], max_depth: int) -> int:
     return sum(
         row.marks.times or row.weight
         for row in rows
-        if row.user and len(row.user) >= max_depth and not _has_strayed(row.user)
+        if row.user and _depth(row.user) >= max_depth and not _has_strayed(row.user)
     )
+
+
+def _depth(stack: Stack) -> int:
+    return len(stack) - (stack[-1].kind == CUT)
 
 
 def _has_strayed(stack: Stack) -> bool:
     root = stack[-1]
+    if root.kind == CUT and len(stack) > 1:
+        root = stack[-2]
     return isinstance(root, Unknown) and root.reason is Reason.GARBAGE
 
 

@@ -30,6 +30,7 @@ _CATEGORIES = {
     "jit": "blue",
     "inlined": "lightblue",
     "unknown": "grey",
+    "cut": "grey",
 }
 _NUMBER = {name: number for number, name in enumerate(_CATEGORIES)}
 _WEIGHTS = {"ns": ("tracing-ms", 1e-6), "bytes": ("bytes", 1)}

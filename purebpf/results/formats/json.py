@@ -12,7 +12,9 @@ stacks    weight, comm, pid, and where they differ tid, cpu, cgroup, state and p
           leader's name, where comm is a thread's); user and kernel: indices into frames, leaf
           first; [] no such stack, null it was lost; slots:
           [slot, weight] pairs, where there is a time line. Of waits also: kind, inflight (true:
-          not over), times, runnable (part of the weight), and waker: comm, pid, tid, user, kernel
+          not over), times, runnable (part of the weight), and waker: comm, pid, tid, user, kernel.
+          cut: why the user stack lacks its roots, where a frame of kind "cut" is; guessed:
+          its frames that followed frame pointers for lack of unwind information
 samples   where there are single waits: the same, in the order of time, each with its end, time_ns
 slot_ns   how long a slot is, where there is a time line
 cost      run_time_ns and run_cnt: the time spent in the BPF programs, and how often they ran
@@ -37,6 +39,7 @@ from purebpf.errors import FormatError
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.profile import NO_MARKS, Labels, Marks, Profile, Row, Slots, Stack, Waker
+from purebpf.results.model.stack_end import CUT, StackEnd, is_cut
 from purebpf.results.shape.frame_table import Numbering
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
@@ -44,7 +47,7 @@ __all__ = ["SCHEMA", "document", "parse"]
 
 SCHEMA = "purebpf.report/1"
 _LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state", "process")
-_KINDS = ("user", "kernel", "inlined")
+_KINDS = ("user", "kernel", "inlined", CUT)
 _TIME_KINDS = ("", "on-CPU", "off-CPU", "run-queue")
 _LAST_SLOT = (1 << 32) - 1
 _LATEST_NS = 1 << 62
@@ -121,6 +124,10 @@ def _marks(marks: Marks, frames: Numbering[Frame | Unknown, int]) -> dict[str, A
         tree["runnable"] = marks.runnable
     if marks.ended_ns:
         tree["time_ns"] = marks.ended_ns
+    if marks.end.cut:
+        tree["cut"] = marks.end.cut
+    if marks.end.guessed:
+        tree["guessed"] = marks.end.guessed
     if marks.waker:
         comm, pid, tid, user, kernel = marks.waker
         tree["waker"] = {
@@ -285,6 +292,7 @@ def _parse_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Mar
         _whole(stack.get("times", 0)),
         _whole(stack.get("runnable", -1), -1),
         _whole(stack.get("time_ns", 0)),
+        _parse_end(stack),
     )
 
 
@@ -295,6 +303,13 @@ def _parse_slots(slot_trees: Any, slot_ns: int) -> Slots:
     if slots and max(slots)[0] * slot_ns >= _LATEST_NS:
         raise ValueError(f"slot {max(slots)[0]} of {slot_ns} ns each")
     return slots
+
+
+def _parse_end(stack: Mapping[str, Any]) -> StackEnd:
+    cut = str(stack.get("cut", ""))
+    if cut and not is_cut(cut):
+        raise ValueError(f"{cut!r} is not how a stack ends")
+    return StackEnd(cut, _whole(stack.get("guessed", 0)))
 
 
 def _parse_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:

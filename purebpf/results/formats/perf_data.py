@@ -24,6 +24,7 @@ from purebpf.abi.perf import perf_callchain_context as context
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.results.model.profile import Profile, Row, Stack
+from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import (
@@ -49,6 +50,7 @@ _SAMPLE_TYPE = (
 )
 _MONOTONIC = 1
 _PAGE = 4096
+_PLACELESS = ("inlined", CUT)
 _EXECUTABLE, _PRIVATE = 5, 2  # mmap(2): PROT_READ | PROT_EXEC, MAP_PRIVATE
 _ROUND = 10_000  # samples between two marks by which a reader may forget what came before
 _KERNEL_CONTEXT, _USER_CONTEXT = context.PERF_CONTEXT_KERNEL, context.PERF_CONTEXT_USER
@@ -199,7 +201,7 @@ def _records(profile: Profile, rows: list[Row]) -> Iterator[Record]:
 
 def _sample(row: Row, pid: int, tid: int, time_ns: int, weight: int) -> Sample:
     kernel: list[int] = [entry.address for entry in row.kernel or ()]
-    user: list[int] = [entry.address for entry in row.user or () if entry.kind != "inlined"]
+    user: list[int] = [entry.address for entry in row.user or () if entry.kind not in _PLACELESS]
     chain: list[int] = []
     if kernel:
         chain += [_KERNEL_CONTEXT, *kernel]

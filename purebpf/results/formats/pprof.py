@@ -17,6 +17,7 @@ from typing import NamedTuple
 from purebpf.results.formats.protobuf import field, integer, message, varint
 from purebpf.results.model.profile import Labels, Profile, Row
 from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, printable
+from purebpf.results.model.stack_end import StackEnd
 from purebpf.results.shape.frame_table import Numbering
 from purebpf.results.shape.functions import Function, at_line
 from purebpf.symbols.frame import Frame, Unknown
@@ -71,7 +72,7 @@ class _Writer:
         missed_kernel = _Place(Function(MISSED_KERNEL, "kernel", "unknown"), 0, "")
         self._missed_user = self._places.number(missed_user)
         self._missed_kernel = self._places.number(missed_kernel)
-        self._known_labels: dict[Labels, bytes] = {}
+        self._known_labels: dict[tuple[Labels, StackEnd], bytes] = {}
 
     def message(self) -> bytes:
         """The Profile message."""
@@ -92,32 +93,33 @@ class _Writer:
         """A message for each row. There are many, with many ids each: so no calls for each id."""
         ids_of, label_bytes, number = self._places.of, self._label_bytes, cache(varint)
         sample, locations, values = field(2), field(1), field(2)
-        for user, kernel, weight, labels, *_ in rows:
+        for user, kernel, weight, labels, _, marks in rows:
             ids = self._missed_user if user is None else b"".join(ids_of(user))
             if kernel is None or kernel:
                 ids = (self._missed_kernel if kernel is None else b"".join(ids_of(kernel))) + ids
             value = number(weight)
             content = locations + number(len(ids)) + ids
-            content += values + number(len(value)) + value + label_bytes(labels)
+            content += values + number(len(value)) + value + label_bytes(labels, marks.end)
             yield sample + number(len(content)) + content
 
-    def _label_bytes(self, labels: Labels) -> bytes:
-        encoded = self._known_labels.get(labels)
+    def _label_bytes(self, labels: Labels, end: StackEnd) -> bytes:
+        encoded = self._known_labels.get((labels, end))
         if encoded is None:
-            encoded = self._known_labels[labels] = b"".join(self._labels(labels))
+            encoded = b"".join(self._labels(labels, end))
+            self._known_labels[labels, end] = encoded
         return encoded
 
-    def _labels(self, labels: Labels) -> Iterator[bytes]:
+    def _labels(self, labels: Labels, end: StackEnd) -> Iterator[bytes]:
         cpu = str(labels.cpu) if labels.cpu >= 0 else ""  # pprof does not show a number 0
         texts = (
             *(("comm", labels.comm), ("cgroup", labels.cgroup)),
-            *(("state", labels.state), ("cpu", cpu)),
+            *(("state", labels.state), ("cpu", cpu), ("cut", end.cut)),
         )
         for name, text in texts:
             if text:
                 content = integer(1, self._string(name)) + integer(2, self._string(text))
                 yield message(3, content)
-        for name, number in (("pid", labels.pid), ("tid", labels.tid)):
+        for name, number in (("pid", labels.pid), ("tid", labels.tid), ("guessed", end.guessed)):
             if number:
                 yield message(3, integer(1, self._string(name)) + integer(3, number))
 

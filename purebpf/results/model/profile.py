@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.model.loss import Loss
+from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
 __all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
@@ -60,7 +61,7 @@ class Marks(NamedTuple):
     `kind` is "on-CPU", "off-CPU" or "run-queue" where one profile has them all. `is_open`: it had
     not ended when the run did. `times` is how many waits were added up, `runnable` which part of
     the weight passed after the wake-up, -1 where that is not known. `ended_ns` dates a single wait,
-    on CLOCK_MONOTONIC; 0 for a sum.
+    on CLOCK_MONOTONIC; 0 for a sum. `end` is how the user stack ended.
     """
 
     kind: str = ""
@@ -69,6 +70,7 @@ class Marks(NamedTuple):
     times: int = 0
     runnable: int = -1
     ended_ns: int = 0
+    end: StackEnd = WHOLE
 
 
 NO_MARKS = Marks()
@@ -197,7 +199,7 @@ class Profile:
             for stack in (user, kernel):
                 if not stack:
                     continue
-                frames += weight * len(stack)
+                frames += weight * (len(stack) - (stack[-1].kind == CUT))
                 for entry in stack:
                     if isinstance(entry, Unknown):
                         reasons[entry.reason, entry.module] += weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
 __all__ = ["MISSED_KERNEL", "MISSED_USER", "NO_STACK", "UNKNOWN", "printable", "spell_location"]
@@ -25,6 +26,8 @@ def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
         return UNKNOWN + printable(where)
     if is_unnamed_function(entry):  # its name has the module
         where = ""
+    if entry.kind == CUT:
+        return entry.name
     if entry.kind == "inlined":
         where = f" (inlined){where}"
     elif offset:

@@ -19,10 +19,22 @@ from purebpf.results.model.profile import Labels, Profile, Row, Waker
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import page_facts, sorted_paths
 from purebpf.results.shape.functions import Function, Functions
+from purebpf.results.shape.stack_ends import stack_ends
 
 __all__ = ["Packed", "head", "pack"]
 
-_KINDS = ("user", "kernel", "inlined", "jit", "python", "unknown", "process", "thread", "divider")
+_KINDS = (
+    "user",
+    "kernel",
+    "inlined",
+    "jit",
+    "python",
+    "unknown",
+    "process",
+    "thread",
+    "divider",
+    "cut",
+)
 _REASONS = 5
 _NARROW = 0xFFFF  # functions with numbers that fit in 16 bits
 _DEEPEST = 0xFFFF  # frames of a path, its process included: page/model.js has 16 bits for them
@@ -86,6 +98,7 @@ def head(profile: Profile) -> dict[str, Any]:
         "slot_ns": profile.slot_ns,
         "facts": page_facts.describe(profile),
         "hints": profile.hints,
+        "stacks": _describe_stacks(profile),
         "loss": {
             "expected": loss.expected,
             "seen": loss.seen,
@@ -101,6 +114,20 @@ def head(profile: Profile) -> dict[str, Any]:
                 ],
             },
         },
+    }
+
+
+def _describe_stacks(profile: Profile) -> dict[str, Any] | None:
+    """How many user stacks are whole, and why the others are not."""
+    ends = stack_ends(profile)
+    if ends is None or not ends.total:
+        return None
+    return {
+        "whole_percent": ends.whole_percent,
+        "cuts": [
+            {"reason": name.replace("_", " "), "percent": 100 * weight / ends.total}
+            for name, weight in ends.cuts[:_REASONS]
+        ],
     }
 
 

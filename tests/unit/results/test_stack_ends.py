@@ -1,45 +1,150 @@
-"""How the ends of user stacks are shown and counted."""
+"""A user stack that is not whole does not look whole, in any format."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from purebpf.results.build import stack_ends
-from purebpf.unwind.machine import AARCH64, X86_64
-from purebpf.unwind.perf_registers import is_compat
+from purebpf.cli.user_stacks import describe
+from purebpf.results import Labels, Profile
+from purebpf.results.build.stored_stacks import Stacks, count_truncated
+from purebpf.results.formats import json as json_format
+from purebpf.results.formats import pprof, registry
+from purebpf.results.model.profile import Marks
+from purebpf.results.model.spelling import spell_location
+from purebpf.results.model.stack_end import WHOLE, StackEnd, end_of, root_frame
+from purebpf.results.shape.page_data import head
+from purebpf.results.shape.stack_ends import stack_ends
+from purebpf.symbols.frame import Address, Frame
 from purebpf.unwind.reason import Reason
 
 
-@pytest.mark.parametrize("reason", list(Reason))
-def test_only_whole_stacks_have_no_mark_at_their_root(reason: Reason) -> None:
-    marks = stack_ends.end_of(int(reason))
-    assert bool(marks) != reason.is_whole
-    assert all(mark.name.startswith("[") and mark.kind == "user" for mark in marks)
+class Names:
+    """Names that say which address they are of."""
+
+    def __init__(self, root: str = "f1") -> None:
+        self._root = root
+
+    def kernel_stack(self, addresses):
+        return self.user_stack(0, addresses)
+
+    def user_stack(self, pid, addresses, comm=None):
+        *leaves, _ = addresses
+        names = [f"f{address}" for address in leaves] + [self._root]
+        return [
+            Frame(name, 1, "/bin/x", Address(at), "user")
+            for name, at in zip(names, addresses, strict=True)
+        ]
 
 
-def test_what_is_cut_is_a_loss_with_its_reasons_the_most_frequent_first() -> None:
-    ends = {Reason.COMPLETE: 90, Reason.READ_FAULT: 3, Reason.COPY_SHORT: 7}
-    name, lost, what = stack_ends.cause(ends)
-    assert (name, lost) == ("stacks_cut", 10)
-    assert what == (
-        "10 user stacks end early (copy_short=7, read_fault=3): the copied part of the stack was "
-        "too small: record larger copies"
+def names_of(stack):
+    return [entry.name for entry in stack or ()]
+
+
+@pytest.mark.parametrize(
+    ("reason", "root", "shown"),
+    [
+        (Reason.COMPLETE, "main", None),
+        (Reason.FINISHED, "main", None),
+        (Reason.FP_GUESS, "main", None),
+        (Reason.NO_UNWIND_INFO, "_start", "[no unwind info]"),
+        (Reason.UNKNOWN_MAPPING, "_start", "[unknown mapping]"),
+        (Reason.READ_FAULT, "_start", "[unreadable]"),
+        (Reason.COPY_REFUSED, "_start", "[cut]"),
+        (Reason.PROCESS_GONE, "_start", "[cut]"),
+        (Reason.TOO_DEEP, "_start", "[truncated]"),
+        (Reason.FRAME_POINTERS, "main", "[unverified]"),
+        (Reason.FRAME_POINTERS, "_start", None),
+        (Reason.FRAME_POINTERS, "clone3", None),
+        (Reason.FRAME_POINTERS, "__libc_start_main@@GLIBC_2.34", None),
+        (Reason.COMPAT32, "main", "[unverified]"),
+    ],
+)
+def test_a_cut_stack_has_a_frame_at_its_root(reason: Reason, root: str, shown: str | None) -> None:
+    stacks = Stacks({20: [2, 1]}, Names(root), {20: (reason, 0)})
+    stack = stacks.user(20, 1, "x")
+    assert names_of(stack) == ["f2", root] + [shown] * (shown is not None)
+    assert bool(stacks.end(20, 1, "x").cut) == (shown is not None)
+    assert stacks.user(20, 1, "x") is stack
+
+
+def test_every_reason_has_a_frame() -> None:
+    for reason in Reason:
+        end = end_of(reason, 2, None)
+        assert end.guessed in (0, 2)
+        assert bool(root_frame(end)) == bool(end.cut) == (not reason.is_whole)
+
+
+def test_without_ends_stacks_are_as_they_are() -> None:
+    stacks = Stacks({20: [2, 1]}, Names())
+    assert names_of(stacks.user(20, 1, "x")) == ["f2", "f1"]
+    assert stacks.end(20, 1, "x") == WHOLE
+    assert stacks.user(0, 1, "x") == ()
+    assert stacks.user(2, 1, "x") is None
+
+
+def made() -> Profile:
+    """Ten whole samples, two of them guessed, and three that are cut."""
+    ends = {20: (0, 0), 21: (2, 4), 22: (Reason.COPY_LOST, 0), 23: (Reason.READ_FAULT, 1)}
+    stacks = Stacks({number: [number, 1] for number in ends}, Names("main"), ends)
+    about = {"call_graph": "tables", "finished": 1, "copies": 3, "copies_lost": 1}
+    profile = Profile("Sampling", about=about)
+    for number, weight in ((20, 8), (21, 2), (22, 1), (23, 2)):
+        end = stacks.end(number, 5, "x")
+        profile.add(stacks.user(number, 5, "x"), (), weight, Labels("x", 5), marks=Marks(end=end))
+    return profile
+
+
+def test_the_line_says_how_stacks_ended() -> None:
+    profile = made()
+    ends = stack_ends(profile)
+    assert ends is not None
+    assert (ends.total, ends.guessed, ends.cut) == (13, 2, 3)
+    assert describe(profile) == (
+        "stacks: complete=53.8% finished=7.7% guessed=15.4% cut=23.1% (read_fault=2 copy_lost=1) "
+        "copies=3 lost=1 by unwind tables"
     )
-    assert stack_ends.cause({Reason.FINISHED: 4}).lost == 0
+    profile.about = {"call_graph": "fp", "call_graph_why": "no helper"}
+    assert describe(profile).endswith("by frame pointers, as tables are not possible: no helper")
+    assert describe(Profile("Sampling")) == ""
 
 
-def test_one_line_about_the_stacks() -> None:
-    facts = stack_ends.summarize({Reason.COMPLETE: 989, Reason.COPY_SHORT: 11}, 5)
-    assert facts == {"whole": 989, "guessed": 5, "cut": {"copy_short": 11}}
-    line = "user stacks: 98.9% whole, 0.5% with guessed frames, 1.1% cut"
-    assert stack_ends.describe(facts) == line
-    assert stack_ends.describe(stack_ends.summarize({}, 0)) == ""
+def test_json_keeps_the_ends() -> None:
+    text = json_format.document(made())
+    tree = json.loads(text)
+    assert [stack.get("cut") for stack in tree["stacks"]].count("read_fault") == 1
+    assert [stack.get("guessed") for stack in tree["stacks"]].count(4) == 1
+    loaded = json_format.parse(text)
+    assert [row.marks.end for row in loaded.rows()] == [row.marks.end for row in made().rows()]
+    assert json_format.document(loaded) == text
+    broken = text.replace('"cut":"read_fault"', '"cut":"boredom"')
+    with pytest.raises(Exception, match="boredom"):
+        json_format.parse(broken)
 
 
-def test_code_segments_tell_32_bit_programs_apart() -> None:
-    mask = 1 << 8 | 1 << 10  # ip, cs
-    assert is_compat(X86_64, mask, (0x8048000, 0x23))
-    assert not is_compat(X86_64, mask, (0x401000, 0x33))
-    assert not is_compat(X86_64, 1 << 8, (0x8048000,))
-    assert not is_compat(X86_64, mask, ())
-    assert not is_compat(AARCH64, mask, (0x8048000, 0x23))
+def test_other_formats_keep_the_ends() -> None:
+    profile = made()
+    style = registry.Style(delimiter=False, annotations=False, addresses=False)
+    folded = "".join(registry.write(profile, "folded", style))
+    assert "x;[cut];main;f22 1\n" in folded
+    assert "x;[unreadable];main;f23 2\n" in folded
+    assert "x;main;f20 8\n" in folded
+    text = "".join(registry.write(profile, "text", style))
+    assert "    main+0x1 [x]\n    [unreadable]\n" in text
+    data = b"".join(registry.write(profile, "perf.data", style))
+    assert data
+    packed = pprof.document(profile)
+    assert packed
+    page = head(profile)["stacks"]
+    assert round(page["whole_percent"], 1) == 76.9
+    assert page["cuts"][0] == {"reason": "read fault", "percent": pytest.approx(15.38, abs=0.01)}
+
+
+def test_the_frame_counts_neither_as_named_nor_as_deep() -> None:
+    profile = made()
+    assert profile.unnamed().frames == 2 * 13
+    assert count_truncated(profile.rows(), 3) == 0
+    assert count_truncated(profile.rows(), 2) == 13
+    (frame,) = root_frame(StackEnd("copy_lost"))
+    assert spell_location(frame) == "[cut]"

@@ -206,7 +206,7 @@ const Box = {
 };
 
 function functionColour({ name, module, kind }, { by, dark }) {
-  if (kind === "unknown" || kind === "divider") return dark ? "#565b66" : "#b9bec8";
+  if (kind === "unknown" || kind === "divider" || kind === "cut") return dark ? "#565b66" : "#b9bec8";
   const hue = by === "module" ? hash(module || kind) * 360 : HUES[kind] ?? 48;
   const light = (dark ? 30 : 66) + hash(name) * (dark ? 10 : 14);
   const saturation = PALE[kind] ?? (dark ? 55 : 78);

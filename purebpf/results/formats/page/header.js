@@ -22,12 +22,13 @@ function describeRun(head) {
   return loss;
 }
 
-function shares({ loss }) {
-  return [`${loss.unknown.percent.toFixed(loss.unknown.percent < 10 ? 1 : 0)}% of frames unnamed`];
+function shares({ loss, stacks }) {
+  const whole = stacks && Math.floor(10 * stacks.whole_percent) / 10; // 99.96% is not all
+  return [...(stacks ? [`${whole}% of stacks whole`] : []), `${loss.unknown.percent.toFixed(loss.unknown.percent < 10 ? 1 : 0)}% of frames unnamed`];
 }
 
 // What the numbers do not include, in sentences; the first one is enough to know.
-function quality({ loss, total, unit, hints }) {
+function quality({ loss, total, unit, hints, stacks }) {
   const lost = loss.causes.filter((cause) => cause.lost);
   const missed = loss.missed > loss.tolerance;
   const complete = !missed && !lost.length;
@@ -38,6 +39,9 @@ function quality({ loss, total, unit, hints }) {
   for (const cause of lost) lines.push(`${cause.name}: ${cause.lost}. ${cause.what}`);
   for (const { reason, module, percent } of loss.unknown.reasons) {
     lines.push(`unknown, ${percent.toFixed(1)}%: ${reason}${module ? ` [${module}]` : ""}`);
+  }
+  for (const { reason, percent } of stacks?.cuts ?? []) {
+    lines.push(`stacks without their roots, ${percent.toFixed(1)}%: ${reason}`);
   }
   for (const hint of hints ?? []) lines.push(`hint: ${hint}`);
   return { lines, complete };

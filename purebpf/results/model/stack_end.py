@@ -1,0 +1,80 @@
+"""How a user stack ended, and what shows that one is not whole."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.symbols.frame import Address, Frame, Unknown
+from purebpf.unwind.reason import Reason
+
+__all__ = ["CUT", "WHOLE", "StackEnd", "end_of", "is_cut", "root_frame"]
+
+CUT = "cut"
+"""The kind of the frame at the root of a stack that lacks its own."""
+
+_UNVERIFIED = "unverified"
+_SHOWN = {
+    Reason.NO_UNWIND_INFO: "[no unwind info]",
+    Reason.UNKNOWN_MAPPING: "[unknown mapping]",
+    Reason.RULE_UNSUPPORTED: "[rule]",
+    Reason.READ_FAULT: "[unreadable]",
+    Reason.TOO_DEEP: "[truncated]",
+}
+_FRAMES = {
+    **{reason.name.lower(): _SHOWN.get(reason, "[cut]") for reason in Reason},
+    _UNVERIFIED: "[unverified]",
+}
+_BY_FRAME_POINTERS = (Reason.FRAME_POINTERS, Reason.COMPAT32, Reason.NO_REGISTERS)
+
+_ROOTS = frozenset(
+    {
+        # of glibc and musl: a process, and a thread
+        *("_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl"),
+        *("_start_c", "clone", "__clone", "clone3", "__clone3", "start_thread", "start"),
+        *("thread_start", "_dl_start_user", "__clone_internal"),
+        # of Go
+        *("_rt0_amd64", "_rt0_amd64_linux", "_rt0_arm64_linux", "runtime.rt0_go"),
+        *("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.systemstack"),
+    }
+)
+"""Functions that no other one calls: without unwind tables, only they say that a stack is whole."""
+
+
+class StackEnd(NamedTuple):
+    """How a user stack ended.
+
+    Attributes:
+        cut: why it lacks its roots, a name of `purebpf.unwind.reason.Reason` in lower case;
+            "unverified" where frame pointers were followed to a function that another one may have
+            called; "" for a whole stack.
+        guessed: frames that followed frame pointers for lack of a rule.
+    """
+
+    cut: str = ""
+    guessed: int = 0
+
+
+WHOLE = StackEnd()
+
+
+def end_of(reason: int, guessed: int, root: Frame | Unknown | None) -> StackEnd:
+    """How a stack ended, by what the walk says and by its last frame."""
+    why = Reason(reason)
+    if why.is_whole:
+        return StackEnd("", guessed)
+    if why not in _BY_FRAME_POINTERS:
+        return StackEnd(why.name.lower(), guessed)
+    is_root = isinstance(root, Frame) and root.name.partition("@")[0] in _ROOTS
+    return StackEnd("" if is_root else _UNVERIFIED, guessed)
+
+
+def root_frame(end: StackEnd) -> tuple[Frame, ...]:
+    """What a stack shows in place of its missing roots; nothing if it is whole."""
+    if not end.cut:
+        return ()
+    return (Frame(_FRAMES[end.cut], 0, "", Address(0), CUT),)
+
+
+def is_cut(name: str) -> bool:
+    """Whether this is a name of `StackEnd.cut`."""
+    return name in _FRAMES

@@ -1,0 +1,52 @@
+"""How the user stacks of a profile ended, in shares of their weight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from purebpf.results.model.profile import Profile
+
+__all__ = ["StackEnds", "stack_ends"]
+
+
+class StackEnds(NamedTuple):
+    """Weights of user stacks.
+
+    Attributes:
+        total: of all that were not lost.
+        guessed: of whole ones with frames that followed frame pointers.
+        cuts: of each reason for a cut, heaviest first.
+    """
+
+    total: int
+    guessed: int
+    cuts: tuple[tuple[str, int], ...]
+
+    @property
+    def cut(self) -> int:
+        """Of those that are not whole."""
+        return sum(weight for _, weight in self.cuts)
+
+    @property
+    def whole_percent(self) -> float:
+        """Of those that reach their roots, 0 to 100."""
+        return 100 * (self.total - self.cut) / self.total if self.total else 100.0
+
+
+def stack_ends(profile: Profile) -> StackEnds | None:
+    """Count them; None for a profile of which it is not known."""
+    if not profile.about.get("call_graph"):
+        return None
+    total = guessed = 0
+    cuts: Counter[str] = Counter()
+    for row in profile.rows():
+        if not row.user:
+            continue
+        total += row.weight
+        end = row.marks.end
+        if end.cut:
+            cuts[end.cut] += row.weight
+        elif end.guessed:
+            guessed += row.weight
+    return StackEnds(total, guessed, tuple(cuts.most_common()))
