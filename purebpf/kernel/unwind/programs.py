@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from purebpf.errors import KernelError
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.symbols.address_spaces import Earlier
 from purebpf.symbols.proc_maps import Mapping, parse_maps
@@ -57,8 +58,11 @@ class _Ended(NamedTuple):
 
 
 def live_mappings(pid: int) -> Iterable[Mapping]:
-    """The executable mappings of a process in /proc; none when it is gone."""
-    return parse_maps(proc.maps(pid) or "")
+    """The executable mappings of a process in /proc; none when it is gone, or not ours to read."""
+    try:
+        return parse_maps(proc.maps(pid) or "")
+    except KernelError:
+        return ()
 
 
 class Programs:

@@ -1,18 +1,18 @@
 """`WordShards`: memory that programs read and this process writes, in words of 32 bits.
 
 Needs arrays that can be mapped (Linux 5.5), 1 MiB each, in an array of maps: `shards` of
-bpf_src/include/unwind_tables.h. A word address is shard << 18 | word. Each piece lies in one shard.
+bpf_src/include/unwind_tables.h. A word address is shard << 18 | word; 0 is none. Each piece lies in
+one shard.
 """
 
 from __future__ import annotations
 
-import time
 from array import array
-from collections import defaultdict, deque
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.unwind.pieces import Pieces
 from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
 
@@ -22,8 +22,6 @@ _SHARD_BITS = 18
 SHARD_WORDS = 1 << _SHARD_BITS
 _ALIGNED = 8
 """Words that each piece begins at a multiple of: a mapping has as many."""
-_GRACE_S = 1.0
-"""How long after it was given back a piece stays as it is: a program may still read it."""
 
 
 class NoRoomError(Exception):
@@ -44,43 +42,38 @@ class WordShards(Closing):
         self._outer = outer
         self._memories: list[Memory] = []
         self._words: list[memoryview] = []
-        self._used = SHARD_WORDS
-        self._free: defaultdict[int, deque[tuple[float, int]]] = defaultdict(deque)
+        self._pieces: list[Pieces] = []
 
     @property
     def nbytes(self) -> int:
         """Memory of all shards."""
         return sum(memory.size for memory in self._memories)
 
+    @property
+    def kept(self) -> float:
+        """The share of all words that there can be that was taken and not given back."""
+        taken = sum(pieces.kept for pieces in self._pieces)
+        return taken / (SHARD_WORDS * self._outer.max_entries)
+
     def take(self, count: int) -> int:
-        """The address of a piece of `count` words, which are 0.
+        """The address of a piece of `count` words; what is in it may be anything.
 
         Raises:
             NoRoomError: there is none, or it is larger than a shard.
         """
-        if count > SHARD_WORDS:
+        if count > SHARD_WORDS - _ALIGNED:
             raise NoRoomError
-        if self._used + count > SHARD_WORDS:
-            self._add()
-        address = len(self._words) - 1 << _SHARD_BITS | self._used
-        self._used += -(-count // _ALIGNED) * _ALIGNED
+        for pieces in self._pieces:
+            address = pieces.take(count)
+            if address is not None:
+                return address
+        address = self._add().take(count)
+        assert address is not None
         return address
 
-    def take_reusable(self, count: int) -> int:
-        """A piece that can be given back; what is in it may be anything.
-
-        Raises:
-            NoRoomError: as `take`.
-        """
-        size = _rounded(count)
-        free = self._free[size]
-        if free and free[0][0] < time.monotonic():
-            return free.popleft()[1]
-        return self.take(size)
-
     def give_back(self, address: int, count: int) -> None:
-        """A piece of `take_reusable` is not pointed at any more. Used again after a second."""
-        self._free[_rounded(count)].append((time.monotonic() + _GRACE_S, address))
+        """Nothing points at a piece any more. It is used again after a second."""
+        self._pieces[address >> _SHARD_BITS].give_back(address, count)
 
     def write(self, address: int, words: array[int]) -> None:
         """Fill a piece, or the beginning of one."""
@@ -91,11 +84,16 @@ class WordShards(Closing):
         """Store one word whole, after everything that was written before (x86 keeps the order)."""
         self._words[address >> _SHARD_BITS][address & SHARD_WORDS - 1] = word
 
+    def read(self, address: int, count: int) -> array[int]:
+        """What is in a piece, or the beginning of one."""
+        at = address & SHARD_WORDS - 1
+        return array("I", bytes(self._words[address >> _SHARD_BITS][at : at + count]))
+
     def read_word(self, address: int) -> int:
         """The word at an address."""
         return int(self._words[address >> _SHARD_BITS][address & SHARD_WORDS - 1])
 
-    def _add(self) -> None:
+    def _add(self) -> Pieces:
         number = len(self._words)
         if number >= self._outer.max_entries:
             raise NoRoomError
@@ -111,14 +109,12 @@ class WordShards(Closing):
                 raise
         self._memories.append(memory)
         self._words.append(memory.view.cast("I"))
-        self._used = 0 if number else _ALIGNED  # address 0 means that there is nothing
+        first = number << _SHARD_BITS
+        self._pieces.append(Pieces(first + _ALIGNED, first + SHARD_WORDS, _ALIGNED))
+        return self._pieces[-1]
 
     def close(self) -> None:
         """Unmap the shards; programs keep theirs. Again is harmless."""
         while self._words:
             self._words.pop().release()
             self._memories.pop().close()
-
-
-def _rounded(count: int) -> int:
-    return max(_ALIGNED, 1 << (count - 1).bit_length())

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from array import array
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from purebpf import objects
 from purebpf.kernel.load.load import load
-from purebpf.kernel.unwind import word_shards
 from purebpf.kernel.unwind.walk_tables import WalkTables
-from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.reason import Reason
 from tests.support.stack_walks import (
@@ -158,36 +154,6 @@ def test_walks_without_a_copy_say_so(tmp_path: Path) -> None:
     assert len(refused) == run.stats["refused"] > 20
     assert not any(each.is_copied or each.trace.reason.is_whole for each in refused)
     assert run.ends[Reason.PROCESS_UNKNOWN] > len(refused) / 2
-
-
-def test_shards_hand_out_each_word_once() -> None:
-    spec = objects.spec("stack_walk").only("walk_sampled")
-    with load(spec) as loaded, WordShards(loaded.maps["shards"]) as shards:
-        pieces = [(shards.take(count), count) for count in (1, 9, SHARD_WORDS, 8, 3)]
-        ends = sorted((at, at + count) for at, count in pieces)
-        assert all(end <= start for (_, end), (start, _) in pairwise(ends))
-        assert {at >> 18 for at, _ in pieces[:2]} == {0}
-        assert pieces[2][0] == 1 << 18
-        shards.write(pieces[1][0], array("I", range(9)))
-        shards.write_word(pieces[1][0] + 8, 77)
-        assert shards.read_word(pieces[1][0] + 8) == 77
-        assert shards.read_word(pieces[0][0]) == 0
-        with pytest.raises(NoRoomError):
-            shards.take(SHARD_WORDS + 1)
-        assert shards.nbytes == 3 * 4 * SHARD_WORDS
-
-
-def test_a_piece_is_used_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = objects.spec("stack_walk").only("walk_sampled")
-    with load(spec) as loaded, WordShards(loaded.maps["shards"]) as shards:
-        first = shards.take_reusable(24)
-        shards.give_back(first, 24)
-        assert shards.take_reusable(24) != first
-        monkeypatch.setattr(word_shards, "_GRACE_S", -1.0)
-        other = shards.take_reusable(100)
-        shards.give_back(other, 100)
-        assert shards.take_reusable(24) != other
-        assert shards.take_reusable(128) == other
 
 
 def test_the_process_published_first_makes_room() -> None:

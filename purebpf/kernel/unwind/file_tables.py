@@ -1,0 +1,303 @@
+"""`FileTables`: the rules of files where the walk in BPF finds them.
+
+A file has a number (`exes`), an index of its windows and their blocks (`shards`), and rules
+(`rules`): the maps of bpf_src/include/unwind_tables.h. Small files are published whole with the
+first window that is asked for, of others only the windows asked for.
+
+Files that no process has mapped are kept until they take 8 MiB; then those go that were not used
+for longest. What a program may still read stays as it is for a second.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Hashable, Mapping
+
+from purebpf.closable import Closing
+from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.unwind.pieces import Pieces
+from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
+from purebpf.syscall import bpf
+from purebpf.syscall.memory import Memory
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.machine import X86_64
+from purebpf.unwind.packed_rule import pack_rule
+from purebpf.unwind.rows import NO_RULE
+from purebpf.unwind.windows import WINDOW_BITS
+
+__all__ = ["FileTables", "TableFile"]
+
+_EXE = struct.Struct("<IIQIIQ")
+_RULE_BYTES = 8
+_WINDOWED_RULES = 1024
+"""Room for the rules of a file that is read window by window. The most in Debian 12 are 883."""
+_CALL_SITE = struct.Struct("<Q")
+_CALL_SITE_BITS = 48
+_CHUNK_WORDS = 1024
+"""Blocks of single windows are put into pieces of this many words."""
+_UNUSED_WORDS = 2 << 20
+"""Words of the files that no process has mapped."""
+_CROWDED = 0.75
+"""The share of any table from which on these files go."""
+
+
+class TableFile:
+    """A file that has a number.
+
+    Attributes:
+        number: of the file; in the mappings of processes.
+        users: lists of mappings that name it.
+        words: memory of its index and blocks.
+    """
+
+    __slots__ = (
+        "calls",
+        "chunk",
+        "chunk_end",
+        "first",
+        "index",
+        "number",
+        "pieces",
+        "rules",
+        "rules_room",
+        "rules_written",
+        "users",
+        "windows",
+        "words",
+    )
+
+    def __init__(self, number: int, cfi: CfiFile) -> None:
+        self.number = number
+        self.first, self.windows = cfi.first_window, cfi.window_count
+        self.users = self.words = 0
+        self.index = self.chunk = self.chunk_end = 0
+        self.rules = self.rules_room = self.rules_written = 0
+        self.pieces: list[tuple[int, int]] = []
+        self.calls: set[int] = set()
+
+
+class FileTables(Closing):
+    """Publishes files.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        shards: for indexes and blocks.
+
+    Attributes:
+        full: what found no room: files, windows, call sites.
+        rows: rows published so far.
+        evicted: files that went for others.
+    """
+
+    def __init__(self, maps: Mapping[str, RecordMap], shards: WordShards) -> None:
+        self._exes, self._calls, rules = maps["exes"], maps["call_sites"], maps["rules"]
+        self._shards = shards
+        self._memory = Memory(rules.fileno(), rules.max_entries * _RULE_BYTES, writable=True)
+        self._rules = Pieces(0, rules.max_entries)
+        self._numbers = Pieces(1, self._exes.max_entries)
+        self._files: dict[Hashable, TableFile] = {}
+        self._unused: dict[Hashable, TableFile] = {}
+        self._unused_words = 0
+        self._no_rules = 0
+        self._call_count = 0
+        self.full = 0
+        self.rows = 0
+        self.evicted = 0
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    # Which files there are
+
+    def use(self, key: Hashable, cfi: CfiFile) -> TableFile | None:
+        """A list of mappings is to name a file; None: there is no room, or nothing to unwind by.
+
+        Raises:
+            KernelError: the kernel refused an element.
+        """
+        file = self._files.get(key) or self._add(key, cfi)
+        if file is not None:
+            file.users += 1
+            if self._unused.pop(key, None):
+                self._unused_words -= file.words
+        return file
+
+    def leave(self, files: Mapping[Hashable, TableFile]) -> None:
+        """A list of mappings that named these files is not pointed at any more."""
+        for key, file in files.items():
+            file.users -= 1
+            if not file.users:
+                self._unused[key] = file
+                self._unused_words += file.words
+        self._make_room()
+
+    def _add(self, key: Hashable, cfi: CfiFile) -> TableFile | None:
+        if cfi.machine is not X86_64 or not cfi.window_count:
+            return None
+        self._make_room()
+        number = self._numbers.take(1)
+        if number is None:
+            self.full += 1
+            return None
+        file = self._files[key] = TableFile(number, cfi)
+        self._put(file)
+        return file
+
+    def _put(self, file: TableFile, index: int = 0) -> None:
+        rules = file.rules, file.rules_room
+        packed = _EXE.pack(index, file.windows, file.first, *rules, 0)
+        bpf.map_update_elem(self._exes.fileno(), file.number.to_bytes(4, "little"), packed)
+
+    def _make_room(self) -> None:
+        while self._unused and (self._unused_words > _UNUSED_WORDS or self._is_crowded()):
+            key = next(iter(self._unused))
+            file = self._unused.pop(key)
+            self._unused_words -= file.words
+            del self._files[key]
+            self._evict(file)
+
+    def _is_crowded(self) -> bool:
+        """Whether a table is nearly full, what was given back lately not counted."""
+        return (
+            self._shards.kept > _CROWDED
+            or self._rules.kept > _CROWDED * self._rules.size
+            or self._numbers.kept > _CROWDED * self._numbers.size
+        )
+
+    def _evict(self, file: TableFile) -> None:
+        """Take a file out that no list names: only walks that are under way still know it."""
+        self._put(file)  # the rules stay, as they are read after the index
+        for piece in file.pieces:
+            self._shards.give_back(*piece)
+        if file.rules_room:
+            self._rules.give_back(file.rules, file.rules_room)
+        for site in file.calls:
+            bpf.map_delete_elem(self._calls.fileno(), _CALL_SITE.pack(site))
+        self._call_count -= len(file.calls)
+        self._numbers.give_back(file.number, 1)
+        self.evicted += 1
+
+    # What is published of them
+
+    def confirm_call(self, key: Hashable, address: int) -> None:
+        """Say that a call may have left a return address of a file, given by its own addresses.
+
+        The walk looks at the code before it, unless that is not in memory.
+
+        Raises:
+            KernelError: the kernel refused an element.
+        """
+        file = self._files.get(key)
+        if file is None:
+            return
+        site = file.number << _CALL_SITE_BITS | address & (1 << _CALL_SITE_BITS) - 1
+        if site in file.calls:
+            return
+        if self._call_count >= self._calls.max_entries:
+            self.full += 1
+            return
+        file.calls.add(site)
+        self._call_count += 1
+        bpf.map_update_elem(self._calls.fileno(), _CALL_SITE.pack(site), bytes(4))
+
+    def build(self, key: Hashable, cfi: CfiFile, address: int) -> bool:
+        """Publish what the walk needs at an address of a file, unless it is there.
+
+        Returns:
+            whether there was anything to do.
+
+        Raises:
+            OverBudgetError: reading the file costs too much.
+            KernelError: the kernel refused an element.
+        """
+        file = self._files.get(key)
+        window = (address >> WINDOW_BITS) - (file.first if file else 0)
+        if file is None or not file.users or not 0 <= window < file.windows:
+            return False
+        if file.index and self._shards.read_word(file.index + window):
+            return False
+        try:
+            if not (cfi.is_small and not file.index and self._build_whole(file, cfi)):
+                self._build_window(file, cfi, window)
+        except NoRoomError:
+            self.full += 1
+            return False
+        return True
+
+    def _build_whole(self, file: TableFile, cfi: CfiFile) -> bool:
+        """Publish all windows; False if they are too many words for one piece."""
+        whole = cfi.whole()
+        if len(whole.blocks) > SHARD_WORDS // 2:
+            return False
+        base = self._take(file, len(whole.blocks)) if whole.blocks else 0
+        if whole.blocks:
+            self._shards.write(base, whole.blocks)
+        self._write_rules(file, cfi, len(cfi.table.rules))
+        places = array("I", [base + place - 1 for place in whole.places])
+        places.extend([self._empty()] * (file.windows - len(places)))
+        self._publish(file, places)
+        self.rows += len(whole.blocks) - len(whole.places)
+        return True
+
+    def _build_window(self, file: TableFile, cfi: CfiFile, window: int) -> None:
+        block = cfi.window(file.first + window)
+        self._write_rules(file, cfi, _WINDOWED_RULES)
+        if not file.index:
+            self._publish(file, array("I", bytes(4 * file.windows)))
+        if block[0] == 1 and not block[1]:
+            address = self._empty()
+        else:
+            address = self._take_in_chunk(file, len(block))
+            self._shards.write(address, block)
+            self.rows += block[0]
+        self._shards.write_word(file.index + window, address)
+
+    def _publish(self, file: TableFile, places: array[int]) -> None:
+        """Make an index known, after what it leads to."""
+        index = self._take(file, file.windows)
+        self._shards.write(index, places)
+        self._put(file, index)
+        file.index = index
+
+    def _take(self, file: TableFile, count: int) -> int:
+        self._make_room()
+        address = self._shards.take(count)
+        file.pieces.append((address, count))
+        file.words += count
+        return address
+
+    def _take_in_chunk(self, file: TableFile, count: int) -> int:
+        """Room for a block: many are small, and go together."""
+        if file.chunk + count > file.chunk_end:
+            size = max(_CHUNK_WORDS, count)
+            file.chunk = self._take(file, size)
+            file.chunk_end = file.chunk + size
+        address = file.chunk
+        file.chunk += count
+        return address
+
+    def _empty(self) -> int:
+        """The block of a window without rules, one for all."""
+        if not self._no_rules:
+            self._no_rules = self._shards.take(2)
+            self._shards.write(self._no_rules, array("I", (1, NO_RULE)))
+        return self._no_rules
+
+    def _write_rules(self, file: TableFile, cfi: CfiFile, room: int) -> None:
+        """Write the rules that are new; those above the room are left to user space."""
+        if not file.rules_room:
+            base = self._rules.take(room)
+            if base is None:
+                raise NoRoomError
+            file.rules, file.rules_room = base, room
+            self._put(file)
+        for number in range(file.rules_written, min(file.rules_room, len(cfi.table.rules))):
+            at = (file.rules + number) * _RULE_BYTES
+            packed = pack_rule(cfi.table.rules[number], X86_64, is_none=number == NO_RULE)
+            self._memory.view[at : at + _RULE_BYTES] = packed
+            file.rules_written = number + 1
+
+    def close(self) -> None:
+        """Unmap the rules; programs keep theirs. Again is harmless."""
+        self._memory.close()
