@@ -7,6 +7,7 @@ format.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -31,6 +32,8 @@ __all__ = [
     "writing",
 ]
 
+_FOREIGN = re.compile(r"\.(svg|png|jpe?g|gif|pdf)(\.gz)?$", re.IGNORECASE)
+"""Names of pictures, which a text in the default format is not."""
 _BINARY = ("pprof", "perf.data")
 
 
@@ -127,10 +130,22 @@ def _pair(
         # a file that perf looks for, and no terminal wants to see
         return (Destination(formats[0], "perf.data" if formats[0] == "perf.data" else None),)
     if not formats:
+        for path in outputs:
+            _check_name(parser, path or "")
         return tuple(Destination(of_path(path or "") or default, path) for path in outputs)
     if len(formats) != len(outputs):
         parser.error(f"{len(formats)} --format and {len(outputs)} -o: each -o needs one --format")
     return tuple(map(Destination, formats, outputs))
+
+
+def _check_name(parser: argparse.ArgumentParser, path: str) -> None:
+    """End with status 2 where a file's name promises what purebpf does not write."""
+    if (found := _FOREIGN.search(path)) is not None:
+        kind = found[1].upper()
+        parser.error(
+            f"argument -o: will not write {kind}; use -o FILE.html: the page saves the flame graph "
+            "as SVG or PNG"
+        )
 
 
 def encode(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:

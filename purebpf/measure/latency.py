@@ -14,9 +14,13 @@ from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.results import Cause, Loss
+from purebpf.results.model.spelling import count_text
 from purebpf.results.shape.distribution import Distribution
 
 __all__ = ["Interval", "Latency", "Request", "losses"]
+
+_NOTES = frozenset({"open_at_start", "in_flight"})
+"""Causes that belong to any run: the histograms are complete all the same."""
 
 
 class Request(NamedTuple):
@@ -143,6 +147,7 @@ def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
     }
     return Loss(
         causes=tuple(
-            Cause(name, stats[name], f"{stats[name]} {text}") for name, text in what.items()
+            Cause(name, stats[name], count_text(stats[name], text), name in _NOTES)
+            for name, text in what.items()
         )
     )

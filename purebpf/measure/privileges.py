@@ -8,7 +8,19 @@ from contextlib import contextmanager
 
 from purebpf.errors import KernelError
 
-__all__ = ["needing"]
+__all__ = ["RefusedError", "needing"]
+
+
+class RefusedError(KernelError):
+    """An EPERM of a command, which says what to type before it says what failed."""
+
+    def __str__(self) -> str:
+        """`run it as root: sudo ... Why: ... (map 'counts': ... failed with EPERM)`."""
+        what = f"{self.what}: " if self.what else ""
+        failed = f"({what}{self.call} failed with EPERM)"
+        if not self.fix:
+            return f"{self.why} {failed}"
+        return f"{self.fix}  -- {self.why} {failed}"
 
 
 @contextmanager
@@ -24,4 +36,5 @@ def needing(*capabilities: str) -> Iterator[None]:
             raise
         from purebpf.kernel.host import privilege  # only when something was refused
 
-        raise privilege.explain_eperm(error, error.what, *capabilities) from None
+        told = privilege.explain_eperm(error, error.what, *capabilities)
+        raise RefusedError(told.call, errno.EPERM, told.what, why=told.why, fix=told.fix) from None

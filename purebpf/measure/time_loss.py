@@ -8,11 +8,16 @@ from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.measure.provenance import origin
 from purebpf.results import Cause, Loss, Profile
 from purebpf.results.build import stored_stacks as kept
+from purebpf.results.model.spelling import count_text
 
 if TYPE_CHECKING:
     from purebpf.measure.sched_trace import Request, Times
 
 __all__ = ["about", "cost", "cost_line", "losses"]
+
+
+_NOTES = frozenset({"switches_missed"})
+"""Causes that leave every sum as it is: a time ends at the next switch that was traced."""
 
 
 def losses(times: Times, request: Request) -> Loss:
@@ -72,7 +77,10 @@ def losses(times: Times, request: Request) -> Loss:
             stats["samples_full"],
             f"samples were dropped: the map was full, {more}",
         )
-    causes = [Cause(name, lost, f"{lost} {text}") for name, (lost, text) in what.items()]
+    causes = [
+        Cause(name, lost, count_text(lost, text), name in _NOTES)
+        for name, (lost, text) in what.items()
+    ]
     causes[1:1] = kept.causes(
         stats,
         "times",

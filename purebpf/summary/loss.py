@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from purebpf.results import Cause, Loss
+from purebpf.results.model.spelling import count_text
 
 __all__ = ["EXPLANATIONS", "is_incomplete", "losses"]
 
@@ -53,10 +54,13 @@ def losses(
     }
     lost = {name: counts[name] if name in counts else counted[name] for name in what}
     return Loss(
-        causes=tuple(Cause(name, lost[name], f"{lost[name]} {text}") for name, text in what.items())
+        causes=tuple(
+            Cause(name, lost[name], count_text(lost[name], text), name in EXPLANATIONS)
+            for name, text in what.items()
+        )
     )
 
 
 def is_incomplete(loss: Loss) -> bool:
     """Whether the table lacks something that it should have: what --strict asks."""
-    return any(cause.lost for cause in loss.causes if cause.name not in EXPLANATIONS)
+    return loss.any

@@ -22,6 +22,7 @@ loss      expected (null: unknown), seen, missed, one number per cause, and unkn
           of the weighted frames, and the weight of each reason and module
 tolerance by how much `expected` may be missed in an honest run
 advice    for each cause that lost something, what to do about it
+notes     where there are any: causes that leave the result complete
 hints     where there are any: what would give names to what has none
 
 `document` writes it and `parse` reads it back: this is the form in which a profile is saved.
@@ -66,6 +67,7 @@ def _tree(profile: Profile) -> dict[str, Any]:
     stacks = [_stack(row, frames) for row in rows if not row.marks.ended_ns]
     single = sorted((row for row in rows if row.marks.ended_ns), key=_ended_ns)
     samples = [_stack(row, frames) for row in single]
+    notes = [cause.name for cause in profile.loss.causes if cause.is_note]
     return {
         "schema": SCHEMA,
         "title": profile.title,
@@ -80,6 +82,7 @@ def _tree(profile: Profile) -> dict[str, Any]:
         "loss": _loss(profile),
         "tolerance": profile.loss.tolerance,
         "advice": {cause.name: cause.what for cause in profile.loss.causes if cause.lost},
+        **({"notes": notes} if notes else {}),
         **({"hints": profile.hints} if profile.hints else {}),
     }
 
@@ -337,9 +340,9 @@ def _parse_frame(frame: Mapping[str, Any]) -> Frame | Unknown:
 
 
 def _parse_loss(tree: Mapping[str, Any]) -> Loss:
-    counts, advice = tree["loss"], tree.get("advice", {})
+    counts, advice, notes = tree["loss"], tree.get("advice", {}), tree.get("notes", ())
     causes = tuple(
-        Cause(name, _whole(lost), str(advice.get(name, "")))
+        Cause(name, _whole(lost), str(advice.get(name, "")), name in notes)
         for name, lost in counts.items()
         if name not in _LOSS_WORDS
     )

@@ -32,6 +32,7 @@ _UNITS = {
 }
 _LATEST_S = (1 << 63) / 1e9  # times are nanoseconds, int64
 _ANY_ADDRESS = (1 << 64) - 1
+_SECOND_NS = 1_000_000_000
 
 
 class _Place(NamedTuple):
@@ -61,6 +62,19 @@ def _location_id(number: int) -> bytes:
     return varint(number + 1)  # ids are not zero
 
 
+def _period_ns(profile: Profile) -> int:
+    """What a sample stands for, as Go's own profiles say it; 0 where samples are not of time."""
+    about = profile.about
+    frequency, period = about.get("frequency_hz"), about.get("period")
+    if profile.unit != "samples":
+        return 0
+    if isinstance(frequency, int) and frequency > 0:
+        return _SECOND_NS // frequency
+    if about.get("event") == "cpu-clock" and isinstance(period, int):
+        return period
+    return 0
+
+
 class _Writer:
     """Collects the tables while it writes the samples."""
 
@@ -73,18 +87,24 @@ class _Writer:
         self._missed_user = self._places.number(missed_user)
         self._missed_kernel = self._places.number(missed_kernel)
         self._known_labels: dict[tuple[Labels, StackEnd], bytes] = {}
+        self._period_ns = _period_ns(profile)
 
     def message(self) -> bytes:
         """The Profile message."""
         profile = self._profile
         kind, unit = _UNITS.get(profile.unit, (profile.unit, "count"))
-        value_type = integer(1, self._string(kind)) + integer(2, self._string(unit))
-        parts = [message(1, value_type)]
+        parts = [message(1, self._value_type(kind, unit))]
+        if self._period_ns:
+            kind = "cpu"
+            parts.append(message(1, self._value_type(kind, "nanoseconds")))
         parts += self._samples(profile.rows())
         parts += self._tables()
         parts += self._header(kind)
         parts += (message(6, printable(text).encode()) for text in self._strings)
         return b"".join(parts)
+
+    def _value_type(self, kind: str, unit: str) -> bytes:
+        return integer(1, self._string(kind)) + integer(2, self._string(unit))
 
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
@@ -93,11 +113,14 @@ class _Writer:
         """A message for each row. There are many, with many ids each: so no calls for each id."""
         ids_of, label_bytes, number = self._places.of, self._label_bytes, cache(varint)
         sample, locations, values = field(2), field(1), field(2)
+        period_ns = self._period_ns
         for user, kernel, weight, labels, _, marks in rows:
             ids = self._missed_user if user is None else b"".join(ids_of(user))
             if kernel is None or kernel:
                 ids = (self._missed_kernel if kernel is None else b"".join(ids_of(kernel))) + ids
             value = number(weight)
+            if period_ns:
+                value += number(weight * period_ns)
             content = locations + number(len(ids)) + ids
             content += values + number(len(value)) + value + label_bytes(labels, marks.end)
             yield sample + number(len(content)) + content
@@ -160,6 +183,8 @@ class _Writer:
             seconds = about.get(name)
             if isinstance(seconds, int | float) and 0 <= seconds < _LATEST_S:
                 yield integer(number, int(seconds * 1e9))
+        if self._period_ns:
+            yield message(11, self._value_type("cpu", "nanoseconds")) + integer(12, self._period_ns)
         yield integer(14, self._string(kind))
         loss = self._profile.loss
         lost = ", ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)

@@ -11,12 +11,14 @@ class Cause(NamedTuple):
     """One way to lose something.
 
     `name` is a machine-readable word ("map_full"), `lost` what it cost, `what` a sentence about
-    it with what to change, printed when the count is not zero.
+    it with what to change, printed when the count is not zero. A note does not make the result
+    incomplete: it is printed, and is no alarm.
     """
 
     name: str
     lost: int
     what: str
+    is_note: bool = False
 
 
 class Loss(NamedTuple):
@@ -39,4 +41,6 @@ class Loss(NamedTuple):
     @property
     def any(self) -> bool:
         """Whether the result is incomplete: what `--strict` asks."""
-        return self.missed > self.tolerance or any(cause.lost for cause in self.causes)
+        return self.missed > self.tolerance or any(
+            cause.lost for cause in self.causes if not cause.is_note
+        )

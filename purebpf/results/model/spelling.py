@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
-__all__ = ["MISSED_KERNEL", "MISSED_USER", "NO_STACK", "UNKNOWN", "printable", "spell_location"]
+__all__ = [
+    "MISSED_KERNEL",
+    "MISSED_USER",
+    "NO_STACK",
+    "UNKNOWN",
+    "count_text",
+    "printable",
+    "spell_location",
+]
 
 UNKNOWN = "[unknown]"
 MISSED_USER = "[Missed User Stack]"
@@ -45,3 +55,22 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "?" for char in text)
+
+
+_NOUN = re.compile(r"(?P<before>(new|failed|child) )?(?P<noun>\w+s)\b")
+_VERBS = {"were": "was", "are": "is", "have": "has"}
+_VERB = re.compile(r"\b(were|are|have)\b")
+
+
+def count_text(number: int, text: str) -> str:
+    """A number before a sentence that begins with a plural: `1 thread was off the CPU`."""
+    found = _NOUN.match(text)
+    if number != 1 or not found:
+        return f"{number} {text}"
+    noun = found["noun"]
+    if noun.endswith("ies"):
+        noun = f"{noun[:-3]}y"
+    else:
+        noun = noun.removesuffix("es") if noun.endswith(("ches", "sses")) else noun[:-1]
+    rest = _VERB.sub(lambda verb: _VERBS[verb[1]], text[found.end() :], count=1)
+    return f"1 {found['before'] or ''}{noun}{rest}"

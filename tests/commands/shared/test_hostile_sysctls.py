@@ -74,7 +74,7 @@ def test_an_ordinary_user_sees_the_values_of_the_sysctls(name: str, host: str) -
     assert f"; kernel.perf_event_paranoid is {paranoid}" in text
     if (disabled := HOSTS[host].get("kernel.unprivileged_bpf_disabled")) is not None:
         assert ("kernel.unprivileged_bpf_disabled is 2" in text) == (disabled == 2)
-    assert ". run it as root: sudo " in text
+    assert ": run it as root: sudo " in text
 
 
 def test_hidden_kernel_addresses_are_named_as_the_reason() -> None:

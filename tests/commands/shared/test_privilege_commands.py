@@ -43,10 +43,9 @@ def restrictions(*missing: str) -> str:
 def paragraph(name: str, failed: str, missing: tuple[str, ...], capabilities: str) -> str:
     """The golden text: what failed, why on this host, and the one command that helps."""
     command = shlex.join([sys.executable, "-P", "-m", f"purebpf.{name}", *COMMANDS[name]])
-    return rf"purebpf\.{name}: {failed} failed with EPERM\. " + re.escape(
-        f"this process lacks {' and '.join(missing)} (CapEff {capabilities})"
-        f"{restrictions(*missing)}. run it as root: sudo {command}"
-    )
+    why = f"this process lacks {' and '.join(missing)} (CapEff {capabilities})"
+    advice = f"purebpf.{name}: run it as root: sudo {command} -- {why}{restrictions(*missing)}"
+    return re.escape(f"{advice} (") + rf"{failed} failed with EPERM\)"
 
 
 def test_every_command_is_tried() -> None:

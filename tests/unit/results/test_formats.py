@@ -221,11 +221,24 @@ class Pprof:
         (line,) = self.locations[location][4]
         return self.strings[self.functions[protobuf.fields(line)[1][0]].get(2, [0])[0]]
 
+    def _value_type(self, data: bytes) -> tuple[str, str]:
+        decoded = protobuf.fields(data)
+        return self.strings[decoded[1][0]], self.strings[decoded[2][0]]
+
+    def value_types(self) -> list[tuple[str, str]]:
+        return [self._value_type(data) for data in self.fields[1]]
+
+    def period(self) -> tuple[str, str, int]:
+        return *self._value_type(self.fields[11][0]), self.fields[12][0]
+
+    def values(self) -> list[list[int]]:
+        return [list(protobuf.varints(sample[2][0])) for sample in self._all(2)]
+
     def samples(self) -> list[tuple[tuple[str, ...], int, dict[str, object]]]:
         found = []
         for sample in self._all(2):
             path = [self.name(location) for location in protobuf.varints(sample[1][0])]
-            (weight,) = protobuf.varints(sample[2][0])
+            weight, *_ = protobuf.varints(sample[2][0])
             labels = {}
             for each in map(protobuf.fields, sample.get(3, [])):
                 value = self.strings[each[2][0]] if 2 in each else each[3][0]
@@ -241,6 +254,20 @@ def test_pprof_holds_every_stack(profile: Profile) -> None:
     for path, weight, _ in Pprof(pprof.document(profile)).samples():
         found[path] += weight
     assert +found == clean(paths(profile))
+
+
+def test_pprof_says_how_much_time_a_sample_is() -> None:
+    profile = Profile(about={"frequency_hz": 50, "event": "cpu-clock"})
+    profile.add((), (), 3, Labels("x", 1))
+    decoded = Pprof(pprof.document(profile))
+    assert decoded.value_types() == [("samples", "count"), ("cpu", "nanoseconds")]
+    assert decoded.period() == ("cpu", "nanoseconds", 20_000_000)
+    assert decoded.values() == [[3, 60_000_000]]
+
+
+def test_pprof_of_times_has_no_period() -> None:
+    profile = Profile(unit="ns", about={"frequency_hz": 50})
+    assert Pprof(pprof.document(profile)).value_types() == [("time", "nanoseconds")]
 
 
 def test_pprof_keeps_labels_build_ids_and_file_offsets() -> None:

@@ -29,7 +29,7 @@ function shares({ loss, stacks }) {
 
 // What the numbers do not include, in sentences; the first one is enough to know.
 function quality({ loss, total, unit, hints, stacks }) {
-  const lost = loss.causes.filter((cause) => cause.lost);
+  const lost = loss.causes.filter((cause) => cause.lost && !cause.is_note);
   const missed = loss.missed > loss.tolerance;
   const complete = !missed && !lost.length;
   const unknown = `${loss.unknown.percent.toFixed(1)}% of frames have no name`;
