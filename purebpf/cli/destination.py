@@ -49,7 +49,8 @@ class ResultOptions(NamedTuple):
 
     `to` says where it goes, and in which formats; `serve` where to listen (host and port) for
     browsers that look on. `lines` and `debuginfod` ask for more about names, `strict` for a
-    status of its own where something was lost. The rest is layout: `top` limits the rows of a
+    status of its own where something was lost, `verbose` for every counter and for whole names. The
+    rest is layout: `all_stacks` and `layout` are those of a text, `top` limits the rows of a
     table, the others are those of `purebpf.results.formats.registry.Style`.
     """
 
@@ -58,11 +59,14 @@ class ResultOptions(NamedTuple):
     lines: bool = False
     debuginfod: bool = False
     strict: bool = False
+    verbose: bool = False
     delimited: bool = False
     annotations: bool = False
     addresses: bool = False
     offsets: bool = True
     top: int | None = None
+    all_stacks: bool = False
+    layout: str = ""
 
 
 def add_destinations(group: argparse._ArgumentGroup) -> None:

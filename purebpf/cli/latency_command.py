@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["USAGE", "SpanOptions", "add_options", "parse", "run"]
 
 USAGE = "[interval [count]] [-- command...]"
-_SUBJECT = frozenset({"open_at_start", "in_flight"})
-"""Causes that belong to any run: the histograms are complete all the same."""
 
 
 class SpanOptions(NamedTuple):
@@ -47,6 +45,7 @@ class SpanOptions(NamedTuple):
     format: str = "text"
     output: str | None = None
     strict: bool = False
+    verbose: bool = False
 
     @property
     def unit(self) -> tuple[str, int]:
@@ -117,7 +116,7 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
         title: the line that a terminal shows first.
         options: the target of the spans, and how to print them.
     """
-    from purebpf.cli.loss import of_table, tell
+    from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
     from purebpf.measure.latency import Latency, Request
     from purebpf.measure.requests import narrow
@@ -134,10 +133,8 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
         )
         status = ends.status()
         output.write(_render(last, options))
-        tell(of_table(last.loss, _SUBJECT))
-    if options.strict and any(
-        cause.lost for cause in last.loss.causes if cause.name not in _SUBJECT
-    ):
+        explain_table(last.loss, verbose=options.verbose)
+    if options.strict and last.loss.any:
         return command.LOSS
     return status
 

@@ -1,30 +1,137 @@
-"""The loss line: what the numbers do not include, zero included."""
+"""The last lines of a command: what its numbers do not include, in words or as counters.
+
+In words by default: what is zero is not listed, and notes are not either. `--verbose` has one line
+with every counter, `loss: expected=490 seen=490 map_full=0 ...`, for scripts and for reports of
+bugs; JSON has the same numbers under `loss`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from purebpf.cli import command
+from purebpf.cli.user_stacks import describe_in_words
 from purebpf.results import Loss, Profile
-from purebpf.results.model.spelling import printable
+from purebpf.results.model.profile import Unnamed
+from purebpf.results.model.spelling import count_text, printable
 
-__all__ = ["of_loss", "of_table", "paragraphs", "tell"]
+__all__ = [
+    "explain_loss",
+    "explain_profile",
+    "explain_table",
+    "of_loss",
+    "of_table",
+    "paragraphs",
+    "say_each",
+    "words_of_loss",
+    "words_of_profile",
+]
 
 _REASONS = 4
+_WORST = 2
+"""Reasons in words, of those that explain the frames without a name."""
+_MODULES = 2
+_INDENT = "  "
+
+
+def explain_profile(profile: Profile, *, verbose: bool) -> None:
+    """Say on standard error what a profile lacks, and what would help."""
+    if verbose:
+        _tell(paragraphs(profile))
+    else:
+        say_each(words_of_profile(profile))
+
+
+def explain_loss(loss: Loss, unit: str, *more: str, verbose: bool) -> None:
+    """Say what a measurement without stacks lost; `more` are further counters."""
+    if verbose:
+        _tell(of_loss(loss, unit, *more))
+    else:
+        say_each(words_of_loss(loss, unit))
+
+
+def explain_table(loss: Loss, *, verbose: bool) -> None:
+    """Say what lacks of what was counted, not sampled."""
+    if verbose:
+        _tell(of_table(loss))
+    else:
+        say_each(words_of_loss(loss, ""))
+
+
+def say_each(lines: Sequence[str]) -> None:
+    """Print each line, wrapped; its continuation is indented."""
+    for line in lines:
+        command.note(line, indent=_INDENT)
+
+
+def words_of_profile(profile: Profile) -> list[str]:
+    """`24 % of frames unnamed: ...`, what would name them, and `lost: nothing`."""
+    return [
+        *_unnamed(profile.unnamed()),
+        *(f"  -> {hint}" for hint in profile.hints),
+        *filter(None, [describe_in_words(profile)]),
+        *words_of_loss(profile.loss, profile.unit),
+    ]
+
+
+def words_of_loss(loss: Loss, unit: str) -> list[str]:
+    """`lost: nothing`, or what was lost, a line each, with what to do about it."""
+    lost = [cause.what for cause in loss.causes if cause.lost and not cause.is_note]
+    if loss.missed > loss.tolerance:
+        lost.insert(0, _missed(loss, unit))
+    if not lost:
+        return ["lost: nothing"]
+    return [f"lost: {what}" for what in lost]
+
+
+def _missed(loss: Loss, unit: str) -> str:
+    return (
+        f"{loss.missed} of {loss.expected} {unit} never arrived. A hypervisor stopped the CPU, or "
+        "it was inside another BPF program or bpf(2) call"
+    )
+
+
+def _unnamed(unnamed: Unnamed) -> list[str]:
+    """The share of frames without a name, and why."""
+    if not unnamed.unknown:
+        return []
+    by_reason: Counter[str] = Counter()
+    modules: dict[str, list[str]] = {}
+    for why, where, weight in unnamed.reasons:
+        by_reason[why] += weight
+        if where:
+            modules.setdefault(why, []).append(printable(where.rpartition("/")[2] or where))
+    ranked = by_reason.most_common()
+    reasons = [_reason(why, modules.get(why, ())) for why, _ in ranked[:_WORST]]
+    if len(ranked) > _WORST:
+        reasons.append(f"{count_text(len(ranked) - _WORST, 'other reasons')} (-v)")
+    return [f"{_share(unnamed.percent)} of frames unnamed: {'; '.join(reasons)}"]
+
+
+def _reason(why: str, modules: Sequence[str]) -> str:
+    if not modules:
+        return why
+    more = f" and {len(modules) - _MODULES} more" if len(modules) > _MODULES else ""
+    return f"{why} [{', '.join(modules[:_MODULES])}{more}]"
+
+
+def _share(percent: float) -> str:
+    return f"{percent:.0f} %" if percent >= 1 else f"{max(percent, 0.1):.1f} %"
 
 
 def paragraphs(profile: Profile) -> list[str]:
-    """The loss line of a profile, then one paragraph for each loss that happened, and hints."""
+    """Every counter of a profile, then one paragraph for each loss that happened, and hints."""
     unnamed = profile.unnamed()
     words = f"unnamed={unnamed.function_percent:.1f}%", f"unknown={unnamed.percent:.1f}%"
-    texts = of_loss(profile.loss, profile.unit, *words)
+    found = of_loss(profile.loss, profile.unit, *words)
     if unnamed.unknown:
-        texts.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
-    return texts + [f"  hint: {hint}" for hint in profile.hints]
+        found.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
+    return found + [f"  hint: {hint}" for hint in profile.hints]
 
 
 def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
-    """The loss line, then one paragraph for each loss that happened.
+    """Every counter, then one paragraph for each loss that happened.
 
     The line is `loss: expected=490 seen=490 map_full=0 ... unknown=1.5%`: words and numbers that
     a script can split. `expected=?` if it is unknown. `unit` is what is lost, `more` are
@@ -33,27 +140,24 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
     expected = "?" if loss.expected is None else str(loss.expected)
     words = [f"expected={expected}", f"seen={loss.seen}"]
     words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
-    texts = ["loss: " + " ".join((*words, *more))]
+    found = ["loss: " + " ".join((*words, *more))]
     if loss.missed > loss.tolerance:
-        texts.append(
-            f"  missed: {loss.missed} of {expected} {unit} never arrived. A hypervisor stopped "
-            "the CPU, or it was inside another BPF program or bpf(2) call"
-        )
-    return texts + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
+        found.append(f"  missed: {_missed(loss, unit)}")
+    return found + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
 
 
-def of_table(loss: Loss, subject: Collection[str]) -> list[str]:
-    """The loss line of what was counted, not sampled, then one paragraph for each loss.
+def of_table(loss: Loss) -> list[str]:
+    """Every counter of what was counted, not sampled, then one paragraph for each loss.
 
-    Of the causes that belong to the `subject`, the number says all.
+    Of notes, the number says all.
     """
     line = "loss: " + " ".join(f"{cause.name}={cause.lost}" for cause in loss.causes)
-    lost = (cause for cause in loss.causes if cause.lost and cause.name not in subject)
+    lost = (cause for cause in loss.causes if cause.lost and not cause.is_note)
     return [line, *(f"  {cause.name}: {cause.what}" for cause in lost)]
 
 
-def tell(paragraphs: Sequence[str]) -> None:
-    """Print the loss line as it is, for scripts, and the rest wrapped, for people."""
+def _tell(paragraphs: Sequence[str]) -> None:
+    """Print the counters as they are, for scripts, and the rest wrapped, for people."""
     line, *details = paragraphs
     command.say(line)
     for detail in details:

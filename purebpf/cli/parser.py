@@ -229,9 +229,12 @@ def add_output(group: argparse._ArgumentGroup) -> None:
 
 
 def add_strict(group: argparse._ArgumentGroup) -> None:
-    """Option `strict`."""
+    """Options `strict` and `verbose`."""
     group.add_argument(
         "--strict", action="store_true", help="exit with status 3 if anything was lost"
+    )
+    group.add_argument(
+        *("-v", "--verbose"), action="store_true", help="every counter at the end; whole names"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -24,6 +25,10 @@ __all__ = ["Run", "measure"]
 
 Result = TypeVar("Result")
 
+_TOP = 5
+"""Functions that are shown beside what was written."""
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
 
 class Run(NamedTuple, Generic[Result]):
     """A measurement that is over, and is still to be written.
@@ -31,6 +36,7 @@ class Run(NamedTuple, Generic[Result]):
     Attributes:
         result: what the session found.
         problems: outputs that could not be written.
+        written: the files that were.
     """
 
     title: str
@@ -41,6 +47,7 @@ class Run(NamedTuple, Generic[Result]):
     ends: Ends
     fetch: Debuginfod | None
     problems: list[KernelError]
+    written: list[str]
 
     def add_lines(self, profile: Profile) -> Profile:
         """The profile with lines, if they are wanted."""
@@ -50,6 +57,19 @@ class Run(NamedTuple, Generic[Result]):
     def end(self) -> int:
         """Wait for the command, if there is one; its status, or 0."""
         return self.ends.status()
+
+    def say_what_was_written(self, profile: Profile, cpus: float = 0.0) -> None:
+        """Name the files, and show the five heaviest functions where the terminal has no result.
+
+        `cpus` is how many CPUs a weight of 1 is, 0.0 where that is not known.
+        """
+        for path in self.written:
+            command.say(f"wrote {path}, {spell_size(path)}")
+        if len(self.written) == len(self.outputs) and profile.total:
+            from purebpf.results.formats import answer
+
+            for line in answer.functions(profile, _TOP, cpus=cpus):
+                command.say(line.rstrip("\n"))
 
     def write(self, render: Callable[[str], Iterable[str | bytes]]) -> None:
         """Write what `render` makes in each format.
@@ -66,6 +86,8 @@ class Run(NamedTuple, Generic[Result]):
                         pieces = [title, "\n", *pieces]
                     output.write(encode(destination, pieces))
                 output.finish()
+                if destination.path is not None:
+                    self.written.append(destination.path)
             except KernelError as problem:
                 output.abandon()
                 self.problems.append(problem)
@@ -107,9 +129,22 @@ def measure(
             watching=page,
             naming=_naming(session),
         )
-        done = Run(title, options, outputs, session, result, ends, fetch, [])
+        done = Run(title, options, outputs, session, result, ends, fetch, [], [])
         yield done
         raise_all(done.problems)
+
+
+def spell_size(path: str) -> str:
+    """`213 kB`: how large a file is."""
+    try:
+        size = float(os.stat(path).st_size)
+    except OSError:  # a pipe that is gone
+        return "size unknown"
+    unit = 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size /= 1000
+        unit += 1
+    return f"{size:.0f} {_UNITS[unit]}" if size >= 10 or not unit else f"{size:.1f} {_UNITS[unit]}"
 
 
 def _serve(where: tuple[str, int], title: str) -> LivePage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from purebpf.results import Profile
 from purebpf.results.shape.stack_ends import stack_ends
 
-__all__ = ["describe"]
+__all__ = ["describe", "describe_in_words"]
 
 _WAYS = {
     "tables": "by unwind tables",
@@ -36,6 +36,33 @@ def describe(profile: Profile) -> str:
     words.append(_WAYS[str(about["call_graph"])])
     why = about.get("call_graph_why")
     return "stacks: " + " ".join(words) + (f", as tables are not possible: {why}" if why else "")
+
+
+def describe_in_words(profile: Profile) -> str:
+    """`user stacks: 98 % whole, 2 % cut`; "" where there are none."""
+    ends = stack_ends(profile)
+    if ends is None or not ends.total:
+        return ""
+    shares = [
+        f"{_percent(part, ends.total)} % {name}"
+        for name, part in (
+            ("whole", ends.total - ends.cut - ends.guessed),
+            ("guessed in part", ends.guessed),
+            ("cut", ends.cut),
+        )
+        if part > 0 or name == "whole"
+    ]
+    why = profile.about.get("call_graph_why")
+    way = _WAYS.get(str(profile.about.get("call_graph")), "")
+    return f"user stacks: {', '.join(shares)}" + (f"; walked {way}, as {why}" if why else "")
+
+
+def _percent(part: int, whole: int) -> str:
+    """As a whole number, which is 0 and 100 only of nothing and all."""
+    percent = 100 * part / whole
+    if 0 < percent < 1 or 99 < percent < 100:  # noqa: PLR2004
+        return f"{percent:.1f}" if 0.1 <= percent <= 99.9 else ("<0.1" if percent < 1 else ">99.9")
+    return f"{percent:.0f}"
 
 
 def _number(value: object) -> int:

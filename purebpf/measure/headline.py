@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Measured", "stacks", "until", "whose"]
+__all__ = ["Measured", "name_target", "stacks", "until", "whose"]
 
 
 class Measured(Protocol):
@@ -42,6 +42,21 @@ def whose(options: Measured, everything: str = "all threads") -> str:
     else:
         target = everything
     return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
+
+
+def name_target(options: Measured) -> str:
+    """`PID 185`, as in a sentence; "" where everything is measured."""
+    if options.command:
+        target = f"command {options.command[0]!r}"
+    elif options.pids or options.tids:
+        kind = "PID" if options.pids else "TID"
+        numbers = options.pids or options.tids
+        target = f"{kind}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+    else:
+        target = ""
+    if not options.cgroup:
+        return target
+    return f"{target} in cgroup {options.cgroup}" if target else f"cgroup {options.cgroup}"
 
 
 def stacks(*, user: bool, kernel: bool) -> str:

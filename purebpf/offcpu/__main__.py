@@ -37,13 +37,14 @@ def _run(options: Options, view: ResultOptions) -> int:
         from purebpf.offcpu.render import render  # not before everything is measured
 
         run.write(partial(render, profile, view))
-        _explain(profile)
+        run.say_what_was_written(profile)
+        _explain(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
 
 
-def _explain(profile: Profile) -> None:
+def _explain(profile: Profile, *, verbose: bool) -> None:
     """How much there was, what it cost, the loss line, and what to do about each loss."""
-    from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.loss import explain_profile
     from purebpf.measure.time_loss import cost_line
 
     still = sum(row.weight for row in profile.rows() if row.marks.is_open)
@@ -52,7 +53,7 @@ def _explain(profile: Profile) -> None:
         f"{still / 1000000000.0:.3f} s in flight at the end (~)"
     )
     command.say(cost_line(profile))
-    tell(paragraphs(profile))
+    explain_profile(profile, verbose=verbose)
 
 
 if __name__ == "__main__":

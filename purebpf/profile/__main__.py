@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,38 +34,34 @@ def _run(options: Options, view: ResultOptions) -> int:
     with results.measure(partial(Profiler, options), options.command, title(options), view) as run:
         profile = run.add_lines(run.result)
         status = run.end()
-        run.write(partial(_render, profile, view))
-        _explain(profile)
+        from purebpf.profile.render import (  # not before everything is measured
+            cpus_of_sample,
+            render,
+        )
+
+        run.write(partial(render, profile, view))
+        run.say_what_was_written(profile, cpus_of_sample(profile))
+        _explain(options, profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
 
 
-def _render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
-    """The pieces of one output, without the title."""
-    from purebpf.results.formats import registry  # not before everything is measured
-
-    style = registry.Style(view.delimited, view.annotations, view.addresses)
-    return registry.write(profile, format_name, style)
-
-
-def _explain(profile: Profile) -> None:
-    """The event that was counted, the loss line, and what to do about each loss."""
-    from purebpf.cli.loss import paragraphs, tell
+def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:
+    """The samples, what the numbers lack, and what to do about it."""
+    from purebpf.cli.loss import explain_profile, say_each
     from purebpf.cli.user_stacks import describe
+    from purebpf.measure.headline import name_target
+    from purebpf.profile.render import sample_lines
 
     about = profile.about
-    instead = (
-        f" (this machine has no PMU event {about['event_asked']})" if "event_asked" in about else ""
-    )
-    command.say(f"event: {about['event']}{instead}")
-    command.say(
-        f"samples: {about['counted']} counted, {about['idle']} idle, "
-        f"{about['filtered']} outside the target"
-    )
-    if line := describe(profile):
-        command.say(line)
-    if not about["counted"]:
-        command.say("no samples: the target did not run on a CPU during the run")
-    tell(paragraphs(profile))
+    say_each(sample_lines(profile, name_target(options)))
+    if verbose:
+        command.say(
+            f"samples: {about['counted']} counted, {about['idle']} idle, "
+            f"{about['filtered']} outside the target"
+        )
+        if line := describe(profile):
+            command.say(line)
+    explain_profile(profile, verbose=verbose)
 
 
 if __name__ == "__main__":

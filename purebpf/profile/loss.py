@@ -66,8 +66,8 @@ def losses(
         Cause(
             "map_full",
             stats["counts_full"],
-            f"{stats['counts_full']} samples were dropped: the map of counts was full, at "
-            f"{options.hash_storage_size}. Raise --hash-storage-size",
+            f"{stats['counts_full']} samples (table of counts full: --hash-storage-size "
+            f"{2 * options.hash_storage_size})",
         ),
         Cause(
             "map_busy",

@@ -58,19 +58,20 @@ def _run(options: Options) -> int:
             command.say(f"{title(options)}... Hit Ctrl-C to end.")
         recorded = run(recorder, ends)
         status = ends.status()
-        _explain(recorded)
+        _explain(recorded, verbose=options.verbose)
     if options.strict and losses(recorded).any:
         return command.LOSS
     return status
 
 
-def _explain(recorded: Recorded) -> None:
-    from purebpf.cli.loss import tell
-    from purebpf.record.loss import remarks
+def _explain(recorded: Recorded, *, verbose: bool) -> None:
+    from purebpf.cli.loss import explain_loss
+    from purebpf.record.loss import losses, remarks
 
     for remark in remarks(recorded):
         command.note(remark, indent="    ")
-    tell(paragraphs(recorded))
+    rejected = f"rejected={recorded.dropped}"
+    explain_loss(losses(recorded), "samples", rejected, verbose=verbose)
 
 
 def paragraphs(recorded: Recorded) -> list[str]:

@@ -68,6 +68,7 @@ class Options(NamedTuple):
     ring_pages: int = 0
     output: str = "perf.data"
     strict: bool = False
+    verbose: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
 

@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options) -> int:
-    from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.loss import explain_profile
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure.perf_data_loader import Wanted, read
@@ -46,7 +46,7 @@ def _run(options: Options) -> int:
     facts = found.profile.about.get("user_stacks")
     if isinstance(facts, dict) and (line := stack_ends.describe(facts)):
         command.say(line)
-    tell(paragraphs(found.profile))
+    explain_profile(found.profile, verbose=options.verbose)
     return command.LOSS if options.strict and found.profile.loss.any else 0
 
 

@@ -40,6 +40,7 @@ class Options(NamedTuple):
     event: str | None = None
     weight: str | None = None
     strict: bool = False
+    verbose: bool = False
     lines: bool = False
     debuginfod: bool = False
 

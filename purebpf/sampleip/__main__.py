@@ -52,7 +52,7 @@ def _run(options: Options) -> int:
         _show(output, options, rest)
         if options.counting:
             output.write([COUNT_HEADER, *count_lines(result.rows)])
-        _explain(sampler.event, result)
+        _explain(sampler.event, result, verbose=options.verbose)
     return command.LOSS if options.strict and result.loss.any else status
 
 
@@ -65,16 +65,16 @@ def _show(output: Output, options: Options, samples: list[Sample]) -> None:
         output.write(sample_line(event, where) for event, _, where in samples)
 
 
-def _explain(event: Event, result: IpCounts) -> None:
+def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:
     """The event, what became of the samples, and the loss line."""
-    from purebpf.cli.loss import of_loss, tell
+    from purebpf.cli.loss import explain_loss
 
     instead = f" (this machine has no PMU event {event.asked})" if event.fell_back else ""
     stats = result.stats
     inside = stats["seen"] - stats["outside"]
     command.say(f"event: {event.name}{instead}")
     command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
-    tell(of_loss(result.loss, "samples"))
+    explain_loss(result.loss, "samples", verbose=verbose)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Options(NamedTuple):
     ring_pages: int = RING_PAGES
     output: str | None = None
     strict: bool = False
+    verbose: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
 

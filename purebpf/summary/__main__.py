@@ -29,7 +29,6 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
     from purebpf.measure.run import prepare, run
-    from purebpf.summary.loss import is_incomplete
     from purebpf.summary.screen import Screen
     from purebpf.summary.session import Summary
 
@@ -42,22 +41,21 @@ def _run(options: Options, view: View) -> int:
             table = run(summary, ends, lambda: screen.show(summary.interval()))
             status = ends.status()
             screen.show(table, last=True)
-            _explain(summary, table)
-    if view.strict and is_incomplete(table.loss):
+            _explain(summary, table, verbose=view.verbose)
+    if view.strict and table.loss.any:
         return command.LOSS
     return status
 
 
-def _explain(summary: Summary, table: Table) -> None:
+def _explain(summary: Summary, table: Table, *, verbose: bool) -> None:
     """The loss line, and what to do about each loss."""
-    from purebpf.cli.loss import of_table, tell
-    from purebpf.summary.loss import EXPLANATIONS
+    from purebpf.cli.loss import explain_table
 
     if summary.why_not:
         command.note(f"hook: {summary.hook}, as {summary.why_not}")
     if not summary.abis_known:
         command.say("abi: unknown without the kernel's BTF: 32-bit calls count as 64-bit ones")
-    tell(of_table(table.loss, EXPLANATIONS))
+    explain_table(table.loss, verbose=verbose)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text
 
-__all__ = ["EXPLANATIONS", "is_incomplete", "losses"]
+__all__ = ["EXPLANATIONS", "losses"]
 
 EXPLANATIONS = frozenset(
     {"open_at_start", "in_flight", "exits", "died", "unpaired", "tid_changed", "names_full"}
@@ -59,8 +59,3 @@ def losses(
             for name, text in what.items()
         )
     )
-
-
-def is_incomplete(loss: Loss) -> bool:
-    """Whether the table lacks something that it should have: what --strict asks."""
-    return loss.any

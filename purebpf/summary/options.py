@@ -49,6 +49,7 @@ class View(NamedTuple):
     errno_summary: bool = False
     interval_s: float | None = None
     strict: bool = False
+    verbose: bool = False
 
     @property
     def has_percentiles(self) -> bool:

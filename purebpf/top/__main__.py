@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options, view: View) -> int:
-    from purebpf.cli.loss import paragraphs, tell
+    from purebpf.cli.loss import explain_profile
     from purebpf.measure.naming import interruptible, naming_until
     from purebpf.measure.run import prepare, run
     from purebpf.profile.session import Profiler
@@ -52,7 +52,7 @@ def _run(options: Options, view: View) -> int:
         )
         status = ends.status()
         output.write(_table(profile, view, "in all"))
-        tell(paragraphs(profile))
+        explain_profile(profile, verbose=view.verbose)
     if view.strict and profile.loss.any:
         return command.LOSS
     return status

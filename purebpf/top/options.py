@@ -39,6 +39,7 @@ class View(NamedTuple):
     lines: int = 20
     by: str = "function"
     strict: bool = False
+    verbose: bool = False
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:

@@ -70,7 +70,7 @@ def profile() -> Run:
     """Run `python -m purebpf.profile` with arguments, in front of it those of `prefix`."""
 
     def run(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        command = [*prefix, sys.executable, "-m", "purebpf.profile", *arguments]
+        command = [*prefix, sys.executable, "-m", "purebpf.profile", "-v", *arguments]
         return subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
         )

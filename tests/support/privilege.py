@@ -69,7 +69,7 @@ def worked(result: subprocess.CompletedProcess[str]) -> bool:
         ), text
         return result.stdout == ""
     assert result.returncode == 0, result.stderr
-    return bool(result.stdout and re.search(r"^loss: \w+=", result.stderr, re.MULTILINE))
+    return bool(result.stdout and re.search(r"^lost: ", result.stderr, re.MULTILINE))
 
 
 def reachable() -> tuple[str, ...]:

@@ -154,8 +154,8 @@ def _lost(stats: Mapping[str, int], unit: str, storage_size: int, rarer: str) ->
     parts = []
     if stats["stacks_full"]:
         parts.append(
-            f"{stats['stacks_full']} {unit} lost their stack: the map was full, at "
-            f"{storage_size}. Raise --stack-storage-size"
+            f"{stats['stacks_full']} {unit} without their stack (table full: --stack-storage-size "
+            f"{2 * storage_size})"
         )
     if stats["stacks_crowded"]:
         parts.append(

@@ -63,7 +63,7 @@ def _location_id(number: int) -> bytes:
 
 
 def _period_ns(profile: Profile) -> int:
-    """What a sample stands for, as Go's own profiles say it; 0 where samples are not of time."""
+    """Nanoseconds of a sample, as Go's own profiles have them; 0 where samples are not of time."""
     about = profile.about
     frequency, period = about.get("frequency_hz"), about.get("period")
     if profile.unit != "samples":

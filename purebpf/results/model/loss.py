@@ -12,7 +12,7 @@ class Cause(NamedTuple):
 
     `name` is a machine-readable word ("map_full"), `lost` what it cost, `what` a sentence about
     it with what to change, printed when the count is not zero. A note does not make the result
-    incomplete: it is printed, and is no alarm.
+    incomplete: `--verbose` prints it, and it is not an alarm.
     """
 
     name: str

@@ -57,7 +57,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-_NOUN = re.compile(r"(?P<before>(new|failed|child) )?(?P<noun>\w+s)\b")
+_NOUN = re.compile(r"(?P<before>(new|failed|child|other) )?(?P<noun>\w+s)\b")
 _VERBS = {"were": "was", "are": "is", "have": "has"}
 _VERB = re.compile(r"\b(were|are|have)\b")
 

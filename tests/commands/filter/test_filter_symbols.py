@@ -69,7 +69,7 @@ def built(folder: Path, kind: str) -> Iterator[tuple[int, str]]:
 
 def record(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the recorder in `folder`."""
-    command = [sys.executable, "-m", "purebpf.record", "-o", "perf.data", *arguments]
+    command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env=environment

@@ -43,7 +43,7 @@ def test_every_word_of_the_loss_line_is_explained() -> None:
     cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]*\|$", PAGES["offcpu"], re.MULTILINE)
     words = [word.strip("`") for cell in cells for word in cell.split(", ")]
     causes = [cause.name for cause in losses(times, Request()).causes]
-    assert words == ["expected", "seen", *causes, "unknown"]
+    assert words == ["expected", "seen", *causes, "unnamed", "unknown"]
     more = [cause.name for cause in losses(times, Request(on_cpu=True)).causes]
     assert more == [*causes, "samples_full"]
     assert "`samples_full`" in PAGES["wall"]

@@ -41,7 +41,7 @@ def said(result: subprocess.CompletedProcess[str]) -> str:
 
 def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
     """Start the profiler; it samples once its first line can be read."""
-    command = [sys.executable, "-m", "purebpf.profile", *arguments]
+    command = [sys.executable, "-m", "purebpf.profile", "-v", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
         command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, **options
@@ -51,7 +51,7 @@ def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
 @pytest.mark.any_kernel
 def test_text_has_a_title_and_a_block_for_each_stack(workloads: Workloads, profile: Run) -> None:
     with workloads.running("split") as pid:
-        result = profile("-p", str(pid), "-F", "199", "0.5")
+        result = profile("--layout", "bcc", "-p", str(pid), "-F", "199", "0.5")
     assert result.returncode == 0, result.stderr
     title, empty, *rest = result.stdout.split("\n", 2)
     assert title == (f"Sampling at 199 Hertz of PID [{pid}] by user + kernel stack for 0.5 secs.")
@@ -235,7 +235,7 @@ def test_without_capabilities_the_error_names_them(profile: Run) -> None:
     assert result.returncode == 1
     assert "CAP_BPF and CAP_PERFMON" in text
     assert f"kernel.perf_event_paranoid is {paranoid}" in text
-    assert f"sudo {sys.executable} -P -m purebpf.profile 50" in text
+    assert f"sudo {sys.executable} -P -m purebpf.profile -v 50" in text
     assert result.stdout == ""
 
 
@@ -254,7 +254,7 @@ def test_a_full_count_table_is_reported(workloads: Workloads, profile: Run) -> N
         result = profile("-f", "--strict", "--hash-storage-size", "1", "-F", "499", "0.5")
     assert result.returncode == 3
     assert int(loss(result.stderr)["map_full"]) > 0
-    assert "the map of counts was full, at 1. Raise --hash-storage-size" in said(result)
+    assert "(table of counts full: --hash-storage-size 2)" in said(result)
     assert len(result.stdout.splitlines()) == 1, "the one count that found a place"
 
 
@@ -265,7 +265,7 @@ def test_a_full_stack_table_is_reported(workloads: Workloads, profile: Run) -> N
     found = loss(result.stderr)
     assert result.returncode == 3
     assert int(found["stacks_lost"]) > 0
-    assert "full, at 1. Raise --stack-storage-size" in said(result)
+    assert "(table full: --stack-storage-size 2)" in said(result)
     counts = dict(line.rsplit(" ", 1) for line in result.stdout.splitlines())
     assert int(counts["split;[Missed User Stack]"]) == int(found["stacks_lost"]), (
         "samples without a stack are still counted"

@@ -36,5 +36,5 @@ def test_every_word_of_the_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
     loss = losses(nothing, Options(), expected=0, tolerance=0, max_depth=127, side_band_lost=0)
     loss = with_naming(loss, Budget())
-    words = ["expected", "seen", *(cause.name for cause in loss.causes), "unknown"]
+    words = ["expected", "seen", *(cause.name for cause in loss.causes), "unnamed", "unknown"]
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == words

@@ -34,7 +34,7 @@ def record(tmp_path: Path) -> Record:
     """Run `python -m purebpf.record -o perf.data` with arguments, in a directory of its own."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "purebpf.record", "-o", "perf.data", *arguments]
+        command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", *arguments]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         return subprocess.run(
             command,
@@ -219,7 +219,7 @@ def test_every_event_has_its_own_samples(workloads: Workloads, tmp_path: Path) -
 def test_sigterm_ends_it_well_and_the_file_is_whole(workloads: Workloads, tmp_path: Path) -> None:
     with workloads.running("split") as pid:
         process = subprocess.Popen(
-            [sys.executable, "-m", "purebpf.record", "-p", str(pid), "-o", "perf.data"],
+            [sys.executable, "-m", "purebpf.record", "-v", "-p", str(pid), "-o", "perf.data"],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stderr=subprocess.PIPE,

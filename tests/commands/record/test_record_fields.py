@@ -29,7 +29,16 @@ PAGE_SIZES = {"4K": 4096, "2M": 1 << 21, "1G": 1 << 30, "N/A": 0}
 
 def record(folder: Path, *arguments: str) -> list[Sample]:
     """Record minor faults of a program: the page is there when the sample is taken."""
-    command = [sys.executable, "-m", "purebpf.record", "-o", "perf.data", "-e", "minor-faults"]
+    command = [
+        sys.executable,
+        "-m",
+        "purebpf.record",
+        "-v",
+        "-o",
+        "perf.data",
+        "-e",
+        "minor-faults",
+    ]
     done = subprocess.run(
         [*command, "-c", "1", *arguments, "--", sys.executable, "-c", CODE],
         capture_output=True, text=True, check=False, cwd=folder,

@@ -114,5 +114,5 @@ def test_asked_to_end(number: signal.Signals, tmp_path: Path) -> None:
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
-    assert "loss: " in errors
+    assert "lost: " in errors
     assert target.read_bytes()[:8] == b"PERFILE2"

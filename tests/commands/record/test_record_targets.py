@@ -34,7 +34,7 @@ def samples(path: Path) -> list[Sample]:
 def recorded(folder: Path, *target: str, of: tuple[int, ...] = ()) -> list[Sample]:
     """The samples of a target, once there are some, and some of the processes `of`."""
     for seconds in LONGER_AND_LONGER_S:
-        command = [sys.executable, "-m", "purebpf.record", "-o", "perf.data", "-F", "997"]
+        command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", "-F", "997"]
         run = subprocess.run(
             [*command, "--sample-cpu", "-e", "cpu-clock:u", *target, seconds],
             capture_output=True, text=True, check=False, cwd=folder,

@@ -14,7 +14,7 @@ from tests.support.environment import COMMANDS, ROOT, environment, every_command
 pytestmark = [pytest.mark.needs("bpf", "perf_event"), pytest.mark.any_kernel]
 
 
-LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
+LOSS_LINE = re.compile(r"^lost: ", re.MULTILINE)
 
 
 def redirected(name: str, how: str, *arguments: str) -> subprocess.CompletedProcess[str]:

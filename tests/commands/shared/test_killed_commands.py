@@ -24,7 +24,7 @@ pytestmark = pytest.mark.needs("bpf", "perf_event")
 PATIENCE_S = 120
 PAUSE_S = 0.01 if slow_host() else 0.0005
 """Short beside a stage; on an emulated machine, who polls more often takes the command's time."""
-LOSS_LINE = re.compile(r"^loss: \w+=", re.MULTILINE)
+LOSS_LINE = re.compile(r"^lost: ", re.MULTILINE)
 KINDS = {"prog_id": "program", "map_id": "map", "link_id": "link"}
 
 

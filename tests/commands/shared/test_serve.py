@@ -89,7 +89,7 @@ def test_events_snapshot_and_result_agree(name: str, workloads: Workloads) -> No
     assert {head["unit"] for head in heads} == {snapshot["unit"]} == {result["unit"]}
     assert sum(totals) <= snapshot["total"] <= result["total"]
     assert snapshot["total"] == sum(row["weight"] for row in snapshot["stacks"])
-    assert "\nloss: " in errors
+    assert "\nlost: " in errors
 
 
 @pages

@@ -223,7 +223,7 @@ def test_a_command_and_its_children(workloads: Workloads, command: list[str], ti
     assert result.returncode == 0
     first, second, *_ = result.stderr.splitlines()
     assert first == title
-    assert second.startswith("loss: open_at_start=")
+    assert second.startswith("lost: ")
     document = json.loads(result.stdout)
     assert document["unit_ns"] == 1000
     for group in document["groups"]:

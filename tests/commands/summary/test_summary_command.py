@@ -30,7 +30,7 @@ LOSS_LINE = re.compile(
 )
 TIME = r" +\d+\.\d{3}"
 ROW = re.compile(rf"^   (\S+) +(\d+) +(\d+){4 * TIME} ", re.MULTILINE)
-COMMAND = [sys.executable, "-m", "purebpf.summary"]
+COMMAND = [sys.executable, "-m", "purebpf.summary", "-v"]
 
 
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.cli.loss import paragraphs
+from purebpf.cli.loss import paragraphs, words_of_loss, words_of_profile
 from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
@@ -71,3 +71,43 @@ def test_a_module_cannot_move_the_cursor() -> None:
     entry = nameless(Reason.STRIPPED, "/tmp/\x1b[31mred\n")
     profile.add((entry,), (), 1, Labels("app", 1))
     assert paragraphs(profile)[1] == f"  unknown: 100.0% {Reason.STRIPPED} [?[31mred?]"
+
+
+def test_in_words_nothing_is_said_once() -> None:
+    profile = Profile(loss=Loss(490, 490, causes=(Cause("map_full", 0, "never shown"),)))
+    assert words_of_profile(profile) == ["lost: nothing"]
+
+
+def test_in_words_notes_are_left_out() -> None:
+    causes = (
+        Cause("switches_missed", 22, "22 switches", is_note=True),
+        Cause("stacks_lost", 12, "12 stacks (table full: --stack-storage-size 32768)"),
+    )
+    assert words_of_loss(Loss(causes=causes), "samples") == [
+        "lost: 12 stacks (table full: --stack-storage-size 32768)"
+    ]
+    assert not Loss(causes=causes[:1]).any
+    assert Loss(causes=causes).any
+
+
+def test_in_words_the_share_without_names_has_its_reasons() -> None:
+    profile = Profile()
+    stacks = [
+        (FRAME, 50),
+        (nameless(Reason.STRIPPED, "/opt/lib/a.so"), 20),
+        (nameless(Reason.STRIPPED, "/opt/lib/b.so"), 10),
+        (nameless(Reason.STRIPPED, "/opt/lib/c.so"), 5),
+        (nameless(Reason.EXITED), 9),
+        (nameless(Reason.UNMAPPED), 6),
+    ]
+    for entry, weight in stacks:
+        profile.add((entry,), (), weight, Labels("app", 1))
+    profile.hints = ["install them"]
+    assert words_of_profile(profile) == [
+        (
+            f"50 % of frames unnamed: {Reason.STRIPPED} [a.so, b.so and 1 more]; {Reason.EXITED}; "
+            "1 other reason (-v)"
+        ),
+        "  -> install them",
+        "lost: nothing",
+    ]

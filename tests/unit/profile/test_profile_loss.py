@@ -58,10 +58,14 @@ def test_every_cause_is_named_when_nothing_is_lost() -> None:
         (
             "counts_full",
             "map_full",
-            "7 samples were dropped: the map of counts was full, at 100. Raise --hash-s",
+            "7 samples (table of counts full: --hash-storage-size 200)",
         ),
         ("counts_busy", "map_busy", "Lower -F"),
-        ("stacks_full", "stacks_lost", "the map was full, at 50. Raise --stack-storage-size"),
+        (
+            "stacks_full",
+            "stacks_lost",
+            "7 samples without their stack (table full: --stack-storage-size 100)",
+        ),
         ("stacks_crowded", "stacks_lost", "7 lost their stack: too many others have the same hash"),
         ("stacks_busy", "stacks_lost", "Lower -F"),
         ("user_truncated", "truncated", "7 user and 0 kernel stacks were truncated at 127 frames"),

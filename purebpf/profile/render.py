@@ -1,0 +1,72 @@
+"""What the profiler prints: the answer, or a format; and how many samples it is made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
+    from purebpf.results import Profile
+
+__all__ = ["cpus_of_sample", "render", "sample_lines"]
+
+
+def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
+    """The pieces of one output, without the title."""
+    wants_addresses = view.delimited or view.addresses
+    if format_name == "text" and (view.layout or ("bcc" if wants_addresses else "")) != "bcc":
+        from purebpf.results.formats import answer
+
+        return answer.pieces(
+            profile,
+            cpus=cpus_of_sample(profile),
+            everything=view.all_stacks,
+            whole_names=view.verbose,
+        )
+    from purebpf.results.formats import registry  # not before everything is measured
+
+    style = registry.Style(view.delimited, view.annotations, view.addresses)
+    return registry.write(profile, format_name, style)
+
+
+def cpus_of_sample(profile: Profile) -> float:
+    """How many CPUs were busy for each sample; 0.0 where samples do not come at a rate."""
+    about = profile.about
+    frequency, elapsed_s = about.get("frequency_hz"), about.get("elapsed_s")
+    if isinstance(frequency, int) and isinstance(elapsed_s, int | float) and elapsed_s > 0:
+        return 1 / frequency / elapsed_s
+    return 0.0
+
+
+def sample_lines(profile: Profile, whose: str) -> list[str]:
+    """`789 of 792 samples, 257 in PID 14036 (0.64 CPUs); sampled by the CPU clock: ...`.
+
+    Args:
+        profile: of the profiler.
+        whose: the target in words; "" where everything is.
+    """
+    about, loss = profile.about, profile.loss
+    counted = about["counted"]
+    assert isinstance(counted, int)
+    seen = str(loss.seen) if loss.expected is None else f"{loss.seen} of {loss.expected}"
+    if about["event"] != "cpu-clock":
+        seen = str(loss.seen)  # a CPU that sleeps counts no cycles: how many are due is unknown
+    cpus = counted * cpus_of_sample(profile)
+    used = f" ({cpus:.2f} CPUs)" if cpus else ""
+    what = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
+    lines = [f"{seen} samples, {what}; {_event(about)}"]
+    if not counted:
+        lines.append(
+            "no samples: the target did not run on a CPU during the run. Where it waited: purebpf "
+            "offcpu"
+        )
+    return lines
+
+
+def _event(about: dict[str, object]) -> str:
+    if about["event"] != "cpu-clock":
+        return f"sampled by {about['event']}"
+    if "event_asked" in about:
+        return "sampled by the CPU clock: no hardware counters here"
+    return "sampled by the CPU clock"

@@ -1,0 +1,156 @@
+"""The text that a person reads first: a table of functions, then the heaviest stacks.
+
+         self  CPUs      total  CPUs   function
+       35.2 %  0.70     35.2 %  0.70   leaf_a(ulong, int) [shop]
+          ...
+    10 of 320 stacks, 61 % of 792 samples, the heaviest last:
+
+        leaf_a(ulong, int) [shop]
+        main [shop]
+        -                shop (185)
+            35.2 %  0.70 CPUs  279 samples
+
+Stacks are merged by function, leaf first, recursion in one line. `text.blocks` is bcc's layout,
+which tells addresses apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from purebpf.results.model.profile import Profile
+from purebpf.results.model.spelling import printable
+from purebpf.results.shape.functions import Function, Functions
+from purebpf.symbols.short_names import shorten
+
+__all__ = ["WIDTH", "functions", "pieces", "rank"]
+
+WIDTH = 80
+_FUNCTIONS = 12
+_STACKS = 10
+_FRAMES = 24
+_ROOTS = 4
+"""Of a stack that is longer than `_FRAMES`, the last ones."""
+_HEADER = f"{'self':>8}  CPUs {'total':>10}  CPUs   function\n"
+
+
+class Ranked(NamedTuple):
+    """A function by the name that is shown, and its weights."""
+
+    name: str
+    own: int
+    total: int
+
+
+class _Stacks(NamedTuple):
+    """Weights by (process, PID, names leaf first), and of each name."""
+
+    weights: Counter[tuple[str, int, tuple[str, ...]]]
+    ranked: list[Ranked]
+
+
+def pieces(
+    profile: Profile, *, cpus: float = 0.0, everything: bool = False, whole_names: bool = False
+) -> Iterator[str]:
+    """The table, then the stacks, the heaviest last; nothing of an empty profile.
+
+    Args:
+        profile: what to print; its title is not part of the text.
+        cpus: how many CPUs a weight of 1 is; 0.0 where that is not known.
+        everything: every function and every stack, and all of its frames.
+        whole_names: names as they are, however long, in lines as long as they are.
+    """
+    total = profile.total
+    if not total:
+        return
+    merged = _merge(profile, whole_names=whole_names)
+    width = 1 << 30 if whole_names else WIDTH
+    yield from _table(merged.ranked, total, cpus, None if everything else _FUNCTIONS, width)
+    stacks = merged.weights.most_common(None if everything else _STACKS)
+    shown = sum(weight for _, weight in stacks)
+    number = f"{len(stacks)} of {len(merged.weights)} stacks"
+    share = f"{100 * shown / total:.0f} % of {total} {profile.unit}"
+    more = "" if len(stacks) == len(merged.weights) else " (--all: every one)"
+    yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
+    for (process, pid, names), weight in reversed(stacks):
+        yield from _frames(names, None if everything else _FRAMES, width)
+        yield f"    {'-':<16s} {printable(process)} ({pid})\n"
+        in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
+        unit = profile.unit.removesuffix("s") if weight == 1 else profile.unit
+        yield f"        {100 * weight / total:.1f} %{in_cpus}  {weight} {unit}\n\n"
+
+
+def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
+    """Every function, the one with the greatest own weight first."""
+    return _merge(profile, whole_names=whole_names).ranked
+
+
+def functions(profile: Profile, lines: int, *, cpus: float = 0.0) -> Iterator[str]:
+    """The table alone, of so many functions."""
+    yield from _table(rank(profile), profile.total, cpus, lines, WIDTH)
+
+
+def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
+    known = Functions()
+    names: list[str] = []
+    weights: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
+    own: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for row in profile.rows():
+        path = known.path(row)
+        path.reverse()
+        names += [_name(function, whole=whole_names) for function in known.table[len(names) :]]
+        stack = tuple([names[number] for number in path])
+        weights[row.labels.process_name, row.labels.pid, stack] += row.weight
+    for (_, _, stack), weight in weights.items():
+        if stack:
+            own[stack[0]] += weight
+            for name in set(stack):
+                total[name] += weight
+    ranked = [Ranked(name, own[name], total[name]) for name in total]
+    ranked.sort(key=lambda line: (-line.own, -line.total, line.name))
+    return _Stacks(weights, ranked)
+
+
+def _name(function: Function, *, whole: bool) -> str:
+    name = function.name if whole else shorten(function.name)
+    file = (function.module.rpartition("/")[2] or function.module).strip("[]")
+    if not whole:
+        file = file.partition(".so.")[0]
+    return printable(f"{name} [{file}]" if file else name)
+
+
+def _table(
+    ranked: Sequence[Ranked], weight: int, cpus: float, lines: int | None, width: int
+) -> Iterator[str]:
+    shown = ranked[:lines]
+    yield _HEADER if cpus else _HEADER.replace("  CPUs", "      ")
+    for name, own, total in shown:
+        parts = (f"{100 * part / weight:6.1f} %{_cpus(part, cpus)}" for part in (own, total))
+        yield f"{_cut('   '.join(parts) + f'   {name}', width)}\n"
+    if len(ranked) > len(shown):
+        yield f"{'':33}and {len(ranked) - len(shown)} more\n"
+
+
+def _cpus(weight: int, cpus: float) -> str:
+    return f"{weight * cpus:6.2f}" if cpus else f"{'':6}"
+
+
+def _frames(names: Iterable[str], most: int | None, width: int) -> Iterator[str]:
+    """A line for each frame, leaf first; one for a function that calls itself."""
+    lines = []
+    for name, run in groupby(names):
+        times = sum(1 for _ in run)
+        again = f"  ({times} times)" if times > 1 else ""
+        lines.append(f"    {_cut(name, width - 4 - len(again))}{again}\n")
+    if most is not None and len(lines) > most:
+        left_out = len(lines) - most
+        lines[most - _ROOTS : -_ROOTS] = [f"    ... {left_out} more functions\n"]
+    yield from lines
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
