@@ -385,7 +385,8 @@ def search(target: str, seconds: float, first_seed: int) -> int:
             return 1
         seed += 1
     print(
-        f"{target}: {seed - first_seed} files in {seconds:.0f} s, {accepted} accepted, 0 findings"
+        f"{target}: {seed - first_seed} files in {seconds:.0f} s ({time.process_time():.0f} s of "
+        f"CPU), {accepted} accepted, 0 findings"
     )
     return 0
 

@@ -6,6 +6,9 @@ from collections.abc import Hashable
 
 __all__ = ["Retries"]
 
+_KEEP = 1 << 16
+"""Keys: a live page runs for weeks, and processes come and go."""
+
 
 class Retries:
     """Counts misses by key, so that looking again costs little however many there are.
@@ -19,6 +22,8 @@ class Retries:
 
     def due(self, key: Hashable) -> bool:
         """Count a miss; whether it is time to look again."""
+        if len(self._misses) >= _KEEP and key not in self._misses:
+            self._misses.clear()
         misses = self._misses[key] = self._misses.get(key, 0) + 1
         return misses & (misses - 1) == 0
 

@@ -316,13 +316,18 @@ class Symbolizer:
             text = proc.maps(pid)
             comm = proc.comm(pid) or ""
         except KernelError:
-            self._unreadable[pid] = Reason.FORBIDDEN
+            self._note_unreadable(pid, Reason.FORBIDDEN)
             return
         if text is None:
-            self._unreadable[pid] = Reason.HIDDEN if proc.hides(pid) else Reason.EXITED
+            self._note_unreadable(pid, Reason.HIDDEN if proc.hides(pid) else Reason.EXITED)
         else:
             self._unreadable.pop(pid, None)
             self.spaces.snapshot(pid, text, comm=comm, time=now)
+
+    def _note_unreadable(self, pid: int, reason: Reason) -> None:
+        if len(self._unreadable) >= _KEEP_PAYERS:
+            self._unreadable.clear()
+        self._unreadable[pid] = reason
 
     def _why_unmapped(self, pid: int, address: int, back: int) -> Reason:
         if not self.spaces.knows(pid):

@@ -19,3 +19,10 @@ def test_keys_are_apart_and_reset_begins_again():
     retries.reset("never")
     assert retries.due("a")
     assert not [retries.due("b"), retries.due("b")][1]
+
+
+def test_misses_of_a_million_keys_are_not_all_kept():
+    retries = Retries()
+    for key in range(200_000):
+        assert retries.due(key)
+    assert len(retries._misses) <= 1 << 16
