@@ -1,9 +1,12 @@
 """What call frame information costs to read, and a copied stack to unwind.
 
-    python bench/unwind.py [--rounds 5] [FILE ...]
+    python bench/unwind.py [--rounds 5] [--pure] [FILE ...]
 
 Each file whole (rows and windows), then 1,000 of its windows one by one, in CPU time: the best of
 some rounds. Stacks: a chain of 20 frames, with rules that are known already.
+
+As root also what walks in BPF take, on a chain of as many frames in code without frame pointers:
+the best of some rounds of a second, and what the verifier looked at.
 """
 
 from __future__ import annotations
@@ -12,15 +15,23 @@ import argparse
 import glob
 import random
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import results
 from results import Figure
 
+from purebpf import objects
+from purebpf.kernel.instruments.stack_maps import sum_up
+from purebpf.kernel.load.load import load
+from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.unwind.stack_walker import StackWalker
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
@@ -110,6 +121,51 @@ def _stack(rounds: int) -> Figure:
     return Figure("a frame of a copied stack", 1e6 * spent / _STACKS / _FRAMES, "us", limit=3)
 
 
+_CHAIN = r"""
+volatile unsigned long sink;
+__attribute__((noinline, noclone)) unsigned long chain(int depth, unsigned long x) {
+  if (depth) return chain(depth - 1, x + depth) * 3 + depth;
+  for (int i = 0; i < 100000; i++) x = x * 6364136223846793005UL + i;
+  return x;
+}
+int main(void) { for (;;) sink += chain(15, sink); }
+"""
+"""20 frames, with main, what calls it in libc, and _start."""
+
+
+def _walks(rounds: int) -> Iterator[Figure]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "chain.c").write_text(_CHAIN)
+        command = ["gcc", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
+        subprocess.run([*command, "-o", "chain", "chain.c"], cwd=folder, check=True)
+        child = subprocess.Popen([folder / "chain"])
+        stack.callback(child.wait)
+        stack.callback(child.kill)
+        begun = time.process_time()
+        spec = objects.spec("stack_walk").only("walk_sampled").set(has_tgids=True)
+        loaded = stack.enter_context(load(spec))
+        yield Figure("loading the walk", 1e3 * (time.process_time() - begun), "ms", limit=300)
+        loaded.maps["tgids"][child.pid] = 1
+        walker = stack.enter_context(StackWalker(loaded.maps))
+        program = loaded.programs["walk_sampled"]
+        for event in stack.enter_context(PerfEvents.sampling(frequency=997, event="cpu-clock")):
+            stack.enter_context(program.attach(event))
+        costs = []
+        for _ in range(rounds + 1):  # the first fills the tables
+            before = sum_up(loaded.maps["stats"])
+            deadline = time.monotonic() + 1
+            while time.monotonic() < deadline:
+                time.sleep(0.05)
+                list(walker.drain())
+            after = sum_up(loaded.maps["stats"])
+            spent, walked, frames = (after[n] - before[n] for n in ("walk_ns", "walked", "frames"))
+            costs.append((spent / max(1, walked), frames / max(1, walked)))
+        cost, frames = min(costs[1:])
+        yield Figure("a walk in BPF", cost / 1e3, "us", limit=8)
+        yield Figure(f"a frame of {frames:.1f}, in BPF", cost / frames, "ns", limit=400)
+
+
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
     """Every figure."""
     paths = options.files or sorted(
@@ -117,9 +173,12 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     )
     yield from _files(paths, options.rounds)
     yield _stack(options.rounds)
+    if not options.pure:
+        yield from _walks(options.rounds)
 
 
 if __name__ == "__main__":
     parser = results.parser(__doc__, rounds=5)
+    parser.add_argument("--pure", action="store_true", help="no walks in BPF, which need root")
     parser.add_argument("files", nargs="*", type=Path)
     sys.exit(results.run(measure, parser.parse_args()))
