@@ -10,7 +10,16 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-__all__ = ["AARCH64", "CALL_BYTES", "MACHINES", "X86_64", "Machine", "ends_in_call"]
+__all__ = [
+    "AARCH64",
+    "CALL_BYTES",
+    "MACHINES",
+    "STUB_BYTES",
+    "X86_64",
+    "Machine",
+    "ends_in_call",
+    "is_stub",
+]
 
 
 class Machine(NamedTuple):
@@ -22,7 +31,8 @@ class Machine(NamedTuple):
         sp, fp, ra: stack pointer, frame pointer, and the column of the return address.
         registers: how many registers unwinding follows, from 0 on; `ra` is among them.
         kept: those that a function gives back as it got them.
-        address_mask: the bits of a code address; the others may hold a signature (PAC).
+        address_bits: how large address spaces can be; a return address may have a signature above
+            (PAC: Linux, Documentation/arch/arm64/pointer-authentication.rst).
         leaf_in_register: whether a call leaves the return address in a register.
         sigreturn: the instructions of rt_sigreturn(2)'s call, which handlers return to.
         sigreturn_pcs: where, in bytes after their start, such a frame can be interrupted.
@@ -38,7 +48,7 @@ class Machine(NamedTuple):
     ra: int
     registers: int
     kept: tuple[int, ...]
-    address_mask: int
+    address_bits: tuple[int, ...]
     leaf_in_register: bool
     sigreturn: bytes
     sigreturn_pcs: tuple[int, ...]
@@ -55,7 +65,7 @@ X86_64 = Machine(
     ra=16,
     registers=17,
     kept=(3, 6, 12, 13, 14, 15),
-    address_mask=(1 << 64) - 1,
+    address_bits=(),
     leaf_in_register=False,
     sigreturn=b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05",  # mov $15, %rax; syscall
     sigreturn_pcs=(0, 7),
@@ -72,7 +82,7 @@ AARCH64 = Machine(
     ra=30,
     registers=32,
     kept=tuple(range(19, 30)),
-    address_mask=(1 << 55) - 1,
+    address_bits=(52, 48, 47, 42, 39, 36),
     leaf_in_register=True,
     sigreturn=struct.pack("<II", 0xD2801168, 0xD4000001),  # mov x8, #139; svc #0
     sigreturn_pcs=(0, 4),
@@ -100,3 +110,41 @@ def ends_in_call(code: bytes, machine: Machine) -> bool:
         for size in (2, 3, 4, 6, 7)
         if size <= len(code)
     )
+
+
+STUB_BYTES = 20
+"""What `is_stub` looks at, on both sides of an address."""
+_STUB = (
+    (0x9F00001F, 0x90000010),  # adrp x16, page
+    (0xFFC003FF, 0xF9400211),  # ldr x17, [x16, offset]
+    (0xFFC003FF, 0x91000210),  # add x16, x16, offset
+    (0xFFFFFFFF, 0xD61F0220),  # br x17
+)
+_BTI_C, _AUTIA1716 = 0xD503245F, 0xD503219F
+
+
+def is_stub(code: bytes, machine: Machine) -> bool:
+    """Whether an instruction is one of a stub in a PLT of arm64, which has no rules.
+
+    Stubs change neither the stack nor the return address (AAELF64, "Procedure Linkage Table").
+
+    Args:
+        code: `STUB_BYTES` before the instruction, and as many from it on.
+        machine: of the code.
+    """
+    if machine is not AARCH64 or len(code) != 2 * STUB_BYTES:
+        return False
+    words = struct.unpack(f"<{2 * STUB_BYTES // 4}I", code)
+    here = STUB_BYTES // 4
+    last_start = here + (words[here] == _BTI_C)
+    for start in range(here - 4, last_start + 1):
+        stub = words[start : start + 5]
+        if stub[3] == _AUTIA1716:
+            stub = (*stub[:3], stub[4])
+            end = start + 5
+        else:
+            end = start + 4
+        fits = all(word & mask == value for word, (mask, value) in zip(stub, _STUB, strict=False))
+        if fits and end > here:
+            return True
+    return False

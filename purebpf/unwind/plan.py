@@ -42,6 +42,8 @@ class Special(Enum):
     """A rule that cannot be read."""
     ENTRY = 4
     """A function that nothing called."""
+    STUB = 5
+    """A stub of a PLT without a rule: the frame of what it goes on to."""
 
 
 Known = Plan | Special

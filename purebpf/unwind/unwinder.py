@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.expression import ExpressionError, evaluate
-from purebpf.unwind.machine import CALL_BYTES, Machine, ends_in_call
+from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, Machine, ends_in_call, is_stub
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import CFA_EXPRESSION, How, Row
@@ -125,7 +125,6 @@ class Unwinder:
         machine = self._machine
         values = list(registers[: machine.registers])
         values += [None] * (machine.registers - len(values))
-        pc &= machine.address_mask
         sp = values[machine.sp]
         if sp is None:
             return Unwound([pc], Reason.NO_REGISTERS, 0)
@@ -150,6 +149,16 @@ class Unwinder:
     def has_code(self, address: int) -> bool:
         """Whether an address is in an executable mapping."""
         return self._space.find(address) is not None
+
+    def strip(self, address: int) -> int:
+        """A return address without its signature, which is above the bits of the address space: as
+        many as make it one of code, if any do.
+        """
+        for bits in self._machine.address_bits:
+            stripped = address & (1 << bits) - 1
+            if self.has_code(stripped - 1):
+                return stripped
+        return address
 
     def stack_depth(self, pc: int) -> int | None:
         """Bytes that the function at an address has taken from the stack; None if not known."""
@@ -178,6 +187,8 @@ class Unwinder:
             return Special.SIGRETURN  # a sample in the system call, which does not return here
         if file.function(address) is not None:
             return Special.UNSUPPORTED
+        if exact and is_stub(file.code(address - STUB_BYTES, 2 * STUB_BYTES), self._machine):
+            return Special.STUB
         is_entry = not exact and self._is_entry(file, address + 1)
         return Special.ENTRY if is_entry else Special.NO_RULE
 
@@ -262,6 +273,8 @@ class _Walk:
             return self._by_signal()
         if rule is Special.ENTRY:
             return 0
+        if rule is Special.STUB:
+            return self._by_stub()
         if rule is Special.UNSUPPORTED:
             raise _Stop(Reason.RULE_UNSUPPORTED)
         return self._by_guess()
@@ -295,7 +308,7 @@ class _Walk:
             registers[number] = self._value(rule, number, cfa)
         self._registers = registers
         self._exact = is_signal
-        return caller & machine.address_mask
+        return self._unwinder.strip(caller)
 
     def _cfa(self, row: Row) -> int:
         if row.cfa_register != CFA_EXPRESSION or not isinstance(row.cfa, bytes):
@@ -351,7 +364,15 @@ class _Walk:
                 registers[number] = value
         self._registers = registers
         self._exact = True
-        return values[machine.signal_pc] & machine.address_mask
+        return values[machine.signal_pc]
+
+    def _by_stub(self) -> int:
+        """Leave a stub, which has no frame: the return address is still in the register."""
+        caller = self._registers[self._machine.ra]
+        if caller is None:
+            raise _Stop(Reason.RULE_UNSUPPORTED)
+        self._exact = False
+        return self._unwinder.strip(caller)
 
     def _by_guess(self) -> int:
         """Follow the frame pointer, if it looks like one."""
@@ -388,7 +409,7 @@ class _Walk:
 
     def _leave(self, cfa: int, fp: int | None, caller: int) -> int:
         machine = self._machine
-        caller &= machine.address_mask
+        caller = self._unwinder.strip(caller)
         if caller and not self._unwinder.has_code(caller - 1):
             raise _Stop(Reason.NO_UNWIND_INFO)
         self._registers = [None] * machine.registers

@@ -21,6 +21,48 @@ _ORDER = (10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0)
 _IP, _SP = 16, 19
 _LONGEST = 15
 
+STEPPED = r"""
+#include <alloca.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#define STEP __attribute__((noinline))
+volatile unsigned long sink;
+STEP unsigned long leaf(unsigned long x) { return x * 3 + sink; }
+STEP unsigned long recurse(int depth, unsigned long x) {
+  return depth ? recurse(depth - 1, x + depth) * 3 + depth : leaf(x);
+}
+STEP int compare(const void *a, const void *b) {
+  sink += recurse(*(unsigned long *)a & 3, 3);
+  return *(unsigned long *)a < *(unsigned long *)b ? -1 : 1;
+}
+STEP unsigned long allocates(unsigned long x) {
+  char *p = alloca(64 + (x & 255));
+  memset(p, x, 64);
+  return leaf(p[3]);
+}
+STEP double realigned(double x) {
+  double v[8] __attribute__((aligned(64)));
+  for (int i = 0; i < 8; i++) v[i] = x * i;
+  sink += leaf((unsigned long)v);
+  return v[3];
+}
+int main(void) {
+  unsigned long v[32];
+  char text[99];
+  struct timespec now;
+  for (int i = 0; i < 32; i++) v[i] = rand();
+  qsort(v, 32, 8, compare);
+  sink += allocates(7) + realigned(2.0);
+  snprintf(text, sizeof(text), "%d %s %g", 5, "x", 3.5);
+  sink += strtoul("123", 0, 10) + clock_gettime(CLOCK_REALTIME, &now);
+  free(malloc(100));
+  return 0;
+}
+"""
+"""A program with a short life in which each instruction is looked at."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]

@@ -353,7 +353,7 @@ def test_leaf_and_pair_of_arm64():
 
 def test_a_signed_return_address():
     section = Section(cie(**ARM_CIE)).fde(TEXT, 0x20, b"\x2d" + cfa_offset(16) + b"\x9e\x02")
-    stack = Stack().put(SP, OUTERMOST + 8 | 0x123 << 55)
+    stack = Stack().put(SP, OUTERMOST + 8 | 0x1234 << 48)
     found = trace(section, BASE, stack, machine=AARCH64)
     assert found == ([BASE, OUTERMOST + 8], Reason.COMPLETE, 0)
 
@@ -439,3 +439,26 @@ def test_any_rule_on_any_stack_is_an_answer(code, stack, values, machine):
     found = trace(section, BASE + 8, copy, machine=machine, **registers)
     assert len(found.frames) <= 127
     assert isinstance(found.reason, Reason)
+
+
+_STUB = (0x90000010, 0xF9400211, 0x91000210, 0xD61F0220)  # adrp x16; ldr x17; add x16; br x17
+_STUBS = {
+    "plain": _STUB,
+    "bti": (0xD503245F, *_STUB),
+    "signed": (*_STUB[:3], 0xD503219F, _STUB[3]),
+}
+
+
+@pytest.mark.parametrize("kind", _STUBS)
+def test_a_stub_of_arm64_has_no_frame(kind):
+    """PLTs of arm64 have no rules: the return address is still in the register."""
+    words = (0xD503201F, *_STUBS[kind], 0xD503201F)  # between two nops
+    code = calls(0x80, AARCH64) + struct.pack(f"<{len(words)}I", *words)
+    section = Section(cie(**ARM_CIE)).fde(TEXT, 0x40, b"\x07\x1e")
+    for number in range(len(words)):
+        at = BASE + 0x80 + 4 * number
+        found = trace(section, at, Stack(), machine=AARCH64, code=code, ra=BASE + 0x10, fp=1)
+        if 0 < number < len(words) - 1:
+            assert found == ([at, BASE + 0x10], Reason.COMPLETE, 0)
+        else:
+            assert found == ([at], Reason.NO_UNWIND_INFO, 1)
