@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple, Protocol
 
 from purebpf.errors import FormatError
@@ -22,9 +22,9 @@ from purebpf.unwind.entries import Cie, EntryError, Fde
 from purebpf.unwind.fde_index import FdeIndex, scan_index
 from purebpf.unwind.interpreter import row_at
 from purebpf.unwind.machine import MACHINES, Machine
-from purebpf.unwind.rows import NO_RULE, Entries, Rows, RuleTable
+from purebpf.unwind.rows import NO_RULE, Entries, Rows, RuleTable, finish
 from purebpf.unwind.rule import Row
-from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_all, cut_window
+from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_window, cutting_all
 
 __all__ = ["CfiFile", "Function", "WholeWindows"]
 
@@ -326,7 +326,7 @@ class CfiFile:
                 yield from self._add_all(entries, self._frames)
             except (OverBudgetError, FormatError):
                 self.exhausted = True
-        self._rows = entries.lay_out(self.table)
+        self._rows = yield from entries.laying_out(self.table)
         self.table.forget()
 
     def _add_all(self, entries: Entries, frames: Frames) -> Iterator[None]:
@@ -361,7 +361,13 @@ class CfiFile:
 
     def whole(self) -> WholeWindows:
         """All windows of the file."""
+        return finish(self.cut_whole())
+
+    def cut_whole(self) -> Generator[None, None, WholeWindows]:
+        """The same, in slices."""
+        yield from self.build()
         rows = self.rows
         count = self.window_count
         used = (rows.starts[-1] >> WINDOW_BITS) - self.first_window + 1 if rows.starts else 0
-        return WholeWindows(self.first_window, *cut_all(rows, self.first_window, min(count, used)))
+        cut = yield from cutting_all(rows, self.first_window, min(count, used))
+        return WholeWindows(self.first_window, *cut)

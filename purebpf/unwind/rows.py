@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Generator
 from itertools import zip_longest
-from typing import NamedTuple
+from operator import eq
+from typing import NamedTuple, TypeVar
 
 from purebpf.unwind.budget import Budget
 from purebpf.unwind.entries import Cie, Fde
 from purebpf.unwind.interpreter import PlainRule, interpret
 from purebpf.unwind.rule import CFA_DEPTH, UNSUPPORTED, How, Rule
 
-__all__ = ["NO_RULE", "Entries", "Rows", "RuleTable"]
+__all__ = ["NO_RULE", "Entries", "Rows", "RuleTable", "finish"]
 
 NO_RULE = 0
 """The id of code without a rule."""
@@ -22,6 +24,20 @@ _MOST_RULES = 1 << 16
 _MOST_KEPT = 1 << 18
 """Rows of programs that windows keep for the next one: 2 MB."""
 _LARGEST_OFFSET = (1 << 32) - 1
+_SLICE_ENTRIES = 2048
+"""FDEs laid out between two yields: about 3 ms."""
+
+_Made = TypeVar("_Made")
+
+
+def finish(work: Generator[None, None, _Made]) -> _Made:
+    """Do work that comes in slices at once."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        made: _Made = end.value
+        return made
 
 
 class Rows(NamedTuple):
@@ -88,24 +104,7 @@ class RuleTable:
         if fde.cie.ra != self._ra:  # another column: not the register that BPF looks into
             elsewhere = (How.REGISTER, fde.cie.ra)
             plain = [(at, (*rule[:3], rule[3] or elsewhere, rule[4])) for at, rule in plain]
-        offsets: list[int] = []
-        ids: list[int] = []
-        last = -1
-        get = self._ids.get
-        for offset, rule in plain:
-            if offset > _LARGEST_OFFSET:
-                break
-            rule_id = get(rule)
-            if rule_id is None:
-                rule_id = self._intern(rule)
-            if offsets and offsets[-1] == offset:  # the row before covers nothing
-                offsets.pop()
-                ids.pop()
-                last = ids[-1] if ids else -1
-            if rule_id != last:
-                offsets.append(offset)
-                ids.append(rule_id)
-                last = rule_id
+        offsets, ids = self._numbered(plain)
         self.rows_interpreted += len(plain)
         return self._keep(offsets, ids, known, fde.code if movable else None)
 
@@ -116,6 +115,31 @@ class RuleTable:
         rule = (CFA_DEPTH, depth, None, None, False)
         known = self._ids.get(rule)
         return self._intern(rule) if known is None else known
+
+    def _numbered(self, plain: list[tuple[int, PlainRule]]) -> tuple[list[int], list[int]]:
+        """Rows with the numbers of their rules, without those that cover or change nothing."""
+        intern = self._intern
+        get = self._ids.get
+        offsets = [offset for offset, _ in plain]
+        ids = [get(rule) or intern(rule) for _, rule in plain]
+        if (
+            offsets[-1] <= _LARGEST_OFFSET
+            and not any(map(eq, ids, ids[1:]))
+            and not any(map(eq, offsets, offsets[1:]))
+        ):
+            return offsets, ids
+        kept_offsets: list[int] = []
+        kept_ids: list[int] = []
+        for offset, rule_id in zip(offsets, ids, strict=True):
+            if offset > _LARGEST_OFFSET:
+                break
+            if kept_offsets and kept_offsets[-1] == offset:  # the row before covers nothing
+                kept_offsets.pop()
+                kept_ids.pop()
+            if not kept_ids or kept_ids[-1] != rule_id:
+                kept_offsets.append(offset)
+                kept_ids.append(rule_id)
+        return kept_offsets, kept_ids
 
     def unreadable(self) -> int:
         """A program for what could not be interpreted."""
@@ -138,6 +162,7 @@ class RuleTable:
         return number
 
     def _intern(self, rule: PlainRule) -> int:
+        """The number of a rule that is new."""
         if len(self.rules) >= _MOST_RULES:
             return 1
         number = self._ids[rule] = len(self.rules)
@@ -158,7 +183,11 @@ class Entries:
         self._programs.append(program)
 
     def lay_out(self, table: RuleTable) -> Rows:
-        """One table of rows.
+        """One table of rows; see `laying_out`."""
+        return finish(self.laying_out(table))
+
+    def laying_out(self, table: RuleTable) -> Generator[None, None, Rows]:
+        """One table of rows, in slices.
 
         Where FDEs overlap, the later start wins; of equal starts the one added last. Between FDEs
         there is no rule, nor after the last. That goes for padding, too: makecontext(3) starts a
@@ -169,7 +198,9 @@ class Entries:
         addresses, ids = array("Q"), array("I")
         end = last = -1
         rows_of = table.rows_of
-        for at, following in zip_longest(order, order[1:]):
+        for done, (at, following) in enumerate(zip_longest(order, order[1:])):
+            if not done % _SLICE_ENTRIES:
+                yield
             start, stop = starts[at], ends[at]
             if following is not None and starts[following] < stop:
                 stop = starts[following]

@@ -12,15 +12,21 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Generator
+from itertools import repeat
+from operator import and_, lshift, or_
 
-from purebpf.unwind.rows import NO_RULE, Rows
+from purebpf.unwind.rows import NO_RULE, Rows, finish
 
-__all__ = ["WINDOW", "WINDOW_BITS", "cut_all", "cut_window", "find_in_block"]
+__all__ = ["WINDOW", "WINDOW_BITS", "cut_all", "cut_window", "cutting_all", "find_in_block"]
 
 WINDOW_BITS = 10
 WINDOW = 1 << WINDOW_BITS
 _OFFSET_BITS = 11
 _OFFSET = (1 << _OFFSET_BITS) - 1
+_SHIFT = repeat(_OFFSET_BITS)
+_SLICE_WINDOWS = 1024
+"""Windows cut between two yields: about 3 ms."""
 
 
 def cut_window(rows: Rows, number: int) -> array[int]:
@@ -40,27 +46,42 @@ def cut_window(rows: Rows, number: int) -> array[int]:
 
 
 def cut_all(rows: Rows, first: int, count: int) -> tuple[array[int], array[int]]:
-    """All windows from number `first` on.
+    """All windows from number `first` on; see `cutting_all`."""
+    return finish(cutting_all(rows, first, count))
+
+
+def cutting_all(
+    rows: Rows, first: int, count: int
+) -> Generator[None, None, tuple[array[int], array[int]]]:
+    """All windows from number `first` on, in slices.
 
     Returns:
         the index, with words that count from the start of the blocks, plus 1; and the blocks.
     """
     index, blocks = array("I"), array("I")
     past = bisect_left(rows.starts, first << WINDOW_BITS)
-    values = [at & WINDOW - 1 | rule << _OFFSET_BITS for at, rule in zip(*rows, strict=True)]
     carried = (rows.ids[past - 1] if past else NO_RULE) << _OFFSET_BITS
-    for number in range(first, first + count):
-        begin = past
-        past = bisect_left(rows.starts, number + 1 << WINDOW_BITS, begin)
-        index.append(len(blocks) + 1)
-        if begin < past and not values[begin] & _OFFSET:
-            blocks.append(past - begin)
-        else:
-            blocks.extend((past - begin + 1, carried))
-        if begin < past:
-            blocks.extend(values[begin:past])
-            carried = values[past - 1] & ~_OFFSET
-    return index, array("I", blocks)
+    for begun in range(first, first + count, _SLICE_WINDOWS):
+        yield
+        ended = min(begun + _SLICE_WINDOWS, first + count)
+        begin, base = past, past
+        stop = bisect_left(rows.starts, ended << WINDOW_BITS, begin)
+        offsets = map(and_, rows.starts[begin:stop], repeat(WINDOW - 1))
+        values = array("I", map(or_, offsets, map(lshift, rows.ids[begin:stop], _SHIFT)))
+        for number in range(begun, ended):
+            begin = past
+            past = bisect_left(rows.starts, number + 1 << WINDOW_BITS, begin, stop)
+            index.append(len(blocks) + 1)
+            if begin == past:
+                blocks.extend((1, carried))
+                continue
+            if values[begin - base] & _OFFSET:
+                blocks.extend((past - begin + 1, carried))
+            else:
+                blocks.append(past - begin)
+            blocks.extend(values[begin - base : past - base])
+            carried = values[past - base - 1] & ~_OFFSET
+    return index, blocks
 
 
 def find_in_block(block: array[int], offset: int) -> int:

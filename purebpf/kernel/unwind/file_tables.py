@@ -12,21 +12,22 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.unwind.pieces import Pieces
-from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
+from purebpf.kernel.unwind.word_shards import NoRoomError, WordShards
 from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
-from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.cfi_file import CfiFile, WholeWindows
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.packed_rule import pack_rule
 from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.windows import WINDOW_BITS
 
-__all__ = ["FileTables", "TableFile"]
+__all__ = ["FileTables", "Missing", "TableFile"]
 
 _EXE = struct.Struct("<IIQIIQ")
 _RULE_BYTES = 8
@@ -40,6 +41,13 @@ _UNUSED_WORDS = 2 << 20
 """Words of the files that no process has mapped."""
 _CROWDED = 0.75
 """The share of any table from which on these files go."""
+
+
+class Missing(NamedTuple):
+    """A window of a file; all of them: -1."""
+
+    key: Hashable
+    window: int
 
 
 class TableFile:
@@ -201,35 +209,40 @@ class FileTables(Closing):
         self._call_count += 1
         bpf.map_update_elem(self._calls.fileno(), _CALL_SITE.pack(site), bytes(4))
 
-    def build(self, key: Hashable, cfi: CfiFile, address: int) -> bool:
-        """Publish what the walk needs at an address of a file, unless it is there.
+    def missing(self, key: Hashable, cfi: CfiFile, address: int) -> Missing | None:
+        """What the walk lacks at an address of a file; None if it has all that there is."""
+        file = self._files.get(key)
+        window = (address >> WINDOW_BITS) - (file.first if file else 0)
+        if file is None or not file.users or not 0 <= window < file.windows:
+            return None
+        if not file.index:
+            return Missing(key, -1 if cfi.is_small else window)
+        return None if self._shards.read_word(file.index + window) else Missing(key, window)
 
-        Returns:
-            whether there was anything to do.
+    def build(self, missing: Missing, cfi: CfiFile) -> Iterator[None]:
+        """Publish what is missing, in slices of a few milliseconds.
 
         Raises:
             OverBudgetError: reading the file costs too much.
             KernelError: the kernel refused an element.
         """
+        key, window = missing
+        yield from cfi.prepare()
+        whole = None if window >= 0 else (yield from cfi.cut_whole())
         file = self._files.get(key)
-        window = (address >> WINDOW_BITS) - (file.first if file else 0)
-        if file is None or not file.users or not 0 <= window < file.windows:
-            return False
-        if file.index and self._shards.read_word(file.index + window):
-            return False
+        if file is None or not file.users:
+            return  # it went in between
         try:
-            if not (cfi.is_small and not file.index and self._build_whole(file, cfi)):
+            if whole is not None:
+                self._publish_whole(file, cfi, whole)
+            elif not file.index or not self._shards.read_word(file.index + window):
                 self._build_window(file, cfi, window)
         except NoRoomError:
             self.full += 1
-            return False
-        return True
 
-    def _build_whole(self, file: TableFile, cfi: CfiFile) -> bool:
-        """Publish all windows; False if they are too many words for one piece."""
-        whole = cfi.whole()
-        if len(whole.blocks) > SHARD_WORDS // 2:
-            return False
+    def _publish_whole(self, file: TableFile, cfi: CfiFile, whole: WholeWindows) -> None:
+        if file.index:
+            return
         base = self._take(file, len(whole.blocks)) if whole.blocks else 0
         if whole.blocks:
             self._shards.write(base, whole.blocks)
@@ -238,7 +251,6 @@ class FileTables(Closing):
         places.extend([self._empty()] * (file.windows - len(places)))
         self._publish(file, places)
         self.rows += len(whole.blocks) - len(whole.places)
-        return True
 
     def _build_window(self, file: TableFile, cfi: CfiFile, window: int) -> None:
         block = cfi.window(file.first + window)

@@ -96,6 +96,10 @@ class StackFinisher(Closing):
         if self._filler is not None:
             self._filler.update()
 
+    def work(self) -> bool:
+        """Build what is missing for 5 ms; whether there is more to do. Raises as `update`."""
+        return self._filler is not None and self._filler.work()
+
     def records(self, data: bytes) -> Iterator[MissedStack]:
         """What came in a ring.
 

@@ -26,6 +26,8 @@ __all__ = ["StackWalker", "WalkedStack"]
 _SAMPLE = struct.Struct("<QIIII168x16s")
 _WALK = struct.Struct("<QIHBB")
 _FRAMES_AT = _SAMPLE.size + _WALK.size
+_MOST_SLICES = 20
+"""Of building in one `drain`; the rings are read between them."""
 
 
 class _Record(NamedTuple):
@@ -116,6 +118,15 @@ class StackWalker(Closing):
             KernelError: a table could not be filled.
         """
         self._filler.update()
+        for _ in range(_MOST_SLICES):
+            yield from self._finish_copies()
+            if not self._filler.work():
+                break
+        for raw in self._walked.drain():
+            record = _record(raw)
+            yield WalkedStack(*record[:5], record.trace, record.trace, is_copied=False)
+
+    def _finish_copies(self) -> Iterator[WalkedStack]:
         for sample in self._copies.samples():
             record = _record(sample.raw or b"")
             self._filler.check_identity(record.tgid, record.identity)
@@ -128,9 +139,6 @@ class StackWalker(Closing):
             if found.reason is Reason.COMPLETE and not record.trace.reason.is_whole:
                 found = found._replace(reason=Reason.FINISHED)
             yield WalkedStack(*record[:5], found, record.trace, is_copied=True)
-        for raw in self._walked.drain():
-            record = _record(raw)
-            yield WalkedStack(*record[:5], record.trace, record.trace, is_copied=False)
 
     def close(self) -> None:
         """Close rings, tables and files; again is harmless."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.unwind.file_tables import Missing
 from purebpf.kernel.unwind.identity import forked_identity, is_child_of, is_older
 from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
@@ -19,6 +21,7 @@ from purebpf.unwind.address_space import AddressSpace
 __all__ = ["TableFiller"]
 
 _WORD = (1 << 64) - 1
+_SLICE_S = 0.005
 _MOST_PROCESSES = 4096
 """Of which it is remembered what they execute."""
 
@@ -37,6 +40,13 @@ class _Process(NamedTuple):
     is_forked: bool = False
     number: int = 0
     space: AddressSpace | None = None
+
+
+class _Job(NamedTuple):
+    """Building something, in slices, on account of a process."""
+
+    tgid: int
+    slices: Iterator[None]
 
 
 class TableFiller(Closing):
@@ -58,6 +68,7 @@ class TableFiller(Closing):
     def __init__(self, maps: Mapping[str, RecordMap], stacks: ProcessStacks) -> None:
         self._stacks = stacks
         self._processes: dict[int, _Process] = {}
+        self._jobs: dict[Missing, _Job] = {}
         self._has_numbers = _has_numbers()
         self.tables = WalkTables(maps)
 
@@ -139,7 +150,7 @@ class TableFiller(Closing):
         *,
         confirms: bool = False,
     ) -> None:
-        """Publish what a walk of these frames needs.
+        """Publish the mappings for a walk of these frames; `work` builds what else it needs.
 
         Args:
             tgid: in our pid namespace.
@@ -158,7 +169,7 @@ class TableFiller(Closing):
                     return
                 if known.space is not space:
                     self._publish_space(tgid, known._replace(number=process), space)
-                self._build(space, frames, confirms=confirms)
+                self._want(tgid, space, frames, confirms=confirms)
         except OverBudgetError:
             return
 
@@ -167,16 +178,41 @@ class TableFiller(Closing):
         self.tables.publish(number, identity, space, self._stacks.file, is_forked=is_forked)
         self._processes[tgid] = known._replace(space=space)
 
-    def _build(self, space: AddressSpace, frames: Sequence[int], *, confirms: bool) -> None:
+    def _want(
+        self, tgid: int, space: AddressSpace, frames: Sequence[int], *, confirms: bool
+    ) -> None:
+        files = self.tables.files
         for number, frame in enumerate(frames):
             address = frame - bool(number)
             mapping = space.find(address)
             cfi = self._stacks.file(mapping.file) if mapping and mapping.file else None
             if mapping is not None and cfi is not None:
                 own = address - mapping.bias & _WORD
-                self.tables.build(mapping.file, cfi, own)
+                missing = files.missing(mapping.file, cfi, own)
+                if missing is not None and missing not in self._jobs:
+                    self._jobs[missing] = _Job(tgid, files.build(missing, cfi))
                 if confirms and number:
-                    self.tables.confirm_call(mapping.file, own + 1)
+                    files.confirm_call(mapping.file, own + 1)
+
+    def work(self, seconds: float = _SLICE_S) -> bool:
+        """Build what is missing for so long on the processor; whether there is more to do.
+
+        Rings are to be read in between: a large file takes many slices.
+        """
+        deadline = time.thread_time() + seconds
+        while self._jobs:
+            missing, job = next(iter(self._jobs.items()))
+            try:
+                with self._stacks.on_behalf(job.tgid):
+                    for _ in job.slices:
+                        if time.thread_time() >= deadline:
+                            return True
+            except OverBudgetError:
+                pass
+            del self._jobs[missing]
+            if time.thread_time() >= deadline:
+                break
+        return bool(self._jobs)
 
     def _keep(self, tgid: int, process: _Process) -> None:
         if len(self._processes) >= _MOST_PROCESSES and tgid not in self._processes:

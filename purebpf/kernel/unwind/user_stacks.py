@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Finished", "Trace", "UserStacks"]
 
+_MOST_SLICES = 20
+"""Of building in one `drain`; the rings are read between them."""
 _FINISHED = 1
 """`purebpf.unwind.reason.Reason`, which is not needed before there is a copy."""
 
@@ -124,6 +126,14 @@ class UserStacks(Closing):
         """
         if self._finisher is not None:
             self._finisher.update()
+        for _ in range(_MOST_SLICES):
+            self._finish()
+            if self._finisher is None or not self._finisher.work():
+                break
+        if self._finisher is not None:
+            self._rings.lost_records = self._finisher.lost_records
+
+    def _finish(self) -> None:
         for data in self._rings.consume():
             if self._finisher is None:
                 self._finisher = self._owned.enter_context(self._make_finisher())
@@ -132,8 +142,6 @@ class UserStacks(Closing):
                 self.copies += 1
                 self.finished += reason == _FINISHED
                 self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))
-        if self._finisher is not None:
-            self._rings.lost_records = self._finisher.lost_records
 
     def _count(self, sample: Finished) -> None:
         if sample in self._counts or len(self._counts) < self._limit:

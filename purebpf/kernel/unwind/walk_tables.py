@@ -166,16 +166,6 @@ class WalkTables(Closing):
             self._shards.give_back(before.address, before.words)
             self.files.leave(before.files)
 
-    # Files
-
-    def confirm_call(self, key: Hashable, address: int) -> None:
-        """See `FileTables.confirm_call`."""
-        self.files.confirm_call(key, address)
-
-    def build(self, key: Hashable, cfi: CfiFile, address: int) -> bool:
-        """See `FileTables.build`."""
-        return self.files.build(key, cfi, address)
-
     def close(self) -> None:
         """Unmap the tables; programs keep theirs. Again is harmless."""
         self.files.close()
