@@ -77,7 +77,7 @@ class Returning:
 
 @contextmanager
 def private_bpffs() -> Iterator[str]:
-    """A bpf file system that nobody else sees pins in."""
+    """A bpf file system of which no other process sees the pins."""
     libc = ctypes.CDLL(None, use_errno=True)
     with tempfile.TemporaryDirectory() as folder:
         if libc.mount(b"bpf", folder.encode(), b"bpf", 0, None):

@@ -3,8 +3,8 @@
     python bench/offcpu.py [--rounds 7] [--trips 50000]
 
 Each tool watches the whole machine while two processes on each CPU pass a byte as fast as they
-can: two switches a round trip, whose CPU time is measured, that of the programs on the switches
-included. The runs are interleaved; medians and minima are compared. What ours lost meanwhile is
+can: two switches a round trip, with their CPU time, that of the programs on the
+switches included. The runs are interleaved; medians and minima are compared. What ours lost is
 printed, zeros included. Needs root and gcc; a peer that is not installed is left out, and said so.
 """
 
@@ -65,7 +65,7 @@ def trips(options: argparse.Namespace, tools: dict[str, Watch]) -> dict[str, lis
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
-    """What each tool adds to a round trip, and what ours lost meanwhile."""
+    """What each tool adds to a round trip, and what ours lost in that time."""
     losses: dict[str, int] = {}
     tools: dict[str, Watch] = {"nothing": nullcontext, OURS: ours(losses)}
     if here(PEER):
@@ -75,7 +75,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     tools["purebpf.wall"] = wall
     median = {name: statistics.median(times) for name, times in trips(options, tools).items()}
     base, theirs = median.pop("nothing"), median.pop(PEER, None)
-    yield Figure("a round trip that nobody watches", base, "ns")
+    yield Figure("a round trip without a tool", base, "ns")
     for name, time in median.items():
         added = None if theirs is None else theirs - base
         limit = 1.0 if name == OURS and theirs is not None else None

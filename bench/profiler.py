@@ -105,7 +105,7 @@ def wall_ms(command: list[str]) -> float:
 def peak_mb(command: list[str]) -> float:
     """Peak resident memory of `command`, looked at every 5 ms.
 
-    Not ru_maxrss, which begins with the memory of whoever forked the command: this script.
+    Not ru_maxrss, which begins with the memory of the process that forked the command: this script.
     """
     peak = 0
     with started(command) as process:
@@ -179,7 +179,7 @@ def program_percent() -> float:
 def bench_report(rounds: int) -> list[Figure]:
     """From Ctrl-C to the end, with some 10,000 distinct stacks collected.
 
-    The processes that make the stacks are stopped meanwhile: what is measured is the tool, not how
+    The processes that make the stacks are stopped for it: what is measured is the tool, not how
     the scheduler shares the CPUs with a load that keeps all of them busy.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -247,7 +247,7 @@ BENCHES: dict[str, tuple[Callable[[int], list[Figure]], tuple[str, ...]]] = {
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
-    """The figures of the chosen benches whose programs are there."""
+    """The figures of the chosen benches that have their programs."""
     for name in options.only.split(","):
         bench, programs = BENCHES[name]
         if here(*programs):

@@ -28,7 +28,7 @@ class Figure(NamedTuple):
 
     Attributes:
         what, ours, unit: what was measured, the figure, its unit.
-        peer, theirs: who does the same, and what it cost there; none: nobody does.
+        peer, theirs: who does the same, and what it cost there; none: no other tool does.
         limit: the most that the ratio of ours to theirs should be, without a peer ours; none: it
             is shown for information.
     """

@@ -106,7 +106,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
             if here(tracer[0]):
                 times_by_tool[name] = traced(loop, max(options.calls // 50, 1), tracer, 3)
     base = min(times_by_tool.pop("nothing"))
-    yield Figure("a getppid(2) that nobody counts", base, "ns")
+    yield Figure("a getppid(2) without a tool", base, "ns")
     added = {name: min(times) - base for name, times in times_by_tool.items() if times}
     for name, cost_ns in added.items():
         if name.startswith(OURS):

@@ -97,7 +97,7 @@ def write(path: Path, functions: int, size: int) -> int:
 
 
 def looked_up(arguments: list[str], cache: str) -> tuple[float, float]:
-    """Seconds and peak MB of a fresh process, whose symbol cache is in folder `cache`."""
+    """Seconds and peak MB of a fresh process with its symbol cache in folder `cache`."""
     command = [sys.executable, "-c", _RUN, *arguments]
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)

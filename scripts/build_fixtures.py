@@ -28,7 +28,7 @@ from build_objects import CLANG, FLAGS, ROOT, STRIP
 DATA = ROOT / "tests/data"
 
 EXTRA_FLAGS = {"attach_usdt": ("-D__TARGET_ARCH_x86",)}
-"""By name: what <bpf/bpf_tracing.h> has to be told for the layout of struct pt_regs."""
+"""By name: what <bpf/bpf_tracing.h> needs for the layout of struct pt_regs."""
 
 VARIANTS = {
     "elf_big_endian": ("elf_functions", {"bpfel": "bpfeb"}),

@@ -6,8 +6,8 @@
 
 Each object is loaded by libbpf, then by purebpf. The instructions are compared twice, without the
 numbers of maps: as linked and relocated, which needs no kernel feature, and as the kernel reads
-them back after the verifier, for objects that both load. Maps whose size the tool would set at run
-time get the smallest one. Needs libbpf.so.1, libbpf-tools and root.
+them back after the verifier, for objects that both load. Maps that the tool would size at run
+time get the smallest size. Needs libbpf.so.1, libbpf-tools and root.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def linked(path: Path, spec: ObjectSpec) -> str:
 
 
 def translated(fd: int) -> bytes:
-    """The instructions of somebody else's program, as the kernel shows them."""
+    """The instructions of another loader's program, as the kernel shows them."""
     with Program(Descriptor(os.dup(fd)), "it", bpf_prog_type.BPF_PROG_TYPE_UNSPEC) as program:
         return comparable(program.xlated())
 

@@ -121,7 +121,7 @@ def layout(btf: Btf, type_id: int) -> Fields:
 def _collect(btf: Btf, type_id: int, prefix: str, base: int, out: Fields) -> None:
     record = btf.type(btf.resolve(type_id))
     if not isinstance(record, Struct | Union):
-        raise SystemExit(f"type {type_id} is no struct")
+        raise SystemExit(f"type {type_id} is not a struct")
     for member in record.members:
         offset = base + member.bit_offset
         inner = btf.resolve(member.type_id)

@@ -7,7 +7,7 @@ The profiler is restarted every few seconds, as a service that profiles now and 
 while processes come and go; the reader drains a ring buffer that is never empty for long. Both
 run in this process. `serve` is a command, `profile --serve`, with 20 clients that take snapshots,
 some that watch, and 200 that send a request without a token, byte by byte. It profiles one process
-with few stacks: what is counted must not grow either, or a leak would not be told from it.
+with few stacks: what is counted must not grow either, or it would hide a leak.
 `machine` is the same of everything; what it takes grows with the stacks and processes seen, up to
 --hash-storage-size and --stack-storage-size of the command. A leak shows in the resident set
 (VmRSS), the descriptors or the mappings. Exit status 1 when the second half grew by more than
@@ -129,7 +129,7 @@ _BUSY = "import time\nwhile True:\n    sum(range(20_000))\n    time.sleep(0.01)\
 
 
 def serve_rounds(*, machine: bool = False) -> Iterator[tuple[int, int]]:
-    """A live page among clients; yields the snapshots so far, and whose memory to look at."""
+    """A live page among clients; yields the snapshots so far, and the process to look at."""
     words = [sys.executable, "-P", "-m", "purebpf.profile", "--serve", "-F", "199"]
     with subprocess.Popen([sys.executable, "-c", _BUSY]) as target:
         try:

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose needs are not met, unless this kernel is known to meet them."""
+    """Skip a test if its needs are not met, unless this kernel is known to meet them."""
     for marker in item.iter_markers("needs"):
         for feature in marker.args:
             if reason := probes.missing(feature):
@@ -77,8 +77,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """A live test ends with what it began with: descriptors, and what BPF leaves on a machine.
 
-    The latter (tests/support/traces.py) belongs to everybody, so it is compared only where
-    PUREBPF_EXCLUSIVE_HOST=1 says that nobody else loads BPF meanwhile (CI does).
+    The latter (tests/support/traces.py) belongs to the whole machine, so it is compared only where
+    PUREBPF_EXCLUSIVE_HOST=1 says that nothing else loads BPF in that time (CI does).
     """
     if not request.node.nodeid.startswith(_LIVE) or probes.missing("bpf"):
         yield

@@ -1,4 +1,4 @@
-"""The workload of workloads/syscalls.c, told when to begin and asleep before and after."""
+"""The workload of workloads/syscalls.c, which begins on request and asleep before and after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.commands.conftest import Workloads
 
 
 class Waiting:
-    """A workload that does its calls when it is told to, and lives until it is left."""
+    """A workload that does its calls on request, and lives until it is left."""
 
     def __init__(self, command: list[str], calls: int) -> None:
         environment = os.environ | {"CALLS": str(calls)}

@@ -9,7 +9,7 @@ information: rows, windows, rules, and stacks unwound with them).
 
 Whatever the bytes are, the answer is a value or one of our errors, within ten seconds of CPU and a
 gibibyte. Anything else ends the run with a file that holds the bytes: `object-crash-*`,
-`object-timeout-*` or `object-oom-*` in the current directory, whose path stands behind "Test unit
+`object-timeout-*` or `object-oom-*` in the current directory, its path is behind "Test unit
 written to"; `fuzz.py object FILE` runs it again. Seeds are the shipped objects and those of the
 tests, files of every kind of record, and the filters of the tests and of docs/filter.md.
 
@@ -148,7 +148,7 @@ class _Names(NoNames):
 
     def _number(self, name: str) -> int:
         if name.startswith("x"):
-            raise LookupError(f"nobody is called {name!r}")
+            raise LookupError(f"there is no user {name!r}")
         return zlib.crc32(name.encode(errors="surrogateescape"))
 
 

@@ -13,7 +13,7 @@ command would take it, and the changes know the format. The targets:
 `inspect`                     `purebpf inspect` of an object, with CO-RE against made-up kernels
 `sections` `recording`        `purebpf inspect` of an ELF file's sections, and of a perf.data file
 `load`                        an object into this kernel, for real, if its maps are small; root
-`btf`                         an object for a kernel whose types are in a changed file (btf=); root
+`btf`                         an object for a kernel with types from a changed file (btf=); root
 
 An execution has ten seconds of CPU time, and memory of 2 GiB in all. What it finds ends the run: a
 file in the current directory, `json-crash-1a2b3c`, has the bytes, and `mutate.py json FILE` runs

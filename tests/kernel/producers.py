@@ -1,4 +1,4 @@
-"""Programs, assembled by hand, that send a known number of records to a ring or perf buffer.
+"""Programs of assembled instructions that send a known number of records to a ring or perf buffer.
 
 Each run takes the next number from a counter in an array map and sends it as 8 bytes; when the
 helper refuses, it adds one to a second counter. So the records that arrived and those that did

@@ -102,22 +102,76 @@ def banned(text: str) -> list[str]:
     return BANNED.findall(" ".join(plain.split()))
 
 
+LIKELY = re.compile(
+    r"\b(?:nobody|somebody|whoever|whomever|whose|told|stands|meanwhile|thereof|by\W+hand"
+    r"|so\W+that\W+none|no\W+words?\W+for|(?:knows?|is|are|was|were)(?:\W|\bf\b)+no)\b",
+    re.IGNORECASE,
+)
+"""What the source of a banned phrase has, however it is wrapped: most files need no parsing."""
+
+
 @cache
-def modules() -> dict[str, list[Text]]:
-    """The prose of each module of the package."""
-    paths = sorted((ROOT / "purebpf").rglob("*.py"))
-    return {str(path.relative_to(ROOT)): [*prose(path)] for path in paths}
+def modules(folder: str) -> dict[str, list[Text]]:
+    """The prose of each module below a folder, but for this one."""
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return {str(path.relative_to(ROOT)): [*prose(path)] for path in paths if path != Path(__file__)}
 
 
-@pytest.mark.parametrize("kind", ["message", "docstring", "comment"])
-def test_modules_use_plain_english(kind: str) -> None:
-    found = [
+KINDS = {
+    "purebpf": ("message", "docstring", "comment"),
+    "scripts": ("message", "docstring", "comment"),
+    "bench": ("message", "docstring", "comment"),
+    "examples": ("message", "docstring", "comment"),
+    "tests": ("docstring", "comment"),  # its strings are what users type, such as the user `nobody`
+}
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"), [(folder, kind) for folder, kinds in KINDS.items() for kind in kinds]
+)
+def test_modules_use_plain_english(folder: str, kind: str) -> None:
+    bad = [
         f"{path}:{text.line}: {phrases}"
-        for path, texts in modules().items()
+        for path, texts in modules(folder).items()
         for text in texts
         if text.kind == kind and (phrases := banned(text.text))
     ]
-    assert not found, "\n".join(found)
+    assert not bad, "\n".join(bad)
+
+
+RIDDLE = re.compile(
+    r"(?<!there)_(?:(?:is|are|was|were)_no(?!_longer|_more)|nobody|somebody|whoever|whose|told"
+    r"|stands|meanwhile|by_hand|knows?_no)(?:_|$)"
+)
+
+
+def test_tests_are_named_in_plain_english() -> None:
+    bad = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+        if RIDDLE.search(name)
+    ]
+    assert not bad, "\n".join(bad)
+
+
+THROW_AWAY = {"found", "each"}
+STILL_THERE = 90
+"""Variables of the package that say nothing; new ones are not welcome."""
+
+
+def test_variables_say_what_they_hold() -> None:
+    bad = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "purebpf").rglob("*.py"))
+        if any(re.search(rf"\b{name}\b", path.read_text()) for name in THROW_AWAY)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.arg) and node.arg in THROW_AWAY)
+        or (
+            isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in THROW_AWAY
+        )
+    ]
+    assert len(bad) <= STILL_THERE, "\n".join(bad)
 
 
 def test_functions_are_named_by_verbs() -> None:

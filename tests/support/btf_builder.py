@@ -1,4 +1,4 @@
-"""BTF made by hand, for tests: every kind, both byte orders, split BTF, and wrong words on request.
+"""BTF built type by type: every kind, both byte orders, split BTF, wrong words on request.
 
     b = BtfBuilder()
     u32 = b.int("unsigned int", 4)
@@ -108,7 +108,7 @@ class BtfBuilder:
         bits: int | None = None,
         offset: int = 0,
     ) -> int:
-        """An integer of `size` bytes, using all bits unless told."""
+        """An integer of `size` bytes, using all bits by default."""
         used = 8 * size if bits is None else bits
         encoding = signed | char << 1 | boolean << 2
         type_id = self.raw(
@@ -160,7 +160,7 @@ class BtfBuilder:
     def enum(
         self, name: str, values: Mapping[str, int], size: int = 4, *, signed: bool | None = None
     ) -> int:
-        """Signed when a value is negative, unless told."""
+        """Signed when a value is negative, by default."""
         signed = min(values.values(), default=0) < 0 if signed is None else signed
         tail = [word for key, value in values.items() for word in (self.string(key), value)]
         type_id = self.raw(Kind.ENUM, name, len(values), size, tail, flag=signed)

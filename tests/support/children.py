@@ -27,7 +27,7 @@ def start(body: Callable[[], None]) -> int:
 
 
 def finish(child: int) -> None:
-    """Wait for a child, whose body must have returned."""
+    """Wait for a child; its body must have returned."""
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
 

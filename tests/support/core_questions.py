@@ -1,4 +1,4 @@
-"""CO-RE relocations of types that are made by hand."""
+"""CO-RE relocations of types that the test builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ELF objects put together by hand, for what clang would not write."""
+"""ELF objects put together byte by byte, for what clang would not write."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the kernels of the matrix are known to offer, so that a probe that fails cannot hide a test.
 
 The matrix names the kernel that it boots in PUREBPF_KERNEL, and `.ci/run` calls the machine that it
-runs on `ci`. A test whose need is expected there and not met then fails instead of being skipped,
-and `features` must say of each guest exactly what is written here.
+runs on `ci`. A test with a need that is expected there and not met then fails instead of being
+skipped, and `features` must say of each guest exactly what is written here.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ _MADE = {
 
 
 def errors_of(command: str) -> tuple[int, ...]:
-    """The errors that `command` may fail with. KeyError: a command that nobody looked up yet."""
+    """The errors that `command` may fail with. KeyError: a command that is not in the table yet."""
     return _ERRORS[command]
 
 

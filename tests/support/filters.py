@@ -84,7 +84,7 @@ WORDS = tuple(dict.fromkeys((field.word, field.size) for field in _NUMERIC))
 ACCESS = SampleAccess(
     Cast(99, 8), {word: Word(8 * place, size) for place, (word, size) in enumerate(WORDS)}
 )
-"""A kernel whose samples have every word."""
+"""A kernel with every word in its samples."""
 
 samples = st.fixed_dictionaries(
     {word: numbers.map(lambda n, size=size: n & (1 << 8 * size) - 1) for word, size in WORDS}

@@ -1,4 +1,4 @@
-"""Waiting for the kernel to free what nobody holds any more (an RCU grace period)."""
+"""Waiting for the kernel to free what is not referred to any more (an RCU grace period)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _check(result: int, call: str) -> None:
 
 @contextmanager
 def namespace() -> Iterator[None]:
-    """This thread is alone in a network namespace whose loopback is up."""
+    """This thread is alone in a network namespace with its loopback up."""
     outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         _check(_LIBC.unshare(_NEWNET), "unshare(CLONE_NEWNET)")

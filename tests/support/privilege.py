@@ -75,7 +75,7 @@ def worked(result: subprocess.CompletedProcess[str]) -> bool:
 def reachable() -> tuple[str, ...]:
     """A mount namespace in which every user can reach Python, its packages and the tree.
 
-    They may be in somebody's home, which nobody else may enter; that is covered with a folder
+    They may be in a home that other users may not enter; that is covered with a folder
     that has nothing but them.
     """
     needed = {Path(sys.base_prefix), Path(sys.prefix), ROOT}

@@ -79,7 +79,7 @@ def vmlinux_btf() -> str:
 def kernel_config() -> str:
     if os.path.exists("/proc/config.gz"):
         return ""
-    if not guest():  # whose files vanish with it
+    if not guest():  # its files vanish with it
         modules.offer_configuration()
     path = f"/boot/config-{os.uname().release}"
     return "" if os.access(path, os.R_OK) else f"neither /proc/config.gz nor {path}"

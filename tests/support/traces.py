@@ -1,4 +1,4 @@
-"""What BPF and tracing leave on a machine when nobody cleans up, outside of any process.
+"""What BPF and tracing leave on a machine without a clean-up, outside of any process.
 
 Programs, maps and links live as long as something holds them; pins, tracefs events, qdiscs and
 cgroups live until they are removed, so a forgotten one outlives the test run.

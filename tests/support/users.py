@@ -65,9 +65,9 @@ def public_bpffs() -> Iterator[str]:
 
 @contextmanager
 def users_sampling() -> Iterator[None]:
-    """Users may sample their own processes; Debian's kernels forbid it until they are told.
+    """Users may sample their own processes; Debian's kernels forbid it until a sysctl allows
 
-    Only a guest is told: elsewhere the test is skipped.
+    it. Only a guest gets that: elsewhere the test is skipped.
     """
     before = _PARANOID.read_text()
     if int(before) > 2:

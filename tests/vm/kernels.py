@@ -62,12 +62,12 @@ class Kernel(NamedTuple):
 
 
 def is_own(name: str) -> bool:
-    """Whether somebody installed a kernel of that name into the cache (docs/testing.md)."""
+    """Whether a kernel of that name into the cache (docs/testing.md)."""
     return name not in SERIES and (CACHE / name / "boot").is_dir()
 
 
 def fetch(name: str) -> Kernel:
-    """The newest package of series `name`, from the registry or the cache; or somebody's own.
+    """The newest package of series `name`, from the registry or the cache; or the user's own.
 
     Raises:
         RuntimeError: there is neither, and why.

@@ -65,7 +65,7 @@ class Registry:
         self._get("-qq", "--error-on=any", "update")
 
     def newest(self, pattern: str) -> str | None:
-        """The name of the newest package whose name matches, in the lists as they are."""
+        """The name of the newest package with a name that matches, in the lists as they are."""
         names = self._ask("pkgnames", "linux-image-").split()
         found = [name for name in names if re.fullmatch(pattern, name)]
         return max((name for name in found if self._offered(name)), key=by_version, default=None)

@@ -1,4 +1,4 @@
-"""`purebpf.convert`: files in, files out; and readers that nobody here wrote agree."""
+"""`purebpf.convert`: files in, files out; and readers by others agree."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_a_ring_that_is_too_small_loses_no_time(workloads: Workloads) -> None:
         workloads.running("wait", "naps", "0", "200") as pid,
         ThreadTime(request._replace(pids=(pid,))) as traced,
     ):
-        time.sleep(0.5)  # nobody reads meanwhile
+        time.sleep(0.5)  # the ring is not read during this
         found = traced.stop()
     assert found.stats["ring_full"] > 0
     total = sum(span.duration_ns for span in found.spans.values())

@@ -1,4 +1,4 @@
-"""`profile --serve`: what the page is told adds up to what was counted."""
+"""`profile --serve`: what the page gets adds up to what was counted."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ for _ in range(3):
         os._exit(0)
     os.wait()
 """
-"""A process whose three children fault."""
+"""A process with three children that fault."""
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_a_recorder_that_is_killed_leaves_its_slot_to_the_next(bpffs: str, folde
 
 
 def slots(bpffs: str) -> str:
-    """What Bob is told of his slots."""
+    """What Bob sees of his slots."""
     return run(BOB, bpffs, "setup", "status").stdout
 
 

@@ -1,4 +1,4 @@
-"""Whose samples are in the file: each way to say it, with somebody else beside who is not meant."""
+"""Which samples are in the file: each way to choose, beside a process that is not meant."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_thread_and_not_the_others_of_its_process(workloads: Workloads, tmp_pa
 
 
 CHILDREN = "echo ready; while :; do (i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done); done"
-"""A shell whose children compute, one after the other."""
+"""A shell with children that compute, one after the other."""
 
 
 @contextmanager

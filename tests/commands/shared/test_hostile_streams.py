@@ -1,4 +1,4 @@
-"""Every command with standard streams that are closed, full, or that nobody reads."""
+"""Every command with standard streams that are closed, full, or not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command under each way a kernel can be told to say less. Guests only: all is global."""
+"""Every command under each way a kernel can be set to say less. Guests only: all is global."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def descriptors(pid: int) -> list[str]:
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         try:
             found.append(os.readlink(entry))
-        except FileNotFoundError:  # closed meanwhile
+        except FileNotFoundError:  # closed since
             continue
     return [each for each in found if each.startswith("anon_inode:")]
 
@@ -84,7 +84,7 @@ def held(pid: int) -> set[tuple[str, int]]:
     for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
         try:
             lines = entry.read_text().splitlines()
-        except FileNotFoundError:  # closed meanwhile: the listing itself
+        except FileNotFoundError:  # closed since: the listing itself
             continue
         rows = dict(line.split(":", 1) for line in lines if ":" in line)
         # a program's fdinfo has only prog_id; a link's has its program's besides link_id

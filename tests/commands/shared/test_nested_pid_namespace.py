@@ -32,8 +32,8 @@ class Nested(NamedTuple):
 
 @contextmanager
 def running_below(workloads: Workloads, name: str, *arguments: str) -> Iterator[Nested]:
-    """Run one that never ends in a PID namespace whose parent is a new one, too."""
-    shell = ("sh", "-c", '"$@"; exit', "sh")  # whose /proc is that of the upper one
+    """Run one that never ends in a PID namespace below another new one."""
+    shell = ("sh", "-c", '"$@"; exit', "sh")  # its /proc is that of the upper one
     command = [*ABOVE, *shell, *ABOVE, workloads.path(name), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None

@@ -77,7 +77,7 @@ def test_events_snapshot_and_result_agree(name: str, workloads: Workloads) -> No
             snapshot = reader.load(response)
             assert 'filename="snapshot.json"' in response.headers["Content-Disposition"]
         with urllib.request.urlopen(f"{base}snapshot.html?{token}", timeout=30) as response:
-            assert b"connect-src 'none'" in response.read(), "a page that needs nobody"
+            assert b"connect-src 'none'" in response.read(), "a page without viewers"
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors

@@ -75,8 +75,8 @@ def observed(
 ) -> tuple[Distribution, Turns]:
     """What was measured of a workload, and what the kernel says of it.
 
-    A kernel may be built so that it switches without tracing it, now and then. That is told, and
-    the run is repeated.
+    A kernel may be built so that it switches without tracing it, now and then. It is reported, and
+    the run repeated.
     """
     for _ in range(TRIES):
         with (

@@ -43,7 +43,7 @@ def load(*names: str) -> purebpf.Object:
     return purebpf.load(spec)
 
 
-# What fires each hook once. A family is told by the address.
+# What fires each hook once. The address says which family.
 
 
 def family(address: tuple[str, int]) -> int:

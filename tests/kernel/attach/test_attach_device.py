@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.usefixtures("own_network"),
 ]
 
-ETH_P_OURS = 0x88B5  # for local experiments: nobody else sends it
+ETH_P_OURS = 0x88B5  # for local experiments: nothing else sends it
 DROP, PASS = 1, 2  # XDP_*
 
 veth = pytest.mark.needs("veth")
@@ -207,7 +207,9 @@ def test_netfilter_sees_and_drops(box):
                 filter_.attach("ipv4", hook="input", priority=-17)
             with filter_.attach("ipv4", hook="output"):
                 obj.globals["answer"] = 0
-                with pytest.raises(PermissionError):  # dropped on the way out, which is told
+                with pytest.raises(
+                    PermissionError
+                ):  # dropped on the way out, which the sender sees
                     box.mail(1)
             assert box.mail() == 0
         obj.globals["hits"] = 0

@@ -72,7 +72,7 @@ def more(stack: ExitStack) -> dict[str, Map]:
 
 
 class Numbers(Map):
-    """A map whose values are numbers, as BTF would have it."""
+    """A map with numbers as values, as BTF would have it."""
 
     def __setitem__(self, key: object, value: int) -> None:
         super().__setitem__(key, value.to_bytes(4, "little"))

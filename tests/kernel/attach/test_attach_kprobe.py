@@ -77,7 +77,7 @@ def copied(process: subprocess.Popen[bytes], count: int = PRIME) -> None:
 
 
 class Caller:
-    """Another process, that calls when told to."""
+    """Another process, which calls on request."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

@@ -155,7 +155,7 @@ def test_a_key_is_pressed(obj: purebpf.Object, device: Path):
     assert (protocol, code) == (RC_PROTO_NEC, 0x1234)
 
 
-@pytest.mark.needs("guest")  # nobody else has a use for the receiver there
+@pytest.mark.needs("guest")  # nothing else uses the receiver there
 def test_a_receiver_that_goes_away_takes_its_programs_along(obj: purebpf.Object, device: Path):
     link = obj.programs["count"].attach(device)
     libc = ctypes.CDLL(None, use_errno=True)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.needs("bpf", "gcc")
 
 
 class Workload:
-    """A process that passes its probes when told to."""
+    """A process that passes its probes on request."""
 
     def __init__(self, path: Path, process: subprocess.Popen[bytes]) -> None:
         self.path = path

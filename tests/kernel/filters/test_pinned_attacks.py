@@ -168,7 +168,7 @@ def test_a_user_changes_nothing_of_his_folders(bpffs: str) -> None:
 
 @pytest.mark.needs("pinned_by_users")
 def test_a_user_cannot_take_the_lock_of_another_user_s_slot(bpffs: str) -> None:
-    """Whoever can open a file or folder can flock(2) it, and so keep it from its user."""
+    """Each process that can open a file or folder can flock(2) it, and so keep it from its user."""
     folder = f"{bpffs}/purebpf/filter/{ANN}"
     files = [folder, f"{folder}/0", *(f"{folder}/0/{name}" for name in FILES)]
 

@@ -1,7 +1,7 @@
 """Each call of load and attach fails with each error of its man page: nothing is left behind.
 
 A failing call leads to the documented error, which carries that errno, or to a success where
-something stands in for what was refused.
+something replaces what was refused.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _ask_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def failed(fault: Fault, name: str) -> tuple[Exception | None, set[tuple[str, int]]]:
-    """What came of it when that call failed, and all that was made meanwhile."""
+    """What came of it when that call failed, and all that was made before."""
     features.forget()
     with replaced(Accountant(fault)) as door:
         assert isinstance(door, Accountant)
@@ -133,7 +133,7 @@ def test_every_error_of_every_call(name: str) -> None:
             assert str(error), fault
         call = door.calls[fault.number - 1]
         if fault.error in IRREPLACEABLE and fault.command in CREATING and not is_probe(call, name):
-            assert error is not None, f"{fault}: nothing stands in for memory or descriptors"
+            assert error is not None, f"{fault}: nothing replaces memory or descriptors"
     assert not alive(made)
 
 

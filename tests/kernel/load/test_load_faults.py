@@ -68,7 +68,7 @@ def test_any_call_may_fail(name, error):
         assert probes.descriptors() == before, f"after call {number}"
     assert all(errors)
     if error in (errno.ENOMEM, errno.EMFILE):
-        assert len(errors) > 3  # nothing stands in for memory or descriptors
+        assert len(errors) > 3  # nothing replaces memory or descriptors
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Maps of before libbpf 1.0 in the kernel: used, or refused for what nobody knows."""
+"""Maps of before libbpf 1.0 in the kernel: used, or refused for fields that are not known."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ COUNTER = purebpf.read_object(DATA / "load_counter.bpf.o")
 
 
 def pinned(spec: ObjectSpec, name: str) -> ObjectSpec:
-    """`spec`, whose map of that name is to be pinned by name."""
+    """`spec`, with the map of that name to be pinned by name."""
     return spec._replace(maps={**spec.maps, name: spec.maps[name]._replace(pinning=1)})
 
 
@@ -90,7 +90,7 @@ def test_a_ring_that_says_what_its_records_are_can_be_given(kind):
 
 @pytest.fixture(params=["mapped", "unmapped"])
 def constants(request: pytest.FixtureRequest) -> ObjectSpec:
-    """An object whose constants are memory, or, as before Linux 5.5, are not."""
+    """An object with constants that are memory, or, as before Linux 5.5, are not."""
     spec = COUNTER.set(target_pid=41)
     rodata = spec.maps[".rodata"]
     flags = rodata.flags if request.param == "mapped" else rodata.flags & ~(1 << 10)

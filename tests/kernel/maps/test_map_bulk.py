@@ -188,7 +188,7 @@ def test_any_other_failure_of_a_batch_is_raised(failing):
 
 
 class Churn:
-    """A thread that inserts and deletes elements from `first` on until told to stop."""
+    """A thread that inserts and deletes elements from `first` on until it must stop."""
 
     def __init__(self, target: Map, first: int) -> None:
         self._target = target

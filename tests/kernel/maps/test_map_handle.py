@@ -89,7 +89,9 @@ def test_without_mmapable_arrays_a_data_section_is_made_without():
     with replaced(Interposer(decide)):
         with Map.create(DATA, object_name="old") as m:
             assert m.info.flags == BPF_F_RDONLY_PROG
-        with pytest.raises(KernelError):  # whoever asks for memory is not given something else
+        with pytest.raises(
+            KernelError
+        ):  # a caller that asks for memory does not get something else
             Map.create(MapSpec("m", t.BPF_MAP_TYPE_ARRAY, 4, 4, 1, flags=BPF_F_MMAPABLE))
 
 

@@ -119,7 +119,7 @@ def produced(ring, offset: int) -> int:
 
 
 def bind_xdp(sock: socket.socket, ifindex: int) -> None:
-    """bind(2), whose address Python does not know; copy mode."""
+    """bind(2) with an address that Python does not know; copy mode."""
     libc = ctypes.CDLL(None, use_errno=True)
     address = struct.pack("=HHIII", AF_XDP, 1 << 1, ifindex, 0, 0)
     assert libc.bind(sock.fileno(), address, len(address)) == 0, os.strerror(ctypes.get_errno())

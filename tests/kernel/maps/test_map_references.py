@@ -1,4 +1,4 @@
-"""Maps whose values stand for something else: maps, programs, events, sockets, devices, tasks."""
+"""Maps of references to something else: maps, programs, events, sockets, devices, tasks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ INNER = spec(t.BPF_MAP_TYPE_HASH, 4, 8, 4, key_type_id=U32, value_type_id=U64)
 
 @pytest.fixture(params=OUTER, ids=map_traits.type_name)
 def outer(request, btf_fd) -> Iterator[Map]:
-    """Holds two maps that nobody else holds."""
+    """Holds the only descriptors of two maps."""
     made = spec(request.param, 4, 4, 3, inner=INNER, key_type_id=U32)
     with Map.create(made, btf=BTF, btf_fd=btf_fd) as m:
         for index in (0, 2):

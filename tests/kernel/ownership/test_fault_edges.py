@@ -2,7 +2,7 @@
 
 The door of tests/support/doors.py is for bpf(2); these calls do not pass it, but for
 perf_event_open. Whatever fails: the documented error with that errno or a success where something
-stands in, no descriptor and no mapping left, and nothing that was made stays in the kernel.
+replaces it, no descriptor and no mapping left, and nothing that was made stays in the kernel.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def counted(obj: purebpf.Object, kind: str) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, suppress(OSError):
         sock.connect((ADDRESS if kind == "route" else "127.0.0.1", 4711))
         for _ in range(PRIME):
-            with suppress(ConnectionRefusedError):  # nobody listens, which is told on the way
+            with suppress(ConnectionRefusedError):  # there is no listener, which the loop reports
                 sock.send(b"x")
     return int(obj.globals[seen]) - before
 

@@ -154,4 +154,6 @@ def test_what_a_kernel_is_known_to_have_may_not_be_missing(
         pytest.fail.Exception, match=r"needs bpf, which Linux 6\.1 is known to have"
     ):
         conftest._fail_if_required("bpf", "it went away")
-    conftest._fail_if_required("bpftrace", "it is not installed")  # nobody expects it there
+    conftest._fail_if_required(
+        "bpftrace", "it is not installed"
+    )  # the test does not expect it there

@@ -1,4 +1,4 @@
-"""A signal whose handler raises, at any moment of load and attach, leaves nothing behind."""
+"""A signal with a handler that raises, at any moment of load and attach, leaves nothing behind."""
 
 from __future__ import annotations
 

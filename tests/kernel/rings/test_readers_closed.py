@@ -1,4 +1,4 @@
-"""Readers that are closed while somebody waits or drains: everyone is woken, nothing is left."""
+"""Readers that are closed while other threads wait or drain: all are woken, nothing is left."""
 
 from __future__ import annotations
 

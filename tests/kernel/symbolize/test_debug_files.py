@@ -21,7 +21,7 @@ UNNAMED = "a function without a symbol"
 
 
 class Split:
-    """A program whose symbols are in another file, and where the program says that is."""
+    """A program with its symbols in another file, and where the program says that is."""
 
     def __init__(self, folder: Path, build_id: str) -> None:
         self.folder = folder / "bin"

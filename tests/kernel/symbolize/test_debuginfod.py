@@ -53,7 +53,7 @@ Serve = Callable[[BaseHTTPRequestHandler], None]
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Serve], str]]:
-    """Starts a server that answers as told; its URL. `asked` has the paths."""
+    """Starts a server that answers as asked for; its URL. `asked` has the paths."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(answer: Serve) -> str:

@@ -1,4 +1,4 @@
-"""Addresses of processes that exited, live elsewhere, or whose files changed."""
+"""Addresses of processes that exited, live elsewhere, or have files that changed."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.support.doors import Interposer
 
 @pytest.fixture
 def elsewhere(monkeypatch, tmp_path):
-    """A kernel whose BTF is whatever the test puts at this path."""
+    """A kernel with the BTF that the test puts at this path."""
     path = tmp_path / "vmlinux"
     monkeypatch.setattr(btf, "_PATH", str(path))
     btf.kernel_btf.cache_clear()

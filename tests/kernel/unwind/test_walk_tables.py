@@ -36,7 +36,7 @@ def _space(*files):
 
 
 def _cfi(number):
-    """A file whose rules are its own."""
+    """A file with rules of its own."""
     section = Section()
     for function in range(40):
         code = b"".join(advance(8) + cfa_offset(16 + 8 * (number + n)) for n in range(20))

@@ -196,7 +196,7 @@ def test_a_struct_in_itself_ends(kind, name):
 
 
 def doubling(kind, leaf_members, member, size):
-    """A type whose every level contains the one below twice."""
+    """A type of which every level contains the one below twice."""
     b = BtfBuilder()
     u8 = b.int("unsigned char", 1)
     top = b.struct("leaf", [("x", u8)] * leaf_members)

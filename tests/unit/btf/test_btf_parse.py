@@ -325,7 +325,7 @@ def test_more_elements_than_16_bits_count(order):
 
 @ORDERS
 def test_types_of_a_kind_that_only_the_layout_knows(order):
-    """Of no use, but in nobody's way: in a kernel's BTF, and in that of its modules."""
+    """Of no use, but harmless: in a kernel's BTF, and in that of its modules."""
     b = BtfBuilder(order, layout={Kind.INT: (4, 0), 20: (4, 8), 100: (0, 0)})
     newer = b.raw(20, "newer", 2, tail=range(5))
     b.raw(100, "newest")

@@ -18,7 +18,7 @@ class Sample:
     def __init__(self, type_id, values, *, octet=False):
         self.type_id = type_id
         self.values = values
-        self.octet = octet  # an unsigned char, whose arrays are bytes
+        self.octet = octet  # an unsigned char: its arrays are bytes
 
 
 def integer(draw, b):

@@ -21,7 +21,7 @@ SMALL = st.integers(0, 9)
 
 @st.composite
 def some_type(draw: Callable) -> Callable[[BtfBuilder], object]:
-    """A type of any kind whose references may be cycles, or to ids that do not exist."""
+    """A type of any kind with references that may be cycles, or to ids that do not exist."""
     kind = draw(st.sampled_from(list(Kind)[1:]))
     name = draw(st.sampled_from(NAMES))
     flag = draw(st.booleans())

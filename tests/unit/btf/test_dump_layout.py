@@ -78,7 +78,7 @@ def header(vmlinux: Btf) -> str:
 
 
 def assertions(btf: Btf) -> list[str]:
-    """What the compiler must find: size and offsets of each struct whose name is its own."""
+    """What the compiler must find: size and offsets of each struct with a name of its own."""
     found = defaultdict(list)
     tagged = (Kind.STRUCT, Kind.UNION, Kind.ENUM, Kind.ENUM64)
     for type_id in range(1, len(btf)):

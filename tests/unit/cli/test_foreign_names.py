@@ -1,4 +1,4 @@
-"""A file name that promises a picture is refused: a text under that name helps nobody."""
+"""A file name that promises a picture is refused: a text under that name has no use."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_second_reaches_everybody_who_looks(live: LivePage) -> None:
 
 
 def test_a_page_without_viewers_is_not_rendered(live: LivePage) -> None:
-    live.send(lambda: pytest.fail("nobody looks"))
+    live.send(lambda: pytest.fail("no viewer asked for it"))
 
 
 def test_who_is_too_slow_loses_the_oldest(live: LivePage) -> None:

@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 
 
 def reader(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Standard error as a terminal, whose reader has no patience."""
+    """Standard error as a terminal, with a reader that does not wait."""
     monkeypatch.setattr(sys, "stderr", found := Terminal())
     monkeypatch.setattr(progress, "_PATIENCE_S", 0)
     return found

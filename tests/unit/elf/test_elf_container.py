@@ -1,4 +1,4 @@
-"""What clang does not write: old, odd, and broken objects, put together by hand."""
+"""What clang does not write: old, odd, and broken objects, put together byte by byte."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_damaged_tables_are_refused(at: int, value: bytes, problem: str) -> None
 
 
 def test_longer_records_are_read_as_far_as_they_are_known(core: ObjectSpec) -> None:
-    """A table of functions whose records have a third word, which is skipped."""
+    """A table of functions of which the records have a third word, which is skipped."""
     data = (DATA / "elf_core.bpf.o").read_bytes()
     start = data.index(BTF_EXT)
     body = bytearray(data[start:])

@@ -1,4 +1,4 @@
-"""Data sections, variables, and pointers nobody relocates."""
+"""Data sections, variables, and pointers without relocation."""
 
 from __future__ import annotations
 

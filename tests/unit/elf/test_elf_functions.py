@@ -145,5 +145,5 @@ def test_a_weak_function_that_lost_is_not_there() -> None:
     assert sum(len(f.code) for f in text) < end, "the weak function's code is in the section"
 
 
-def test_no_license_is_no_license() -> None:
+def test_an_object_without_a_license_has_an_empty_one() -> None:
     assert read_object(DATA / "elf_unlicensed.bpf.o").license == ""

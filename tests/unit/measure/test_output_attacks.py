@@ -52,7 +52,7 @@ def test_a_file_that_another_user_made_first_is_refused(
     with pytest.raises(KernelError, match=r"EACCES. it is there already, belongs to user 65534"):
         kind(str(target))
     assert target.read_text() == "theirs"
-    sticky.chmod(0o755)  # nobody else may write there: the user of the directory knows it
+    sticky.chmod(0o755)  # no other user may write there: the user of the directory knows it
     kind(str(target)).__exit__(ValueError, None, None)
 
 

@@ -1,4 +1,4 @@
-"""Saved profiles are read; what is none, or not all of one, is told."""
+"""Saved profiles are read; what is not one, or not all of one, is reported."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_it_is_readable_before_python_gets_to_its_handler(tmp_path: Path) -> Non
     with Stop() as stop:
         watcher = threading.Thread(target=watch, args=[stop])
         watcher.start()
-        # the main thread is in C meanwhile, and handles nothing
+        # the main thread is in C during that, and handles nothing
         ctypes.CDLL(None).system(f"kill -TERM {os.getpid()}; read word < {gate}".encode())
         watcher.join()
         assert found == [(True, 0)]

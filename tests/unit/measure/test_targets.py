@@ -1,4 +1,4 @@
-"""What is to be measured is there, or it is told."""
+"""What is to be measured is there, or it is reported."""
 
 from __future__ import annotations
 

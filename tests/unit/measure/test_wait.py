@@ -11,7 +11,7 @@ from purebpf.measure import wait
 
 
 class End:
-    """One that can be told to come."""
+    """One that comes on request."""
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()

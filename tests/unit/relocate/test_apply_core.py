@@ -81,7 +81,7 @@ def test_loads_and_stores_refuse_what_16_bits_cannot_hold(value: int) -> None:
         (LDX_DW, 8, 4, LDX_W),
         (STX_W, 4, 8, STX_DW),
         (LDX_W, 4, 4, LDX_W),
-        (LDX_B, 4, 4, LDX_B),  # a deliberate part of a field whose size did not change
+        (LDX_B, 4, 4, LDX_B),  # a deliberate part of a field of the same size
     ],
 )
 def test_loads_and_stores_change_their_width_with_the_field(

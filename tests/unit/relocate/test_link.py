@@ -1,4 +1,4 @@
-"""Linking by hand-made specs: places of functions, distances, tables, map references."""
+"""Linking of specs that the test builds: places of functions, distances, tables, map references."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def function(name: str, *parts: object, **more: Any) -> FunctionSpec:
 def spec_of(
     *functions: FunctionSpec, maps: tuple[str, ...] = (), btf: Btf | None = None
 ) -> ObjectSpec:
-    """An object whose programs are the functions with names in capitals."""
+    """An object with, as its programs, the functions with names in capitals."""
     return ObjectSpec(
         name="test",
         source="test.o",

@@ -37,7 +37,7 @@ STOP = [Instruction(EXIT, 0, 0, 0, 0)]
 
 
 def one(code: list[Instruction], *, weak: bool = False) -> ObjectSpec:
-    """An object with one program, whose first instruction refers to `symbol`."""
+    """An object with one program; its first instruction refers to `symbol`."""
     reference = Relocation(0, RelocationKind.EXTERN, "symbol")
     main = FunctionSpec("main", "socket", 0, pack([*code, *STOP]), "global")
     return ObjectSpec(

@@ -171,7 +171,7 @@ def test_folded_comes_back_with_its_weights() -> None:
 
 
 def test_folded_lines_of_other_tools() -> None:
-    found = folded.parse(["# made by hand\n", "java;Main.run;sleep 7\n", "\n", "a b;c 1"])
+    found = folded.parse(["# made by an editor\n", "java;Main.run;sleep 7\n", "\n", "a b;c 1"])
     (first, second) = found.rows()
     assert (first.labels.comm, first.weight, second.weight) == ("a b", 1, 7)
     assert [entry.kind for entry in second.user or ()] == ["user", "user"]
@@ -205,7 +205,7 @@ def test_csv_is_one_that_others_read() -> None:
 
 
 class Pprof:
-    """A profile.proto, decoded by hand."""
+    """A profile.proto, decoded field by field."""
 
     def __init__(self, data: bytes) -> None:
         self.fields = protobuf.fields(gzip.decompress(data))

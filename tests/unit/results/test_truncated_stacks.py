@@ -11,7 +11,7 @@ ROOM = 4
 
 
 class Names:
-    """Addresses above 100 are no code."""
+    """Addresses above 100 are not code."""
 
     def kernel_stack(self, addresses: tuple[int, ...]) -> Stack:
         return self.user_stack(0, addresses)

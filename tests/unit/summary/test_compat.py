@@ -10,7 +10,7 @@ from tests.support.btf_builder import BtfBuilder
 
 
 def kernel(*words: str, before: bool) -> Btf:
-    """Types of a kernel whose thread_info has these words, behind a pointer or not."""
+    """Types of a kernel with these words in thread_info, behind a pointer or not."""
     builder = BtfBuilder()
     long = builder.int("unsigned long", 8)
     half = builder.int("unsigned int", 4)

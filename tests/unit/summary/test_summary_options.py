@@ -1,4 +1,4 @@
-"""Command lines: what they ask for, and how wrong ones are told."""
+"""Command lines: what they ask for, and how wrong ones are reported."""
 
 from __future__ import annotations
 

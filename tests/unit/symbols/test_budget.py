@@ -8,7 +8,7 @@ from purebpf.symbols.budget import FILE, PROCESS, RUN, USER, Allowance, Budget, 
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """Seconds that pass when the test says so."""
 
     def __init__(self) -> None:
         self.now = 1000.0

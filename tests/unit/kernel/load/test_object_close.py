@@ -13,7 +13,7 @@ from purebpf.spec import ObjectSpec
 
 
 def failing(what: str) -> Link:
-    """A link whose end is refused."""
+    """A link that refuses to end."""
 
     def undo() -> None:
         raise KernelError(what, 2)

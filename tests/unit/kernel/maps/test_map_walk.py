@@ -1,4 +1,4 @@
-"""Following keys through a map that changes under the walker, in orders chosen by hand."""
+"""Following keys through a map that changes under the walker, in given orders."""
 
 from __future__ import annotations
 

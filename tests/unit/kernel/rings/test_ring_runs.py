@@ -56,7 +56,7 @@ TYPES = types()
 
 
 class Source:
-    """A map whose descriptor is a file with the pages of a ring."""
+    """A map with a descriptor that is a file with the pages of a ring."""
 
     name, max_entries, value_type_id = "events", SIZE, 0
     btf: Btf | None = None
