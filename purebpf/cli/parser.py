@@ -106,7 +106,21 @@ def parse(
             parser.error(
                 f"{', '.join(others)} and {last} exclude a command: the command is the target"
             )
+    _resolve_names(found)
     return found
+
+
+def _resolve_names(found: argparse.Namespace) -> None:
+    """Turn targets by name into process IDs and the path of a cgroup."""
+    called, container = vars(found).pop("called", None), vars(found).pop("container", None)
+    if called is not None:
+        from purebpf.measure.named_targets import processes_named
+
+        found.pids = processes_named(called)
+    if container is not None:
+        from purebpf.measure.named_targets import container_cgroup
+
+        found.cgroup = container_cgroup(container)
 
 
 def pick(kind: type[Request], found: argparse.Namespace) -> Request:
@@ -146,8 +160,15 @@ def add_targets(
         *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
         help=f"{cpus}: 0-3,8",
     )  # fmt: skip
-    group.add_argument(
+    either.add_argument(
+        "--comm", dest="called", metavar="NAME", help="the processes that have this name now"
+    )
+    below = group.add_mutually_exclusive_group()
+    below.add_argument(
         *("-G", "--cgroup"), metavar="PATH", help="tasks in this cgroup v2 directory and below it"
+    )
+    below.add_argument(
+        "--container", metavar="NAME", help="the same of a container or unit, by its name or ID"
     )
 
 

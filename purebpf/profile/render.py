@@ -56,6 +56,10 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
     used = f" ({cpus:.2f} CPUs)" if cpus else ""
     what = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
     lines = [f"{seen} samples, {what}; {_event(about)}"]
+    ended = about.get("ended")
+    if isinstance(ended, list):
+        which = f"PID{'s' if len(ended) > 1 else ''} {', '.join(map(str, ended))}"
+        lines.append(f"{which} ended after {about['elapsed_s']} s")
     if not counted:
         lines.append(
             "no samples: the target did not run on a CPU during the run. Where it waited: purebpf "

@@ -15,7 +15,8 @@ class Options(NamedTuple):
 
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
     `call_graph` is how user stacks are walked: "auto", "tables", "copy" or "fp".
-    `duration_s` None: until a signal, or until `command` ends.
+    `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
+    of `pids`, too, those that exist and those to come.
     """
 
     pids: tuple[int, ...] = ()
@@ -29,6 +30,7 @@ class Options(NamedTuple):
     user_stacks: bool = True
     kernel_stacks: bool = True
     include_idle: bool = False
+    tree: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960

@@ -23,6 +23,7 @@ from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import TargetEnds, descendants
 from purebpf.profile.request import Options, title
 
 if TYPE_CHECKING:
@@ -93,12 +94,13 @@ class Profiler(Closing):
 
     @cached_property
     def _by_tree(self) -> bool:
-        """Whether a program follows the command's children; else they inherit its event.
+        """Whether a program follows children; else those of a command inherit its event.
 
         That program needs the kernel's types. The events of children that end sooner than their
         first period never count.
         """
-        return bool(self._command_pid) and process_tree.is_supported()
+        asked = self._options.tree and self._options.pids
+        return bool(self._command_pid or asked) and process_tree.is_supported()
 
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
@@ -146,12 +148,18 @@ class Profiler(Closing):
         return self._followed.spaces.earlier(pid, time_ns)
 
     def _follow(self, stack: ExitStack, namespace: tuple[int, int]) -> None:
-        """Sample the command and its children, if there is one."""
+        """Sample the children of the command, or of the processes, where they are asked for."""
         if self._by_tree:
             tree = process_tree.ProcessTree(
                 self._object.maps["tgids"], command_pid=self._command_pid, namespace=namespace
             )
             self._tree = stack.enter_context(tree)
+            tgids = self._object.maps["tgids"]
+            entered = set(self._options.pids)
+            while missing := descendants(self._options.pids) - entered:
+                tgids.update(dict.fromkeys(missing, 1))
+                entered |= missing
+        self._targets = stack.enter_context(TargetEnds(self._options.pids))
 
     def _spec(self) -> ObjectSpec:
         options = self._options
@@ -189,13 +197,17 @@ class Profiler(Closing):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s = self._options.duration_s
-        return wait.until(
-            None if duration_s is None else self._started + duration_s,
-            ends,
-            pause=None if at_most_s is None else time.monotonic() + at_most_s,
-            sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
-            drain=self._drain,
-        )
+        pause = None if at_most_s is None else time.monotonic() + at_most_s
+        while True:
+            is_over = wait.until(
+                None if duration_s is None else self._started + duration_s,
+                (*ends, self._targets) if self._targets else ends,
+                pause=pause,
+                sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
+                drain=self._drain,
+            )
+            if not (is_over and self._targets.drop_ended() and self._targets):
+                return is_over
 
     def _drain(self) -> None:
         """Take in what happened to processes, and the stacks that BPF could not finish."""
@@ -342,6 +354,8 @@ class Profiler(Closing):
             about["period"] = options.period
         if self._command_pid:
             about["command"] = list(options.command)
+        if self._targets.ended:
+            about["ended"] = list(self._targets.ended)
         if self._by_tree or not self._command_pid:
             about["cpus"] = [each.cpu for each in self._events]
         if self._call_graph.mode:

@@ -1,0 +1,103 @@
+"""Targets by name: processes of a name, the cgroup of a container."""
+
+from __future__ import annotations
+
+import os
+
+from purebpf.errors import KernelError
+from purebpf.kernel.host import cgroups
+from purebpf.measure.targets import NoSuchTargetError
+from purebpf.symbols.cgroup_names import cgroup_name
+from purebpf.syscall import proc
+
+__all__ = ["container_cgroup", "processes_named"]
+
+_COMM_LENGTH = 15
+"""Characters that the kernel keeps of a name (TASK_COMM_LEN - 1)."""
+_SHOWN = 5
+
+
+def processes_named(name: str) -> tuple[int, ...]:
+    """The processes of a name, as in /proc/PID/comm, without this one.
+
+    Raises:
+        NoSuchTargetError: there is none now.
+    """
+    wanted = name[:_COMM_LENGTH]
+    found = tuple(pid for pid in proc.pids() if _comm(pid) == wanted and pid != os.getpid())
+    if not found:
+        raise NoSuchTargetError(f"no process is called {name!r}{_similar(wanted)}")
+    return found
+
+
+def _comm(pid: int) -> str | None:
+    try:
+        return proc.comm(pid)
+    except KernelError:  # not ours to read
+        return None
+
+
+def _similar(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, {_comm(pid) or "" for pid in proc.pids()}, n=_SHOWN)
+    return f"; similar: {', '.join(close)}" if close else ""
+
+
+def container_cgroup(name: str) -> str:
+    """The cgroup v2 directory of a container, pod or unit that runs now.
+
+    Args:
+        name: as purebpf prints it (`purebpf.symbols.cgroup_names`), the first characters of a
+            container's ID, or the name of a unit with or without its ending.
+
+    Raises:
+        NoSuchTargetError: there is none, or there are several.
+    """
+    root = cgroups.root()
+    if root is None:
+        raise NoSuchTargetError(f"no container: {cgroups.where()}")
+    found: dict[str, str] = {}
+    known: set[str] = set()
+    for pid in proc.pids():
+        text = _cgroup(pid)
+        label = cgroup_name(text).label
+        known.add(label)
+        path = _version_2(text)
+        if path and _is_meant(name, label, path):
+            found[path] = label
+    shortest = min(found, key=len, default="")
+    others = [path for path in found if not f"{path}/".startswith(f"{shortest}/")]
+    if others:
+        paths = ", ".join(sorted(found)[:_SHOWN])
+        raise NoSuchTargetError(f"{name!r} means several cgroups: {paths}; use -G PATH")
+    if not found:
+        names = ", ".join(sorted(filter(None, known))[:_SHOWN])
+        raise NoSuchTargetError(f"no container or unit {name!r} runs now; some that do: {names}")
+    return f"{root}{shortest}"
+
+
+def _cgroup(pid: int) -> str:
+    try:
+        return proc.cgroup(pid) or ""
+    except KernelError:
+        return ""
+
+
+def _version_2(text: str) -> str:
+    """The path below the mount, which the line of hierarchy 0 has; not that of the root."""
+    for line in text.splitlines():
+        number, _, path = line.split(":", 2)
+        if number == "0":
+            return path if path != "/" else ""
+    return ""
+
+
+def _is_meant(name: str, label: str, path: str) -> bool:
+    last = path.rpartition("/")[2]
+    short = label.rpartition("/")[2]
+    parts = {label, short, short.rpartition(":")[2], label.partition(".")[0], last}
+    if name in parts:
+        return True
+    identifier = last.removesuffix(".scope").rpartition("-")[2]
+    return len(name) >= 6 and identifier.startswith(name)  # noqa: PLR2004 - as `docker ps` shows 12

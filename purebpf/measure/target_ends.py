@@ -1,0 +1,77 @@
+"""The processes that are measured: what they have started so far, and when they end."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterable
+
+from purebpf.closable import Closing
+from purebpf.errors import KernelError
+from purebpf.syscall import proc
+
+__all__ = ["TargetEnds", "descendants"]
+
+
+def descendants(pids: Iterable[int]) -> set[int]:
+    """Those processes, and all below them in /proc at this moment."""
+    children: dict[int, list[int]] = {}
+    for pid in proc.pids():
+        try:
+            status = proc.status(pid)
+        except KernelError:  # not ours to read
+            continue
+        if status:
+            children.setdefault(int(status["PPid"]), []).append(pid)
+    found: set[int] = set()
+    left = list(pids)
+    while left:
+        pid = left.pop()
+        if pid not in found:
+            found.add(pid)
+            left += children.get(pid, ())
+    return found
+
+
+class TargetEnds(Closing):
+    """Readable when one of the processes has ended; true as long as one of them lives.
+
+    Where the kernel gives no pidfd (a limit on descriptors), their end is not noticed.
+
+    Attributes:
+        ended: those that `drop_ended` has found.
+    """
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self.ended: list[int] = []
+        self._fds: dict[int, int] = {}
+        for pid in pids:
+            try:
+                self._fds[pid] = os.pidfd_open(pid)
+            except OSError:
+                self.close()
+                return
+
+    def __bool__(self) -> bool:
+        return bool(self._fds)
+
+    def fileno(self) -> int:
+        """The pidfd of one that lives."""
+        return next(iter(self._fds.values()))
+
+    def drop_ended(self) -> bool:
+        """Forget those that have ended; whether there were any."""
+        poll = select.poll()
+        for fd in self._fds.values():
+            poll.register(fd, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(0)}
+        ended = [pid for pid, fd in self._fds.items() if fd in ready]
+        for pid in ended:
+            os.close(self._fds.pop(pid))
+        self.ended += ended
+        return bool(ended)
+
+    def close(self) -> None:
+        """Watch no longer; again is harmless."""
+        while self._fds:
+            os.close(self._fds.popitem()[1])
