@@ -13,8 +13,8 @@ __all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Convert a saved profile to other formats. Each command that counts stacks saves
-a profile with -o FILE.json or FILE.json.gz; convert also reads perf.data and
-the folded stacks of other tools."""
+a profile with -o FILE.json or FILE.json.gz; convert also reads those of other
+tools: perf.data, the text of perf script, pprof, speedscope, folded stacks."""
 
 _EPILOG = """\
 examples:
@@ -23,7 +23,8 @@ examples:
   purebpf convert day.json.gz --format csv > functions.csv
   purebpf convert stackcollapse.folded -o other.csv
   purebpf convert perf.data -o perf.html
-  perf script | stackcollapse-perf.pl | purebpf convert - -o out.html
+  perf script | purebpf convert - -o perf.html
+  purebpf convert cpu.pb.gz -o cpu.html          pprof, of Go for example
 
 exit status: 0; 1 an error; 2 a wrong option.
 
@@ -51,7 +52,9 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf.convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
     made.add_argument(
-        "path", metavar="IN", help="a saved profile: JSON, folded or perf.data; -: standard input"
+        "path",
+        metavar="IN",
+        help="a saved profile, of whichever of these formats; -: standard input",
     )
     group = made.add_argument_group("output")
     add_destinations(group)

@@ -1,4 +1,8 @@
-"""Reading a profile that was saved: our JSON, folded stacks or perf.data, any of them gzipped."""
+"""Reading a profile that was saved, by us or by other tools; any of them may be gzipped.
+
+Which it is, its content says: our JSON, speedscope's, perf.data, pprof, what perf script prints, or
+folded stacks.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,19 @@ from typing import TextIO
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.results import Profile
-from purebpf.results.formats import folded, json
+from purebpf.results.formats import (
+    folded,
+    json,
+    perf_script,
+    pprof_reader,
+    speedscope_reader,
+)
 from purebpf.wire.perf_data import MAGIC
 
 __all__ = ["read"]
 
 _GZIP = b"\x1f\x8b"
+_FORMATS = "JSON, speedscope, pprof, perf.data, the text of perf script or folded stacks"
 _PIECE = 1 << 20
 _LIMIT = 1 << 30
 """Bytes that a profile may have."""
@@ -61,24 +72,39 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
             data, name, perf_data_loader.Wanted(timed=timed, fetch=fetch)
         ).profile
     _check_size(data, name, is_packed=is_packed)
+    if pprof_reader.looks_like(data):
+        return pprof_reader.parse(data, name)
+    _check_parts(data, name)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        problem = "not text: saved profiles are JSON, folded stacks or perf.data"
+        problem = f"not text: saved profiles are {_FORMATS}"
         raise FormatError(name, f"byte {error.start}", problem) from None
-    if text.lstrip()[:1] == "{":
-        return json.parse(text, name)
+    return _of_text(text, name)
+
+
+def _of_text(text: str, name: str) -> Profile:
     if not text.strip():
         raise FormatError(name, "byte 0", "the file is empty")
+    if text.lstrip()[:1] == "{":
+        if speedscope_reader.looks_like(text):
+            return speedscope_reader.parse(text, name)
+        return json.parse(text, name)
+    if perf_script.looks_like(text):
+        return perf_script.parse(text.split("\n"), name)
     return folded.parse(text.split("\n"), name)
 
 
 def _check_size(data: bytes, name: str, *, is_packed: bool) -> None:
-    """Raise FormatError for text that would take gigabytes of memory."""
+    """Raise FormatError for more than any profile has."""
     limit = min(_UNPACKED_LIMIT, _LIMIT) if is_packed else _LIMIT
     if len(data) > limit:
         advice = ". Unpack it with gunzip if it is yours" if is_packed else ""
-        raise FormatError(name, "size", f"more than {limit >> 20} MB of text{advice}")
+        raise FormatError(name, "size", f"more than {limit >> 20} MB{advice}")
+
+
+def _check_parts(data: bytes, name: str) -> None:
+    """Raise FormatError for a text of so many parts that it would take gigabytes of memory."""
     if max(data.count(b"["), data.count(b"{"), data.count(b"\n")) > _MOST_PARTS:
         raise FormatError(name, "size", f"more than {_MOST_PARTS} lists, objects or lines")
 

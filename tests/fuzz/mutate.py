@@ -8,6 +8,7 @@ Beside `fuzz.py`, which follows coverage through what is pure: here each file go
 command would take it, and the changes know the format. The targets:
 
 `perf_data` `json` `folded`   read, then written in every format, and compared with itself
+`pprof` `speedscope` `perf_script`   the same of other tools' files
 `elf` `perf_map` `jitdump`    symbols of a hostile process, looked up
 `names`                       mangled names, made readable
 `inspect`                     `purebpf inspect` of an object, with CO-RE against made-up kernels
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import gzip
 import hashlib
 import io
 import json
@@ -67,6 +69,7 @@ from purebpf.syscall import proc  # noqa: E402
 from tests.fuzz import perf_data_seeds  # noqa: E402
 from tests.support.btf_random import random_kernel  # noqa: E402
 from tests.support.profiles import example, timed  # noqa: E402
+from tests.unit.results.test_readers import SCRIPT  # noqa: E402
 from tests.unit.symbols import test_jitdump as jitdump  # noqa: E402
 
 _LONGEST_S = 10.0
@@ -273,6 +276,23 @@ def folded_seeds() -> Iterator[bytes]:
     yield "".join(map(str, registry.write(example(), "folded"))).encode()
 
 
+def pprof_seeds() -> Iterator[bytes]:
+    """pprof, unpacked."""
+    for profile in (example(), timed()):
+        yield gzip.decompress(b"".join(map(bytes, registry.write(profile, "pprof"))))
+
+
+def speedscope_seeds() -> Iterator[bytes]:
+    """speedscope's JSON."""
+    for profile in (example(), timed()):
+        yield "".join(map(str, registry.write(profile, "speedscope"))).encode()
+
+
+def script_seeds() -> Iterator[bytes]:
+    """The text of perf script."""
+    yield SCRIPT.encode()
+
+
 def elf_seeds() -> Iterator[bytes]:
     """Small programs and libraries."""
     for path in sorted((ROOT / "tests/data/symbols").glob("tiny*")):
@@ -336,6 +356,9 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "perf_data": (run_perf_data, perf_data_seeds.files, changed_bytes),
     "json": (run_profile, profile_seeds, changed_json),
     "folded": (run_profile, folded_seeds, changed_bytes),
+    "pprof": (run_profile, pprof_seeds, changed_bytes),
+    "speedscope": (run_profile, speedscope_seeds, changed_json),
+    "perf_script": (run_profile, script_seeds, changed_bytes),
     "elf": (run_elf, elf_seeds, changed_bytes),
     "names": (run_names, name_seeds, changed_bytes),
     "perf_map": (run_perf_map, perf_map_seeds, changed_bytes),

@@ -14,6 +14,11 @@ from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 __all__ = ["lines", "parse"]
 
 _KERNEL_MARK = "_[k]"
+_MARKS = (
+    (_KERNEL_MARK, "kernel", ""),
+    ("_[i]", "inlined", ""),
+    *((f"_[{letter}]", "user", "[jit]") for letter in "j01"),
+)
 _DIGITS = 18
 """A count fits in 64 bits, as the other formats have it."""
 
@@ -99,9 +104,10 @@ class _Names:
 def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     """The profile that such lines describe: `lines`' own, or those of another tool.
 
-    The first name of a line is the process. Frames marked `_[k]` are the kernel's; without marks
+    The first name of a line is the process. Frames marked `_[k]` are the kernel's, `_[i]` inlined
+    and `_[j]` generated code, as async-profiler and stackcollapse-perf.pl write them; without marks
     nothing tells user from kernel frames, and all count as user frames. What the names meant
-    (modules, addresses, pids) is not in the lines.
+    (modules, addresses, pids) is not in the lines. Counts with decimals are rounded.
 
     Raises:
         FormatError: a line has no count; `source` is what to call the lines.
@@ -111,12 +117,13 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     for number, line in enumerate(text, 1):
         line = line.rstrip("\r\n")
         path, _, count = line.rpartition(" ")
-        if not path or not (count.isascii() and count.isdigit()):
+        whole, _, decimals = count.partition(".")
+        if not path or not (whole.isascii() and whole.isdigit() and _is_decimals(decimals)):
             if not line or line.startswith("#"):
                 continue  # a comment; with a count it is a stack, as processes may be called `#x`
             raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end with a count")
-        if len(count) > _DIGITS:
-            raise FormatError(source, f"line {number}", f"a count of {len(count)} digits")
+        if len(whole) > _DIGITS:
+            raise FormatError(source, f"line {number}", f"a count of {len(whole)} digits")
         comm, *names = path.split(";")
         stacks: dict[str, list[Frame | Unknown] | None] = {"user": [], "kernel": []}
         for name in names:
@@ -124,22 +131,31 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
                 stacks[_MISSED[name]] = None
                 continue
             entry = known.get(name) or known.setdefault(name, _parse_frame(name))
-            stack = stacks[entry.kind]
+            stack = stacks["kernel" if entry.kind == "kernel" else "user"]
             if stack is not None and name != "-":
                 stack.append(entry)
         user, kernel = (
             None if stack is None else tuple(reversed(stack)) for stack in stacks.values()
         )
-        profile.add(user, kernel, int(count), Labels(comm))
+        weight = int(whole) + (decimals[:1] >= "5")
+        if weight or not decimals:
+            profile.add(user, kernel, weight, Labels(comm))
     return profile
+
+
+def _is_decimals(text: str) -> bool:
+    return not text or (text.isascii() and text.isdigit())
 
 
 _MISSED = {MISSED_USER: "user", MISSED_KERNEL: "kernel"}
 
 
 def _parse_frame(name: str) -> Frame | Unknown:
-    kind = "kernel" if name.endswith(_KERNEL_MARK) else "user"
-    name = name.removesuffix(_KERNEL_MARK)
+    kind, module = "user", ""
+    for mark, marked, where in _MARKS:
+        if name.endswith(mark):
+            name, kind, module = name.removesuffix(mark), marked, where
+            break
     if name == UNKNOWN:
-        return Unknown(Reason.NOT_FOUND, "", Address(0), kind)
-    return Frame(name, 0, "", Address(0), kind)
+        return Unknown(Reason.NOT_FOUND, "", Address(0), kind if kind == "kernel" else "user")
+    return Frame(name, 0, module, Address(0), kind)

@@ -1,14 +1,39 @@
-"""The wire format of protocol buffers, as far as a writer needs it.
+"""The wire format of protocol buffers, as far as profiles need it.
 
 https://protobuf.dev/programming-guides/encoding/
 """
 
 from __future__ import annotations
 
-__all__ = ["field", "integer", "message", "varint"]
+from collections.abc import Iterator
+
+__all__ = [
+    "Message",
+    "ProtobufError",
+    "each_field",
+    "field",
+    "fields",
+    "integer",
+    "message",
+    "varint",
+    "varints",
+]
 
 _VARINT = 0
 _LENGTH = 2
+_FIXED = {1: 8, 5: 4}
+_LONGEST_VARINT = 10
+_MOST = 1 << 22
+"""Fields of a message that are held: each takes 200 bytes of memory."""
+
+Message = dict[int, list[int | memoryview]]
+"""The values of each field by its number, in their order."""
+
+
+class ProtobufError(Exception):
+    """Bytes that are not a message."""
+
+
 _U64 = (1 << 64) - 1
 
 
@@ -38,3 +63,74 @@ def field(number: int) -> bytes:
 def message(number: int, content: bytes) -> bytes:
     """A field with bytes."""
     return field(number) + varint(len(content)) + content
+
+
+def fields(data: bytes | memoryview | int, *, but: int = 0) -> Message:
+    """The fields of a message.
+
+    Args:
+        data: the message.
+        but: leave out the fields of this number.
+
+    Raises:
+        ProtobufError: it is not a message, or one of too many fields.
+    """
+    found: Message = {}
+    left = _MOST
+    for number, value in each_field(data):
+        if number != but:
+            found.setdefault(number, []).append(value)
+            left -= 1
+            if left < 0:
+                raise ProtobufError(f"more than {_MOST} fields")
+    return found
+
+
+def each_field(data: bytes | memoryview | int) -> Iterator[tuple[int, int | memoryview]]:
+    """Number and value of each field of a message. Those with a fixed size are left out.
+
+    Raises:
+        ProtobufError: it is not a message.
+    """
+    if isinstance(data, int):
+        raise ProtobufError("a number where a message is expected")
+    view = memoryview(data)
+    at = 0
+    while at < len(view):
+        key, at = _varint_at(view, at)
+        kind = key & 7
+        if kind == _VARINT:
+            value, at = _varint_at(view, at)
+            yield key >> 3, value
+            continue
+        if kind == _LENGTH:
+            size, at = _varint_at(view, at)
+        elif kind in _FIXED:
+            size = _FIXED[kind]
+        else:
+            raise ProtobufError(f"wire type {kind}")
+        if size > len(view) - at:
+            raise ProtobufError(f"a field of {size} bytes, where {len(view) - at} are left")
+        if kind == _LENGTH:
+            yield key >> 3, view[at : at + size]
+        at += size
+
+
+def varints(data: memoryview) -> Iterator[int]:
+    """Packed numbers."""
+    at = 0
+    while at < len(data):
+        value, at = _varint_at(data, at)
+        yield value
+
+
+def _varint_at(data: memoryview, at: int) -> tuple[int, int]:
+    """An unsigned number, and where it ends."""
+    value = shift = 0
+    for byte in data[at : at + _LONGEST_VARINT]:
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _U64, at
+        shift += 7
+    raise ProtobufError("a number without an end")

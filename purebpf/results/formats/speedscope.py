@@ -8,7 +8,10 @@ from typing import Any
 from purebpf.results.model.profile import Profile
 from purebpf.results.shape.functions import Function, Functions, in_file
 
-__all__ = ["document"]
+__all__ = ["EXPORTER", "SCHEMA", "document"]
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+EXPORTER = "purebpf"
 
 _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
@@ -22,8 +25,8 @@ def document(profile: Profile) -> str:
         samples.append([functions.process(row.labels.comm), *functions.path(row)])
         weights.append(row.weight)
     tree = {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "exporter": "purebpf",
+        "$schema": SCHEMA,
+        "exporter": EXPORTER,
         "name": profile.title,
         "activeProfileIndex": 0,
         "shared": {"frames": [_frame(frame) for frame in functions.table]},

@@ -14,6 +14,7 @@ from purebpf.results.formats import folded, json, perf_data
 from purebpf.results.shape import table
 from tests.commands.conftest import ROOT
 from tests.support import firefox_profiler, profiles
+from tests.support.copied_stacks import build, perf_record
 
 
 def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -93,13 +94,58 @@ def test_a_full_disk_is_reported(saved: str) -> None:
 def test_pprof_counts_the_same(saved: str, tmp_path: Path) -> None:
     path = str(tmp_path / "a.pb.gz")
     assert convert(saved, "-o", path).returncode == 0
-    command = ["go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", path]
+    options = ["-top", "-sample_index=samples", "-nodecount=1000", "-nodefraction=0"]
+    command = ["go", "tool", "pprof", *options, path]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"Total samples = {profiles.example().total} " in told
     line = re.compile(r"^\s*(\d+)\s+\S+%\s+\S+%\s+(\d+)\s+\S+%\s+(.*)$", re.MULTILINE)
     found = {name: (int(own), int(total)) for own, total, name in line.findall(told)}
     # pprof has no line for a stack without frames, but counts it
     assert found == {each.function.name: each[1:] for each in table.lines(profiles.example())}
+
+
+def test_what_speedscope_reads_is_read_again(saved: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.speedscope.json")
+    assert convert(saved, "-o", path).returncode == 0
+    again = convert(path, "--format", "folded")
+    assert again.returncode == 0, again.stderr
+    assert sorted(again.stdout.splitlines()) == sorted(
+        "".join(folded.lines(profiles.example())).splitlines()
+    )
+
+
+@pytest.mark.needs("go")
+def test_the_value_of_a_pprof_file_is_the_one_that_pprof_shows(saved: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.pprof")
+    assert convert(saved, "-o", path).returncode == 0
+    again = json.parse(convert(path, "--format", "json").stdout)
+    assert again.unit == "ns"
+    assert again.total == profiles.example().total * (10**9 // 99)
+    command = ["go", "tool", "pprof", "-top", path]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"Total samples = {again.total / 1e6:.2f}ms" in told
+
+
+@pytest.mark.needs("perf_event", "gcc", "perf")
+def test_the_text_of_perf_script_is_read(tmp_path: Path) -> None:
+    data = tmp_path / "perf.data"
+    program = build(tmp_path, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
+    perf_record(data, "-g", "-F", "999", program, "0.3")
+    script = f"perf script -i {data} 2> {tmp_path}/problems | {sys.executable} -m purebpf.convert -"
+    by_script = shell(f"{script} --format folded")
+    assert by_script.returncode == 0, by_script.stderr
+    by_report = convert(str(data), "--format", "folded")
+    totals = [
+        sum(int(line.rpartition(" ")[2]) for line in each.stdout.splitlines())
+        for each in (by_script, by_report)
+    ]
+    assert totals[0] == totals[1] > 50
+    path = ";main;level1;level2;leaf "  # by frame pointers, the caller of a leaf is missing
+    user_only = [
+        max(int(line.rpartition(" ")[2]) for line in each.stdout.splitlines() if path in line)
+        for each in (by_script, by_report)
+    ]
+    assert user_only[0] == user_only[1] > 40
 
 
 @pytest.mark.needs("profiler-cli")

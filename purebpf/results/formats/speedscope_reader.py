@@ -1,0 +1,126 @@
+"""Reading speedscope's own JSON: https://www.speedscope.app/file-format-schema.json."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from json import JSONDecodeError, JSONDecoder
+from math import isfinite
+from typing import Any
+
+from purebpf.errors import FormatError
+from purebpf.results.formats.speedscope import EXPORTER, SCHEMA
+from purebpf.results.model.interned_stack import Numbered
+from purebpf.results.model.profile import Labels, Profile
+from purebpf.results.model.spelling import UNKNOWN
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+
+__all__ = ["looks_like", "parse"]
+
+_UNITS = {
+    "nanoseconds": (1.0, "ns"),
+    "microseconds": (1e3, "ns"),
+    "milliseconds": (1e6, "ns"),
+    "seconds": (1e9, "ns"),
+    "bytes": (1.0, "bytes"),
+    "none": (1.0, "samples"),
+}
+"""What to multiply with, and our unit."""
+_HEAD = 1 << 12
+_LARGEST_TEXT = 1 << 28
+_LARGEST = float(1 << 62)
+_MOST_FRAMES = 1 << 25
+"""Frames of all samples together: each takes 4 bytes of memory, and 2 in the file."""
+
+
+def looks_like(text: str) -> bool:
+    """Whether a JSON text is speedscope's: some writers have the schema at the end."""
+    return SCHEMA in text[:_HEAD] or SCHEMA in text[-_HEAD:]
+
+
+def parse(text: str, source: str = "speedscope") -> Profile:
+    """The profiles in the text, those of the first one's unit, as one.
+
+    Time is in ns. What an evented profile says of when is not kept.
+
+    Raises:
+        FormatError: it is not such a file, or not all of it; `source` is what to call it.
+    """
+    if len(text) > _LARGEST_TEXT:
+        raise FormatError(source, "size", f"more than {_LARGEST_TEXT >> 20} MB")
+    try:
+        tree = JSONDecoder().decode(text)
+    except JSONDecodeError as error:
+        raise FormatError(source, f"character {error.pos}", f"not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(source, "JSON", str(error)) from None
+    try:
+        return _profile(tree, source)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        problem = f"not a speedscope file: {type(error).__name__}: {error}"
+        raise FormatError(source, "profile", problem) from None
+
+
+def _profile(tree: Mapping[str, Any], source: str) -> Profile:
+    table = [_frame(frame) for frame in tree["shared"]["frames"]]
+    parts = tree["profiles"]
+    scale, unit = _UNITS[parts[0]["unit"]]
+    profile = Profile(str(tree.get("name") or f"speedscope of {source}"), unit=unit)
+    is_ours = tree.get("exporter") == EXPORTER
+    left = _MOST_FRAMES
+    for part in parts:
+        if _UNITS[part["unit"]][1] != unit:
+            continue
+        scale = _UNITS[part["unit"]][0]
+        name = str(part.get("name", ""))[:64]
+        for path, weight in _stacks(part):
+            left -= len(path)
+            if left < 0:
+                raise ValueError(f"more than {_MOST_FRAMES} frames")
+            value = scale * weight
+            if not isfinite(value) or not 0 <= value < _LARGEST:
+                raise ValueError(f"a sample with the weight {weight}")
+            if not round(value):
+                continue
+            comm = name
+            if is_ours and path:  # it heads each stack with its process
+                comm, path = _name(table[path[0]]), path[1:]
+            numbers = array("I", reversed(path))
+            if numbers and max(numbers) >= len(table):
+                raise IndexError(f"frame {max(numbers)} of {len(table)}")
+            profile.add(Numbered(table, numbers), (), round(value), Labels(comm))
+    return profile
+
+
+def _stacks(part: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], float]]:
+    """Frames, root first, and weight of each sample, or of the time between two events."""
+    if part["type"] == "sampled":
+        yield from zip(part["samples"], part["weights"], strict=True)
+        return
+    stack: list[int] = []
+    before = part["startValue"]
+    for event in part["events"]:
+        at = event["at"]
+        if stack and at > before:
+            yield tuple(stack), at - before
+        before = at
+        if event["type"] == "O":
+            stack.append(event["frame"])
+        elif stack.pop() != event["frame"]:
+            raise ValueError(f"frame {event['frame']} is closed before it was opened")
+
+
+def _frame(frame: Mapping[str, Any]) -> Frame | Unknown:
+    name, file = str(frame["name"]), str(frame.get("file") or "")
+    if name == UNKNOWN:
+        return Unknown(Reason.NOT_FOUND, file, Address(0), "user")
+    line = frame.get("line") or 0
+    if not isinstance(line, int) or not 0 <= line < 1 << 32:
+        raise ValueError(f"line {line}")
+    if line:
+        return Frame(name, 0, "", Address(0), "user", file=file, line=line)
+    return Frame(name, 0, file, Address(0), "user")
+
+
+def _name(entry: Frame | Unknown) -> str:
+    return entry.name if isinstance(entry, Frame) else UNKNOWN
