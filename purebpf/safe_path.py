@@ -1,4 +1,4 @@
-"""Refusing to run where Python imports what other users have put.
+"""Refuses to run where Python would import files of other users.
 
 `python -m` puts the current directory first into sys.path. In /tmp, a file argparse.py of another
 user would then run as root. The command `purebpf`, and `python -P` (PYTHONSAFEPATH), do not look

@@ -291,7 +291,7 @@ class ObjectSpec(NamedTuple):
         return self._replace(maps={**self.maps, **changed})
 
     def leave_out(self, *maps: str) -> ObjectSpec:
-        """Do not create these maps: for a kernel that may not know their type.
+        """Do not create these maps: for kernels that may not support their type.
 
         Raises:
             KeyError: there is no such map; lists those with a similar name.

@@ -68,7 +68,7 @@ def name(abi: str, number: int) -> str:
 
 
 def number(abi: str, name: str) -> int | None:
-    """The number of a call, None where this ABI has no such call."""
+    """The number of a call; None where this ABI does not have the call."""
     return _by_name(abi).get(name)
 
 

@@ -1,4 +1,4 @@
-"""How a command of purebpf ends: with a status, and at worst with one paragraph."""
+"""How a command ends: with an exit status, and after an error with one paragraph."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _text_of(error: PurebpfError | OSError) -> str | None:
 
 
 def note(text: str, *, indent: str = "") -> None:
-    """Print a paragraph on standard error, wrapped; what it quotes below stays as it is.
+    """Print a paragraph on standard error, wrapped; quoted lines below it stay unwrapped.
 
     A quotation begins at a line that is indented by four blanks, as in a FilterError.
     """

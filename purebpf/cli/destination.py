@@ -202,7 +202,7 @@ def raise_all(problems: Sequence[KernelError]) -> None:
 
 
 def writing(destination: Destination) -> AbstractContextManager[None]:
-    """Say on a terminal what is written, if that takes long; standard output is seen anyway."""
+    """Show on a terminal which file is being written, if that takes long."""
     if destination.path is None:
         return nullcontext()
     from purebpf.cli.progress import doing

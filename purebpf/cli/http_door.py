@@ -185,7 +185,7 @@ class HttpDoor(Closing):
         del self._pending[pending.connection]
 
     def _read(self, pending: _Pending) -> None:
-        """Take what has come of a request, and answer it when it is complete."""
+        """Read the next bytes of a request, and answer it when it is complete."""
         head = pending.head
         try:
             data = pending.connection.recv(REQUEST_BYTES + 1 - len(head))

@@ -73,7 +73,7 @@ class LivePage(Closing):
         return f"http://{shown}:{port}/?token={self.token}"
 
     def show(self, measured: StackSession[object]) -> None:
-        """Show what came since the last time, and answer who asked for everything."""
+        """Send what is new since the last call, and answer requests for everything."""
         measured.take()
         self.send(measured.last)
         self.answer(measured.so_far)
@@ -93,7 +93,7 @@ class LivePage(Closing):
             _put(client, event)
 
     def answer(self, everything: Callable[[], Profile]) -> None:
-        """Let those have their snapshot who asked for one since the last time."""
+        """Answer the requests for a snapshot since the last call."""
         wishes = self._wishes()
         if wishes:
             snapshot = _Snapshot(everything())
@@ -157,7 +157,7 @@ class LivePage(Closing):
 
 
 class _Snapshot:
-    """Everything up to a moment, as files: one for all who asked in the same second."""
+    """Everything up to a moment, as files, shared by all requests of the same second."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

@@ -147,7 +147,7 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
 
 
 def of_table(loss: Loss) -> list[str]:
-    """Every counter of what was counted, not sampled, then one paragraph for each loss.
+    """Every counter of a count (not of samples), then one paragraph for each loss.
 
     Of notes, the number says all.
     """
@@ -157,7 +157,7 @@ def of_table(loss: Loss) -> list[str]:
 
 
 def _tell(paragraphs: Sequence[str]) -> None:
-    """Print the counters as they are, for scripts, and the rest wrapped, for people."""
+    """Print the counters unwrapped, for scripts, and the rest wrapped, for people."""
     line, *details = paragraphs
     command.say(line)
     for detail in details:

@@ -92,7 +92,7 @@ class Output:
         self._end(complete=kind is None)
 
     def finish(self) -> None:
-        """It is complete: let the file appear now, whatever becomes of other results.
+        """Let the complete file appear now, also if other results fail later.
 
         Raises:
             KernelError: write(2) or rename(2) failed; there is no file then.

@@ -48,7 +48,7 @@ def doing(what: str) -> Iterator[None]:
 
 
 def take_back() -> None:
-    """Clear the line of what is said, for something else to be said there."""
+    """Clear the progress line, so that something else can be printed there."""
     while _said:
         stream = _said.pop()
         stream.write(_CLEAR_LINE)

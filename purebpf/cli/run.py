@@ -174,7 +174,7 @@ def _naming(session: StackSession[object]) -> Iterator[None]:
 
 
 def _announce(title: str, to: Sequence[Destination], outputs: Sequence[Output]) -> None:
-    """Say what is going on, where the user looks; bcc's folded output has no such line."""
+    """Print the headline where the user looks; bcc's folded output does not have one."""
     for output, destination in zip(outputs, to, strict=True):
         if output.is_stdout:
             if destination.format == "text":

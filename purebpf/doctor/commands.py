@@ -31,7 +31,7 @@ _LOADS = {
 
 
 def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each command, and what is in its way."""
+    """Each command, and what keeps it from running."""
     for name in COMMANDS:
         try:
             spec = objects.spec(_LOADS.get(name, name))

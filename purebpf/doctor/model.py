@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of purebpf, and what is in its way: nothing, if it would run."""
+    """A command of purebpf, and what keeps it from running: nothing, if it would run."""
 
     name: str
     obstacles: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What clang leaves open in BTF and a kernel insists on.
+"""Completes clang's BTF with what the kernel requires.
 
 - A DATASEC comes with size 0 and with offset 0 for each global variable: the ELF symbols know.
 - A hidden global variable or function is global in BTF; the kernel would verify the function on
@@ -39,7 +39,7 @@ _VALUE_LIMIT = 1 << 16
 
 
 class Repaired(NamedTuple):
-    """The BTF to upload, the externs that it no longer shows as such, and DATASEC ids by name."""
+    """The BTF to upload, the externs that it no longer declares, and the DATASEC ids by name."""
 
     btf: Btf
     externs: dict[str, ExternSpec]

@@ -54,7 +54,7 @@ _WITHOUT_BYTES = frozenset({"SHT_NOBITS", "SHT_NULL"})
 
 
 class _Header(NamedTuple):
-    """What is looked at of an ELF header."""
+    """The fields of an ELF header that matter here."""
 
     type: int
     machine: int
@@ -274,7 +274,7 @@ class ElfObject:
 
 
 def _name_of(enum: str, value: int) -> str:
-    """A number of the header as elf.h spells it, or the number: for what is refused."""
+    """A number of the header as elf.h spells it, or the number, for messages."""
     from elftools.elf import enums
 
     names: dict[int, str] = {number: name for name, number in vars(enums)[enum].items()}

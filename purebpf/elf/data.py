@@ -60,7 +60,7 @@ def _is_data(section: Section) -> bool:
 
 
 def read_kconfig(types: Repaired | None) -> tuple[MapSpec, list[VariableSpec]] | None:
-    """The map of configuration values and what is where in it; None when the object has none."""
+    """The map of configuration values, and its variables; None when the object has none."""
     type_id, variables = variables_in(types, KCONFIG)
     if types is None or not variables:
         return None

@@ -164,7 +164,7 @@ _SPELLED = {operator: text for text, operator in _OPERATORS.items()}
 
 
 class _Graph:
-    """Grows from the verdicts up, so that what an entry leads to is there before it.
+    """Grows from the verdicts up, so that the entries that another one leads to exist before it.
 
     Until then a target is a verdict, or the number of an entry counted from the last one.
     """

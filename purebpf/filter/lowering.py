@@ -1,4 +1,4 @@
-"""What a filter comes down to: names looked up, synonyms gone, ranges sorted.
+"""Reduces a filter to what is compiled: names looked up, synonyms gone, ranges sorted.
 
 A `Filter` is text made readable; a `Condition` is what code is made of, in the kernel or here.
 """
@@ -90,7 +90,7 @@ Condition = Compare | Within | CommIn | Under | Opposite | All | Any
 
 
 class Term(NamedTuple):
-    """A part of the filter that alone can reject a sample: what was written, what it means."""
+    """A part of the filter that alone can reject a sample: its text, and its meaning."""
 
     text: str
     condition: Condition
@@ -105,7 +105,7 @@ class SymbolRange(NamedTuple):
 
 
 class NameLookup(Protocol):
-    """Who knows what names stand for; each raises LookupError, with a sentence, if it does not."""
+    """Looks up names for a filter; raises LookupError, with a sentence, for unknown ones."""
 
     def user(self, name: str) -> int:
         """A user's number."""

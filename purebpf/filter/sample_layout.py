@@ -60,7 +60,7 @@ class SampleAccess(NamedTuple):
 
 
 def from_sample(btf: Btf) -> SampleAccess | None:
-    """The words of a prepared sample, by the types of the kernel; None when it has no such thing.
+    """The words of a prepared sample, by the types of the kernel; None if it does not have them.
 
     Raises:
         FormatError: the types are malformed.

@@ -151,7 +151,7 @@ Expression = Comparison | Membership | Not | And | Or
 
 
 class Filter(NamedTuple):
-    """A filter: what was written, and the tree it was read as. `str()` is the tree's."""
+    """A filter: its text, and the tree that was parsed. `str()` is the tree's."""
 
     text: str
     root: Expression

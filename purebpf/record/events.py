@@ -53,7 +53,7 @@ _GONE = (errno.ESRCH, errno.ENODEV)
 
 
 class Sampled(NamedTuple):
-    """One event of the file: what was asked for, what was opened, once for each place.
+    """One event of the file: its option, and the events opened for it, one for each place.
 
     `user_only`: the kernel was left out, since it was not allowed to look there.
     """
@@ -160,7 +160,7 @@ def open_events(options: Options, places: Iterable[Place], stack: ExitStack) -> 
 
 
 class _Opening:
-    """What is found out at the first place and holds for the others."""
+    """Finds out at the first place what holds for the others."""
 
     def __init__(self, options: Options, option: EventOption) -> None:
         self._option = option

@@ -28,7 +28,7 @@ LARGEST_COPY = 65528
 
 
 class EventOption(NamedTuple):
-    """An event as it was written, and the filters behind it."""
+    """An event as typed, and the filters after it."""
 
     name: str
     filters: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Options(NamedTuple):
 
     @property
     def follows_command(self) -> bool:
-        """Whether the command is what is recorded, and not only how long."""
+        """Whether the command itself is recorded, not only as long as it runs."""
         return bool(self.command) and not self.has_target
 
     @property
@@ -104,7 +104,7 @@ class Options(NamedTuple):
 
 
 def title(options: Options) -> str:
-    """What is recorded, in a sentence."""
+    """The sentence that says what is recorded."""
     if options.pids:
         whom = f"process {', '.join(map(str, options.pids))}"
     elif options.tids:

@@ -148,7 +148,7 @@ class Recorder(Closing):
         return True
 
     def _drain(self) -> None:
-        """Copy what is in the rings: one round.
+        """Copy the records of all rings once.
 
         A ring's space is the kernel's again before anything is done with what was in it.
         """
@@ -246,7 +246,7 @@ class Recorder(Closing):
             self._writer.write(self._encoder.encode(dropped))
 
     def _features(self) -> dict[Feature, bytes]:
-        """What is known at the start."""
+        """The features of the file that are known at the start."""
         contents = perf_data_headers.features([sys.executable, *sys.argv])
         contents[Feature.CLOCKID] = pack_numbers(1)
         tracepoints = [

@@ -1,4 +1,4 @@
-"""CO-RE results into instructions.
+"""Writes CO-RE results into instructions.
 
 Which part of an instruction changes depends on its class: the immediate of an ALU instruction,
 both immediates of an ld_imm64, the offset of a load or store, and the width of a load or store of

@@ -1,4 +1,4 @@
-"""Kernel symbols into instructions.
+"""Writes the places of kernel symbols into instructions.
 
 A variable declared with a type is referred to by its id in the kernel's BTF, which the verifier
 turns into its address (a per-CPU one's into an offset, for bpf_this_cpu_ptr); one declared as
@@ -48,7 +48,7 @@ Externs = Callable[[ExternSpec], ResolvedExtern | None]
 
 
 def write_extern(code: Code, slot: int, extern: ExternSpec, resolved: ResolvedExtern | None) -> str:
-    """Make the instruction at `slot` refer to what was found; why it was poisoned, or "".
+    """Make the instruction at `slot` refer to the symbol; returns why it was poisoned, or "".
 
     Raises:
         ValueError: the instruction is neither a call nor an ld_imm64.

@@ -44,7 +44,7 @@ class Options(NamedTuple):
 
 
 def title(options: Options) -> str:
-    """What is sampled, in a sentence."""
+    """The sentence that says what is sampled."""
     names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
     names += [
         symbol.name if symbol.offset is None else f"{symbol.name}+{symbol.offset:#x}"

@@ -1,4 +1,4 @@
-"""Pinning, unpinning, looking: the part that touches the machine."""
+"""The live part: pins, unpins and shows filters."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def unpin(options: Options) -> list[Done]:
 
 
 def status(options: Options) -> Status:
-    """What there is. Users see their own slots, root sees all.
+    """The state of the slots. Users see their own, root sees all.
 
     Raises:
         OSError: no descriptors left.

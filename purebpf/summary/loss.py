@@ -1,4 +1,4 @@
-"""What the table does not say, from the counters of the BPF programs. Pure."""
+"""What a table of calls lacks, from the counters of the BPF programs. Pure."""
 
 from __future__ import annotations
 

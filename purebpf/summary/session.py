@@ -115,7 +115,7 @@ class Summary(Closing):
         }
 
     def _sizes(self) -> dict[str, int]:
-        """Rooms for what is not asked for are small."""
+        """Sizes of maps; those for what is not asked for are small."""
         options = self._options
         epochs = tables.EPOCHS if options.interval_s else 1
         grouped = not self._total

@@ -12,7 +12,7 @@ __all__ = ["Statistics"]
 
 
 class Statistics:
-    """What is known of the calls in a row. Times are in nanoseconds.
+    """The calls of a row: counts, and times in nanoseconds.
 
     Attributes:
         calls: how many there were.

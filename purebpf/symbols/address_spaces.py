@@ -314,7 +314,7 @@ class _Generation:
         self._index: tuple[int, Segments, array[int]] | None = None
 
     def child(self) -> _Generation:
-        """The same for a forked process: who of the two adds a mapping next, copies first."""
+        """A copy for a forked process, made when one of the two adds a mapping."""
         self._shared = True
         child = _Generation(self.names, self.mappings)
         child._index = self._index  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""/proc/PID/cgroup: the container or the unit that a process belongs to, by the name it goes by.
+"""/proc/PID/cgroup: which container or unit a process belongs to, by its usual name.
 
 The text has a line for each hierarchy, `id:controllers:path`; version 2 is the line `0::path`
 (cgroups(7)). Container runtimes and systemd put what they start into cgroups that bear its id or

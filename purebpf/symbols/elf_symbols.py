@@ -216,7 +216,7 @@ class _Collector:
         self._strings.add_bytes(bytes(strings))
 
     def table(self) -> SymbolTable:
-        """What was collected, by address."""
+        """The table of the collected symbols, by address."""
         keys = self._keys.take_all()
         self._strings.read()
         regions = sorted(self._regions)

@@ -79,7 +79,7 @@ def go_table(image: ElfImage) -> GoTable | None:
 
 
 def go_functions(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:
-    """(virtual offset, bytes, name) of each function; none where there is no such table.
+    """(virtual offset, bytes, name) of each function; nothing without a table of Go.
 
     Raises:
         FormatError: a section is larger than is plausible.

@@ -1,4 +1,4 @@
-"""What llvm-symbolizer and addr2line answer, in the words of the latter (GNU style).
+"""Parses what llvm-symbolizer and addr2line answer (GNU style).
 
 An address, then a function and its `file:line` for each function inlined there, the innermost
 first, and at last for the function that has the code. `??` means unknown. Printed by
@@ -18,7 +18,7 @@ _UNKNOWN = "??"
 
 
 class SourceLine(NamedTuple):
-    """A function, mangled, and where in its source; "" and 0 for what is not known."""
+    """A function, mangled, and a place in its source; "" and 0 for unknown parts."""
 
     function: str
     file: str

@@ -1,4 +1,4 @@
-"""USDT probes of an ELF file: where they are, who switches them on, where their arguments are.
+"""USDT probes of an ELF file: their places, semaphores and arguments.
 
 A probe is a `nop` in the code and a note about it in .note.stapsdt: the nop's address, the address
 of .stapsdt.base when the file was linked, the address of a semaphore, and the strings provider,

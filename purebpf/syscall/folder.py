@@ -39,7 +39,7 @@ _DEEPEST = 8
 
 
 class Node(Closing):
-    """A file, whatever it is, held by descriptor.
+    """A file of any kind, held by descriptor.
 
     Attributes:
         path: where it was found, for messages.
@@ -73,7 +73,7 @@ class Node(Closing):
         return stat.S_IMODE(self.status.st_mode)
 
     def change(self, *, mode: int, uid: int = -1, gid: int = -1) -> None:
-        """Set the owner (-1: as it is), then the mode.
+        """Set the owner (-1: unchanged), then the mode.
 
         Raises:
             KernelError: EPERM.
@@ -198,7 +198,7 @@ class Folder(Node):
         return folder
 
     def find(self, name: str) -> Node | None:
-        """What is called so in this directory, a symbolic link too; None: nothing.
+        """Open the entry of that name, also a symbolic link; None if there is none.
 
         Raises:
             KernelError: EACCES.
@@ -211,7 +211,7 @@ class Folder(Node):
             raise
 
     def names(self) -> list[str]:
-        """What is in it.
+        """The names of its entries.
 
         Raises:
             KernelError: EACCES, it may not be listed.
@@ -223,7 +223,7 @@ class Folder(Node):
                 raise _explain_failure("readdir", self.path, error) from None
 
     def remove(self, name: str, deepest: int = _DEEPEST) -> None:
-        """Remove what is called so, and all that is in it, without going through any link.
+        """Remove the entry of that name with all that it contains; follows no symbolic link.
 
         Directories are taken from their owners first, so that nothing new comes into them.
 
@@ -272,7 +272,7 @@ class Folder(Node):
 
 
 def explain_distrust(status: os.stat_result, *, outside: bool = False) -> str:
-    """Why a file or directory may be what another user wants it to be; "" if it may not.
+    """Why another user may control a file or directory; "" if not.
 
     The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove what is
     not theirs. `outside`: trust owners that have no number in this user namespace, too.

@@ -180,7 +180,7 @@ class Elements:
             self.give(element)
 
     def close(self) -> None:
-        """Close the map, or have the last one who uses it do so; again is harmless."""
+        """Close the map when its last user is done; again is harmless."""
         self.closed = True
         if len(self._idle) == len(self._known):
             self.descriptor.close()

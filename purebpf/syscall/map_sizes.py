@@ -1,6 +1,6 @@
-"""How many bytes the kernel moves for an element of a map, as the kernel itself says.
+"""The sizes of a map's elements, asked of the kernel before an element call.
 
-BPF_MAP_LOOKUP_ELEM and its kin take addresses without lengths: the kernel copies as many bytes as
+BPF_MAP_LOOKUP_ELEM and others take addresses without lengths: the kernel copies as many bytes as
 the map's keys and values have. A map that came from elsewhere, through a pin, an id or a
 descriptor, may be another one than its name promises, and a short buffer is then written beyond
 its end. So the sizes are asked for, and compared with the buffers, before any such call: in

@@ -105,7 +105,7 @@ class Route(Closing):
         self._ask("RTM_DELROUTE", lambda route: route.route("del", **tunnel.fields()))
 
     def filters(self, ifindex: int, side: int) -> list[TcFilter]:
-        """The filters on one side, whatever their kind."""
+        """The filters on one side, of every kind."""
         answers = self._ask(
             "RTM_GETTFILTER", lambda route: list(route.get_filters(index=ifindex, parent=side))
         )

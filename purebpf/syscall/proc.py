@@ -254,7 +254,7 @@ def cpu_list(kind: str) -> str | None:
 
 
 def cpu_numbers(kind: str) -> tuple[int, ...]:
-    """The numbers of the CPUs in such a list.
+    """The numbers of the CPUs in a list such as `0-3,8`.
 
     Raises:
         NotSupportedError: the list is not there.

@@ -1,4 +1,4 @@
-"""Programs of sockets: setsockopt(2) with SO_ATTACH_BPF and its kin (socket(7))."""
+"""Programs of sockets: setsockopt(2) with SO_ATTACH_BPF and its relatives (socket(7))."""
 
 from __future__ import annotations
 

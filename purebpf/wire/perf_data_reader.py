@@ -112,7 +112,7 @@ class PerfData:
         yield from (record for _, record in held)
 
     def _read_placed(self) -> Iterator[Placed | None]:
-        """Each record as it is in the file; None ends a round."""
+        """Each record in the order of the file; None ends a round."""
         several = len(self.events) > 1
         numbers, formats = self._numbers, self._formats
         only = formats[0].decode

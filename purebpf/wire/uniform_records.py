@@ -1,4 +1,4 @@
-"""Records of one length at equal distances: what most programs send, and is decoded at once."""
+"""Records of one length at equal distances: most programs send these; they are decoded at once."""
 
 from __future__ import annotations
 

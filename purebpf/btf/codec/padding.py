@@ -1,4 +1,4 @@
-"""Padding in map keys: the kernel tells keys apart by all of their bytes, those of no field too.
+"""Padding in map keys: the kernel compares all bytes of a key, also those between its fields.
 
 A C program that sets the fields of a key on its stack, and nothing else, leaves there whatever was
 there before. A key that was read keeps such padding, unseen, and goes back in as it came out.
@@ -142,7 +142,7 @@ def _with_padding(value: _T, padding: bytes) -> _T:
 
 
 def like(value: _T, record: Record) -> _T:
-    """What was made of the fields of a record, with the record's padding."""
+    """A value made of a record's fields, with the padding of that record."""
     return _with_padding(value, _padding_of(record))
 
 

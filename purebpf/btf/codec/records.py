@@ -91,5 +91,5 @@ def maker(made: type[Record]) -> partial[Record]:
 
 
 def instances(made: type[_T], rows: Iterable[Sequence[Any]]) -> Iterator[_T]:
-    """Records of many such sequences: the fastest that there is, a third less than `maker`'s."""
+    """Records of many sequences; takes a third less time than `maker`'s."""
     return map(tuple.__new__, repeat(made), rows)

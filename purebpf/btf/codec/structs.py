@@ -112,7 +112,7 @@ class StructCodec(Codec):
         return instances(self.record, layout.rows(layout.format.iter_unpack(buffer)))
 
     def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Record]] | None:
-        """As `Codec.spaced`; None for what is empty, or ends with a flexible array."""
+        """As `Codec.spaced`; None for a struct that is empty, or ends with a flexible array."""
         if self._tail or not self.size:
             return None
         rows = self.rows(before, after)

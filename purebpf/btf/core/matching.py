@@ -1,4 +1,4 @@
-"""CO-RE: what the fields, types and enumerators that a program was compiled against are here.
+"""CO-RE: finds what a program was compiled against (fields, types, enumerators) in another BTF.
 
 A program is compiled against its own ("local") copy of kernel types. Each place that depends on
 one has a relocation, and matching finds the same thing in the kernel's ("target") BTF:
@@ -53,7 +53,7 @@ class Relocation(Protocol):
 
     @property
     def kind(self) -> int:
-        """What is asked: enum bpf_core_relo_kind."""
+        """The question: enum bpf_core_relo_kind."""
 
 
 class CoreResult(NamedTuple):

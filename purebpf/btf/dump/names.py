@@ -1,4 +1,4 @@
-"""CNames for dumped C: legal identifiers, and a number behind the second of the same name.
+"""Names for dumped C: legal identifiers, and a number behind the second of the same name.
 
 BTF of a kernel has several types called alike, from different files; BTF of other languages has
 names that are none in C. Tags and other identifiers have a name space each, as in C. The number is

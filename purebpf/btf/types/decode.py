@@ -108,7 +108,7 @@ class Record(NamedTuple):
         return self.check(self.words[2])
 
     def check(self, type_id: int) -> int:
-        """`type_id`, if there is such a type."""
+        """Return `type_id` if the type exists."""
         if type_id >= self.limit:
             raise ValueError(f"refers to type {type_id} of {self.limit}")
         return type_id

@@ -64,7 +64,7 @@ def link_to_event(
     cookie: int,
     owned: EventDescriptor | None = None,
 ) -> Link | None:
-    """A bpf_link between the two, which owns `owned`; None when the kernel has no such link.
+    """Link a program to a perf event (bpf_link); None when the kernel does not have such links.
 
     Raises:
         AttachError, NotSupportedError: as `attach`.

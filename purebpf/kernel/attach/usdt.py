@@ -37,7 +37,7 @@ _EVERY = -1
 
 
 class _Target(NamedTuple):
-    """What is attached to: a file's probes of one name, and in which process."""
+    """The target: the probes of one name in a file, and a process."""
 
     path: str
     probes: list[UsdtProbe]

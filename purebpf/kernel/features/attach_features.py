@@ -27,7 +27,7 @@ _NO_NAME = b"purebpf_is_no_function\0"
 
 
 class _Link(NamedTuple):
-    """A link to nothing, and what a kernel says that knows such links."""
+    """A link to nothing, and the errno of a kernel that supports such links."""
 
     program: bpf_prog_type
     attach: bpf_attach_type

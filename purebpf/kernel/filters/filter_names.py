@@ -1,4 +1,4 @@
-"""What the names in a sample filter stand for on this machine."""
+"""What the names in a sample filter mean on this machine."""
 
 from __future__ import annotations
 

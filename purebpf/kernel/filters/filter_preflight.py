@@ -22,7 +22,7 @@ __all__ = ["Check", "Preflight", "preflight"]
 
 
 class Check(NamedTuple):
-    """One condition: whether it holds, what was found, and the command that would change it."""
+    """One condition: whether it holds, the value read, and the command that would change it."""
 
     name: str
     holds: bool

@@ -76,7 +76,7 @@ def pin(uid: int, count: int, bpffs: str = BPFFS) -> str:
 
 
 def _make_user_folder(place: Folder, uid: int, undo: ExitStack) -> Folder:
-    """A user's folder, which is root's, whatever was there."""
+    """Make a user's folder, owned by root, also if something else was there."""
     name = str(uid)
     if _is_missing(place, name):
         undo.callback(_remove_empty, place, name)
@@ -95,7 +95,7 @@ def _make_user_folder(place: Folder, uid: int, undo: ExitStack) -> Folder:
 
 
 def _pin_slot(folder: Folder, number: int, uid: int, undo: ExitStack) -> None:
-    """Replace what is there with a whole slot, unless it is one."""
+    """Pin a whole slot in place of a broken or missing one."""
     name = str(number)
     if not _is_missing(folder, name):
         if not find_faults(folder, uid, number):

@@ -1,4 +1,4 @@
-"""Where root pins filter programs for users who may not load any, and how they are looked at.
+"""Where root pins filter programs for users who may not load any, and how they are checked.
 
     /sys/fs/bpf/purebpf/filter/1000/0/program    one folder a user, one a slot
                                     /table       what the program asks, written by the user

@@ -184,7 +184,7 @@ class SampleFilter(Closing):
         return None if self._compiled is None else self._compiled.code
 
     def attach(self, event: EventDescriptor) -> None:
-        """Filter the samples of `event`, which stays as it is: enabled or not.
+        """Filter the samples of `event`; does not enable or disable it.
 
         A program of this process's own is detached when the filter is closed; a pinned one with
         the event.
@@ -218,7 +218,7 @@ class SampleFilter(Closing):
         return Counts(passed, by_term, undecided)
 
     def explain(self) -> str:
-        """The filter as it was understood, what runs it, and the code it became."""
+        """Show the filter as parsed, what runs it, and its code."""
         lines = [f"filter: {self.parsed}", f"runs in {self.where}"]
         if self.code is not None:
             lines.append(self.code.listing())

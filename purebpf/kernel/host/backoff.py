@@ -11,7 +11,7 @@ _KEEP = 1 << 16
 
 
 class Retries:
-    """Counts misses by key, so that looking again costs little however many there are.
+    """Counts misses by key, so that looking again costs little also with many of them.
 
     A stack walked without frame pointers is full of addresses that nothing maps; reading
     /proc/PID/maps for each would cost more than the profile.

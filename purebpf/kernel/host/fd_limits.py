@@ -1,4 +1,4 @@
-"""What to say when no descriptor is left.
+"""Explains EMFILE and ENFILE: which limit was reached, and how to raise it.
 
 Imported before that, since an import needs one.
 """

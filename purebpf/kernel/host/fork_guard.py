@@ -1,4 +1,4 @@
-"""Who made something that outlives its descriptors, and so may undo it.
+"""Which process made an attachment that outlives its descriptors, and so may undo it.
 
 fork(2) copies descriptors, and closing the copies changes nothing for the parent. What is undone
 by asking the kernel (disabling an event, detaching from a cgroup, taking an element out of a map)

@@ -1,4 +1,4 @@
-"""The kernel's numbers of maps, programs and links: walking them, and opening what they stand for.
+"""IDs of maps, programs and links: lists them, and opens the objects that they belong to.
 
 The order is that of the numbers, which the kernel gives out in turn. What comes and goes during it
 may or may not be met; nothing is met twice.

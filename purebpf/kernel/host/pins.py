@@ -126,7 +126,7 @@ def make_directory(path: str) -> None:
 
 
 def open_pinned(path: str, flags: int = 0) -> Descriptor:
-    """Open what is pinned at `path`: a map, a program or a link.
+    """Open the map, program or link that is pinned at `path`.
 
     Raises:
         KernelError: ENOENT, nothing is; EPERM or EACCES, it may not be opened.
@@ -175,7 +175,7 @@ def open_own_map(path: str) -> Descriptor:
 
 
 def _own_pin(path: str) -> Node:
-    """What is pinned there, and what a symbolic link there leads to."""
+    """Open the pin at a path, following a symbolic link."""
     folder, name = os.path.split(path)
     with Folder.reach(folder, outside=True, follow=True) as directory:
         entry = directory.find(name)

@@ -28,7 +28,7 @@ _PARENT_HAS_ALL = "0 0 4294967295"
 
 
 class Host(NamedTuple):
-    """What decides about permission, as read; None where this kernel has no such thing.
+    """What decides about permission, as read; None where this kernel does not have it.
 
     `capabilities` is CapEff, `uid_map` the process's user namespace, `seccomp` the mode of
     seccomp(2), `memlock` the soft RLIMIT_MEMLOCK in bytes (None: unlimited).
@@ -146,6 +146,6 @@ def explain_eperm(error: KernelError, what: str, *needed: str) -> KernelError:
 
 
 def _command() -> list[str]:
-    """What was typed, with the path of Python; -P: nothing is imported from the directory."""
+    """The typed command, with the path of Python; -P imports nothing from the directory."""
     words = sys.orig_argv[1:]
     return [sys.executable, *(["-P"] if words[:1] == ["-m"] else []), *words]

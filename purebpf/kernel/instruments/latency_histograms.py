@@ -79,7 +79,7 @@ class Spans(Closing):
         self._object.globals["phase"] = True
 
     def stop(self) -> None:
-        """End; what was measured stays to be read."""
+        """End the measurement; its result can still be read."""
         self._object.globals["phase"] = False
         settle()
 

@@ -60,7 +60,7 @@ class TaskFilter(NamedTuple):
         return spec.set(**asked).resize(tgids=len(self.pids) or 1, tids=len(self.tids) or 1)
 
     def fill(self, maps: Mapping[str, Map]) -> None:
-        """Say who it is, to programs that were loaded from what `applied` returned.
+        """Write the tasks to the maps of programs that were loaded from the result of `apply`.
 
         Raises:
             KernelError: the kernel refused.

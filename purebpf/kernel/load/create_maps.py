@@ -1,4 +1,4 @@
-"""Fourth stage of a load: the maps, created or found pinned, and filled with what the file says.
+"""Fourth stage of a load: creates the maps, or opens those that are pinned, and fills them.
 
 .rodata must be complete and frozen before the first program is loaded: the verifier then takes
 its values for granted and removes the branches that they rule out (libbpf's order). Programs go
@@ -114,7 +114,7 @@ def _create_with_more(
     pin_path: str,
     pins: ExitStack,
 ) -> Map:
-    """A new map with contents, in an arena or pinned; or that which is pinned already, as it is."""
+    """Create a map with contents, in an arena or pinned; or open the one that is pinned already."""
     held: dict[int, Map] = {}
     if map_spec.type in MAP_VALUES:
         for slot, inner in map_spec.initial:

@@ -153,7 +153,7 @@ def _map_memory(owner: Map) -> Memory:
 
 @contextmanager
 def _about(what: str) -> Iterator[None]:
-    """Say in a KernelError what was done."""
+    """Add to a KernelError what was done."""
     try:
         yield
     except KernelError as error:

@@ -1,4 +1,4 @@
-"""Jump tables in the kernel: an instruction array for each, which one program alone may use.
+"""Jump tables in the kernel: an instruction array for each, which only one program may use.
 
 The verifier follows `gotox` through arrays that are filled and frozen before it looks; afterwards
 they hold where the instructions went (Linux 6.19, commit b4ce5923e780; commit 493d9e0d6083, "bpf,

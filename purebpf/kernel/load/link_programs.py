@@ -1,4 +1,4 @@
-"""Second stage of a load: the instructions of each program, before the kernel is given anything."""
+"""Second stage of a load: links the instructions of each program; creates nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fifth stage of a load: BPF_PROG_LOAD for each program; its BTF and maps are in the kernel.
+"""Fifth stage of a load: loads each program (BPF_PROG_LOAD); its BTF and maps exist by now.
 
 A refused program is asked about again, with a log, which then decides:
 

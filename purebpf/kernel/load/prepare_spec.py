@@ -1,4 +1,4 @@
-"""First stage of a load: what the object means on this kernel, before the kernel is given anything.
+"""First stage of a load: works out what the object means on this kernel; creates nothing.
 
 Most objects need none of this; each part is imported for those that do.
 """

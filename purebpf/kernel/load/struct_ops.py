@@ -201,7 +201,7 @@ class _Table:
         return self._map.contents[start : start + self._btf.sizeof(member.type_id)]
 
     def _check(self, member: Member, target: Member) -> None:
-        """Whether the kernel's member can take what is in the object's."""
+        """Check that the kernel's member can take the value of the object's."""
         declared = spell(self._btf, member.type_id)
         actual = spell(self._kernel, target.type_id)
         if member.bit_size or target.bit_size:

@@ -1,4 +1,4 @@
-"""Third stage of a load: the object's BTF (BPF_BTF_LOAD), which maps and programs refer to."""
+"""Third stage of a load: uploads the object's BTF (BPF_BTF_LOAD) for its maps and programs."""
 
 from __future__ import annotations
 

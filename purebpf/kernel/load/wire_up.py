@@ -1,4 +1,4 @@
-"""Last stage of a load: programs and maps that refer to each other, when all of them exist."""
+"""Last stage of a load: connects programs and maps that refer to each other."""
 
 from __future__ import annotations
 

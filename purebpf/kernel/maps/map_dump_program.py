@@ -1,4 +1,4 @@
-"""A whole hash map copied by one program, for those who know that it is at rest.
+"""Copies a whole hash map by one program, for callers that know that the map does not change.
 
 The batch commands take each bucket's lock, copy it twice, and cost four times as much as walking
 through the map does (`bench/reading.py`). bpf_for_each_map_elem() (Linux 5.13, commit 69c087ba6225)

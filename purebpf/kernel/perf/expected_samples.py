@@ -1,4 +1,4 @@
-"""How many samples an event owes: what its count is worth."""
+"""How many samples an event should have given, by its count."""
 
 from __future__ import annotations
 

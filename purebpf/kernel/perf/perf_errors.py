@@ -1,4 +1,4 @@
-"""Why perf_event_open(2) said no, in words: only what was read on this host, no guesses."""
+"""Why perf_event_open(2) failed, in words: only what was read on this host, no guesses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OpenRequest", "explain_open_error", "mapping_explained"]
 
 
 class OpenRequest(NamedTuple):
-    """What was asked of perf_event_open(2): the event's name, its attr, and where it counts.
+    """A call of perf_event_open(2): the event's name, its attr, and where it counts.
 
     With a `cgroup` (its path), `pid` is a descriptor of that directory.
     """

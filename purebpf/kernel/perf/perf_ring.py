@@ -55,7 +55,7 @@ class PerfRing:
         return len(self._data)
 
     def consume(self) -> bytes:
-        """A copy of what is unread now, at most the ring's size; its space is the kernel's again.
+        """Copy the unread bytes, at most the ring's size, and give their space back to the kernel.
 
         Raises:
             FormatError: the positions make no sense.

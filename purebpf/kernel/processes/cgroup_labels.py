@@ -27,7 +27,7 @@ class CgroupLabels:
         self._labels: dict[int, str] = {}
 
     def read(self, pid: int) -> None:
-        """Note where a process is now; when it is gone, what is known already stays."""
+        """Read the cgroup of a process now; if it is gone, its last known cgroup stays."""
         from purebpf.symbols.cgroup_names import cgroup_name  # not before everything is attached
 
         try:

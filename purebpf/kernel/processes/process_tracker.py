@@ -61,7 +61,7 @@ class Followed(Closing):
         return self._band.lost
 
     def snapshot(self, pids: Iterable[int] = ()) -> None:
-        """Read from /proc what was mapped before the records began; of all processes by default."""
+        """Read from /proc the mappings of before the records; of all processes by default."""
         for pid in pids or proc.pids():
             now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             try:

@@ -24,7 +24,7 @@ _VMLINUX = "vmlinux"
 
 
 class AttachTarget(NamedTuple):
-    """A type's id, and a descriptor of what it is in: a module's BTF (0 is vmlinux), a program."""
+    """A type's id, and the descriptor of its owner: a module's BTF (0: vmlinux) or a program."""
 
     type_id: int
     btf_fd: int

@@ -43,7 +43,7 @@ class PendingRecords:
         return run.last(sum(1 for _ in self.values))
 
     def decode_as(self, decoder: Decoder) -> None:
-        """Take what is left for another type."""
+        """Decode the records that are left by another type."""
         self._decoder = decoder
         if self._run is not None:
             self._take(self._rest(self._run))

@@ -99,7 +99,7 @@ class PerfBuffer(Reader):
         return self._epoll.fileno()
 
     def close(self) -> None:
-        """Take the events out of the map, unmap and close them, wake who waits; again is harmless.
+        """Remove the events from the map, unmap and close them, wake waiters; again is harmless.
 
         A forked child that closes what it inherited leaves them in the map, for its parent.
         """

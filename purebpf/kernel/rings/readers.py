@@ -78,7 +78,7 @@ class Reader(Closing, ABC):
         self.wake()
 
     def wake(self) -> None:
-        """Let everybody who waits, in whatever thread, see whether reader and map are open."""
+        """Wake every waiting thread, so that it sees whether reader and map are open."""
         self._waiters.wake()
 
     def decode_as(self, type: RecordType) -> None:  # noqa: A002 - as in `Map.read(type=...)`
@@ -103,7 +103,7 @@ class Reader(Closing, ABC):
         return chain.from_iterable(self._pieces())
 
     def _pieces(self) -> Iterator[Iterator[Any]]:
-        """What was taken and not yet seen, then what the ring holds, batch by batch.
+        """The consumed records that were not yielded yet, then those of the ring, batch by batch.
 
         They are chained: no step of Python's is taken for a record. Another loop may have taken
         more since, or have changed the type; that comes first, too.

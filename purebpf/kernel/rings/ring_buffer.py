@@ -138,7 +138,7 @@ class RingBuffer(Reader):
         return numpy().concatenate(runs)
 
     def close(self) -> None:
-        """Unmap, and wake who waits; again is harmless. The map stays open.
+        """Unmap, and wake waiting threads; again is harmless. The map stays open.
 
         Raises:
             BufferError: a slice of one of the `views` is still in use, or another thread copies

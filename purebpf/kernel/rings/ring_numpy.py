@@ -1,4 +1,4 @@
-"""What a ring buffer holds, as one numpy array: records are found and copied by the run.
+"""What a ring buffer holds, as one numpy array: runs of records of one length are copied at once.
 
 Records of one length stand at equal distances, header after header; numpy compares the headers of
 all of them at once, and copies what lies between. Where the length changes, another run begins.

@@ -22,7 +22,7 @@ __all__ = ["Encoder", "UserRingBuffer"]
 
 
 class Encoder(Protocol):
-    """What `purebpf.btf.codec.codecs.codec` makes, as far as it matters here."""
+    """The part of a codec (`purebpf.btf.codec.codecs.codec`) that is used here."""
 
     def encode(self, value: Any, /) -> bytes:
         """The bytes of `value`; SchemaError when the type cannot hold it."""
@@ -97,7 +97,7 @@ class UserRingBuffer(Closing):
         return self._target.fileno()
 
     def close(self) -> None:
-        """Unmap, and wake who waits for room; again is harmless.
+        """Unmap, and wake threads that wait for room; again is harmless.
 
         The map stays open, and the records stay in it.
         """

@@ -30,7 +30,7 @@ LONGEST_S = 86400.0
 
 
 class Waiters:
-    """Who waits for one ring."""
+    """The threads and event loops that wait for one ring."""
 
     def __init__(self) -> None:
         self._bells: set[Bell] = set()

@@ -31,7 +31,7 @@ Spend = Callable[[int], object]
 
 
 class DebugFile(NamedTuple):
-    """An open debug file: who asked for it closes `fd`."""
+    """An open debug file; the caller closes `fd`."""
 
     path: str
     fd: int
@@ -47,7 +47,7 @@ def debug_file(
     *,
     spend: Spend | None = None,
 ) -> DebugFile | None:
-    """The debug file of an image, if there is one that has what is wanted.
+    """The debug file of an image, if one exists with what `has` asks for.
 
     Args:
         image: of the file that was mapped.

@@ -1,4 +1,4 @@
-"""An HTTP request that ends in time, whatever the server does, and stays with HTTP.
+"""An HTTP request with a deadline, which a server cannot extend or lead to another protocol.
 
 A socket's timeout begins again with every byte, so a server that sends a header a byte a second
 holds a client for hours. Here a thread shuts the connections down when the time is over. A

@@ -107,7 +107,7 @@ class JitMaps:
         return _Known((status.st_dev, status.st_ino), begin, status.st_size, names)
 
     def _read_on(self, fd: int, status: os.stat_result, known: _Known) -> bool:
-        """Take in what was appended since; whether it is the same file, and not written anew.
+        """Read what was appended; False if the file was replaced or written anew.
 
         `jcmd PID Compiler.perfmap` writes all of a file again.
         """
@@ -129,7 +129,7 @@ class JitMaps:
         return True
 
     def _forget_oldest(self) -> None:
-        """Drop what was read first, until the rest is small; never what was read last."""
+        """Drop the maps that were read first until the rest is small; never the last one."""
         total = sum(known.names.nbytes for known in self._maps.values())
         while len(self._maps) > 1 and (len(self._maps) > _KEEP or total > _KEEP_BYTES):
             total -= self._maps.pop(next(iter(self._maps))).names.nbytes
@@ -164,7 +164,7 @@ def _read(fd: int, offset: int, size: int) -> bytes:
 
 
 def owners(pid: int) -> frozenset[int]:
-    """Who may own what a process says about itself: its users, and root.
+    """The users that may own a perf map of a process: its own, and root.
 
     The user of an exited process (or 0) is unknown: ourselves then, as in perf.
     """

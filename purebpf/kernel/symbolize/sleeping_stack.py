@@ -1,4 +1,4 @@
-"""The user stack of a thread that sleeps, walked from here: the kernel walks only one's own."""
+"""The user stack of a sleeping thread, by frame pointers; BPF walks only the current task's."""
 
 from __future__ import annotations
 

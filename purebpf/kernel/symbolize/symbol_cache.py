@@ -58,7 +58,7 @@ class SymbolCache:
         return table
 
     def keep(self, key: str, table: SymbolTable) -> None:
-        """Write a table that is worth it, for who asks next: another run, or this one later."""
+        """Write a table that is worth it, for another run, or this one later."""
         if len(table) < _WORTH or table.nbytes > self._limit // 2 or not fits(table):
             return
         with suppress(OSError):

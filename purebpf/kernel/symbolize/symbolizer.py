@@ -132,7 +132,7 @@ class Symbolizer:
         return runtime
 
     def kernel(self, addresses: Iterable[int]) -> list[Answer]:
-        """Name kernel addresses, in their order, each looked up as it is."""
+        """Name kernel addresses, in their order, each looked up without change."""
         return [self._kernel_exact[address] for address in addresses]
 
     def kernel_stack(self, addresses: Sequence[int]) -> list[Answer]:
@@ -140,7 +140,7 @@ class Symbolizer:
         return _stack(addresses, self._kernel_exact, self._kernel_callers)
 
     def user(self, pid: int, addresses: Iterable[int], comm: str | None = None) -> list[Answer]:
-        """Name addresses of a process, in their order, each looked up as it is.
+        """Name addresses of a process, in their order, each looked up without change.
 
         Args:
             pid: the process (thread group) as we see it.

@@ -1,4 +1,4 @@
-"""Wake-ups by an interrupt: it has no thread, and the one it stopped has no part in it."""
+"""Wake-ups by an interrupt: the thread that it interrupted is not the waker."""
 
 from __future__ import annotations
 

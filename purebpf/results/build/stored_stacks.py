@@ -21,7 +21,7 @@ Answers = Sequence[Frame | Unknown]
 
 
 class Names(Protocol):
-    """Who knows names: `purebpf.kernel.symbolize.symbolizer.Symbolizer`."""
+    """Names addresses: `purebpf.kernel.symbolize.symbolizer.Symbolizer`."""
 
     def kernel_stack(self, addresses: Sequence[int]) -> Answers:
         """Name a kernel stack."""

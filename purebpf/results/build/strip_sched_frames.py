@@ -1,4 +1,4 @@
-"""Frames that say no more than that something was traced, or that a switch took place."""
+"""Leaves out the frames of tracing, and of the scheduler's switch itself."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class _Compactor:
         self.highest = -1
 
     def __call__(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The same object; leaves alone what is not a stack or has none."""
+        """Pack the lists of a stack's object; other objects stay as they are."""
         if "pid" in item:
             for side in ("user", "kernel"):
                 numbers = item.get(side)

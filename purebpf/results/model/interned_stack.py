@@ -1,4 +1,4 @@
-"""A stack as numbers: how a saved profile has it, and how the next one is to have it."""
+"""A stack as numbers of frames, as saved profiles keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a measurement lost, by cause: zero is said too."""
+"""What a measurement lost, by cause, zero included."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Cause(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What was expected, what was seen, and what got lost after it was seen.
+    """How many samples were expected and seen, and what was lost after that, by cause.
 
     `expected` is None if it is unknown. `tolerance` is by how much an honest run may miss it:
     the last, unfinished period of each event.

@@ -1,4 +1,4 @@
-"""What would give names to what has none: a sentence for each runtime, and for stripped files."""
+"""What to do about missing names: a sentence for each runtime, and for stripped files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says about a run: one line of the essential, and a list of the rest, in words."""
+"""What the page says about a run: the most important in one line, and the rest as a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a writer makes of the entries of stacks, made once for each of them."""
+"""Makes what a writer needs of each frame once, and remembers it."""
 
 from __future__ import annotations
 

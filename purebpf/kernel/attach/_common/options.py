@@ -1,4 +1,4 @@
-"""What attaching is asked for, and otherwise what the program's section says."""
+"""Options of attaching: the caller's, else those of the program's section."""
 
 from __future__ import annotations
 
