@@ -141,15 +141,19 @@ def _int(record: Record) -> types.Int:
 
 
 def _members(record: Record) -> tuple[types.Member, ...]:
-    string, check, flag = record.string, record.check, record.flag
+    string, flag = record.string, record.flag
+    words = list(record.words[3 : 3 + 3 * record.vlen])
+    ids = words[1::3]
+    if ids:
+        record.check(max(ids))
     return tuple(
         types.Member(
             string(name),
-            check(type_id),
+            type_id,
             offset & 0xFFFFFF if flag else offset,
             offset >> 24 if flag else 0,
         )
-        for name, type_id, offset in record.elements(3)
+        for name, type_id, offset in zip(words[::3], ids, words[2::3], strict=True)
     )
 
 

@@ -209,8 +209,7 @@ class Btf:
         if type_id == 0:
             return Kind.VOID
         owner, at = self._locate(type_id)
-        number = decode.kind_number(owner._words[at + 1])
-        return Kind(number) if number <= Kind.ENUM64 else Kind.VOID
+        return _KINDS.get(decode.kind_number(owner._words[at + 1]), Kind.VOID)
 
     def name(self, type_id: int) -> str:
         """The name of a type, or "", without decoding it."""
@@ -242,11 +241,12 @@ class Btf:
 
     def _locate(self, type_id: int) -> tuple[Btf, int]:
         """The blob that holds a type, and the type's first word."""
-        if not 0 < type_id < len(self):
+        own = type_id - self._first
+        if 0 <= own < len(self._offsets):
+            return self, self._offsets[own]
+        if not 0 < type_id < self._first or self.base is None:
             raise FormatError(self.source, f"type {type_id}", f"there are {len(self)} types")
-        if type_id < self._first and self.base is not None:
-            return self.base._locate(type_id)
-        return self, self._offsets[type_id - self._first]
+        return self.base._locate(type_id)
 
     def resolve(self, type_id: int) -> int:
         """The id behind typedefs, qualifiers and type tags."""
@@ -387,6 +387,10 @@ def _starts(infos: Sequence[int], end: int, strides: decode.Strides) -> Iterator
             info = infos[at]
             known[info] = strides[info]
             at += known[info]
+
+
+_KINDS = {int(kind): kind for kind in Kind}
+"""Quicker than Kind(number)."""
 
 
 def starts(btf: Btf) -> Sequence[int]:

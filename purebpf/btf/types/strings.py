@@ -68,10 +68,12 @@ class Strings:
         if offset < self._first and self._base:
             return self._base.name(offset)
         begin = self._start + offset - self._first
-        far = self._start <= begin < self._end - _MAX_NAME
-        if far and self._data.find(b"\0", begin, begin + _MAX_NAME) < 0:
+        if not self._start <= begin < self._end:
+            return self.get(offset)
+        end = self._data.find(b"\0", begin, min(begin + _MAX_NAME, self._end))
+        if end < 0:
             raise ValueError(f"the name at {offset} is longer than {_MAX_NAME} bytes")
-        return self.get(offset)
+        return self._data[begin:end].decode("utf-8", "surrogateescape")
 
     def offsets(self, name: str) -> list[int]:
         """Every offset where the whole string `name` starts, the base's first."""
