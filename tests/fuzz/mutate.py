@@ -193,10 +193,13 @@ def run_names(data: bytes) -> None:
 
 
 def run_perf_map(data: bytes) -> None:
-    """Names of generated code."""
-    names = PerfMap(data)
-    for address in (0, 0x1000, 0x2000, (1 << 64) - 1):
-        names.find(address)
+    """Names of generated code, at once and as it grows."""
+    names, grown = PerfMap(data), PerfMap(b"")
+    for size in (len(data) // 3, len(data) // 2, len(data)):
+        grown.grow(data[grown.size : size])
+    assert len(grown) == len(names)
+    for address in (0, 0x1000, 0x1018, 0x2000, (1 << 64) - 1):
+        assert grown.find(address) == names.find(address)
 
 
 def run_jitdump(data: bytes) -> None:
