@@ -261,8 +261,12 @@ class Profiler(Closing):
         """
         with self._owned:
             self._events.disable()
-            self._elapsed_s = time.monotonic() - self._started
+            elapsed_s = time.monotonic() - self._started
+            self._drain()
+            if self._walking is not None:
+                self._walking.finish()
             self.take()
+            self._elapsed_s = elapsed_s
             return self.so_far()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 
 from purebpf.closable import Closing
 from purebpf.kernel.unwind.code_files import CodeFiles
@@ -106,6 +107,11 @@ class ProcessStacks(Closing):
                 return self._unwind(copy)
         except OverBudgetError:
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
+
+    def meet(self, tgid: int, time_ns: int) -> None:
+        """Read what a process had mapped at a time, while it is there: `unwind` may come later."""
+        with suppress(OverBudgetError), self.on_behalf(tgid):  # then `unwind` says so
+            self._programs.at(tgid, time_ns)
 
     def on_behalf(self, tgid: int) -> Work:
         """What is read in this context is paid for by the process.

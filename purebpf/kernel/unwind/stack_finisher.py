@@ -112,6 +112,21 @@ class StackFinisher(Closing):
             elif isinstance(record, Lost):
                 self.lost_records += record.lost
 
+    def announce(self, missed: MissedStack) -> None:
+        """Publish what the process of a sample has mapped, and want what its walk lacked.
+
+        So the next walk does without a copy, however long it takes until this one is finished.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        copy, filler = missed.copy, self._filler
+        self._stacks.meet(copy.tgid, copy.time_ns)
+        if filler is not None and missed.identity:
+            filler.check_identity(copy.tgid, missed.identity)
+            where = (copy.tgid, missed.process, missed.identity)
+            filler.publish(*where, missed.walked.frames)
+
     def finish(self, missed: MissedStack) -> Unwound:
         """The stack of a sample, and publish what the walk lacked for it.
 

@@ -2,7 +2,8 @@
 
     stacks = UserStacks(loaded.maps, loaded.globals, tables=True)   before the first sample
     stacks.fds                                                      readable: drain is due
-    stacks.drain()                                                  finish what BPF could not
+    stacks.drain()                                                  take what BPF could not finish
+    stacks.finish()                                                 at the end: finish all of it
     stacks.take()                                                   what that counts
 
 A sample that the program cannot finish is sent here with the key it would have been counted under,
@@ -12,7 +13,9 @@ while nothing is sent any more. What is imported only for that is imported with 
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+import time
+from collections import Counter, deque
 from collections.abc import Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,12 +26,15 @@ from purebpf.kernel.unwind.copy_rings import CopyRings
 if TYPE_CHECKING:
     from purebpf.kernel.rings.record_types import RecordMap
     from purebpf.kernel.unwind.programs import EarlierLookup
-    from purebpf.kernel.unwind.stack_finisher import StackFinisher
+    from purebpf.kernel.unwind.stack_finisher import MissedStack, StackFinisher
 
 __all__ = ["Finished", "Trace", "UserStacks"]
 
-_MOST_SLICES = 20
-"""Of building in one `drain`; the rings are read between them."""
+_TURN_S = 0.05
+"""How long a `drain` may work; the rings are read every 5 ms of it."""
+_SLICE_S = 0.005
+_MOST_WAITING = 64 << 20
+"""Bytes of copied stacks that wait to be finished: some thousand copies."""
 _FINISHED = 1
 """`purebpf.unwind.reason.Reason`, which is not needed before there is a copy."""
 
@@ -57,6 +63,26 @@ class Finished(NamedTuple):
     trace: Trace
 
 
+class _Backlog(Closing):
+    """A descriptor that is readable while there is work left."""
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._is_marked = False
+
+    def mark(self, is_behind: bool) -> None:
+        """Make it readable, or not."""
+        if is_behind != self._is_marked:
+            self._is_marked = is_behind
+            os.eventfd_write(self.fd, 1) if is_behind else os.eventfd_read(self.fd)
+
+    def close(self) -> None:
+        """Close it; again is harmless."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
 class UserStacks(Closing):
     """Reads the copies, finishes them, and fills the tables.
 
@@ -69,7 +95,7 @@ class UserStacks(Closing):
         stack_bytes, pages: of the copies, see `CopyRings`.
 
     Attributes:
-        copies: that came.
+        copies: that came and were taken up.
         finished: those of them that reached an outermost frame by rules.
         dropped: samples beyond `limit`.
 
@@ -98,6 +124,10 @@ class UserStacks(Closing):
         self._counts: Counter[Finished] = Counter()
         self._earlier = earlier
         self._limit = limit
+        self._waiting: deque[MissedStack] = deque()
+        self._waiting_bytes = 0
+        self._is_behind = False
+        self._backlog = self._owned.enter_context(_Backlog())
         self.copies = 0
         self.finished = 0
         self.dropped = 0
@@ -105,7 +135,7 @@ class UserStacks(Closing):
     @property
     def fds(self) -> tuple[int, ...]:
         """Readable when `drain()` is due."""
-        return self._rings.fds
+        return (*self._rings.fds, self._backlog.fd)
 
     @property
     def lost(self) -> int:
@@ -118,7 +148,10 @@ class UserStacks(Closing):
             self._finisher.feed(record)
 
     def drain(self) -> None:
-        """Finish what has come.
+        """Take what has come, and build tables and finish stacks for some milliseconds.
+
+        Tables first: what the walk no longer lacks is no longer copied. If there is more to do,
+        one of `fds` stays readable.
 
         Raises:
             FormatError: a record is not what the program sends.
@@ -126,22 +159,52 @@ class UserStacks(Closing):
         """
         if self._finisher is not None:
             self._finisher.update()
-        for _ in range(_MOST_SLICES):
-            self._finish()
-            if self._finisher is None or not self._finisher.work():
-                break
-        if self._finisher is not None:
-            self._rings.lost_records = self._finisher.lost_records
+        deadline = time.monotonic() + _TURN_S
+        self._collect()
+        while self._work() and time.monotonic() < deadline:
+            self._collect()
+        self._backlog.mark(self._finisher is not None and self._is_behind)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Finish everything that has come. Raises as `drain` does."""
+        self._collect()
+        while self._waiting:
+            self._finish_one()
+
+    def _collect(self) -> None:
+        """Empty the rings, and have the tables wanted that the walks lacked."""
         for data in self._rings.consume():
             if self._finisher is None:
                 self._finisher = self._owned.enter_context(self._make_finisher())
             for missed in self._finisher.records(data):
-                frames, reason, guessed = self._finisher.finish(missed)
-                self.copies += 1
-                self.finished += reason == _FINISHED
-                self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))
+                self._finisher.announce(missed)
+                self._waiting.append(missed)
+                self._waiting_bytes += len(missed.copy.stack)
+            self._rings.lost_records = self._finisher.lost_records
+            while self._waiting_bytes > _MOST_WAITING:
+                self._finish_one()
+
+    def _work(self) -> bool:
+        """Do something for 5 ms; whether there is more to do."""
+        if self._finisher is None:
+            return False
+        self._is_behind = self._finisher.work()
+        if self._is_behind:
+            return True
+        deadline = time.monotonic() + _SLICE_S
+        while self._waiting and time.monotonic() < deadline:
+            self._finish_one()
+        self._is_behind = bool(self._waiting)
+        return self._is_behind
+
+    def _finish_one(self) -> None:
+        assert self._finisher is not None
+        missed = self._waiting.popleft()
+        self._waiting_bytes -= len(missed.copy.stack)
+        frames, reason, guessed = self._finisher.finish(missed)
+        self.copies += 1
+        self.finished += reason == _FINISHED
+        self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))
 
     def _count(self, sample: Finished) -> None:
         if sample in self._counts or len(self._counts) < self._limit:

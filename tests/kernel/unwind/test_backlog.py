@@ -1,0 +1,68 @@
+"""Copies that come faster than they are finished wait, and none of them is forgotten."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from purebpf.kernel.unwind import user_stacks
+from purebpf.profile import Options, Profiler
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    command = [sys.executable, "-c", "while True: sum(range(1000))"]
+    with subprocess.Popen(command) as child:
+        yield child.pid
+        child.kill()
+
+
+@pytest.mark.parametrize(("room", "fewest"), [(64 << 20, 10), (1 << 16, 1)])
+def test_each_copy_is_counted_however_late(
+    busy: int, room: int, fewest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without time to finish any during the run; the smaller room is for some copies only."""
+    monkeypatch.setattr(user_stacks, "_SLICE_S", 0.0)
+    monkeypatch.setattr(user_stacks, "_TURN_S", 0.0)
+    monkeypatch.setattr(user_stacks, "_MOST_WAITING", room)
+    options = Options(pids=(busy,), frequency=999, duration_s=3.0, call_graph="copy")
+    with Profiler(options) as profiler:
+        profiler.wait()
+        walking = profiler._walking
+        assert walking is not None
+        late = len(walking._waiting)
+        profile = profiler.stop()
+    assert late >= fewest
+    lost = {cause.name: cause.lost for cause in profile.loss.causes}
+    assert profile.total == profile.about["counted"] > 10
+    assert lost["map_full"] == 0
+
+
+def test_what_waits_makes_a_descriptor_readable(busy: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_stacks, "_SLICE_S", 0.0)
+    monkeypatch.setattr(user_stacks, "_TURN_S", 0.0)
+    options = Options(pids=(busy,), frequency=199, call_graph="copy")
+    with Profiler(options) as profiler:
+        walking = profiler._walking
+        assert walking is not None
+        backlog = walking.fds[-1]
+        assert not readable(backlog)
+        deadline = time.monotonic() + 10
+        while not walking._waiting and time.monotonic() < deadline:
+            walking.drain()
+        assert readable(backlog)
+        profiler._events.disable()
+        walking.finish()
+        walking.drain()
+        assert not readable(backlog)
+
+
+def readable(fd: int) -> bool:
+    return bool(select.select([fd], [], [], 0)[0])
