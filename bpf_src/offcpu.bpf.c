@@ -113,8 +113,8 @@ static __always_inline void forget(struct task_struct *task, u32 why)
 }
 
 // The current task leaves its CPU, for a reason.
-static __always_inline void leave(void *ctx, struct task_struct *task, u32 why, u64 now_ns,
-				  struct stats *st)
+static __always_inline void leave_cpu(void *ctx, struct task_struct *task, u32 why, u64 now_ns,
+				      struct stats *st)
 {
 	struct task_state *state = state_of(task, true);
 	u32 cpu = bpf_get_smp_processor_id();
@@ -145,7 +145,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, u32 why, 
 		state->waking_ns = 0;
 		no_waker(&state->key);
 	}
-	walk_both(ctx, SWITCH_PLACE, &state->key.user_stack, &state->key.kernel_stack);
+	state->key.kernel_stack = kernel_stack_of(ctx, SWITCH_PLACE);
+	state->key.user_stack = user_stack_by_ticket(ctx, SWITCH_PLACE, state->key.tgid, false);
 	state->key.state = why;
 	state->since_ns = now_ns;
 	state->cpu = cpu;
@@ -220,7 +221,7 @@ int on_switch(u64 *ctx)
 	if (!st)
 		return 0; // not so: there is one for each CPU
 	if (prev->pid) {
-		leave(ctx, prev, state_from(preempted(ctx) ? 0 : left_in(ctx)), now_ns, st);
+		leave_cpu(ctx, prev, state_from(preempted(ctx) ? 0 : left_in(ctx)), now_ns, st);
 	}
 	if (next->pid)
 		state = arrive(next, now_ns, st);
@@ -260,7 +261,9 @@ int on_waking(u64 *ctx)
 		return 0;
 	number(&state->key.waker_tgid, &state->key.waker_tid, st);
 	read_comm(&state->key.waker_comm);
-	walk_both(ctx, SWITCH_PLACE, &state->key.waker_user_stack, &state->key.waker_kernel_stack);
+	state->key.waker_kernel_stack = kernel_stack_of(ctx, SWITCH_PLACE);
+	state->key.waker_user_stack =
+		user_stack_by_ticket(ctx, SWITCH_PLACE, state->key.waker_tgid, false);
 	return 0;
 }
 
@@ -343,7 +346,8 @@ int on_sample(void *ctx)
 	}
 	number(&key.tgid, &key.tid, st);
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
-	walk_both(ctx, SAMPLE_PLACE, &key.user_stack, &key.kernel_stack);
+	key.kernel_stack = kernel_stack_of(ctx, SAMPLE_PLACE);
+	key.user_stack = user_stack_by_ticket(ctx, SAMPLE_PLACE, key.tgid, true);
 	found = bpf_map_lookup_elem(&samples, &key);
 	if (found)
 		++*found; // a thread is on one CPU at a time

@@ -227,13 +227,4 @@ static __always_inline u64 walk(void *ctx, u32 place, u64 kind)
 				  kind ? 0 : BPF_F_USER_STACK));
 }
 
-// Walks those stacks of the current task that are asked for.
-static __always_inline void walk_both(void *ctx, u32 place, u64 *user, u64 *kernel)
-{
-	if (user_stacks)
-		*user = walk(ctx, place, 0);
-	if (kernel_stacks)
-		*kernel = walk(ctx, place, KERNEL_BIT);
-}
-
 #endif

@@ -32,6 +32,7 @@ u32 self_exec_id_at = 0;
 u32 group_leader_at = 0;
 
 #define MISS_KEY_WORDS 8
+#define TICKET_BITS (FINISHED_BIT | 1ULL << 61) // of the ids of user_stack_by_ticket()
 
 // What `copies` carries, as far as `depth` frames. `key` is what to count the sample under.
 struct missed_stack {
@@ -51,6 +52,7 @@ struct missed_stack {
 
 // Of samples, one event per line.
 struct unwind_stats {
+	u64 tickets;	  // ids given to stacks that may be sent to user space
 	u64 no_registers; // a task of the kernel, or its registers could not be read
 	u64 walked;
 	u64 frames;
@@ -234,6 +236,34 @@ static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, 
 		return STACK_NONE;
 	}
 	return walk_registers(ctx, place, record);
+}
+
+// The same where something is counted only later: the id of the stack, or one that the copy was sent
+// with as its key. User space gives the stack it finishes that id.
+static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample)
+{
+	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
+	struct missed_stack *record;
+	u64 ticket, id;
+
+	if (!user_stacks)
+		return STACK_NONE;
+	if (call_graph == BY_FRAME_POINTERS)
+		return walk(ctx, place, 0);
+	if (!st)
+		return STACK_LOST;
+	ticket = TICKET_BITS | (u64)place << 56 | (u64)bpf_get_smp_processor_id() << 40 |
+		 (++st->tickets & ((1ULL << 40) - 1));
+	record = describe_sample(place, tgid, &ticket, sizeof(ticket));
+	if (!record)
+		return STACK_LOST;
+	if (is_sample ? !user_registers(ctx, &record->registers) :
+			!saved_registers(&record->registers)) {
+		st->no_registers++;
+		return STACK_NONE;
+	}
+	id = walk_registers(ctx, place, record);
+	return id == STACK_SENT ? ticket : id;
 }
 
 static __always_inline u64 kernel_stack_of(void *ctx, u32 place)

@@ -5,8 +5,8 @@
 
 // The switch, the wake-up, the sample and the list may interrupt one another.
 #define PLACES 3
-#include "stacks.h"
 #include "task.h"
+#include "user_stacks.h"
 
 #define SWITCH_PLACE 0 // and wake-ups: both have interrupts off
 #define SAMPLE_PLACE 1

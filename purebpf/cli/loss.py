@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.user_stacks import describe_in_words
+from purebpf.cli.user_stacks import describe, describe_in_words
 from purebpf.results import Loss, Profile
 from purebpf.results.model.profile import Unnamed
 from purebpf.results.model.spelling import count_text, printable
@@ -38,6 +38,8 @@ _INDENT = "  "
 def explain_profile(profile: Profile, *, verbose: bool) -> None:
     """Say on standard error what a profile lacks, and what would help."""
     if verbose:
+        if line := describe(profile):
+            command.say(line)
         _tell(paragraphs(profile))
     else:
         say_each(words_of_profile(profile))

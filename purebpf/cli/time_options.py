@@ -26,6 +26,7 @@ def add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets after names (text)"
     )
+    parser.add_call_graph(group)
     parser.add_storage(group, "(thread, stacks, state)")
     parser.add_serve(group)
     parser.add_names(group)

@@ -18,19 +18,26 @@ def describe(profile: Profile) -> str:
     """One line; "" where there are no user stacks.
 
     `stacks: complete=98.7% finished=0.9% guessed=0.3% cut=0.1% (read_fault=3) copies=412 lost=0 by
-    unwind tables`: shares of the weight, the weight of each reason for a cut, and stacks that were
-    copied and finished outside of BPF, or should have been.
+    unwind tables`: shares of the weight; of each reason for a cut, the samples, or the share where
+    time is measured; stacks that were copied and finished outside of BPF, or should have been.
     """
     about, ends = profile.about, stack_ends(profile)
     if ends is None:
         return ""
     total = ends.total or 1
-    finished = _number(about.get("finished"))
-    complete = max(0, ends.total - ends.cut - ends.guessed - finished)
-    parts = {"complete": complete, "finished": finished, "guessed": ends.guessed, "cut": ends.cut}
+    complete = ends.total - ends.cut - ends.guessed
+    parts = {"complete": complete, "guessed": ends.guessed, "cut": ends.cut}
+    if profile.unit == "samples" and isinstance(finished := about.get("finished"), int):
+        parts["complete"] = max(0, complete - finished)
+        parts = {"complete": parts.pop("complete"), "finished": finished} | parts
     words = [f"{name}={100 * part / total:.1f}%" for name, part in parts.items()]
     if ends.cuts:
-        words.append("(" + " ".join(f"{name}={weight}" for name, weight in ends.cuts) + ")")
+        is_count = profile.unit == "samples"
+        reasons = [
+            f"{name}={weight}" if is_count else f"{name}={100 * weight / total:.1f}%"
+            for name, weight in ends.cuts
+        ]
+        words.append(f"({' '.join(reasons)})")
     if "copies" in about:
         words += [f"copies={about['copies']}", f"lost={about['copies_lost']}"]
     words.append(_WAYS[str(about["call_graph"])])
@@ -63,7 +70,3 @@ def _percent(part: int, whole: int) -> str:
     if 0 < percent < 1 or 99 < percent < 100:  # noqa: PLR2004
         return f"{percent:.1f}" if 0.1 <= percent <= 99.9 else ("<0.1" if percent < 1 else ">99.9")
     return f"{percent:.0f}"
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0

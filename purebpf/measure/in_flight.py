@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
-from purebpf.kernel.symbolize.sleeping_stack import user_stack
+from purebpf.kernel.symbolize.sleeping_stack import stack_bytes, user_stack
+from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
 
 __all__ = ["Sleepers", "open_spans"]
 
 _UNAVAILABLE = 1  # enum stack_id of bpf_src/include/stacks.h
+_FRAME_POINTERS = 18  # purebpf.unwind.reason.Reason
 _OURS = 1 << 64
 """From here on, the numbers of stacks that were walked by us."""
 
@@ -32,14 +34,14 @@ class Sleepers:
             not know from which CPU it went, so that this is needed where CPUs were chosen.
 
     Attributes:
-        addresses: the user stacks that were walked here, by number.
+        traces: the user stacks that were walked here, by number.
         undescribed: threads of which a stack could not be walked.
     """
 
     def __init__(
         self, switches: Switches, is_wanted: IsWanted, *, walk: bool, only_listed: bool = False
     ) -> None:
-        self.addresses: dict[int, Sequence[int]] = {}
+        self.traces: dict[int, Trace] = {}
         self.undescribed = 0
         self._only_listed = only_listed
         self._places: dict[int, Place] = {}
@@ -48,16 +50,27 @@ class Sleepers:
             for task in switches.list_tasks()
             if not task.is_seen and task.is_away and is_wanted(task)
         ]
+        walking = switches.walking
         walked = {task.place.tid: _walk(task) for task in asleep} if walk else {}
+        copied = {
+            task.place.tid: stack_bytes(task.place.pid, task.registers[1])
+            for task in asleep
+            if walking is not None and _is_native(task) and walked.get(task.place.tid)
+        }
         # a stack that was read while its thread moved is none
         still = {task.place.tid for task in switches.list_tasks() if not task.is_seen}
         for task in asleep:
-            self._add(task.place, walked.get(task.place.tid, ()), walk and task.place.tid in still)
+            trace = walked.get(task.place.tid, ())
+            stack = copied.get(task.place.tid)
+            is_valid = walk and task.place.tid in still
+            if trace and stack and is_valid and walking is not None:
+                trace = walking.unwind(task.place.pid, *task.registers, stack)
+            self._add(task.place, trace, is_valid)
 
-    def _add(self, place: Place, walked: Sequence[int] | None, is_valid: object) -> None:
+    def _add(self, place: Place, walked: Trace | tuple[()] | None, is_valid: object) -> None:
         if walked and is_valid:
-            number = _OURS + len(self.addresses)
-            self.addresses[number] = walked
+            number = _OURS + len(self.traces)
+            self.traces[number] = walked
             place = place._replace(user=number)
         elif walked is None or walked:
             place = place._replace(user=_UNAVAILABLE)
@@ -85,12 +98,19 @@ class Sleepers:
             yield known, span
 
 
-def _walk(task: Listed) -> Sequence[int] | None:
-    """Its user stack; () for a kernel thread, None where nothing can be said."""
+def _walk(task: Listed) -> Trace | tuple[()] | None:
+    """Its user stack by frame pointers; () for a kernel thread, None where nothing can be said."""
     if task.is_kernel_thread:
         return ()
     ip, sp, bp = task.registers
-    return user_stack(task.place.pid, ip, sp, bp, MAX_DEPTH) if ip else None
+    if not ip:
+        return None
+    return Trace(user_stack(task.place.pid, ip, sp, bp, MAX_DEPTH), _FRAME_POINTERS, 0)
+
+
+def _is_native(task: Listed) -> bool:
+    """Whether a task runs 64-bit code: others have everything in the first 4 GiB."""
+    return max(task.registers) >= 1 << 32
 
 
 class _Run(NamedTuple):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from purebpf.closable import Closing
+from purebpf.kernel.instruments.call_graph import describe_walking
 from purebpf.kernel.instruments.offcpu_tracer import Listed, Switches
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.kernel.perf.perf_events import PerfEvents
@@ -22,11 +23,14 @@ from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, 
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Event
-    from purebpf.symbols.address_spaces import AddressSpaces
+    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.symbols.address_spaces import AddressSpaces, Earlier
 
 __all__ = ["Request", "ThreadTime", "Times"]
 
 _LONG_AGO_S = 2.5
+
+T = TypeVar("T")
 
 
 class Request(NamedTuple):
@@ -35,7 +39,8 @@ class Request(NamedTuple):
     `states` are letters of `purebpf.results.build.offcpu_rows.STATES`. Times from `threshold_ns`
     on are kept
     one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the time that
-    threads run, and samples `frequency` times a second where.
+    threads run, and samples `frequency` times a second where. `call_graph` is how user stacks are
+    walked: "auto", "tables", "copy" or "fp".
     """
 
     pids: tuple[int, ...] = ()
@@ -58,6 +63,7 @@ class Request(NamedTuple):
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
     ring_size: int = 1 << 20
+    call_graph: str = "auto"
 
 
 class Times(NamedTuple):
@@ -67,7 +73,8 @@ class Times(NamedTuple):
         spans: by place: sums, and what was open at the end.
         singles: times at or above the threshold, in the order of their ends.
         samples: how often each place was sampled.
-        addresses: stacks by number.
+        traces: stacks by number.
+        about_stacks: how user stacks were walked, for `Profile.about`.
         stats: counters of the programs.
         started_ns: on CLOCK_MONOTONIC, as
         ended_ns.
@@ -79,7 +86,8 @@ class Times(NamedTuple):
     spans: dict[Place, Span]
     singles: list[tuple[Place, Span]]
     samples: dict[Place, int]
-    addresses: dict[int, Sequence[int]]
+    traces: dict[int, Trace]
+    about_stacks: Mapping[str, object]
     stats: Mapping[str, int]
     started_ns: int
     ended_ns: int
@@ -106,7 +114,7 @@ class ThreadTime(Closing):
         self.request = request
         self._command_pid = command_pid
         self._singles: list[tuple[Place, Span]] = []
-        self._addresses: dict[int, Sequence[int]] = {}
+        self._traces: dict[int, Trace] = {}
         self._looked_s = 0.0
         self._looked_at: Times | None = None
         self._single_sums: dict[Place, Span] = {}
@@ -146,6 +154,8 @@ class ThreadTime(Closing):
                 self._sizes(),
                 whose._replace(own_pid=os.getpid()),
                 samples=request.on_cpu,
+                call_graph=request.call_graph,
+                earlier=self._earlier,
             )
         self._switches = stack.enter_context(switches)
         if request.on_cpu:
@@ -156,10 +166,17 @@ class ThreadTime(Closing):
         switches.start()
         if self._events is not None:
             self._events.enable()
+        self._drain()  # while walks still miss everything
         self._sleepers = Sleepers(
             switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
         )
+        self._drain()
         self._followed.snapshot(request.pids)
+        self._drain()
+
+    def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
+        """What a process had mapped at a time."""
+        return self._followed.spaces.earlier(pid, time_ns)
 
     def _settings(self) -> dict[str, Any]:
         request = self.request
@@ -196,18 +213,21 @@ class ThreadTime(Closing):
         Returns:
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
-        duration_s = self.request.duration_s
+        duration_s, walking = self.request.duration_s, self._switches.walking
+        rings = walking.fds if walking else ()
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,
             pause=None if at_most_s is None else time.monotonic() + at_most_s,
-            sources={*self._followed.fds, self._switches.fileno()},
+            sources={*self._followed.fds, self._switches.fileno(), *rings},
             drain=self._drain,
         )
 
     def _drain(self) -> None:
-        self._followed.drain()
+        walking = self._switches.walking
+        self._followed.drain(walking.feed if walking else None)
         self._singles += self._switches.drain()
+        self._switches.finish()
 
     def stop(self) -> Times:
         """End, and read what was counted. What it was traced with stays open until `close()`.
@@ -218,8 +238,8 @@ class ThreadTime(Closing):
         self._switches.stop()
         if self._events is not None:
             self._events.disable()
-        self._addresses = self._switches.addresses()
         self._drain()
+        self._traces = self._switches.traces()
         return self._times(self._singles)
 
     def so_far(self) -> Times:
@@ -244,35 +264,39 @@ class ThreadTime(Closing):
         self._drain()
         times = self._times(self._singles[self._summed :])
         self._summed = len(self._singles)
-        self._single_sums = merge_spans([*self._single_sums.items(), *times.singles])
+        resolve = self._resolver()  # what was finished then may be stored now
+        self._single_sums = merge_spans(resolve([*self._single_sums.items(), *times.singles]))
         spans = merge_spans([*times.spans.items(), *self._single_sums.items()])
         times = times._replace(spans=spans, singles=[])
         before, long_ago = self._looked_at, time.monotonic() - self._looked_s > _LONG_AGO_S
         self._looked_at, self._looked_s = times, time.monotonic()
         if before is None or long_ago:
             return times._replace(spans={}, samples={})
-        samples = Counter(times.samples) - Counter(before.samples)
-        return times._replace(spans=since(spans, before.spans), samples=dict(samples))
+        samples = Counter(times.samples) - _add_up(resolve(before.samples.items()))
+        earlier = merge_spans(resolve(before.spans.items()))
+        return times._replace(spans=since(spans, earlier), samples=dict(samples))
 
     def _times(self, found_singles: Sequence[tuple[Place, Span]]) -> Times:
         switches, request, sleepers = self._switches, self.request, self._sleepers
-        listed = switches.list_tasks()
+        listed, all_sums = switches.list_tasks(), list(switches.sums())
+        samples = dict(switches.samples()) if request.on_cpu else {}
+        switches.finish()  # a stack is copied before anything counts it
+        resolve = self._resolver()
         open_times = open_spans(
             listed, sleepers, self._is_wanted, switches, split=request.split, on_cpu=request.on_cpu
         )
-        sums = self._select(sleepers.describe_spans(switches.sums()))
-        singles = [*self._select(sleepers.describe_spans(found_singles))]
+        sums = self._select(sleepers.describe_spans(resolve(all_sums)))
+        singles = [*self._select(sleepers.describe_spans(resolve(found_singles)))]
         singles.sort(key=_ended_ns)
-        spans = merge_spans([*sums, *self._select(open_times, check=True)])
-        samples = dict(switches.samples()) if request.on_cpu else {}
-        switches.look_up(
-            numbers([*spans, *samples, *(place for place, _ in singles)]), self._addresses
-        )
+        spans = merge_spans([*sums, *self._select(resolve(open_times), check=True)])
+        counts = _add_up(resolve(samples.items()))
+        switches.look_up(numbers([*spans, *counts, *(place for place, _ in singles)]), self._traces)
         return Times(
             spans,
             singles,
-            samples,
-            {**self._addresses, **sleepers.addresses},
+            counts,
+            {**self._traces, **self._finished(), **sleepers.traces},
+            self._about_stacks(),
             switches.stats(),
             switches.started_ns,
             switches.ended_ns,
@@ -280,6 +304,22 @@ class ThreadTime(Closing):
             self._followed.lost,
             max_depth(),
         )
+
+    def _finished(self) -> Mapping[int, Trace]:
+        return self._switches.finished({})[0]
+
+    def _resolver(self) -> Callable[[Iterable[tuple[Place, T]]], Iterator[tuple[Place, T]]]:
+        """What gives places the numbers of stacks that were finished since they were counted."""
+        _, same = self._switches.finished(self._traces)
+
+        def resolve(places: Iterable[tuple[Place, T]]) -> Iterator[tuple[Place, T]]:
+            return ((self._switches.resolve(place, same), what) for place, what in places)
+
+        return resolve
+
+    def _about_stacks(self) -> dict[str, object]:
+        switches = self._switches
+        return describe_walking(switches.call_graph, switches.walking, switches.stats())
 
     def _select(
         self, spans: Iterable[tuple[Place, Span]], *, check: bool = False
@@ -314,6 +354,13 @@ class ThreadTime(Closing):
     def close(self) -> None:
         """Detach and unload; again is harmless."""
         self._owned.close()
+
+
+def _add_up(counts: Iterable[tuple[Place, int]]) -> Counter[Place]:
+    total: Counter[Place] = Counter()
+    for place, count in counts:
+        total[place] += count
+    return total
 
 
 def _ended_ns(single: tuple[Place, Span]) -> int:

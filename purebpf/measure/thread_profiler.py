@@ -84,9 +84,11 @@ class ThreadProfiler(Closing):
         self._names = self._names or Symbolizer(
             self._run.spaces, fetch=self._fetch, budget=self.budget
         )
-        profile = Profile(self._title, unit="ns", about=about(times))
+        profile = Profile(self._title, unit="ns", about=about(times) | dict(times.about_stacks))
         profile.cost = cost(times)
-        self._fill(profile, times, Stacks(times.addresses, self._names))
+        addresses = {number: trace.addresses for number, trace in times.traces.items()}
+        ends = {number: (trace.reason, trace.guessed) for number, trace in times.traces.items()}
+        self._fill(profile, times, Stacks(addresses, self._names, ends))
         profile.name_processes(self._run.process_name)
         truncated = count_truncated(profile.rows(), min(MAX_DEPTH, times.max_depth))
         times = times._replace(stats={**times.stats, "user_truncated": truncated})

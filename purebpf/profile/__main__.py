@@ -48,7 +48,6 @@ def _run(options: Options, view: ResultOptions) -> int:
 def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:
     """The samples, what the numbers lack, and what to do about it."""
     from purebpf.cli.loss import explain_profile, say_each
-    from purebpf.cli.user_stacks import describe
     from purebpf.measure.headline import name_target
     from purebpf.profile.render import sample_lines
 
@@ -59,8 +58,6 @@ def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:
             f"samples: {about['counted']} counted, {about['idle']} idle, "
             f"{about['filtered']} outside the target"
         )
-        if line := describe(profile):
-            command.say(line)
     explain_profile(profile, verbose=verbose)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.kernel.instruments import process_tree, stack_maps
-from purebpf.kernel.instruments.call_graph import load_walking
+from purebpf.kernel.instruments.call_graph import describe_walking, load_walking
 from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.perf.perf_event import PerfEvent
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from purebpf.symbols.budget import Budget
 
 __all__ = ["Profiler"]
-
-_NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
-"""Counters of bpf_src/include/user_stacks.h: stacks that needed a copy and got none."""
 
 _CHILDREN_INHERIT = (
     "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
@@ -362,14 +359,7 @@ class Profiler(Closing):
             about["ended"] = list(self._targets.ended)
         if self._by_tree or not self._command_pid:
             about["cpus"] = [each.cpu for each in self._events]
-        if self._call_graph.mode:
-            about["call_graph"] = self._call_graph.mode
-        if self._walking is not None:
-            about["finished"] = self._walking.finished
-            about["copies"] = self._walking.copies
-            about["copies_lost"] = sum(stats[name] for name in _NOT_COPIED)
-        if self._call_graph.why:
-            about["call_graph_why"] = self._call_graph.why
+        about |= describe_walking(self._call_graph, self._walking, stats)
         about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
             about[name] = stats[name]

@@ -29,6 +29,7 @@ class Options(NamedTuple):
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
+    call_graph: str = "auto"
 
 
 def title(options: Options) -> str:

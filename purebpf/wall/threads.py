@@ -97,7 +97,8 @@ def fill(
         for place, part_ns in shares(on_ns, sampled[key]).items():
             user = stacks.user(place.user, place.pid, place.comm)
             named = Labels(place.comm, *key, cgroup=cgroup(place.pid))
-            profile.add(user, stacks.kernel(place.kernel), part_ns, named, marks=Marks("on-CPU"))
+            marks = Marks("on-CPU", end=stacks.end(place.user, place.pid, place.comm))
+            profile.add(user, stacks.kernel(place.kernel), part_ns, named, marks=marks)
     return unsampled_ns
 
 
@@ -107,5 +108,6 @@ def _add_off(profile: Profile, place: Place, span: Span, stacks: Stacks, cgroup:
     owner = Labels(place.comm, place.pid, place.tid, cgroup=cgroup, state=place.state)
     for kind, part_ns in (("off-CPU", span.blocked_ns), ("run-queue", span.runnable_ns)):
         if part_ns:
-            marks = Marks(kind, place.is_open, times=span.times)
+            end = stacks.end(place.user, place.pid, place.comm)
+            marks = Marks(kind, place.is_open, times=span.times, end=end)
             profile.add(user, kernel, part_ns, owner, marks=marks)

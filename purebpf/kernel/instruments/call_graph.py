@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from purebpf.kernel.unwind.programs import EarlierLookup
     from purebpf.spec import ObjectSpec
 
-__all__ = ["CHOICES", "CallGraph", "load_walking"]
+__all__ = ["CHOICES", "CallGraph", "describe_walking", "load_walking"]
 
 CHOICES = ("auto", "tables", "copy", "fp")
 _NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
 """enum call_graph of user_stacks.h."""
 _MACHINE = "x86_64"
+_NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
+"""Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
 
 
@@ -100,3 +102,23 @@ def _load(
 
 def _without_tables(spec: ObjectSpec) -> ObjectSpec:
     return spec.resize(**dict.fromkeys(_TABLES, 1))
+
+
+def describe_walking(
+    chosen: CallGraph, stacks: UserStacks | None, stats: Mapping[str, int]
+) -> dict[str, object]:
+    """Facts about a run: how user stacks were walked and why so, and what was copied.
+
+    Args:
+        chosen: by `load_walking`.
+        stacks: what it gave.
+        stats: `struct unwind_stats` by field, summed over the CPUs.
+    """
+    about: dict[str, object] = {"call_graph": chosen.mode} if chosen.mode else {}
+    if chosen.why:
+        about["call_graph_why"] = chosen.why
+    if stacks is not None:
+        about["finished"] = stacks.finished
+        about["copies"] = stacks.copies
+        about["copies_lost"] = sum(stats[name] for name in _NOT_COPIED)
+    return about

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,13 +11,17 @@ from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.kernel.attach import iterator
 from purebpf.kernel.instruments import sched_compat, stack_maps
+from purebpf.kernel.instruments.call_graph import load_walking
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
+from purebpf.kernel.unwind.tickets import Tickets
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
 
 if TYPE_CHECKING:
     from purebpf.kernel.instruments.task_filter import TaskFilter
     from purebpf.kernel.perf.perf_events import PerfEvents
+    from purebpf.kernel.unwind.programs import EarlierLookup
+    from purebpf.kernel.unwind.user_stacks import Trace
     from purebpf.spec import ObjectSpec
 
 __all__ = ["ADOPTED", "UNDECIDED", "WANTED", "Listed", "Switches"]
@@ -64,6 +68,12 @@ class Switches(Closing):
         sizes: max_entries of its maps.
         whose: the target.
         samples: whether `sample()` will be called.
+        call_graph: how user stacks are walked, see `load_walking`.
+        earlier: what a process had mapped at a time, see `UserStacks`.
+
+    Attributes:
+        call_graph: what was chosen.
+        walking: finishes stacks that the programs could not; None with frame pointers.
 
     Raises:
         KernelError, NotSupportedError: the kernel refused; nothing stays open.
@@ -76,12 +86,17 @@ class Switches(Closing):
         whose: TaskFilter,
         *,
         samples: bool = False,
+        call_graph: str = "fp",
+        earlier: EarlierLookup | None = None,
     ) -> None:
         self._with_wakers = bool(settings.get("wakers"))
         self.started_ns = self.ended_ns = 0
         with ExitStack() as stack:
             spec = whose.apply(_spec(settings, samples=samples)).resize(**sizes)
-            self._object = stack.enter_context(load(spec))
+            self._object, self.walking, self.call_graph = load_walking(
+                spec, call_graph if settings.get("user_stacks", True) else "", load, stack, earlier
+            )
+            self._tickets = Tickets()
             self.maps = self._object.maps
             whose.fill(self.maps)
             for name, program in self._object.programs.items():
@@ -164,8 +179,30 @@ class Switches(Closing):
             for offset in range(0, len(data), decoder.size)
         ]
 
+    def finish(self) -> None:
+        """Finish the stacks that the programs could not, of all places that were read so far.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        if self.walking is not None:
+            self.walking.drain()
+            self._tickets.take(self.walking.take())
+
+    def resolve(self, place: Place, same: Mapping[int, int]) -> Place:
+        """A place with the numbers that its stacks have now: `same` of `finished`."""
+        resolve = self._tickets.resolve
+        waker = place.waker
+        if waker is not None:
+            waker = waker._replace(user=resolve(waker.user, same))
+        return place._replace(user=resolve(place.user, same), waker=waker)
+
+    def finished(self, stored: Mapping[int, Trace]) -> tuple[Mapping[int, Trace], dict[int, int]]:
+        """The stacks that were finished by number, and which of them the programs `stored`, too."""
+        return self._tickets.traces, self._tickets.same(stored)
+
     def stats(self) -> dict[str, int]:
-        """`struct stats` and `struct stack_stats` by field, and `recursion_misses`."""
+        """`struct stats`, `stack_stats` and `unwind_stats` by field, and `recursion_misses`."""
         misses = sum(
             program.info.recursion_misses
             for name, program in self._object.programs.items()
@@ -174,14 +211,15 @@ class Switches(Closing):
         return (
             stack_maps.sum_up(self.maps["stats"])
             | stack_maps.sum_up(self.maps["stack_stats"])
+            | stack_maps.sum_up(self.maps["unwind_stats"])
             | {"recursion_misses": misses}
         )
 
-    def addresses(self) -> dict[int, Sequence[int]]:
-        """The stacks by number, leaf first."""
-        return stack_maps.addresses(self.maps["stacks"])
+    def traces(self) -> dict[int, Trace]:
+        """The stacks by number."""
+        return stack_maps.traces(self.maps["stacks"])
 
-    def look_up(self, numbers: Iterable[int], known: dict[int, Sequence[int]]) -> None:
+    def look_up(self, numbers: Iterable[int], known: dict[int, Trace]) -> None:
         """Add the stacks with these numbers that are not `known`: each is read once.
 
         Raises:
@@ -190,7 +228,7 @@ class Switches(Closing):
         stack: Any
         for number in numbers:
             if number not in known and (stack := self.maps["stacks"].get(number)) is not None:
-                known[number] = stack.addresses[: stack.depth]
+                known[number] = stack_maps.trace(stack)
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""

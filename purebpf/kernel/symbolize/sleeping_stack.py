@@ -8,9 +8,10 @@ import struct
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
-__all__ = ["user_stack"]
+__all__ = ["stack_bytes", "user_stack"]
 
 _CHUNK = 16384
+_COPY = 65536
 _FRAME = struct.Struct("=QQ")
 
 
@@ -51,6 +52,25 @@ def user_stack(pid: int, ip: int, sp: int, bp: int, max_depth: int) -> tuple[int
     finally:
         os.close(memory)
     return tuple(addresses)
+
+
+def stack_bytes(pid: int, sp: int) -> bytes:
+    """What is on the stack of a sleeping thread, up to 64 KiB; b"" if that cannot be read.
+
+    Args:
+        pid: its process.
+        sp: its stack pointer.
+    """
+    try:
+        memory = proc.open_memory(pid)
+    except KernelError:  # it has ended, or is not ours to read
+        return b""
+    if memory is None:
+        return b""
+    try:
+        return _read(memory, sp, _COPY)
+    finally:
+        os.close(memory)
 
 
 def _read(memory: int, address: int, size: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ _REGISTERS = struct.Struct("<21Q")
 _FRAMES_AT = _HEAD.size + _REGISTERS.size
 _DWARF = (10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0)
 """Where struct pt_regs of x86_64 has the registers, in the order of DWARF's numbers."""
+_DWARF_FP, _DWARF_SP = 6, 7
 _IP, _CS = 16, 17
 _USER_CS = 0x33
 
@@ -146,6 +148,14 @@ class StackFinisher(Closing):
         if not found.reason.is_whole and len(missed.walked.frames) > len(found.frames):
             return found._replace(frames=missed.walked.frames)
         return found
+
+    def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Unwound:
+        """The stack of a thread that sleeps; other registers are not known."""
+        registers: list[Any] = [None] * len(_DWARF)
+        registers[_DWARF_FP], registers[_DWARF_SP] = fp, sp
+        now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        copy = CopiedStack(now_ns, 0, pid, 0, "", False, pc, tuple(registers), stack)
+        return self._stacks.unwind(copy)
 
     def close(self) -> None:
         """Close tables and files; again is harmless."""

@@ -206,6 +206,13 @@ class UserStacks(Closing):
         self.finished += reason == _FINISHED
         self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))
 
+    def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Trace:
+        """The stack of a thread that sleeps, from the registers that are known and its memory."""
+        if self._finisher is None:
+            self._finisher = self._owned.enter_context(self._make_finisher())
+        frames, reason, guessed = self._finisher.unwind(pid, pc, sp, fp, stack)
+        return Trace(tuple(frames), reason, guessed)
+
     def _count(self, sample: Finished) -> None:
         if sample in self._counts or len(self._counts) < self._limit:
             self._counts[sample] += 1

@@ -119,6 +119,7 @@ def row(
         times=span.times,
         runnable=span.runnable_ns if is_split else -1,
         ended_ns=span.ended_ns,
+        end=stacks.end(place.user, place.pid, place.comm),
     )
     return Row(
         stacks.user(place.user, place.pid, place.comm),

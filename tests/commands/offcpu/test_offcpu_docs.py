@@ -39,7 +39,7 @@ def test_the_python_example_runs(name: str) -> None:
 
 def test_every_word_of_the_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
-    times = Times({}, [], {}, {}, nothing, 0, 1, 0, 0, 127)
+    times = Times({}, [], {}, {}, {}, nothing, 0, 1, 0, 0, 127)
     cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]*\|$", PAGES["offcpu"], re.MULTILINE)
     words = [word.strip("`") for cell in cells for word in cell.split(", ")]
     causes = [cause.name for cause in losses(times, Request()).causes]
