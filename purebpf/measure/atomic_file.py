@@ -9,7 +9,7 @@ import stat
 import time
 from contextlib import suppress
 
-from purebpf.measure.output_path import Place, RefusedError, resolve
+from purebpf.measure.output_path import OutputPlace, RefusedError, resolve
 
 __all__ = ["NotRegularError", "PartFile", "open_special", "why_refused"]
 
@@ -141,7 +141,7 @@ def why_refused(error: OSError) -> str:
     return ""
 
 
-def _open_writer(place: Place) -> int:
+def _open_writer(place: OutputPlace) -> int:
     flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     flags |= 0 if place.is_magic else os.O_NOFOLLOW
     end = time.monotonic() + _READER_S
@@ -168,7 +168,7 @@ def _check_same(one: os.stat_result, other: os.stat_result) -> None:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-def _check_path(place: Place) -> os.stat_result | None:
+def _check_path(place: OutputPlace) -> os.stat_result | None:
     """What has the name now, if there is something; OSError where no file could be written."""
     old = place.old
     if old is None:
@@ -182,7 +182,7 @@ def _check_path(place: Place) -> os.stat_result | None:
     return old
 
 
-def _open(place: Place, mode: int, *, named: bool) -> tuple[str, int]:
+def _open(place: OutputPlace, mode: int, *, named: bool) -> tuple[str, int]:
     """The name that it has for now, if it has one, and its descriptor."""
     if not named and os.path.isdir("/proc/self/fd"):  # else it could not be linked later
         try:
@@ -199,7 +199,7 @@ def _open(place: Place, mode: int, *, named: bool) -> tuple[str, int]:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
-def _link(fd: int, place: Place) -> str:
+def _link(fd: int, place: OutputPlace) -> str:
     """Give an unnamed file a random name, and return that."""
     for _ in range(_TRIES):
         name = _random_name(place)
@@ -209,7 +209,7 @@ def _link(fd: int, place: Place) -> str:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
-def _random_name(place: Place) -> str:
+def _random_name(place: OutputPlace) -> str:
     base = os.fsdecode(os.fsencode(place.name)[:_LONGEST])
     return f"{base}.{secrets.token_hex(4)}.part"
 

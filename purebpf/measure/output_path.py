@@ -14,7 +14,7 @@ import os
 import stat
 from typing import NamedTuple
 
-__all__ = ["Place", "RefusedError", "resolve"]
+__all__ = ["OutputPlace", "RefusedError", "resolve"]
 
 _MOST_LINKS = 40  # as the kernel has it (path_resolution(7))
 _PROC = "/proc/"
@@ -27,7 +27,7 @@ class RefusedError(PermissionError):
         super().__init__(errno.EACCES, why)
 
 
-class Place(NamedTuple):
+class OutputPlace(NamedTuple):
     """A name in a directory.
 
     Attributes:
@@ -57,7 +57,7 @@ class Place(NamedTuple):
         os.close(self.directory)
 
 
-def resolve(path: str) -> Place:
+def resolve(path: str) -> OutputPlace:
     """Follow the links of a path; the caller closes what is returned.
 
     Raises:
@@ -79,7 +79,7 @@ def resolve(path: str) -> Place:
             is_magic = target is not None and os.path.realpath(head).startswith(_PROC)
             if target is None or (is_magic and not os.path.isabs(target)):
                 keep = True
-                return Place(directory, name, path, old, is_magic)
+                return OutputPlace(directory, name, path, old, is_magic)
         finally:
             if not keep:
                 os.close(directory)

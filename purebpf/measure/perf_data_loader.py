@@ -28,7 +28,7 @@ from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData
 
-__all__ = ["Read", "Wanted", "build_ids_of", "of_bytes", "read"]
+__all__ = ["LoadOptions", "Read", "build_ids_of", "of_bytes", "read"]
 
 Answers = Sequence[Frame | Unknown]
 
@@ -42,7 +42,7 @@ class NoSuchEventError(PurebpfError):
     exit_status = 2
 
 
-class Wanted(NamedTuple):
+class LoadOptions(NamedTuple):
     """What to read.
 
     `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
     budget: Budget | None = None
 
 
-_ANYTHING = Wanted()
+_ANYTHING = LoadOptions()
 
 
 class Read(NamedTuple):
@@ -68,7 +68,7 @@ class Read(NamedTuple):
     others: tuple[tuple[str, int], ...]
 
 
-def read(path: str, wanted: Wanted = _ANYTHING) -> Read:
+def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
     """Read a file and name its stacks.
 
     Raises:
@@ -91,18 +91,18 @@ def read(path: str, wanted: Wanted = _ANYTHING) -> Read:
         os.close(fd)
 
 
-def of_bytes(data: bytes, source: str, wanted: Wanted = _ANYTHING) -> Read:
+def of_bytes(data: bytes, source: str, wanted: LoadOptions = _ANYTHING) -> Read:
     """The same of a file that is in memory; `source` is what to call it."""
     return _read(PerfData(lambda at, length: data[at : at + length], len(data), source), wanted)
 
 
-def _read(file: PerfData, wanted: Wanted) -> Read:
+def _read(file: PerfData, wanted: LoadOptions) -> Read:
     build_ids = build_ids_of(file)
     periods = [_is_weight(event, wanted) for event in file.events]
     with RecordedCopies(file, build_ids) as copies:
         counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=copies.methods)
     number = _number(file, counted, wanted.event)
-    names = _Names(counted, build_ids.get(KERNEL, b""), wanted)
+    names = _FileNames(counted, build_ids.get(KERNEL, b""), wanted)
     found = _name_read(file, counted, number, names, periods=periods[number])
     if number in copies.methods:
         _add_ends(found.profile, copies, number)
@@ -119,7 +119,7 @@ def _add_ends(profile: Profile, copies: RecordedCopies, number: int) -> None:
     profile.loss = profile.loss._replace(causes=causes)
 
 
-def _is_weight(event: RecordedEvent, wanted: Wanted) -> bool:
+def _is_weight(event: RecordedEvent, wanted: LoadOptions) -> bool:
     if wanted.weight is not None:
         return wanted.weight == "period"
     return _is_of_programs(event)
@@ -140,7 +140,7 @@ def build_ids_of(file: PerfData) -> dict[str, bytes]:
 
 
 def _name_read(
-    file: PerfData, counted: Counted, number: int, names: _Names, *, periods: bool
+    file: PerfData, counted: Counted, number: int, names: _FileNames, *, periods: bool
 ) -> Read:
     event = file.events[number]
     others = tuple(
@@ -235,14 +235,14 @@ def _loss(counted: Counted, number: int) -> Loss:
     return Loss(None, counted.samples[number], 0, (Cause("ring_lost", lost, what),))
 
 
-class _Names:
+class _FileNames:
     """Names of the addresses of a file.
 
     The kernel's are those of the kernel that runs, if it is the one of the file: the same build,
     and perhaps at another place, since every boot chooses one (KASLR).
     """
 
-    def __init__(self, counted: Counted, build_id: bytes, wanted: Wanted) -> None:
+    def __init__(self, counted: Counted, build_id: bytes, wanted: LoadOptions) -> None:
         self._symbolizer = Symbolizer(
             counted.spaces, read_processes=False, fetch=wanted.fetch, budget=wanted.budget
         )

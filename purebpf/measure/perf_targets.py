@@ -11,10 +11,10 @@ from purebpf.measure import targets
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
 
-__all__ = ["Place", "existing_processes", "places", "side_band_places"]
+__all__ = ["EventPlace", "existing_processes", "places", "side_band_places"]
 
 
-class Place(NamedTuple):
+class EventPlace(NamedTuple):
     """Where an event counts: a thread or all (-1), or a cgroup's path, on one CPU."""
 
     pid: int
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     cgroup: str | None = None
 
 
-def places(target: Target, command_pid: int = 0) -> list[Place]:
+def places(target: Target, command_pid: int = 0) -> list[EventPlace]:
     """Each thread, or the cgroup or everybody, on each CPU; `command_pid` is the one if not 0.
 
     Raises:
@@ -32,19 +32,19 @@ def places(target: Target, command_pid: int = 0) -> list[Place]:
     where = target.cpus or cpus.online()
     if target.cgroup is not None:
         targets.open_cgroup(target.cgroup).close()
-        return [Place(-1, cpu, target.cgroup) for cpu in where]
-    return [Place(pid, cpu) for pid in _tasks(target, command_pid) for cpu in where]
+        return [EventPlace(-1, cpu, target.cgroup) for cpu in where]
+    return [EventPlace(pid, cpu) for pid in _tasks(target, command_pid) for cpu in where]
 
 
-def side_band_places(event_places: list[Place]) -> list[Place]:
+def side_band_places(event_places: list[EventPlace]) -> list[EventPlace]:
     """The same tasks; where all are sampled on some CPUs or in a cgroup, all CPUs.
 
     A process maps its files on any CPU, and before it enters a cgroup.
     """
     if event_places[0].pid >= 0:
         own = dict.fromkeys(place.pid for place in event_places)
-        return [Place(pid, cpu) for pid in own for cpu in cpus.online()]
-    return [Place(-1, cpu) for cpu in cpus.online()]
+        return [EventPlace(pid, cpu) for pid in own for cpu in cpus.online()]
+    return [EventPlace(-1, cpu) for cpu in cpus.online()]
 
 
 def existing_processes(target: Target, command_pid: int = 0) -> Iterable[int]:

@@ -55,7 +55,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
                 from purebpf.measure import perf_data_loader
 
                 return perf_data_loader.read(
-                    path, perf_data_loader.Wanted(timed=timed, fetch=fetch)
+                    path, perf_data_loader.LoadOptions(timed=timed, fetch=fetch)
                 ).profile
             data = _content(file)
     except KernelError:  # an OSError that says what it is
@@ -69,7 +69,7 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
         from purebpf.measure import perf_data_loader
 
         return perf_data_loader.of_bytes(
-            data, name, perf_data_loader.Wanted(timed=timed, fetch=fetch)
+            data, name, perf_data_loader.LoadOptions(timed=timed, fetch=fetch)
         ).profile
     _check_size(data, name, is_packed=is_packed)
     if pprof_reader.looks_like(data):

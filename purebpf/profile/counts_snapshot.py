@@ -12,13 +12,13 @@ from purebpf.kernel.unwind.user_stacks import Trace
 if TYPE_CHECKING:
     from purebpf.profile.finished_counts import FinishedCounts
 
-__all__ = ["Taken"]
+__all__ = ["CountsSnapshot"]
 
 _MANY = 64
 """Stacks that are read one by one; more are read with the whole map, in batches."""
 
 
-class Taken:
+class CountsSnapshot:
     """What was counted, since the last time and in all.
 
     Stacks stay in the kernel, which compares with them.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.symbolize.debug_files import Fetch
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
     from purebpf.kernel.unwind.user_stacks import Trace
-    from purebpf.profile.counts_snapshot import Taken
+    from purebpf.profile.counts_snapshot import CountsSnapshot
     from purebpf.profile.finished_counts import FinishedCounts
     from purebpf.profile.loss import Clock
     from purebpf.results import Profile
@@ -74,7 +74,7 @@ class Profiler(Closing):
         self._max_depth = stack_maps.max_depth()
         self._owned = ExitStack()
         self._elapsed_s = 0.0
-        self._taken: Taken | None = None
+        self._taken: CountsSnapshot | None = None
         self._tree: process_tree.ProcessTree | None = None
 
     @property
@@ -234,10 +234,10 @@ class Profiler(Closing):
         self._drain()
         self._elapsed_s = time.monotonic() - self._started
         if self._taken is None:
-            from purebpf.profile.counts_snapshot import Taken
+            from purebpf.profile.counts_snapshot import CountsSnapshot
 
             maps, limit = self._object.maps, self._options.hash_storage_size
-            self._taken = Taken(maps["counts"], maps["stacks"], limit, self._finished)
+            self._taken = CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished)
         self._taken.take()
 
     def last(self) -> Profile:

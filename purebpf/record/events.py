@@ -17,7 +17,7 @@ from purebpf.kernel.perf.event_parser import Choice, choose_event
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_names import event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
-from purebpf.measure.perf_targets import Place
+from purebpf.measure.perf_targets import EventPlace
 from purebpf.record.request import DEFAULT_EVENT, FREQUENCY, EventOption, Options
 from purebpf.syscall import perf_event as sys
 from purebpf.unwind.perf_registers import MASKS
@@ -145,7 +145,9 @@ def _copies(options: Options) -> dict[str, int]:
     }
 
 
-def open_events(options: Options, places: Iterable[Place], stack: ExitStack) -> tuple[Sampled, ...]:
+def open_events(
+    options: Options, places: Iterable[EventPlace], stack: ExitStack
+) -> tuple[Sampled, ...]:
     """Open every event in every place, disabled; `stack` closes them.
 
     Raises:
@@ -169,7 +171,7 @@ class _Opening:
         self._event = self._choice.event
         self._user_only = False
 
-    def open(self, places: Iterable[Place], stack: ExitStack) -> Sampled:
+    def open(self, places: Iterable[EventPlace], stack: ExitStack) -> Sampled:
         opened: list[PerfEvent] = []
         gone: KernelError | None = None
         for place in places:
@@ -183,7 +185,7 @@ class _Opening:
             raise gone
         return Sampled(self._choice, self._option, tuple(opened), self._user_only)
 
-    def _open(self, place: Place) -> PerfEvent:
+    def _open(self, place: EventPlace) -> PerfEvent:
         while True:
             try:
                 return PerfEvent.open(
@@ -197,7 +199,7 @@ class _Opening:
                 if not self._retries(error, place):
                     raise
 
-    def _retries(self, error: KernelError, place: Place) -> bool:
+    def _retries(self, error: KernelError, place: EventPlace) -> bool:
         """Whether there is a lesser event to try, as perf(1) does."""
         event, attr = self._event, self._attr
         is_cycles = event[1:3] == (
@@ -233,7 +235,7 @@ def _watermark(pages: int) -> int:
 
 
 def open_side_band(
-    options: Options, places: Iterable[Place], like: Sampled, stack: ExitStack
+    options: Options, places: Iterable[EventPlace], like: Sampled, stack: ExitStack
 ) -> tuple[PerfEvent, ...]:
     """Open what tells of new processes and mappings, in the places, in the layout of `like`.
 

@@ -23,7 +23,7 @@ def _run(options: Options) -> int:
     from purebpf.cli.loss import explain_profile
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
-    from purebpf.measure.perf_data_loader import Wanted, read
+    from purebpf.measure.perf_data_loader import LoadOptions, read
     from purebpf.results.build import stack_ends
     from purebpf.results.formats import registry
     from purebpf.results.model.spelling import printable
@@ -33,7 +33,7 @@ def _run(options: Options) -> int:
     fetch = debuginfod(wanted=options.debuginfod)
     budget = Budget()
     with doing(f"reading {options.path}"):
-        found = read(options.path, Wanted(options.event, options.weight, timed, fetch, budget))
+        found = read(options.path, LoadOptions(options.event, options.weight, timed, fetch, budget))
     profile = add_lines(found.profile, lines=options.lines, fetch=fetch, budget=budget)
     write(profile, options.to)
     command.say(printable(found.profile.title))

@@ -19,7 +19,7 @@ from purebpf.kernel.rings.perf_buffer import PerfBuffer
 from purebpf.kernel.rings.record_types import decoder
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.limits import raise_open_files
-from purebpf.measure.perf_targets import Place, places
+from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import PidNamespace
@@ -123,7 +123,7 @@ class Sampler(Closing):
             .resize(counts=self._options.map_entries)
         )
 
-    def _open_events(self, where: Iterable[Place], stack: ExitStack) -> list[PerfEvent]:
+    def _open_events(self, where: Iterable[EventPlace], stack: ExitStack) -> list[PerfEvent]:
         options = self._options
         rate = (None, options.period) if options.period else (options.frequency, None)
         event: Event | None = None

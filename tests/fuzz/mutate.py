@@ -152,7 +152,7 @@ def run_profile(data: bytes) -> None:
 def run_perf_data(data: bytes) -> None:
     """The same for each way to weigh."""
     for weight in ("samples", "period"):
-        wanted = perf_data_loader.Wanted(weight=weight, timed=True)
+        wanted = perf_data_loader.LoadOptions(weight=weight, timed=True)
         written(perf_data_loader.of_bytes(data, "x.data", wanted).profile)
 
 

@@ -78,7 +78,7 @@ class ElfFunctions(NamedTuple):
         return None if place is None else self.table.find(place)
 
 
-class _Place(Enum):
+class _Trust(Enum):
     """How far what is found at a path can be trusted to be the mapped file."""
 
     EXACT = auto()  # the kernel's own link to it, unless the process executed something else
@@ -156,7 +156,7 @@ class ElfFiles:
                 functions = Problem(*_explain(error))
             if isinstance(functions, ElfFunctions):
                 return functions
-            if problem.reason is Reason.NOT_FOUND and place is not _Place.EXACT:
+            if problem.reason is Reason.NOT_FOUND and place is not _Trust.EXACT:
                 problem = functions
         if len(self._problems) >= _KEEP_PROBLEMS:
             self._problems.clear()
@@ -276,24 +276,24 @@ def _has_build_id(fd: int, file: MappedFile) -> bool:
     return not file.build_id or image_of(fd, file.path).build_id == file.build_id
 
 
-def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Place]]:
+def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Trust]]:
     path = mapping.file.path
-    yield f"/proc/{pids[0]}/map_files/{mapping.start:x}-{mapping.end:x}", _Place.EXACT
+    yield f"/proc/{pids[0]}/map_files/{mapping.start:x}-{mapping.end:x}", _Trust.EXACT
     if not mapping.file.deleted:
-        yield f"/proc/{pids[0]}/root{path}", _Place.ROOT
+        yield f"/proc/{pids[0]}/root{path}", _Trust.ROOT
         for ancestor in pids[1:]:
-            yield f"/proc/{ancestor}/root{path}", _Place.SHARED
-        yield path, _Place.SHARED
+            yield f"/proc/{ancestor}/root{path}", _Trust.SHARED
+        yield path, _Trust.SHARED
 
 
-def _is_mapped_one(path: str, place: _Place, status: os.stat_result, file: MappedFile) -> bool:
+def _is_mapped_one(path: str, place: _Trust, status: os.stat_result, file: MappedFile) -> bool:
     """Whether an open file is the one that was mapped, as far as its inode tells.
 
     The device is compared only where another mount namespace makes a chance match possible, and
     not for file systems without a device (major 0): btrfs and overlayfs report another one in
     stat(2) than in /proc/PID/maps.
     """
-    if place is _Place.EXACT and os.readlink(path).removesuffix(" (deleted)") == file.path:
+    if place is _Trust.EXACT and os.readlink(path).removesuffix(" (deleted)") == file.path:
         return True
     if not file.inode:
         return True
@@ -301,7 +301,7 @@ def _is_mapped_one(path: str, place: _Place, status: os.stat_result, file: Mappe
         return False
     device = os.major(status.st_dev), os.minor(status.st_dev)
     has_device = device[0] and file.major
-    return place is not _Place.SHARED or not has_device or device == (file.major, file.minor)
+    return place is not _Trust.SHARED or not has_device or device == (file.major, file.minor)
 
 
 def _explain(error: OSError) -> tuple[Reason, str]:

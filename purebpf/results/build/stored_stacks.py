@@ -11,7 +11,7 @@ from purebpf.results.model.profile import Row, Stack
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
 
-__all__ = ["Names", "Stacks", "causes", "count_truncated"]
+__all__ = ["AddressNames", "Stacks", "causes", "count_truncated"]
 
 # enum stack_id
 _NONE = 0
@@ -20,7 +20,7 @@ _FIRST = 16
 Answers = Sequence[Frame | Unknown]
 
 
-class Names(Protocol):
+class AddressNames(Protocol):
     """Names addresses: `purebpf.kernel.symbolize.symbolizer.Symbolizer`."""
 
     def kernel_stack(self, addresses: Sequence[int]) -> Answers:
@@ -45,7 +45,7 @@ class Stacks:
     def __init__(
         self,
         addresses: Mapping[int, Sequence[int]],
-        names: Names,
+        names: AddressNames,
         ends: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
         # not methods of `self`: a cache of its own methods would keep it, and all names, alive

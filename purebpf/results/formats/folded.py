@@ -49,7 +49,7 @@ def lines(
     Where time has a kind, each frame is marked with it: `_[on]`, `_[off]`, `_[rq]`. A waker's
     stack is on top of the one it woke, behind `--`, from leaf to root, as bcc's offwaketime has it.
     """
-    names = _Names(annotations=annotations)
+    names = _StackNames(annotations=annotations)
     folded: Counter[str] = Counter()
     for row in profile.rows():
         path = _path(row, names, delimiter=delimiter, by_thread=by_thread)
@@ -58,7 +58,7 @@ def lines(
         yield f"{path} {weight // scale}\n"
 
 
-def _path(row: Row, names: _Names, *, delimiter: bool, by_thread: bool) -> str:
+def _path(row: Row, names: _StackNames, *, delimiter: bool, by_thread: bool) -> str:
     mark = _KINDS.get(row.marks.kind, "")
     frames = names.of(row.user, MISSED_USER)
     if delimiter and row.user and row.kernel:
@@ -73,7 +73,7 @@ def _path(row: Row, names: _Names, *, delimiter: bool, by_thread: bool) -> str:
     return ";".join(path)
 
 
-def _waker(waker: Waker, names: _Names) -> list[str]:
+def _waker(waker: Waker, names: _StackNames) -> list[str]:
     stack = names.of(waker.user, MISSED_USER) + names.of(waker.kernel, MISSED_KERNEL)
     return ["--", *reversed(stack), _name(waker.comm)]
 
@@ -82,7 +82,7 @@ def _name(text: str) -> str:
     return printable(text).replace(";", ":")
 
 
-class _Names:
+class _StackNames:
     """The names of a stack from root to leaf."""
 
     def __init__(self, *, annotations: bool) -> None:

@@ -35,7 +35,7 @@ _ANY_ADDRESS = (1 << 64) - 1
 _SECOND_NS = 1_000_000_000
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     """A location: where an address is, and the function it is in."""
 
     function: Function  # its line, too
@@ -48,9 +48,9 @@ def document(profile: Profile) -> bytes:
     return gzip.compress(_Writer(profile).message(), compresslevel=4, mtime=0)
 
 
-def _place(entry: Frame | Unknown) -> _Place:
+def _place(entry: Frame | Unknown) -> _Location:
     address = entry.file_offset if entry.file_offset >= 0 else entry.address
-    return _Place(at_line(entry), address, entry.build_id)
+    return _Location(at_line(entry), address, entry.build_id)
 
 
 def _kernel_last(mapping: tuple[tuple[str, str], int]) -> bool:
@@ -82,8 +82,8 @@ class _Writer:
         self._profile = profile
         self._strings: dict[str, int] = {"": 0}
         self._places = Numbering(_place, _location_id)
-        missed_user = _Place(Function(MISSED_USER, "", "unknown"), 0, "")
-        missed_kernel = _Place(Function(MISSED_KERNEL, "kernel", "unknown"), 0, "")
+        missed_user = _Location(Function(MISSED_USER, "", "unknown"), 0, "")
+        missed_kernel = _Location(Function(MISSED_KERNEL, "kernel", "unknown"), 0, "")
         self._missed_user = self._places.number(missed_user)
         self._missed_kernel = self._places.number(missed_kernel)
         self._known_labels: dict[tuple[Labels, StackEnd], bytes] = {}

@@ -10,7 +10,7 @@ from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import FileOffset, Frame, Unknown
 from purebpf.symbols.source_lines import SourceLine
 
-__all__ = ["Answers", "Module", "Wanted", "wanted", "with_lines"]
+__all__ = ["Answers", "LineQuery", "Module", "wanted", "with_lines"]
 
 _KEEP_PIDS = 4
 
@@ -22,7 +22,7 @@ class Module(NamedTuple):
     build_id: str
 
 
-class Wanted(NamedTuple):
+class LineQuery(NamedTuple):
     """What is asked about a file: its places, and some processes that map it."""
 
     places: set[FileOffset]
@@ -33,9 +33,9 @@ Answers = Mapping[Module, Mapping[FileOffset, tuple[SourceLine, ...]]]
 """For each file and place: the functions there, innermost first, and where in the source."""
 
 
-def wanted(profile: Profile) -> dict[Module, Wanted]:
+def wanted(profile: Profile) -> dict[Module, LineQuery]:
     """The places to ask about by file, the file that has most weight first."""
-    asked: dict[Module, Wanted] = {}
+    asked: dict[Module, LineQuery] = {}
     weights: dict[Module, int] = {}
 
     def note(stack: Stack | None, pid: int, weight: int) -> None:
@@ -46,7 +46,7 @@ def wanted(profile: Profile) -> dict[Module, Wanted]:
             module = Module(entry.module, entry.build_id)
             known = asked.get(module)
             if known is None:
-                known = asked[module] = Wanted(set(), {})
+                known = asked[module] = LineQuery(set(), {})
             known.places.add(place)
             weights[module] = weights.get(module, 0) + weight
             if pid and len(known.pids) < _KEEP_PIDS:
