@@ -24,6 +24,7 @@ from purebpf.unwind.interpreter import row_at
 from purebpf.unwind.machine import MACHINES, Machine
 from purebpf.unwind.rows import NO_RULE, Entries, Rows, RuleTable, finish
 from purebpf.unwind.rule import Row
+from purebpf.unwind.window_file import Source
 from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_window, cutting_all
 
 __all__ = ["CfiFile", "Function", "WholeWindows"]
@@ -72,6 +73,7 @@ class CfiFile:
     Args:
         image: the file's headers; an `ElfImage` is one.
         depths: what a file without rules may know instead, see `CfiFile.stack_depth`.
+        cache_key: what a cache may keep its windows under; "": it may not.
 
     Attributes:
         machine: None if it is one that we do not unwind; then there are no rules.
@@ -81,8 +83,11 @@ class CfiFile:
         exhausted: whether the file takes more work than any real file of its size.
     """
 
-    def __init__(self, image: ElfFile, depths: StackDepths | None = None) -> None:
+    def __init__(
+        self, image: ElfFile, depths: StackDepths | None = None, cache_key: str = ""
+    ) -> None:
         self._image = image
+        self.cache_key = cache_key
         self._depths = depths
         is_plain = image.is64 and image.order == "<"
         self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
@@ -120,6 +125,13 @@ class CfiFile:
         """Whether there are entries at all. Go and some builds of Rust have none."""
         self._prepare()
         return self._index is not None and bool(len(self._index.starts))
+
+    @property
+    def source(self) -> Source:
+        """What its windows are made of."""
+        self._prepare()
+        section = self._frames.section if self._frames else None
+        return Source(*self.text, section.address if section else 0, section.size if section else 0)
 
     def prepare(self) -> Iterator[None]:
         """Find the section and its index. Only a large file without an index takes long."""

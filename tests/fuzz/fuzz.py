@@ -5,7 +5,7 @@
 
 The targets: `object` (`read_object`), `btf` (`Btf`), `perf_data` (`PerfData` and the stacks in it),
 `filter` (the language of sample filters, and all that a filter becomes), `cfi` (call frame
-information: rows, windows, rules, and stacks unwound with them).
+information: rows, windows, rules, and stacks unwound with them), `windows` (windows from a cache).
 
 Whatever the bytes are, the answer is a value or one of our errors, within ten seconds of CPU and a
 gibibyte. Anything else ends the run with a file that holds the bytes: `object-crash-*`,
@@ -61,6 +61,8 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.unwind.packed_rule import pack_rule
     from purebpf.unwind.reason import Reason
     from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder
+    from purebpf.unwind.window_file import PackedWindows, Source, pack_windows, read_windows
+    from purebpf.unwind.windows import find_in_block
     from purebpf.wire import perf_data_features as features
     from purebpf.wire import perf_records as records
     from purebpf.wire.perf_data import Feature
@@ -263,6 +265,41 @@ def fuzz_cfi(data: bytes) -> None:
         assert function is None or function.start <= at < function.end
 
 
+def fuzz_windows(data: bytes) -> None:
+    """Windows of a cache: those that are taken can be searched, whatever they are."""
+    try:
+        read_windows(data, _SOURCE, "file")
+    except ANSWERS:
+        pass
+    rest = data[_SUM_END:]  # its sum is right from here on
+    data = data[: _SUM_END - 4] + zlib.crc32(rest).to_bytes(4, sys.byteorder) + rest
+    try:
+        _, rules, places, blocks = read_windows(data, _SOURCE, "file")
+    except ANSWERS:
+        return
+    for place in places:
+        block = blocks[place - 1 : place + blocks[place - 1]]
+        assert len(block) == block[0] + 1
+        assert find_in_block(block, 0) < len(rules) // 8
+
+
+_SOURCE = Source(cfi_builder.TEXT, cfi_builder.TEXT + 4096, 0x1000, 99)
+_SUM_END = 24
+
+
+def _windows() -> Iterator[bytes]:
+    """Those of small files."""
+    for count in range(1, 9):
+        section = cfi_builder.Section()
+        for n in range(count):
+            code = cfi_builder.advance(4) + cfi_builder.cfa_offset(16 + 8 * n)
+            section.fde(cfi_builder.TEXT + 400 * n, 300, code)
+        cfi = section.cfi()
+        whole = cfi.whole()
+        rules = b"".join([pack_rule(rule, X86_64) for rule in cfi.table.rules])
+        yield pack_windows(PackedWindows(whole.first, rules, *whole[1:]), _SOURCE)
+
+
 _STACK = 0x1000
 """Below the text, so that what a fuzzer puts on the stack can be both."""
 
@@ -317,6 +354,7 @@ TARGETS = {
     "perf_data": fuzz_perf_data,
     "filter": fuzz_filter,
     "cfi": fuzz_cfi,
+    "windows": fuzz_windows,
 }
 
 
@@ -326,6 +364,8 @@ def seeds(target: str) -> Iterator[bytes]:
         return _filters()
     if target == "cfi":
         return _frames()
+    if target == "windows":
+        return _windows()
     return perf_data_seeds.files() if target == "perf_data" else _objects(target)
 
 

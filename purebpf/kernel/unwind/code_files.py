@@ -100,7 +100,9 @@ class CodeFiles(Closing):
             return key, known.image
         try:
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
-            cfi = CfiFile(image, go_stack(image))
+            build_id, depths = image.build_id, go_stack(image)
+            may_keep = build_id and depths is None
+            cfi = CfiFile(image, depths, f"{build_id}-{status.st_uid}" if may_keep else "")
         except FormatError:
             os.close(fd)
             return None

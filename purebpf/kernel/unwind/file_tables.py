@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.unwind.pieces import Pieces
+from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import NoRoomError, WordShards
 from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
-from purebpf.unwind.cfi_file import CfiFile, WholeWindows
+from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.packed_rule import pack_rule
 from purebpf.unwind.rows import NO_RULE
+from purebpf.unwind.window_file import PackedWindows
 from purebpf.unwind.windows import WINDOW_BITS
 
 __all__ = ["FileTables", "Missing", "TableFile"]
@@ -91,6 +93,7 @@ class FileTables(Closing):
     Args:
         maps: those of the object, by name; they must stay open.
         shards: for indexes and blocks.
+        cache: keeps what was built, for the next run.
 
     Attributes:
         full: what found no room: files, windows, call sites.
@@ -98,9 +101,12 @@ class FileTables(Closing):
         evicted: files that went for others.
     """
 
-    def __init__(self, maps: Mapping[str, RecordMap], shards: WordShards) -> None:
+    def __init__(
+        self, maps: Mapping[str, RecordMap], shards: WordShards, cache: WindowCache
+    ) -> None:
         self._exes, self._calls, rules = maps["exes"], maps["call_sites"], maps["rules"]
         self._shards = shards
+        self._cache = cache
         self._memory = Memory(rules.fileno(), rules.max_entries * _RULE_BYTES, writable=True)
         self._rules = Pieces(0, rules.max_entries)
         self._numbers = Pieces(1, self._exes.max_entries)
@@ -228,33 +234,53 @@ class FileTables(Closing):
         """
         key, window = missing
         yield from cfi.prepare()
-        whole = None if window >= 0 else (yield from cfi.cut_whole())
+        whole = None if window >= 0 else (yield from self._make_whole(cfi))
         file = self._files.get(key)
         if file is None or not file.users:
             return  # it went in between
         try:
             if whole is not None:
-                self._publish_whole(file, cfi, whole)
+                self._publish_whole(file, whole)
             elif not file.index or not self._shards.read_word(file.index + window):
                 self._build_window(file, cfi, window)
         except NoRoomError:
             self.full += 1
 
-    def _publish_whole(self, file: TableFile, cfi: CfiFile, whole: WholeWindows) -> None:
-        if file.index:
+    def _make_whole(self, cfi: CfiFile) -> Generator[None, None, PackedWindows]:
+        """All windows of a file: kept ones, or its own."""
+        known = self._cache.load(cfi.cache_key, cfi.source)
+        if known is not None:
+            return known
+        whole = yield from cfi.cut_whole()
+        rules = b"".join(
+            [
+                pack_rule(rule, X86_64, is_none=number == NO_RULE)
+                for number, rule in enumerate(cfi.table.rules)
+            ]
+        )
+        made = PackedWindows(whole.first, rules, whole.places, whole.blocks)
+        if not cfi.exhausted:
+            self._cache.keep(cfi.cache_key, made, cfi.source)
+        return made
+
+    def _publish_whole(self, file: TableFile, whole: PackedWindows) -> None:
+        first, rules, places, blocks = whole
+        if file.index or first != file.first or len(places) > file.windows:
             return
-        base = self._take(file, len(whole.blocks)) if whole.blocks else 0
-        if whole.blocks:
-            self._shards.write(base, whole.blocks)
-        self._write_rules(file, cfi, len(cfi.table.rules))
-        places = array("I", [base + place - 1 for place in whole.places])
-        places.extend([self._empty()] * (file.windows - len(places)))
-        self._publish(file, places)
-        self.rows += len(whole.blocks) - len(whole.places)
+        base = self._take(file, len(blocks)) if blocks else 0
+        if blocks:
+            self._shards.write(base, blocks)
+        self._take_rules(file, len(rules) // _RULE_BYTES)
+        self._memory.view[file.rules * _RULE_BYTES :][: len(rules)] = rules
+        file.rules_written = file.rules_room
+        index = array("I", [base + place - 1 for place in places])
+        index.extend([self._empty()] * (file.windows - len(places)))
+        self._publish(file, index)
+        self.rows += len(blocks) - len(places)
 
     def _build_window(self, file: TableFile, cfi: CfiFile, window: int) -> None:
         block = cfi.window(file.first + window)
-        self._write_rules(file, cfi, _WINDOWED_RULES)
+        self._write_rules(file, cfi)
         if not file.index:
             self._publish(file, array("I", bytes(4 * file.windows)))
         if block[0] == 1 and not block[1]:
@@ -296,14 +322,17 @@ class FileTables(Closing):
             self._shards.write(self._no_rules, array("I", (1, NO_RULE)))
         return self._no_rules
 
-    def _write_rules(self, file: TableFile, cfi: CfiFile, room: int) -> None:
-        """Write the rules that are new; those above the room are left to user space."""
+    def _take_rules(self, file: TableFile, room: int) -> None:
         if not file.rules_room:
             base = self._rules.take(room)
             if base is None:
                 raise NoRoomError
             file.rules, file.rules_room = base, room
             self._put(file)
+
+    def _write_rules(self, file: TableFile, cfi: CfiFile) -> None:
+        """Write the rules that are new; those above the room are left to user space."""
+        self._take_rules(file, _WINDOWED_RULES)
         for number in range(file.rules_written, min(file.rules_room, len(cfi.table.rules))):
             at = (file.rules + number) * _RULE_BYTES
             packed = pack_rule(cfi.table.rules[number], X86_64, is_none=number == NO_RULE)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.unwind.file_tables import FileTables, TableFile
+from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
 from purebpf.syscall import bpf
 from purebpf.unwind.address_space import AddressSpace
@@ -45,15 +46,18 @@ class WalkTables(Closing):
 
     Args:
         maps: those of the object, by name; they must stay open.
+        cache: of windows that were built before; None: that of the user.
 
     Attributes:
+        cache: this.
         files: the rules.
     """
 
-    def __init__(self, maps: Mapping[str, RecordMap]) -> None:
+    def __init__(self, maps: Mapping[str, RecordMap], cache: WindowCache | None = None) -> None:
         self._procs = maps["procs"]
         self._shards = WordShards(maps["shards"])
-        self.files = FileTables(maps, self._shards)
+        self.cache = WindowCache() if cache is None else cache
+        self.files = FileTables(maps, self._shards, self.cache)
         self._processes: dict[int, _List] = {}
         self._full = 0
 

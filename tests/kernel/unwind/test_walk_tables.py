@@ -13,6 +13,7 @@ from purebpf.kernel.load.load import load
 from purebpf.kernel.unwind import file_tables, pieces
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.walk_tables import WalkTables
+from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
@@ -24,6 +25,10 @@ pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "x86_64")
 
 def _spec(**sizes):
     return objects.spec("stack_walk").only("walk_sampled").resize(**sizes)
+
+
+def _tables(loaded):
+    return WalkTables(loaded.maps, WindowCache("/dev/null/windows"))
 
 
 def _space(*files):
@@ -73,7 +78,7 @@ def test_shards_hand_out_each_word_once():
 def test_files_that_no_process_has_go_when_they_take_too_much(monkeypatch):
     monkeypatch.setattr(file_tables, "_UNUSED_WORDS", 4000)
     monkeypatch.setattr(pieces, "GRACE_S", -1.0)
-    with load(_spec()) as loaded, WalkTables(loaded.maps) as tables:
+    with load(_spec()) as loaded, _tables(loaded) as tables:
         known = {f"file {n}": _cfi(n) for n in range(60)}
         for n, key in enumerate(known):
             tables.publish(n, 1, _space(key), known.get)
@@ -93,7 +98,7 @@ def test_files_that_no_process_has_go_when_they_take_too_much(monkeypatch):
 def test_files_that_are_used_stay(monkeypatch):
     monkeypatch.setattr(file_tables, "_UNUSED_WORDS", 0)
     monkeypatch.setattr(pieces, "GRACE_S", -1.0)
-    with load(_spec()) as loaded, WalkTables(loaded.maps) as tables:
+    with load(_spec()) as loaded, _tables(loaded) as tables:
         known = {f"file {n}": _cfi(n) for n in range(20)}
         tables.publish(1, 1, _space("file 0", "file 1"), known.get)
         tables.fork(1, 2, 99)
@@ -116,7 +121,7 @@ def test_files_that_are_used_stay(monkeypatch):
 def test_a_full_table_is_counted_and_recovers(monkeypatch, table):
     monkeypatch.setattr(pieces, "GRACE_S", 0.3)
     sizes = {"exes": 5, "rules": 100, "shards": 1}
-    with load(_spec(**{table: sizes[table]})) as loaded, WalkTables(loaded.maps) as tables:
+    with load(_spec(**{table: sizes[table]})) as loaded, _tables(loaded) as tables:
         known = {f"file {n}": _cfi(n) for n in range(300)}
         filler = None
         if table == "shards":
@@ -138,7 +143,7 @@ def test_a_full_table_is_counted_and_recovers(monkeypatch, table):
 
 def test_call_sites_go_with_their_file(monkeypatch):
     monkeypatch.setattr(file_tables, "_UNUSED_WORDS", 0)
-    with load(_spec()) as loaded, WalkTables(loaded.maps) as tables:
+    with load(_spec()) as loaded, _tables(loaded) as tables:
         cfi = _cfi(1)
         tables.publish(1, 1, _space("a"), {"a": cfi}.get)
         _build(tables, "a", cfi)
@@ -151,7 +156,7 @@ def test_call_sites_go_with_their_file(monkeypatch):
 
 def test_all_that_this_machine_runs_takes_16_megabytes():
     """Every process that we may read, with all of its small files, and 1 MiB of each large one."""
-    with load(_spec()) as loaded, WalkTables(loaded.maps) as tables, ProcessStacks() as stacks:
+    with load(_spec()) as loaded, _tables(loaded) as tables, ProcessStacks() as stacks:
         for pid in proc.pids():
             program = stacks._programs.read(pid, time.monotonic_ns())
             if program is None:
