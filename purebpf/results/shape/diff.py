@@ -1,7 +1,8 @@
 """What changed between two profiles: by function, in parts of each profile's whole.
 
 Weights of different runs cannot be compared as they are: one may have been longer, or sampled
-faster. Parts of the whole can.
+faster. Parts of the whole can. Functions are matched whatever the path or version of their file
+(`purebpf.results.shape.matching`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import table
 from purebpf.results.shape.functions import Function
+from purebpf.results.shape.matching import Matching
 
 __all__ = ["SCHEMA", "Change", "Difference", "compare", "document", "text"]
 
@@ -79,12 +81,15 @@ def compare(before: Profile, after: Profile, title: str) -> Difference:
         if not whole:
             raise FormatError(title, name, "cannot compare an empty profile")
     parts: dict[Function, list[float]] = {}
+    matching = Matching()
     for at, (profile, whole) in enumerate(zip((before, after), wholes, strict=True)):
-        for function, own, total in table.lines(profile):
+        for function, own, total in table.lines(profile, matching):
             shares = parts.setdefault(function, [0.0] * 4)
             shares[at] = 100 * own / whole
             shares[at + 2] = 100 * total / whole
-    changes = [Change(function, *of_function) for function, of_function in parts.items()]
+    changes = [
+        Change(matching.shown.get(key, key), *of_function) for key, of_function in parts.items()
+    ]
     changes.sort(key=lambda change: (-abs(change.own), -change.total_after, change.function))
     return Difference(title, before.unit, *wholes, tuple(changes))
 

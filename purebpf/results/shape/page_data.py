@@ -18,7 +18,8 @@ from purebpf.errors import NotSupportedError
 from purebpf.results.model.profile import Labels, Profile, Row, Waker
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import page_facts, sorted_paths
-from purebpf.results.shape.functions import Function, Functions
+from purebpf.results.shape.functions import Function, Functions, function
+from purebpf.results.shape.matching import Matching
 from purebpf.results.shape.stack_ends import stack_ends
 
 __all__ = ["Packed", "head", "pack"]
@@ -65,10 +66,13 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     Raises:
         NotSupportedError: a stack has more than 65,534 frames.
     """
-    functions = Functions()
+    matching = Matching() if before is not None else None
+    functions = Functions(matching or function)
     labels: dict[_Whose, int] = {}
-    rows = _rows(profile, functions, labels)
-    earlier = _rows(before, functions, labels) if before is not None else []
+    # Waiting is what a thread does; CPU time is its process's. Thread ids cannot be compared.
+    has_threads = profile.unit == "ns" and before is None
+    earlier = _rows(before, functions, labels, has_threads=False) if before is not None else []
+    rows = _rows(profile, functions, labels, has_threads=has_threads)
     table, numbers = _sort_functions(functions.table)
     entries: dict[tuple[bytes, int], _Entry] = {}
     for path, label, weight, slots in _merging(rows, numbers):
@@ -82,7 +86,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     header = head(profile)
     header["compare"] = before is not None
     header["labels"] = [_encode_owner(label) for label in labels]
-    header |= _tables(table)
+    header |= _tables([matching.shown.get(each, each) for each in table] if matching else table)
     data, header["counts"] = _arrays(ordered, len(table), compare=before is not None)
     return Packed(header, b64encode(zlib.compress(data, _LEVEL)).decode())
 
@@ -152,10 +156,11 @@ def _encode_owner(whose: _Whose) -> dict[str, Any]:
 _Row = tuple["array[int]", int, int, Sequence[tuple[int, int]]]
 
 
-def _rows(profile: Profile, functions: Functions, labels: dict[_Whose, int]) -> list[_Row]:
+def _rows(
+    profile: Profile, functions: Functions, labels: dict[_Whose, int], *, has_threads: bool
+) -> list[_Row]:
     """Path, label, weight and slots of each row; functions are still numbered as they came."""
     rows: list[_Row] = []
-    has_threads = profile.unit == "ns"  # waiting is what a thread does; CPU time is its process's
     for row in profile.rows():
         path = array("I", [functions.process(row.labels.process_name)])
         if has_threads and row.labels.tid:

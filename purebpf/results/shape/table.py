@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
-from purebpf.results.shape.functions import Function, Functions
+from purebpf.results.shape.functions import Function, Functions, function
+from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["Line", "csv", "lines", "modules"]
 
@@ -24,9 +25,9 @@ class Line(NamedTuple):
     total: int
 
 
-def lines(profile: Profile) -> list[Line]:
-    """Every function; the one with the greatest own weight first."""
-    functions = Functions()
+def lines(profile: Profile, key: Callable[[Frame | Unknown], Function] = function) -> list[Line]:
+    """Every function, as `key` tells them apart; the one with the greatest own weight first."""
+    functions = Functions(key)
     own: Counter[int] = Counter()
     total: Counter[int] = Counter()
     for row in profile.rows():

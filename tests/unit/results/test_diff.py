@@ -8,7 +8,8 @@ import pytest
 
 from purebpf.errors import FormatError
 from purebpf.results import Labels, Profile
-from purebpf.results.shape import diff
+from purebpf.results.shape import diff, page_data
+from purebpf.symbols.frame import Address, Frame
 from tests.support.profiles import HELP, MAIN, READ, WORK, example
 
 TEXT = """\
@@ -105,3 +106,70 @@ def test_what_cannot_be_compared(before: Profile, after: Profile, problem: str) 
 def test_every_function_is_in_it() -> None:
     found = diff.compare(example(), example(), "").changes
     assert {change.function.name for change in found} >= {"work", "[unknown]", "vfs_read"}
+
+
+def _of(*entries: tuple[Frame, int]) -> Profile:
+    return profile(*(((entry, MAIN), weight) for entry, weight in entries))
+
+
+def _frame(name: str, module: str, build_id: str = "", kind: str = "user") -> Frame:
+    return Frame(name, 0, module, Address(1), kind, build_id)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/srv/app-1.2.0/bin/app", "/opt/build/app"),
+        ("/usr/lib/libz.so.1.2.11", "/usr/local/lib/libz.so.1.3"),
+        ("/lib/libc-2.31.so", "/lib/libc.so.6"),
+        ("/usr/bin/python3.11", "/usr/bin/python3.12"),
+        ("/usr/bin/clang-14", "/usr/bin/clang-19"),
+    ],
+)
+def test_functions_are_the_same_in_another_build_of_their_file(one: str, other: str) -> None:
+    before = _of((_frame("work", one, "aa"), 60), (_frame("rest", one, "aa"), 40))
+    after = _of((_frame("work", other, "bb"), 80), (_frame("rest", other, "bb"), 20))
+    found = diff.compare(before, after, "")
+    changes = {change.function.name: change for change in found.changes}
+    assert changes["work"][1:3] == (60, 80)
+    assert (changes["work"].state, changes["work"].function.module) == ("", other)
+    assert found.worst == 20
+    assert len(changes) == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _frame("work", "/srv/app", kind="kernel"),
+        _frame("work", "/srv/apply"),
+        _frame("works", "/srv/app"),
+    ],
+)
+def test_other_kinds_files_and_names_are_other_functions(other: Frame) -> None:
+    found = diff.compare(_of((_frame("work", "/srv/app"), 1)), _of((other, 1)), "")
+    assert {change.state for change in found.changes} == {"", "new", "vanished"}
+
+
+def test_functions_without_a_symbol_are_the_same_in_one_build_only() -> None:
+    before = _of(
+        (_frame("x.so!0x40", "/a/x.so", "aa"), 10), (_frame("x.so!0x80", "/a/x.so", "aa"), 90)
+    )
+    moved = _of(
+        (_frame("x.so!0x40", "/b/x.so", "aa"), 10), (_frame("x.so!0x80", "/b/x.so", "aa"), 90)
+    )
+    rebuilt = _of((_frame("x.so!0x40", "/a/x.so", "bb"), 90))
+    assert diff.compare(before, moved, "").worst == 0
+    found = diff.compare(before, rebuilt, "")
+    states = [change.state for change in found.changes if "!" in change.function.name]
+    assert sorted(states) == ["new", "vanished", "vanished"]
+
+
+def test_the_page_compares_the_same_functions() -> None:
+    before = _of((_frame("work", "/old/app"), 60))
+    after = _of((_frame("work", "/new/app"), 80))
+    packed = page_data.pack(after, before)
+    assert packed.head["counts"]["rows"] == 1
+    assert packed.head["texts"].count("/new/app") == 1
+    assert "/old/app" not in packed.head["texts"]
+    one = page_data.pack(before)
+    assert "/old/app" in one.head["texts"]
