@@ -32,6 +32,7 @@ readelf binutils
 gcc gcc
 go golang-go
 javac default-jdk-headless
+musl-gcc musl-tools
 qemu-aarch64 qemu-user
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 /usr/aarch64-linux-gnu/lib/libc.a libc6-dev-arm64-cross

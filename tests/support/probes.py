@@ -132,6 +132,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "node": machine.program_on_path("node"),
     "aarch64-linux-gnu-gcc": machine.program_on_path("aarch64-linux-gnu-gcc"),
     "qemu-aarch64": machine.program_on_path("qemu-aarch64"),
+    "rustc": machine.program_on_path("rustc"),
     "javac": machine.program_on_path("javac"),
     "python_with_jitdump": machine.python_with_jitdump,
     "perf_trace": machine.perf_trace,

@@ -15,6 +15,7 @@ from tests.support.stack_walks import (
     build,
     check_counters,
     check_equality,
+    names_of,
     share_in_bpf,
     walk_run,
 )
@@ -137,3 +138,37 @@ def test_callers_that_are_not_in_memory(tmp_path: Path) -> None:
     assert run.ends[Reason.READ_FAULT] > 0
     assert {each.trace.reason for each in run.found} <= {Reason.COMPLETE, Reason.FINISHED}
     assert share_in_bpf(run) > 0.95
+
+
+_HANDLES = (
+    LEAF
+    + r"""
+STEP void spins(void) { for (int i = 0; i < 99; i++) sink += leaf(i); }
+STEP void handler(int signal) { for (int i = 0; i < 50; i++) spins(); sink++; }
+int main(void) {
+  struct sigaction action = {.sa_handler = handler};
+  struct itimerval often = {{0, 9000}, {0, 9000}};
+  sigaction(SIGALRM, &action, 0);
+  setitimer(ITIMER_REAL, &often, 0);
+  for (;;) spins();
+}
+"""
+)
+
+
+@pytest.mark.needs("musl-gcc")
+def test_what_musl_returns_to_from_a_handler_has_no_rules(tmp_path: Path) -> None:
+    """The frame is known by its code. What calls main has no rules either, so no trace is whole."""
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(_HANDLES)
+    flags = ["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-static", "-w"]
+    subprocess.run(["musl-gcc", *flags, "-o", program, source], check=True)
+    run = walk_run(program, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    late = run.late()
+    names = [names_of(run, program, each.walked.frames) for each in late]
+    handled = [each.walked for each, path in zip(late, names, strict=True) if "handler" in path]
+    assert len(handled) > 10
+    assert all(path[0] == "main" for path in names if "handler" in path)
+    assert {walk.reason for walk in handled} == {Reason.NO_UNWIND_INFO}
