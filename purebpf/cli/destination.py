@@ -144,8 +144,8 @@ def _pair(
 
 def _check_name(parser: argparse.ArgumentParser, path: str) -> None:
     """End with status 2 where a file's name promises what purebpf does not write."""
-    if (found := _FOREIGN.search(path)) is not None:
-        kind = found[1].upper()
+    if (foreign := _FOREIGN.search(path)) is not None:
+        kind = foreign[1].upper()
         parser.error(
             f"argument -o: will not write {kind}; use -o FILE.html: the page saves the flame graph "
             "as SVG or PNG"

@@ -115,7 +115,7 @@ def measure(
     """
     fetch = debuginfod(wanted=options.debuginfod)
     with ExitStack() as stack:
-        outputs = [stack.enter_context(Output(each.path)) for each in options.to]
+        outputs = [stack.enter_context(Output(destination.path)) for destination in options.to]
         session, ends = stack.enter_context(prepare(lambda pid: make(pid, fetch), words))
         page = None
         if options.serve is not None:

@@ -83,10 +83,10 @@ class _Reader:
 
     def first(self, thread: int) -> int:
         """The innermost frame of a thread; 0: it runs no Python."""
-        found = self._memory.number(thread + self._layout.frame)
-        if self._layout.current != NONE and found:
-            found = self._memory.number(found + self._layout.current)
-        return found
+        frame = self._memory.number(thread + self._layout.frame)
+        if self._layout.current != NONE and frame:
+            frame = self._memory.number(frame + self._layout.current)
+        return frame
 
     def add(self, at: int) -> int:
         """Keep a frame; the address of its caller."""

@@ -36,10 +36,10 @@ class Memory:
         """
         if not 0 < address < 1 << 63 or not 0 <= size <= _LARGEST:
             raise UnreadableError
-        found = self._read(address, size) if size else b""
-        if len(found) < size:
+        data = self._read(address, size) if size else b""
+        if len(data) < size:
             raise UnreadableError
-        return found
+        return data
 
     def number(self, address: int, size: int = _WORD) -> int:
         """An unsigned number.
@@ -62,16 +62,16 @@ class CachedMemory(Memory):
         self._pages: dict[int, bytes] = {}
 
     def _read_cached(self, address: int, size: int) -> bytes:
-        found = b""
+        whole = b""
         while size:
             page, inside = address & -_PAGE, address & _PAGE - 1
             data = self._pages.get(page)
             if data is None:
                 data = self._pages[page] = self._read_page(page, _PAGE)
             piece = data[inside : inside + size]
-            found += piece
+            whole += piece
             address += len(piece)
             size -= len(piece)
             if not piece:
                 break
-        return found
+        return whole

@@ -85,17 +85,17 @@ def _symbols(image: ElfImage, table: Section | None) -> list[tuple[bytes, int, i
 
 def _names(strings: bytes) -> dict[int, bytes]:
     """Where a string table has the names looked for."""
-    found = {}
+    names = {}
     for name in (_RUNTIME, _LOOP, _VERSION):
         at = strings.find(b"\0" + name + b"\0")
         if at >= 0:
-            found[at + 1] = name
+            names[at + 1] = name
     at = strings.find(b"\0" + _PREFIX)
     while at >= 0:
         end = strings.find(b"\0", at + 1)
-        found[at + 1] = strings[at + 1 : end]
+        names[at + 1] = strings[at + 1 : end]
         at = strings.find(b"\0" + _PREFIX, at + 1)
-    return found
+    return names
 
 
 def cold_part(
@@ -118,9 +118,9 @@ def cold_part(
                 loop.start + at + 6 + int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
             )
             if not loop.start <= target < loop.end:
-                found = function(target)
-                if found is not None and found[0] != loop.start:
-                    targets[found] += 1
+                other_part = function(target)
+                if other_part is not None and other_part[0] != loop.start:
+                    targets[other_part] += 1
         at = code.find(_JCC, at + 1)
     common = targets.most_common(1)
     return CodeRange(*common[0][0]) if common and common[0][1] > 1 else None

@@ -55,7 +55,7 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
 
     The lists are of a process that runs: a thread that starts or ends now may be missing.
     """
-    found = []
+    interpreters = []
     try:
         first = memory.number(runtime + layout.interpreters)
     except UnreadableError:
@@ -67,8 +67,8 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
         except UnreadableError:
             continue
         threads = tuple(_threads(layout, memory, head))
-        found.append(Interpreter(number, threads, _gil(layout, memory, runtime, address)))
-    return found
+        interpreters.append(Interpreter(number, threads, _gil(layout, memory, runtime, address)))
+    return interpreters
 
 
 def _threads(layout: Layout, memory: Memory, first: int) -> Iterator[ThreadState]:

@@ -25,8 +25,8 @@ def _run(options: Options) -> int:
     from purebpf.dump.session import dump
 
     with Output(options.output) as output:
-        found = dump(options.pid, native=options.native, kernel=not options.user_stacks_only)
-        output.write([document(found)] if options.json else lines(found))
+        dumped = dump(options.pid, native=options.native, kernel=not options.user_stacks_only)
+        output.write([document(dumped)] if options.json else lines(dumped))
     return 0
 
 

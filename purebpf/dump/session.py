@@ -64,7 +64,9 @@ class _State:
             for interpreter in interpreters
             for thread in interpreter.threads
         }
-        self.gils: list[Gil] = [each.gil for each in interpreters if each.gil is not None]
+        self.gils: list[Gil] = [
+            interpreter.gil for interpreter in interpreters if interpreter.gil is not None
+        ]
 
     def holders(self, copies: Mapping[int, _Copy]) -> dict[int, int]:
         """Thread IDs by the address of the thread state."""
@@ -166,8 +168,8 @@ def _copy(
                 stack = memory.read(pointer, _used(pointer, ends))
             frames = None
             if python and reading and thread.pthread in state.threads:
-                found, _ = state.threads[thread.pthread]
-                frames = python.frames(reading, found.address)
+                python_thread, _ = state.threads[thread.pthread]
+                frames = python.frames(reading, python_thread.address)
             copy = _Copy(thread, stack, frames)
             if known is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = known.python == frames  # twice the same: it was read whole
@@ -177,8 +179,8 @@ def _copy(
 
 def _ends(pid: int) -> list[tuple[int, int]]:
     """Where the memory of a process that may be a stack starts and ends."""
-    found = _WRITABLE.findall(proc.maps(pid) or "")
-    return [(int(start, 16), int(end, 16)) for start, end in found]
+    ranges = _WRITABLE.findall(proc.maps(pid) or "")
+    return [(int(start, 16), int(end, 16)) for start, end in ranges]
 
 
 def _used(pointer: int, mappings: list[tuple[int, int]]) -> int:

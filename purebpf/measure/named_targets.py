@@ -24,10 +24,10 @@ def processes_named(name: str) -> tuple[int, ...]:
         NoSuchTargetError: there is none now.
     """
     wanted = name[:_COMM_LENGTH]
-    found = tuple(pid for pid in proc.pids() if _comm(pid) == wanted and pid != os.getpid())
-    if not found:
+    pids = tuple(pid for pid in proc.pids() if _comm(pid) == wanted and pid != os.getpid())
+    if not pids:
         raise NoSuchTargetError(f"no process is called {name!r}{_similar(wanted)}")
-    return found
+    return pids
 
 
 def _comm(pid: int) -> str | None:
@@ -57,7 +57,7 @@ def container_cgroup(name: str) -> str:
     root = cgroups.root()
     if root is None:
         raise NoSuchTargetError(f"no container: {cgroups.where()}")
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     known: set[str] = set()
     for pid in proc.pids():
         text = _cgroup(pid)
@@ -65,13 +65,13 @@ def container_cgroup(name: str) -> str:
         known.add(label)
         path = _version_2(text)
         if path and _is_meant(name, label, path):
-            found[path] = label
-    shortest = min(found, key=len, default="")
-    others = [path for path in found if not f"{path}/".startswith(f"{shortest}/")]
+            labels[path] = label
+    shortest = min(labels, key=len, default="")
+    others = [path for path in labels if not f"{path}/".startswith(f"{shortest}/")]
     if others:
-        paths = ", ".join(sorted(found)[:_SHOWN])
+        paths = ", ".join(sorted(labels)[:_SHOWN])
         raise NoSuchTargetError(f"{name!r} means several cgroups: {paths}; use -G PATH")
-    if not found:
+    if not labels:
         names = ", ".join(sorted(filter(None, known))[:_SHOWN])
         raise NoSuchTargetError(f"no container or unit {name!r} runs now; some that do: {names}")
     return f"{root}{shortest}"

@@ -103,10 +103,10 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
         counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=copies.methods)
     number = _number(file, counted, wanted.event)
     names = _FileNames(counted, build_ids.get(KERNEL, b""), wanted)
-    found = _name_read(file, counted, number, names, periods=periods[number])
+    read_file = _name_read(file, counted, number, names, periods=periods[number])
     if number in copies.methods:
-        _add_ends(found.profile, copies, number)
-    return found
+        _add_ends(read_file.profile, copies, number)
+    return read_file
 
 
 def _add_ends(profile: Profile, copies: RecordedCopies, number: int) -> None:
@@ -136,7 +136,7 @@ def build_ids_of(file: PerfData) -> dict[str, bytes]:
     packed = file.feature(Feature.BUILD_ID)
     if packed is None:
         return {}
-    return {each.filename: each.build_id for each in unpack_build_ids(packed)}
+    return {entry.filename: entry.build_id for entry in unpack_build_ids(packed)}
 
 
 def _name_read(
@@ -144,8 +144,8 @@ def _name_read(
 ) -> Read:
     event = file.events[number]
     others = tuple(
-        (each.name, counted.samples[n])
-        for n, each in enumerate(file.events)
+        (recorded.name, counted.samples[n])
+        for n, recorded in enumerate(file.events)
         if n != number and counted.samples[n]
     )
     profile = Profile(
@@ -213,7 +213,7 @@ def _number(file: PerfData, counted: Counted, event: str | None) -> int:
 
 
 def _about(file: PerfData) -> dict[str, object]:
-    found: dict[str, object] = {}
+    about: dict[str, object] = {}
     for name, feature in (
         ("hostname", Feature.HOSTNAME),
         ("os_release", Feature.OSRELEASE),
@@ -222,11 +222,11 @@ def _about(file: PerfData) -> dict[str, object]:
     ):
         packed = file.feature(feature)
         if packed is not None:
-            found[name] = string(packed)
+            about[name] = string(packed)
     packed = file.feature(Feature.CMDLINE)
     if packed is not None:
-        found["command_line"] = list(unpack_strings(packed))
-    return found
+        about["command_line"] = list(unpack_strings(packed))
+    return about
 
 
 def _loss(counted: Counted, number: int) -> Loss:
@@ -271,28 +271,30 @@ class _FileNames:
         """What the names cost."""
         return self._symbolizer.budget
 
-    def user(self, owner: Owner, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+    def user(self, owner: Owner, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """The user stack of a process."""
-        return without_stray_tail(self._symbolizer.user_stack(owner.pid, found, owner.comm))
+        return without_stray_tail(self._symbolizer.user_stack(owner.pid, call_chain, owner.comm))
 
     def runtime(self, pid: int) -> Runtime | None:
         """The language runtime of a process."""
         return self._symbolizer.runtime(pid)
 
-    def kernel(self, found: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+    def kernel(self, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """A kernel stack."""
-        known = self._known.get(found)
+        known = self._known.get(call_chain)
         if known is None:
-            known = self._known[found] = tuple(self._kernel(found))
+            known = self._known[call_chain] = tuple(self._kernel(call_chain))
         return known
 
-    def _kernel(self, found: tuple[int, ...]) -> Answers:
+    def _kernel(self, call_chain: tuple[int, ...]) -> Answers:
         if self._why_not:
             return [
                 Unknown(Reason.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
-                for at in found
+                for at in call_chain
             ]
         if not self._moved:
-            return self._symbolizer.kernel_stack(found)
-        moved = self._symbolizer.kernel_stack([at + self._moved for at in found])
-        return [each._replace(address=Address(at)) for each, at in zip(moved, found, strict=True)]
+            return self._symbolizer.kernel_stack(call_chain)
+        moved = self._symbolizer.kernel_stack([at + self._moved for at in call_chain])
+        return [
+            frame._replace(address=Address(at)) for frame, at in zip(moved, call_chain, strict=True)
+        ]

@@ -66,18 +66,18 @@ class RecordedCopies(Closing):
         ends = self.ends[event] = Counter()
 
         def unwind(sample: Sample, spaces: AddressSpaces) -> Stacks:
-            found = stacks(sample)
+            chains = stacks(sample)
             if not sample.regs_user:  # a task of the kernel
-                return found
+                return chains
             if self._stacks is None:
                 ends[Reason.RULE_UNSUPPORTED] += 1
-                return found._replace(reason=int(Reason.RULE_UNSUPPORTED))
+                return chains._replace(reason=int(Reason.RULE_UNSUPPORTED))
             frames, reason, guessed = self._stacks.unwind(
                 spaces, sample.pid, mask, sample.regs_user, sample.stack_user
             )
             ends[reason] += 1
             self.guessed[event] += bool(guessed)
-            return found._replace(user=tuple(frames), reason=int(reason), guessed=guessed)
+            return chains._replace(user=tuple(frames), reason=int(reason), guessed=guessed)
 
         return unwind
 

@@ -23,14 +23,14 @@ def descendants(pids: Iterable[int]) -> set[int]:
             continue
         if status:
             children.setdefault(int(status["PPid"]), []).append(pid)
-    found: set[int] = set()
+    family: set[int] = set()
     left = list(pids)
     while left:
         pid = left.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in family:
+            family.add(pid)
             left += children.get(pid, ())
-    return found
+    return family
 
 
 class TargetEnds(Closing):

@@ -53,12 +53,12 @@ docs/offcpu.md"""
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
-    found = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
-    if found.max_us is not None and found.max_us < found.min_us:
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    if parsed.max_us is not None and parsed.max_us < parsed.min_us:
         made.error("-M is below -m: no time can match")
-    found.to = destinations(made, found.formats, found.outputs)
-    found.one_by_one = any(each.format in ONE_BY_ONE for each in found.to)
-    return parser.pick(Options, found), parser.pick(ResultOptions, found)
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    parsed.one_by_one = any(destination.format in ONE_BY_ONE for destination in parsed.to)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:

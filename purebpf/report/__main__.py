@@ -33,21 +33,23 @@ def _run(options: Options) -> int:
     fetch = debuginfod(wanted=options.debuginfod)
     budget = Budget()
     with doing(f"reading {options.path}"):
-        found = read(options.path, LoadOptions(options.event, options.weight, timed, fetch, budget))
-    profile = add_lines(found.profile, lines=options.lines, fetch=fetch, budget=budget)
+        loaded = read(
+            options.path, LoadOptions(options.event, options.weight, timed, fetch, budget)
+        )
+    profile = add_lines(loaded.profile, lines=options.lines, fetch=fetch, budget=budget)
     write(profile, options.to)
-    command.say(printable(found.profile.title))
-    for name, samples in found.others:
+    command.say(printable(loaded.profile.title))
+    for name, samples in loaded.others:
         command.say(
             f"also in the file: {samples} samples of {printable(name)} (-e {printable(name)})"
         )
-    if found.profile.about["rejected"]:
-        command.say(f"rejected by filters: {found.profile.about['rejected']} samples")
-    facts = found.profile.about.get("user_stacks")
+    if loaded.profile.about["rejected"]:
+        command.say(f"rejected by filters: {loaded.profile.about['rejected']} samples")
+    facts = loaded.profile.about.get("user_stacks")
     if isinstance(facts, dict) and (line := stack_ends.describe(facts)):
         command.say(line)
-    explain_profile(found.profile, verbose=options.verbose)
-    return command.LOSS if options.strict and found.profile.loss.any else 0
+    explain_profile(loaded.profile, verbose=options.verbose)
+    return command.LOSS if options.strict and loaded.profile.loss.any else 0
 
 
 if __name__ == "__main__":

@@ -140,8 +140,8 @@ class AddressSpaces:
     def find_current(self, pid: int, address: int) -> Mapping | None:
         """The same of the program that the process executes now, by the records so far."""
         process = self._processes.get(pid)
-        found = process.generations[-1].find(address) if process else None
-        return None if found is None else self._mapping(found)
+        record = process.generations[-1].find(address) if process else None
+        return None if record is None else self._mapping(record)
 
     def files(self, pid: int) -> list[Mapping]:
         """A mapping of each file that a process has or had mapped, the newest program's first."""

@@ -58,12 +58,12 @@ class GoStack:
         """
         target = address - self._table.text
         at = bisect_right(self._starts, target) - 1 if target >= 0 else -1
-        found = None
+        known_depth = None
         for offset, depth in self._steps(at):
             if offset > target:
                 break
-            found = depth
-        return found
+            known_depth = depth
+        return known_depth
 
     def depths(self, start: int, end: int) -> Iterator[tuple[int, int | None]]:
         """Where in `start` up to `end` the depth changes, and to what; the first is at `start`."""

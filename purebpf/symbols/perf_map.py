@@ -74,8 +74,8 @@ class PerfMap:
     def find(self, address: int) -> tuple[str, int] | None:
         """The function at an address, and the bytes into it."""
         for part in reversed(self._parts):
-            if (found := part.find(address)) is not None:
-                return found
+            if (symbol := part.find(address)) is not None:
+                return symbol
         return None
 
 

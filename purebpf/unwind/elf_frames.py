@@ -137,10 +137,10 @@ def read_address(image: ElfFile, address: int, size: int) -> bytes:
 def eh_frame(image: ElfFile) -> Frames | None:
     """`.eh_frame` by the section headers, or else by the segment PT_GNU_EH_FRAME."""
     header_address, header = _search_table(image)
-    found = image.section(".eh_frame")
-    if found is not None and found.type != _SHT_NOBITS and found.size:
-        size, address, ends = found.size, found.address, False
-        read = _reader(image, found.offset, size)
+    eh_section = image.section(".eh_frame")
+    if eh_section is not None and eh_section.type != _SHT_NOBITS and eh_section.size:
+        size, address, ends = eh_section.size, eh_section.address, False
+        read = _reader(image, eh_section.offset, size)
     else:
         at = frame_address(header, header_address)
         segment = next((s for s in image.segments if s.type == _PT_LOAD and _holds(s, at)), None)
@@ -160,13 +160,13 @@ def eh_frame(image: ElfFile) -> Frames | None:
 
 def debug_frame(image: ElfFile) -> Frames | None:
     """`.debug_frame`, which may be compressed."""
-    found = image.section(".debug_frame")
-    if found is None or found.type == _SHT_NOBITS or not 0 < found.size <= _LARGEST_WHOLE:
+    section = image.section(".debug_frame")
+    if section is None or section.type == _SHT_NOBITS or not 0 < section.size <= _LARGEST_WHOLE:
         return None
-    if not found.flags & _SHF_COMPRESSED:
-        read, size = _reader(image, found.offset, found.size), found.size
+    if not section.flags & _SHF_COMPRESSED:
+        read, size = _reader(image, section.offset, section.size), section.size
         return Frames(FrameSection(read, size, 0, is_debug=True), None)
-    data = image.read(found.offset, found.size)
+    data = image.read(section.offset, section.size)
     if len(data) < 24:
         return None
     kind, _, size, _ = struct.unpack_from("<IIQQ", data)
@@ -184,10 +184,10 @@ def _search_table(image: ElfFile) -> tuple[int, bytes]:
     for segment in image.segments:
         if segment.type == _PT_GNU_EH_FRAME and segment.file_size <= _LARGEST_WHOLE:
             return segment.address, image.read(segment.offset, segment.file_size)
-    found = image.section(".eh_frame_hdr")
-    if found is None or found.type == _SHT_NOBITS or found.size > _LARGEST_WHOLE:
+    section = image.section(".eh_frame_hdr")
+    if section is None or section.type == _SHT_NOBITS or section.size > _LARGEST_WHOLE:
         return 0, b""
-    return found.address, image.read(found.offset, found.size)
+    return section.address, image.read(section.offset, section.size)
 
 
 def _reader(image: ElfFile, offset: int, size: int) -> Callable[[int, int], bytes]:

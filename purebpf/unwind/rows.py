@@ -84,10 +84,10 @@ class RuleTable:
 
     def known(self, cie: Cie) -> dict[bytes, int]:
         """The programs of a CIE that are there already, by their instructions."""
-        found = self._known.get(cie)
-        if found is None:
-            found = self._known[cie] = {}
-        return found
+        rules = self._known.get(cie)
+        if rules is None:
+            rules = self._known[cie] = {}
+        return rules
 
     def program(self, fde: Fde, budget: Budget) -> int:
         """The number of an FDE's rows.

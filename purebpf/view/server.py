@@ -85,7 +85,7 @@ class _FolderRequest(Request):
         """Answer."""
         path, _, query = self.path.partition("?")
         values = parse_qs(query, errors="surrogateescape")  # a name may have any bytes
-        fields = {name: found[0] for name, found in values.items()}
+        fields = {name: texts[0] for name, texts in values.items()}
         pages = {"/": self._list, "/profile": self._profile, "/compare": self._compare}
         page = pages.get(path)
         if page is None:

@@ -138,12 +138,12 @@ class ProcessStacks(Closing):
         program = self._programs.at(copy.tgid, copy.time_ns)
         if program is None:
             return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
-        found = program.unwinder.unwind(copy.pc, copy.registers, copy.stack)
-        if found.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
+        trace = program.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        if trace.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
             again = self._programs.read(copy.tgid, copy.time_ns)
             if again is not None:
                 return again.unwinder.unwind(copy.pc, copy.registers, copy.stack)
-        return found
+        return trace
 
     @staticmethod
     def _is_old(program: Program) -> bool:

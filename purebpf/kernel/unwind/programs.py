@@ -190,8 +190,8 @@ class Programs:
         return program
 
     def _space(self, tgid: int, mappings: Iterable[Mapping]) -> AddressSpace | None:
-        found = [self._files.mapping(mapping, tgid) for mapping in mappings]
-        return AddressSpace(found) if found else None
+        code_mappings = [self._files.mapping(mapping, tgid) for mapping in mappings]
+        return AddressSpace(code_mappings) if code_mappings else None
 
     def _program(self, space: AddressSpace, since_ns: int, read_ns: int) -> Program:
         unwinder = Unwinder(X86_64, space, self._files.find, max_frames=self._max_frames)

@@ -63,10 +63,10 @@ class RecordedStacks(Closing):
             registers: one for each bit of the mask; none for a task of the kernel.
             stack: the bytes from the stack pointer up.
         """
-        found = sampled_registers(self._machine, mask, registers)
-        if found is None:
+        pc_and_values = sampled_registers(self._machine, mask, registers)
+        if pc_and_values is None:
             return Unwound([], Reason.NO_REGISTERS, 0)
-        pc, values = found
+        pc, values = pc_and_values
         if is_compat(self._machine, mask, registers):
             return Unwound([pc], Reason.COMPAT32, 0)
         try:
@@ -92,15 +92,15 @@ class RecordedStacks(Closing):
         if known and (known.file is None or self._files.find(known.file)):
             return known
         if mapping.file.path == VDSO and not self._has_vdso:
-            found = CodeMapping(mapping.start, mapping.end, 0, None)
+            code = CodeMapping(mapping.start, mapping.end, 0, None)
         else:
-            found = self._files.mapping(mapping, pid)
-        if found.file is None and not mapping.file.is_anonymous:
+            code = self._files.mapping(mapping, pid)
+        if code.file is None and not mapping.file.is_anonymous:
             self.missing.add(mapping.file)
         if len(self._mappings) >= _MOST_MAPPINGS:
             self._mappings.clear()
-        self._mappings[mapping] = found
-        return found
+        self._mappings[mapping] = code
+        return code
 
     def close(self) -> None:
         """Close the files; again is harmless."""

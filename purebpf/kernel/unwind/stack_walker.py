@@ -131,14 +131,14 @@ class StackWalker(Closing):
             record = _record(sample.raw or b"")
             self._filler.check_identity(record.tgid, record.identity)
             copy = self._copies.copied(sample)
-            found = self._stacks.unwind(copy)
+            trace = self._stacks.unwind(copy)
             if record.trace.reason is not Reason.COMPAT32:
                 where = (record.tgid, record.process, record.identity)
                 is_fault = record.trace.reason is Reason.READ_FAULT
-                self._filler.publish(*where, found.frames, confirms=is_fault)
-            if found.reason is Reason.COMPLETE and not record.trace.reason.is_whole:
-                found = found._replace(reason=Reason.FINISHED)
-            yield WalkedStack(*record[:5], found, record.trace, is_copied=True)
+                self._filler.publish(*where, trace.frames, confirms=is_fault)
+            if trace.reason is Reason.COMPLETE and not record.trace.reason.is_whole:
+                trace = trace._replace(reason=Reason.FINISHED)
+            yield WalkedStack(*record[:5], trace, record.trace, is_copied=True)
 
     def close(self) -> None:
         """Close rings, tables and files; again is harmless."""

@@ -18,19 +18,19 @@ def task_offsets(btf: Btf) -> dict[str, int]:
 
     The fields may be in a struct without a name (CONFIG_RANDSTRUCT).
     """
-    found: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     for type_id in btf.find("task_struct", Kind.STRUCT):
-        _look(btf, type_id, 0, found)
-    return found if len(found) == len(_FIELDS) else {}
+        _look(btf, type_id, 0, offsets)
+    return offsets if len(offsets) == len(_FIELDS) else {}
 
 
-def _look(btf: Btf, type_id: int, base: int, found: dict[str, int]) -> None:
+def _look(btf: Btf, type_id: int, base: int, offsets: dict[str, int]) -> None:
     struct: Any = btf.type(type_id)
     for member in struct.members:
         at = base + member.bit_offset // _BYTE
         if member.name in _FIELDS:
-            found[member.name] = at
+            offsets[member.name] = at
         elif not member.name:
             inner = btf.resolve(member.type_id)
             if btf.kind(inner) in (Kind.STRUCT, Kind.UNION):
-                _look(btf, inner, at, found)
+                _look(btf, inner, at, offsets)

@@ -110,7 +110,7 @@ def count(
     counted = Counted(len(file.events))
     comms: dict[int, str] = {0: "swapper"}
     owners: dict[tuple[int, int], Owner] = {}
-    fixed = [each.period for each in file.events]
+    fixed = [recorded.period for recorded in file.events]
     for event, record in file.records():
         if isinstance(record, Sample):
             owner = owners.get(record[2:4])

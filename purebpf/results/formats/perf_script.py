@@ -96,22 +96,22 @@ class _Reader:
 
     def header(self, line: str, number: int) -> None:
         """The line that begins a sample."""
-        found = _HEADER.match(line)
-        if found is None:
+        header = _HEADER.match(line)
+        if header is None:
             raise FormatError(self._source, f"line {number}", f"{line[:40]!r} is not a sample")
-        tid = max(0, int(found["tid"]))
-        pid = max(0, int(found["pid"])) if found["pid"] else tid
-        cpu = int(found["cpu"]) if found["cpu"] else -1
+        tid = max(0, int(header["tid"]))
+        pid = max(0, int(header["pid"])) if header["pid"] else tid
+        cpu = int(header["cpu"]) if header["cpu"] else -1
         if max(pid, tid, cpu) >= 1 << 31:
             raise FormatError(self._source, f"line {number}", f"a number of {pid}, {tid}, {cpu}")
-        rest = _TIME.sub(" ", found["rest"])
+        rest = _TIME.sub(" ", header["rest"])
         event = _EVENT.search(rest)
         name = event["event"] if event else ""
         self.event = name if self.event is None else self.event
         if name != self.event:
             self.others[name] = self.others.get(name, 0) + 1
             return
-        self._labels = Labels(found["comm"].strip(), pid, tid if found["pid"] else 0, cpu)
+        self._labels = Labels(header["comm"].strip(), pid, tid if header["pid"] else 0, cpu)
         leaf = event["leaf"].strip() if event else ""
         if leaf:  # perf script without call chains has it all in one line
             self.frame(leaf, number, must=False)
@@ -147,11 +147,11 @@ class _Reader:
 
 
 def _entry(text: str) -> Frame | Unknown | None:
-    found = _FRAME.match(text)
-    if found is None:
+    frame_match = _FRAME.match(text)
+    if frame_match is None:
         return None
-    address = Address(int(found["address"], 16))
-    name, module = found["name"], found["module"] or ""
+    address = Address(int(frame_match["address"], 16))
+    name, module = frame_match["name"], frame_match["module"] or ""
     is_kernel = address >= _KERNEL_HALF or module.startswith(
         ("[kernel", "[guest.kernel", "vmlinux")
     )

@@ -73,13 +73,13 @@ class _Reader:
         self._source = source
         self._data = data
         message = self._message = fields(data, but=_SAMPLE)
-        self._strings = [_text(each) for each in message.get(6, ())]
+        self._strings = [_text(text) for text in message.get(6, ())]
         self._functions = dict(map(self._function, message.get(5, ())))
         self._modules = dict(map(self._module, message.get(3, ())))
         self._table: list[Frame | Unknown] = []
         self._places: dict[int, tuple[range, bool]] = {}
-        for each in message.get(4, ()):
-            self._add_location(fields(each))
+        for location in message.get(4, ()):
+            self._add_location(fields(location))
         paths = [module.path for module in self._modules.values()]
         program = next((path for path in paths if not path.startswith(_KERNELS)), "")
         self._program = program.rpartition("/")[2]
@@ -88,8 +88,8 @@ class _Reader:
     def profile(self) -> Profile:
         """All samples."""
         message = self._message
-        types = [fields(each) for each in message.get(1, ())]
-        kinds = [(self._string(each, 1), self._string(each, 2)) for each in types]
+        types = [fields(value_type) for value_type in message.get(1, ())]
+        kinds = [(self._string(value_type, 1), self._string(value_type, 2)) for value_type in types]
         if not kinds:
             raise ValueError("no type of samples")
         default = self._string(message, 14)
@@ -140,8 +140,8 @@ class _Reader:
     def _labels(self, sample: Message) -> Labels:
         texts: dict[str, str] = {}
         numbers: dict[str, int] = {}
-        for each in sample.get(3, ()):
-            label = fields(each)
+        for data in sample.get(3, ()):
+            label = fields(data)
             key = self._string(label, 1)
             texts[key] = self._string(label, 2)
             numbers[key] = _number(label, 3)
@@ -160,7 +160,7 @@ class _Reader:
         is_kernel = module.path.startswith(_KERNELS)
         kind = "kernel" if is_kernel else "user"
         first = len(self._table)
-        lines = [fields(each) for each in location.get(4, ())]
+        lines = [fields(source_line) for source_line in location.get(4, ())]
         for left, line in enumerate(lines, 1 - len(lines)):
             function = self._functions.get(_number(line, 1), _Function("", ""))
             if not function.name or function.name == UNKNOWN:
@@ -193,9 +193,12 @@ class _Reader:
         return _number(function, 1), _Function(name, self._string(function, 4))
 
     def _module(self, data: Any) -> tuple[int, _Module]:
-        found = fields(data)
-        return _number(found, 1), _Module(
-            _number(found, 2), _number(found, 4), self._string(found, 5), self._string(found, 6)
+        mapping = fields(data)
+        return _number(mapping, 1), _Module(
+            _number(mapping, 2),
+            _number(mapping, 4),
+            self._string(mapping, 5),
+            self._string(mapping, 6),
         )
 
     def _string(self, message: Mapping[int, Any], number: int) -> str:

@@ -75,15 +75,15 @@ def fields(data: bytes | memoryview | int, *, but: int = 0) -> Message:
     Raises:
         ProtobufError: it is not a message, or one of too many fields.
     """
-    found: Message = {}
+    parsed: Message = {}
     left = _MOST
     for number, value in each_field(data):
         if number != but:
-            found.setdefault(number, []).append(value)
+            parsed.setdefault(number, []).append(value)
             left -= 1
             if left < 0:
                 raise ProtobufError(f"more than {_MOST} fields")
-    return found
+    return parsed
 
 
 def each_field(data: bytes | memoryview | int) -> Iterator[tuple[int, int | memoryview]]:
