@@ -34,7 +34,7 @@ _TURN_S = 0.05
 """How long a `drain` may work; the rings are read every 5 ms of it."""
 _SLICE_S = 0.005
 _MOST_WAITING = 64 << 20
-"""Bytes of copied stacks that wait to be finished: some thousand copies."""
+"""Bytes of copies that are not finished yet: some thousand of them."""
 _FINISHED = 1
 """`purebpf.unwind.reason.Reason`, which is not needed before there is a copy."""
 
@@ -124,9 +124,10 @@ class UserStacks(Closing):
         self._counts: Counter[Finished] = Counter()
         self._earlier = earlier
         self._limit = limit
+        self._raw: deque[bytes] = deque()
+        self._new: deque[MissedStack] = deque()
         self._waiting: deque[MissedStack] = deque()
-        self._waiting_bytes = 0
-        self._is_behind = False
+        self._nbytes = 0
         self._backlog = self._owned.enter_context(_Backlog())
         self.copies = 0
         self.finished = 0
@@ -157,50 +158,70 @@ class UserStacks(Closing):
             FormatError: a record is not what the program sends.
             KernelError: a table could not be filled.
         """
-        if self._finisher is not None:
-            self._finisher.update()
         deadline = time.monotonic() + _TURN_S
         self._collect()
-        while self._work() and time.monotonic() < deadline:
+        if self._finisher is not None:
+            self._finisher.update()
+        is_behind = self._work()
+        while is_behind and time.monotonic() < deadline:
             self._collect()
-        self._backlog.mark(self._finisher is not None and self._is_behind)
+            is_behind = self._work()
+        self._backlog.mark(is_behind)
 
     def finish(self) -> None:
         """Finish everything that has come. Raises as `drain` does."""
         self._collect()
-        while self._waiting:
-            self._finish_one()
+        while self._raw or self._new or self._waiting:
+            self._advance()
 
     def _collect(self) -> None:
-        """Empty the rings, and have the tables wanted that the walks lacked."""
+        """Empty the rings: what is not read in time is lost."""
         for data in self._rings.consume():
-            if self._finisher is None:
-                self._finisher = self._owned.enter_context(self._make_finisher())
-            for missed in self._finisher.records(data):
-                self._finisher.announce(missed)
-                self._waiting.append(missed)
-                self._waiting_bytes += len(missed.copy.stack)
-            self._rings.lost_records = self._finisher.lost_records
-            while self._waiting_bytes > _MOST_WAITING:
-                self._finish_one()
+            self._raw.append(data)
+            self._nbytes += len(data)
+        while self._nbytes > _MOST_WAITING:
+            self._advance()
 
     def _work(self) -> bool:
         """Do something for 5 ms; whether there is more to do."""
-        if self._finisher is None:
-            return False
-        self._is_behind = self._finisher.work()
-        if self._is_behind:
-            return True
         deadline = time.monotonic() + _SLICE_S
+        while self._raw or self._new:
+            self._advance()
+            if time.monotonic() >= deadline:
+                return True
+        if self._finisher is not None and self._finisher.work():
+            return True
         while self._waiting and time.monotonic() < deadline:
+            self._advance()
+        return bool(self._waiting)
+
+    def _advance(self) -> None:
+        """Bring one copy further: first those that came last, so that their processes are met."""
+        if self._new:
+            self._meet_one()
+        elif self._raw:
+            self._decode_one()
+        else:
             self._finish_one()
-        self._is_behind = bool(self._waiting)
-        return self._is_behind
+
+    def _decode_one(self) -> None:
+        if self._finisher is None:
+            self._finisher = self._owned.enter_context(self._make_finisher())
+        data = self._raw.popleft()
+        self._new.extend(self._finisher.records(data))
+        self._nbytes += sum([len(missed.copy.stack) for missed in self._new]) - len(data)
+        self._rings.lost_records = self._finisher.lost_records
+
+    def _meet_one(self) -> None:
+        assert self._finisher is not None
+        missed = self._new.popleft()
+        self._finisher.announce(missed)
+        self._waiting.append(missed)
 
     def _finish_one(self) -> None:
         assert self._finisher is not None
         missed = self._waiting.popleft()
-        self._waiting_bytes -= len(missed.copy.stack)
+        self._nbytes -= len(missed.copy.stack)
         frames, reason, guessed = self._finisher.finish(missed)
         self.copies += 1
         self.finished += reason == _FINISHED
