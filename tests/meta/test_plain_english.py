@@ -168,7 +168,7 @@ def test_vague_class_names_have_one_meaning() -> None:
 
 
 THROW_AWAY = {"found", "each"}
-STILL_THERE = 40
+STILL_THERE = 29
 """Variables of the package that say nothing; new ones are not welcome."""
 
 
