@@ -25,6 +25,7 @@ _LOADS = {
     "runqlat": "spans",
     "setup": "filter_pinned",
     "top": "profile",
+    "triage": "offcpu",
     "wall": "offcpu",
 }
 """The objects of commands that load one of another name."""

@@ -58,6 +58,7 @@ BY_THEMSELVES = {
     "sampleip": "tests/commands/sampleip/test_sampleip.py",
     "setup": "tests/commands/setup/test_setup_command.py",
     "top": "tests/commands/top/test_top.py",
+    "triage": "tests/commands/triage/test_triage.py",
     "view": "tests/commands/view/test_view.py",
 }
 """Commands that load no BPF or print no result, and the tests that they have of their own."""

@@ -1,0 +1,1 @@
+"""`python -m purebpf.triage`: the whole machine in one screen."""

@@ -1,0 +1,95 @@
+"""One screen of text, or JSON. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from purebpf.results.model.spelling import printable
+from purebpf.triage.findings import Findings, Wait
+
+__all__ = ["document", "pieces"]
+
+_WIDTH = 80
+_STATES = {"D": "D, ", "T": "stopped, ", "t": "traced, ", "P": "parked, "}
+
+
+def document(findings: Findings) -> str:
+    """Everything, on one line."""
+    tree = {
+        "elapsed_s": round(findings.elapsed_s, 3),
+        "cpus": findings.cpus,
+        "busy_cpus": round(findings.busy, 3),
+        "processes": [share._asdict() for share in findings.processes],
+        "functions": [
+            {"name": share.name, "percent": share.percent} for share in findings.functions
+        ],
+        "waits": [wait._asdict() for wait in findings.waits],
+        "run_queue_us": findings.queue_us,
+        "failures": [failure._asdict() for failure in findings.failures],
+        "loss": {
+            name: {cause.name: cause.lost for cause in loss.causes}
+            for name, (loss, _) in findings.losses.items()
+        },
+    }
+    return json.dumps(tree) + "\n"
+
+
+def pieces(findings: Findings, lines: int) -> Iterator[str]:
+    """Each part: its heading with the command that looks closer, then at most so many lines."""
+    yield _heading(f"CPUs: {findings.busy:.2f} of {findings.cpus} busy", "purebpf profile")
+    for share in findings.processes[:lines]:
+        name = f"{printable(share.name)} ({share.pid})"
+        yield _line(f"{share.percent:5.1f} % {share.cpus:6.2f}  {name}", f"profile -p {share.pid}")
+    yield _heading("Functions, with what each uses itself", "purebpf top")
+    for share in findings.functions[:lines]:
+        yield _line(f"{share.percent:5.1f} % {share.cpus:6.2f}  {share.name}", "")
+    yield _heading("Waits of threads with something to do", "purebpf offcpu --waker")
+    if not findings.waits:
+        yield _line("none", "")
+    for wait in findings.waits[:lines]:
+        who = f"{printable(wait.process)} ({wait.pid})"
+        state = _STATES.get(wait.state, "")
+        text = f"{_seconds(wait.seconds):>8}  {who}: {state}{printable(wait.where)}"
+        yield _line(text, _closer(wait))
+    yield _heading(f"Run queue: {_queue(findings.queue_us)}", "purebpf runqlat -P")
+    yield _heading("System calls that fail", "purebpf summary -x")
+    if not findings.failures:
+        yield _line("none", "")
+    for failure in findings.failures[:lines]:
+        part = 100 * failure.failed / (failure.calls or 1)
+        text = f"{failure.failed:8} of {failure.calls} {failure.name} ({part:.0f} %)"
+        yield _line(f"{text}, mostly {failure.error}", "")
+
+
+def _closer(wait: Wait) -> str:
+    return f"offcpu -p {wait.pid} --state {wait.state}"
+
+
+def _queue(percentiles: dict[str, int]) -> str:
+    if not percentiles:
+        return "no waits"
+    return ", ".join(
+        f"{name} {_duration(us)}" for name, us in percentiles.items() if name != "waits"
+    )
+
+
+def _duration(us: int) -> str:
+    if us < 1000:
+        return f"{us} us"
+    return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.1f} s"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
+def _heading(text: str, command: str) -> str:
+    return f"\n{_line(text, command).lstrip()}"
+
+
+def _line(text: str, command: str) -> str:
+    """The text, cut; the command at the right end of the line, if there is one."""
+    room = _WIDTH - 2 - (len(command) + 5 if command else 0)
+    shown = text if len(text) <= room else f"{text[: room - 3]}..."
+    return f"  {shown:<{room}}  -> {command}\n" if command else f"  {shown}\n"
