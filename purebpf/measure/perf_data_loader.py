@@ -16,6 +16,8 @@ from purebpf.measure.recorded_copies import RecordedCopies
 from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.results.build import stack_ends
 from purebpf.results.build.perf_data_aggregate import DEEP, SLOT_NS, Counted, Owner, count
+from purebpf.results.model.profile import NO_MARKS
+from purebpf.results.model.stack_end import end_of, root_frame
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
@@ -112,7 +114,7 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
 def _add_ends(profile: Profile, copies: RecordedCopies, number: int) -> None:
     """Say how the stacks ended that were unwound."""
     ends = copies.ends[number]
-    profile.about["user_stacks"] = stack_ends.summarize(ends, copies.guessed[number])
+    profile.about["call_graph"] = "copy"
     if copies.missing:
         profile.about["files_not_found"] = copies.missing
     causes = (*profile.loss.causes, stack_ends.cause(ends))
@@ -169,11 +171,14 @@ def _name_read(
             is_cut = len(stacks.user) + len(stacks.kernel) >= limit and not stacks.reason
             if is_cut and len(user) == len(stacks.user):
                 truncated += counted.deep[number][owner, stacks]
-            user += stack_ends.end_of(stacks.reason)
+            root = user[-1] if user else None
+            end = end_of(stacks.reason, stacks.guessed, root)
+            user += root_frame(end)
             kernel_side = names.kernel(stacks.kernel)
             when = tuple(sorted(slots.get((owner, stacks), {}).items()))
             labels = Labels(owner.comm, owner.pid, cgroup=owner.cgroup)
-            profile.add(user, kernel_side, weight, labels, when)
+            marks = NO_MARKS._replace(end=end)
+            profile.add(user, kernel_side, weight, labels, when, marks=marks)
     profile.loss = _with_truncated(profile.loss, truncated, limit)
     profile.loss = with_naming(profile.loss, names.budget)
     profile.hints = hints(profile, names.runtime)

@@ -42,13 +42,11 @@ class RecordedCopies(Closing):
     Attributes:
         methods: for each event that has copies, by its index.
         ends: by event, how many stacks ended for each reason.
-        guessed: by event, how many of them have frames that are guesses.
     """
 
     def __init__(self, file: PerfData, build_ids: Mapping[str, bytes]) -> None:
         self.methods: dict[int, Unwind] = {}
         self.ends: dict[int, Counter[int]] = {}
-        self.guessed = Counter[int]()
         self._stacks: RecordedStacks | None = None
         for number, event in enumerate(file.events):
             if event.sample_type & _COPY == _COPY:
@@ -76,7 +74,6 @@ class RecordedCopies(Closing):
                 spaces, sample.pid, mask, sample.regs_user, sample.stack_user
             )
             ends[reason] += 1
-            self.guessed[event] += bool(guessed)
             return chains._replace(user=tuple(frames), reason=int(reason), guessed=guessed)
 
         return unwind

@@ -24,7 +24,6 @@ def _run(options: Options) -> int:
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure.perf_data_loader import LoadOptions, read
-    from purebpf.results.build import stack_ends
     from purebpf.results.formats import registry
     from purebpf.results.model.spelling import printable
     from purebpf.symbols.budget import Budget
@@ -45,9 +44,6 @@ def _run(options: Options) -> int:
         )
     if loaded.profile.about["rejected"]:
         command.say(f"rejected by filters: {loaded.profile.about['rejected']} samples")
-    facts = loaded.profile.about.get("user_stacks")
-    if isinstance(facts, dict) and (line := stack_ends.describe(facts)):
-        command.say(line)
     explain_profile(loaded.profile, verbose=options.verbose)
     return command.LOSS if options.strict and loaded.profile.loss.any else 0
 

@@ -62,7 +62,7 @@ def test_a_process_that_ran_before_is_unwound_too(tmp_path: Path) -> None:
     assert ours == theirs
     assert {len(stack) for stack in ours} >= {len(WHOLE) + 3}
     found = json.loads(purebpf("report", "-i", file, "--format", "json").stdout)
-    assert found["about"]["user_stacks"]["cut"] == {}
+    assert not any("cut" in stack for stack in found["stacks"])
     assert found["loss"]["stacks_cut"] == 0
 
 
