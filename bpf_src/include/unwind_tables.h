@@ -136,7 +136,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, u64);
-	__type(value, u32);
+	__type(value, u32); // 1: a function begins there, and no call left it
 } call_sites SEC(".maps");
 
 struct code_mapping *code_mappings_record; // the type of what a list holds

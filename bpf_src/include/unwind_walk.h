@@ -195,13 +195,17 @@ __noinline int check_call(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	u64 code, key;
+	u32 *is_entry;
 
 	if (!walk)
 		return WALK_RULE_UNSUPPORTED;
 	if (!read_user(&code, sizeof(code), walk->pc - sizeof(code))) {
 		key = (u64)walk->mapping.exe << 48 |
 		      ((walk->pc - walk->mapping.bias) & ((1ull << 48) - 1));
-		return bpf_map_lookup_elem(&call_sites, &key) ? GO_ON : WALK_READ_FAULT;
+		is_entry = bpf_map_lookup_elem(&call_sites, &key);
+		if (!is_entry)
+			return WALK_READ_FAULT;
+		return *is_entry ? WALK_RULE_UNSUPPORTED : GO_ON;
 	}
 	if (CODE(5) == 0xe8 || CALL_INDIRECT(2) || CALL_INDIRECT(3) || CALL_INDIRECT(4) ||
 	    CALL_INDIRECT(6) || CALL_INDIRECT(7))

@@ -134,7 +134,9 @@ def check_equality(run: Run) -> None:
     """What BPF calls whole is what user space makes of the copy of the same sample."""
     whole = 0
     for each in run.found:
-        assert each.is_copied
+        if not each.is_copied:
+            assert slow_host()  # Python has not kept up
+            continue
         by_bpf, by_copy = each.walked, each.trace
         if by_bpf.reason in _FINAL:
             if by_copy.reason is Reason.COPY_SHORT:  # BPF reads the whole stack, and others
@@ -146,6 +148,12 @@ def check_equality(run: Run) -> None:
             certain = by_bpf.frames[:-1] or by_bpf.frames
             assert by_copy.frames[: len(certain)] == certain
     assert whole > 20
+
+
+def ends_of_traces(run: Run) -> set[Reason]:
+    """How they ended, but for those without a copy where Python cannot keep up with the samples."""
+    late = {Reason.COPY_LOST, Reason.COPY_REFUSED} if slow_host() else set()
+    return {each.trace.reason for each in run.found} - late
 
 
 def share_in_bpf(run: Run) -> float:

@@ -37,6 +37,7 @@ _WINDOWED_RULES = 1024
 """Room for the rules of a file that is read window by window. The most in Debian 12 are 883."""
 _CALL_SITE = struct.Struct("<Q")
 _CALL_SITE_BITS = 48
+_WORD = struct.Struct("<I")
 _CHUNK_WORDS = 1024
 """Blocks of single windows are put into pieces of this many words."""
 _UNUSED_WORDS = 2 << 20
@@ -194,8 +195,9 @@ class FileTables(Closing):
 
     # What is published of them
 
-    def confirm_call(self, key: Hashable, address: int) -> None:
-        """Say that a call may have left a return address of a file, given by its own addresses.
+    def confirm_call(self, key: Hashable, address: int, *, is_entry: bool = False) -> None:
+        """Say that a call may have left a return address of a file, given by its own addresses;
+        or that none has, as a function begins there (`is_entry`).
 
         The walk looks at the code before it, unless that is not in memory.
 
@@ -213,7 +215,7 @@ class FileTables(Closing):
             return
         file.calls.add(site)
         self._call_count += 1
-        bpf.map_update_elem(self._calls.fileno(), _CALL_SITE.pack(site), bytes(4))
+        bpf.map_update_elem(self._calls.fileno(), _CALL_SITE.pack(site), _WORD.pack(is_entry))
 
     def missing(self, key: Hashable, cfi: CfiFile, address: int) -> Missing | None:
         """What the walk lacks at an address of a file; None if it has all that there is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.closable import Closing
@@ -17,6 +17,8 @@ from purebpf.symbols.budget import OverBudgetError
 from purebpf.symbols.proc_maps import Mapping as CodePlace
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.machine import CALL_BYTES, X86_64, ends_in_call
 
 __all__ = ["TableFiller"]
 
@@ -192,7 +194,17 @@ class TableFiller(Closing):
                 if missing is not None and missing not in self._jobs:
                     self._jobs[missing] = _Job(tgid, files.build(missing, cfi))
                 if confirms and number:
-                    files.confirm_call(mapping.file, own + 1)
+                    self._confirm(mapping.file, cfi, own)
+
+    def _confirm(self, key: Hashable, cfi: CfiFile, address: int) -> None:
+        """Say what the walk could not see, before the address that follows or is a function's."""
+        before = cfi.code(address - CALL_BYTES, CALL_BYTES)
+        function = cfi.function(address)
+        is_start = function is not None and function.start == address
+        if is_start and before and not ends_in_call(before, X86_64):
+            self.tables.files.confirm_call(key, address, is_entry=True)
+        else:
+            self.tables.files.confirm_call(key, address + 1)
 
     def work(self, seconds: float = _SLICE_S) -> bool:
         """Build what is missing for so long on the processor; whether there is more to do.

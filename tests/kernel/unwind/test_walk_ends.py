@@ -15,6 +15,7 @@ from tests.support.stack_walks import (
     build,
     check_counters,
     check_equality,
+    ends_of_traces,
     names_of,
     share_in_bpf,
     walk_run,
@@ -108,7 +109,7 @@ def test_a_stack_may_begin_at_a_function(tmp_path: Path) -> None:
     run = walk_run(build(tmp_path, _COROUTINES), copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
-    assert {each.trace.reason for each in run.found} <= {Reason.COMPLETE, Reason.FINISHED}
+    assert ends_of_traces(run) <= {Reason.COMPLETE, Reason.FINISHED}
     assert share_in_bpf(run) > 0.95
 
 
@@ -130,13 +131,35 @@ int main(void) { middle(); return sink; }
 """Code that was executed, and is not mapped any more: as in a child, after fork(2)."""
 
 
-def test_callers_that_are_not_in_memory(tmp_path: Path) -> None:
-    program = build(tmp_path, _UNMAPPED, "-fno-toplevel-reorder")
+_ENTRY_UNMAPPED = (
+    LEAF
+    + r"""
+#include <sys/mman.h>
+static ucontext_t outer, inner;
+static char room[65536];
+static void coroutine(void) {
+  madvise((void *)(((long)__builtin_return_address(0) - 8) & -4096), 4096, MADV_DONTNEED);
+  for (;;) sink += leaf(1);
+}
+int main(void) {
+  getcontext(&inner);
+  inner.uc_stack.ss_sp = room;
+  inner.uc_stack.ss_size = sizeof(room);
+  makecontext(&inner, coroutine, 0);
+  swapcontext(&outer, &inner);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("source", [_UNMAPPED, _ENTRY_UNMAPPED], ids=["caller", "entry"])
+def test_callers_that_are_not_in_memory(tmp_path: Path, source: str) -> None:
+    program = build(tmp_path, source, "-fno-toplevel-reorder")
     run = walk_run(program, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     assert run.ends[Reason.READ_FAULT] > 0
-    assert {each.trace.reason for each in run.found} <= {Reason.COMPLETE, Reason.FINISHED}
+    assert ends_of_traces(run) <= {Reason.COMPLETE, Reason.FINISHED}
     assert share_in_bpf(run) > 0.95
 
 

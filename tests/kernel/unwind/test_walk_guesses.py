@@ -71,6 +71,7 @@ def test_code_without_rules_is_walked_by_its_frame_pointers(tmp_path: Path) -> N
     assert sum(whole) > len(whole) / 2
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("node")
 def test_code_generated_by_node(tmp_path: Path) -> None:
     script = tmp_path / "spins.js"
@@ -79,6 +80,7 @@ def test_code_generated_by_node(tmp_path: Path) -> None:
     _check_guesses(run, 0.95)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("javac")
 def test_code_generated_by_java(tmp_path: Path) -> None:
     source = tmp_path / "Spins.java"
@@ -101,6 +103,7 @@ func main() { for { sink += level1(sink) } }
 """
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("go")
 def test_code_of_go(tmp_path: Path) -> None:
     """A leaf of Go has no frame pointer of its own: its SP table says where its caller is."""

@@ -178,6 +178,7 @@ def _check_calls(run: Run, program: Path) -> Counter[str]:
     return seen
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("compiler", "flags"),
     [
@@ -201,6 +202,7 @@ def test_shapes_of_stacks(tmp_path: Path, compiler: str, flags: str) -> None:
     assert seen["too deep"], seen
 
 
+@pytest.mark.any_kernel
 @pytest.mark.needs("rustc")
 def test_shapes_of_rust(tmp_path: Path) -> None:
     source, program = tmp_path / "program.rs", tmp_path / "program"
