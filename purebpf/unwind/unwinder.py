@@ -79,6 +79,10 @@ FileLookup = Callable[[Hashable], "CodeFile | None"]
 """The rules of the file of `CodeMapping.file`; None if the file cannot be read."""
 
 
+SharedRules = dict[tuple[Hashable, int, bool], Known]
+"""By file, the file's own address, and whether that is no return address."""
+
+
 class _Stop(Exception):  # noqa: N818
     """The trace ends here."""
 
@@ -94,6 +98,7 @@ class Unwinder:
         space: its mappings.
         files: where the rules of a mapped file are found.
         max_frames: how long a trace can be.
+        shared: rules by file and address, for all processes that have the same files.
 
     Attributes:
         lost: the registers that a call does not keep.
@@ -106,7 +111,9 @@ class Unwinder:
         files: FileLookup,
         *,
         max_frames: int = MAX_FRAMES,
+        shared: SharedRules | None = None,
     ) -> None:
+        self._shared: SharedRules = {} if shared is None else shared
         self._machine = machine
         self._space = space
         self._files = files
@@ -174,9 +181,20 @@ class Unwinder:
         file = None if mapping.file is None else self._files(mapping.file)
         if file is None:
             return Special.NO_RULE
-        address = at - mapping.bias & _WORD
-        pcs = self._machine.sigreturn_pcs
-        if self._is_sigreturn(file, pc - mapping.bias & _WORD, pcs):
+        own = pc - mapping.bias & _WORD
+        key = mapping.file, own, exact
+        known = self._shared.get(key)
+        if known is None:
+            known = self._rule_of(file, own, exact=exact)
+            if len(self._shared) >= _MOST_REMEMBERED:
+                self._shared.clear()
+            self._shared[key] = known
+        return known
+
+    def _rule_of(self, file: CodeFile, pc: int, *, exact: bool) -> Known:
+        """The same, by the file's own address."""
+        address = pc - (not exact) & _WORD
+        if self._is_sigreturn(file, pc, self._machine.sigreturn_pcs):
             return Special.SIGRETURN
         row = file.row(address)
         if row is not None:

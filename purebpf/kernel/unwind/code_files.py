@@ -7,6 +7,7 @@ its owner truncates kills its reader. A file that changes gives other rules, or 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
@@ -17,13 +18,14 @@ from purebpf.kernel.symbolize.elf_files import open_mapped
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
-from purebpf.symbols.proc_maps import Mapping
+from purebpf.symbols.proc_maps import MappedFile, Mapping
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
 
 __all__ = ["CodeFiles"]
 
+_RECENT_S = 1.0
 _MOST = 512
 """Files that are open at a time."""
 
@@ -45,6 +47,13 @@ class _Open(NamedTuple):
     cfi: CfiFile
 
 
+class _Recent(NamedTuple):
+    """What a mapped file was; `until_s` is on the monotonic clock."""
+
+    key: Hashable
+    until_s: float
+
+
 class CodeFiles(Closing):
     """Open files by what they are; those not used for longest are closed above 512.
 
@@ -55,6 +64,7 @@ class CodeFiles(Closing):
     def __init__(self, spend: Spend | None = None) -> None:
         self._spend = spend
         self._files: dict[Hashable, _Open] = {}
+        self._recent: dict[MappedFile, _Recent] = {}
 
     def find(self, key: Hashable) -> CfiFile | None:
         """The rules of what `CodeMapping.file` names; None if it was closed in between."""
@@ -88,6 +98,19 @@ class CodeFiles(Closing):
         return mapping.file.path, self._files[mapping.file.path].image
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
+        """The file of a mapping; one that was looked at within a second is not opened again."""
+        now = time.monotonic()
+        recent = self._recent.get(mapping.file)
+        if recent is not None and now < recent.until_s and recent.key in self._files:
+            return recent.key, self._files[recent.key].image
+        found = self._open(mapping, pid)
+        if found is not None and mapping.file.inode:
+            if len(self._recent) >= _MOST:
+                self._recent.clear()
+            self._recent[mapping.file] = _Recent(found[0], now + _RECENT_S)
+        return found
+
+    def _open(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         try:
             fd = open_mapped(mapping, (pid,))
         except OSError:

@@ -19,7 +19,7 @@ from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.machine import X86_64
-from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder
+from purebpf.unwind.unwinder import MAX_FRAMES, SharedRules, Unwinder
 
 __all__ = ["EarlierLookup", "Program", "Programs", "live_mappings"]
 
@@ -93,6 +93,7 @@ class Programs:
         self._running: dict[int, Program] = {}
         self._ended: dict[int, _Ended] = {}
         self._begun: dict[int, int] = {}
+        self._shared: SharedRules = {}
         self._mapped: dict[int, list[tuple[int, Mapping]]] = {}
 
     # What happened
@@ -194,7 +195,8 @@ class Programs:
         return AddressSpace(code_mappings) if code_mappings else None
 
     def _program(self, space: AddressSpace, since_ns: int, read_ns: int) -> Program:
-        unwinder = Unwinder(X86_64, space, self._files.find, max_frames=self._max_frames)
+        frames, shared = self._max_frames, self._shared
+        unwinder = Unwinder(X86_64, space, self._files.find, max_frames=frames, shared=shared)
         return Program(space, unwinder, since_ns, read_ns)
 
     def _keep(self, tgid: int, program: Program) -> Program:
@@ -223,7 +225,7 @@ class Programs:
 
     def clear(self) -> None:
         """Forget everything."""
-        for known in (self._running, self._ended, self._begun, self._mapped):
+        for known in (self._running, self._ended, self._begun, self._mapped, self._shared):
             known.clear()
 
 
