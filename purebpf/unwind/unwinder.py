@@ -80,7 +80,7 @@ FileLookup = Callable[[Hashable], "CodeFile | None"]
 
 
 SharedRules = dict[tuple[Hashable, int, bool], Known]
-"""By file, the file's own address, and whether that is no return address."""
+"""By file, the file's own address, and whether it is exact, or that of a caller."""
 
 
 class _Stop(Exception):  # noqa: N818
