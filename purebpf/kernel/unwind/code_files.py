@@ -103,12 +103,12 @@ class CodeFiles(Closing):
         recent = self._recent.get(mapping.file)
         if recent is not None and now < recent.until_s and recent.key in self._files:
             return recent.key, self._files[recent.key].image
-        found = self._open(mapping, pid)
-        if found is not None and mapping.file.inode:
+        opened = self._open(mapping, pid)
+        if opened is not None and mapping.file.inode:
             if len(self._recent) >= _MOST:
                 self._recent.clear()
-            self._recent[mapping.file] = _Recent(found[0], now + _RECENT_S)
-        return found
+            self._recent[mapping.file] = _Recent(opened[0], now + _RECENT_S)
+        return opened
 
     def _open(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         try:
