@@ -12,6 +12,9 @@
 #include "user_registers.h"
 
 #define WALK_FRAMES 127
+#ifndef WALK_EXTRA
+#define WALK_EXTRA 0 // room behind the frames, for others than native ones
+#endif
 #ifndef WALK_PLACES
 #define WALK_PLACES 1 // programs that may interrupt each other on a CPU
 #endif
@@ -42,7 +45,7 @@ struct walk {
 	u32 unused;
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
-	u64 frames[WALK_FRAMES];
+	u64 frames[WALK_FRAMES + WALK_EXTRA];
 };
 
 // Written by the program at `place` on this CPU.

@@ -12,7 +12,10 @@
 #include "copy_budget.h"
 #include "stacks.h"
 
+#define PYTHON_PLACES PLACES
+#include "python_frames.h"
 #define WALK_PLACES PLACES
+#define WALK_EXTRA PYTHON_FRAMES
 #include "unwind_walk.h"
 
 enum call_graph {
@@ -180,6 +183,31 @@ static __always_inline void start_walk(struct walk *walk, u32 place, struct miss
 		walk_32_bits(walk, place);
 }
 
+// Puts the Python frames of the current task behind the native ones; user space merges them.
+static __always_inline void append_python(struct walk *walk, u32 place, struct missed_stack *record)
+{
+	struct python_walk *frames = bpf_map_lookup_elem(&python_walks, &place);
+	u32 depth = walk->depth, count;
+
+	if (!frames || !walk_python(place, record->process, record->identity))
+		return;
+	count = frames->depth;
+	OPAQUE(depth);
+	OPAQUE(count);
+	if (depth > WALK_FRAMES || count > PYTHON_FRAMES)
+		return;
+	if (depth + count > WALK_FRAMES) { // the outermost native ones are left out
+		depth = WALK_FRAMES - count;
+		if (walk->reason == WALK_COMPLETE)
+			walk->reason = WALK_TOO_DEEP;
+	}
+	OPAQUE(depth);
+	if (depth > WALK_FRAMES)
+		return;
+	bpf_probe_read_kernel(&walk->frames[depth], count * sizeof(u64), frames->words);
+	walk->depth = depth + count;
+}
+
 // The stack of `record->registers`, of the current task. `record->key` and `tgid` are set.
 static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_stack *record)
 {
@@ -195,6 +223,8 @@ static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_st
 	st->frames += found->depth;
 	if (found->reason < WALK_REASONS)
 		st->ends[found->reason]++;
+	if (python)
+		append_python(found, place, record);
 	if (copy_helps(found->reason) && send_missed(ctx, record, found, st))
 		return STACK_SENT;
 	if (found->reason == WALK_TOO_DEEP)

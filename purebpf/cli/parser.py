@@ -203,6 +203,18 @@ def add_call_graph(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
+def add_python(group: argparse._ArgumentGroup) -> None:
+    """Options `python` and `native`."""
+    group.add_argument(
+        "--no-python", dest="python", action="store_false",
+        help="do not read the frames of Python functions; docs/python.md",
+    )  # fmt: skip
+    group.add_argument(
+        "--native", action="store_true",
+        help="with Python functions, show the frames of the interpreter, too",
+    )  # fmt: skip
+
+
 def add_storage(group: argparse._ArgumentGroup, row: str) -> None:
     """Options `hash_storage_size`, of which `row` is one, and `stack_storage_size`."""
     group.add_argument(

@@ -8,7 +8,7 @@ from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.lines import line_at
 from purebpf.cpython.memory import Memory, UnreadableError
 
-__all__ = ["Code", "CodeObjects", "read_string"]
+__all__ = ["Code", "CodeObjects", "decode_string", "read_string"]
 
 _MOST_NAME = 1024
 _MOST_PATH = 4096
@@ -121,6 +121,15 @@ def read_string(memory: Memory, layout: Layout, address: int, most: int) -> str:
     # surrogateescape'd file names hold lone surrogates: they pass through as they are
     text = raw.decode(_CODECS[kind], "replace" if kind == 1 else "surrogatepass")
     return text if length <= most else text + "..."
+
+
+def decode_string(raw: bytes, state: int, length: int) -> str | None:
+    """A `str` by its state and its first bytes; None: they are not all of it, or not of one."""
+    kind = state >> _KIND_BITS & 7
+    if kind not in _CODECS or not state & _COMPACT or length * kind > len(raw):
+        return None
+    data = raw[: length * kind]
+    return data.decode(_CODECS[kind], "replace" if kind == 1 else "surrogatepass")
 
 
 def _word(raw: bytes, at: int) -> int:

@@ -17,8 +17,8 @@ class Merged(NamedTuple, Generic[Native]):
 
     Attributes:
         frames: native and Python frames; the calls of the evaluation loop are left out.
-        is_exact: each call of the loop had its Python frames. Or else Python frames are where the
-            outermost calls of the loop leave room for them.
+        is_exact: each call of the loop had its Python frames. Or else one of both is cut, at its
+            outermost side: what has no counterpart is at the end.
     """
 
     frames: list[Native | PythonFrame]
@@ -39,20 +39,15 @@ def merge(
     calls = _split(python)
     loops = sum(is_loop)
     # A loop that was entered and has not linked its frame yet, or left it already: the innermost.
-    spare = max(0, loops - len(calls))
-    is_exact = loops == len(calls) or (spare == 1 and _is_innermost(is_loop))
+    is_between = loops == len(calls) + 1 and bool(is_loop) and is_loop[0]
     frames: list[Native | PythonFrame] = []
-    for _ in range(len(calls) - loops):
-        frames += calls.pop(0)
-    for frame, loop in zip(native, is_loop, strict=True):
-        if not loop:
-            frames.append(frame)
-        elif spare:
-            spare -= 1
-            frames.append(frame)
-        else:
+    for at, (frame, loop) in enumerate(zip(native, is_loop, strict=True)):
+        if loop and calls and not (is_between and at == 0):
             frames += calls.pop(0)
-    return Merged(frames, is_exact)
+        else:
+            frames.append(frame)
+    is_exact = is_between or loops == len(_split(python))
+    return Merged([*frames, *(frame for call in calls for frame in call)], is_exact)
 
 
 def _split(python: Sequence[PythonFrame]) -> list[list[PythonFrame]]:
@@ -65,8 +60,3 @@ def _split(python: Sequence[PythonFrame]) -> list[list[PythonFrame]]:
         calls[-1].append(frame)
         is_over = frame.is_entry
     return calls
-
-
-def _is_innermost(is_loop: Sequence[bool]) -> bool:
-    """Whether the native trace begins in a loop, where one may be entered or left."""
-    return bool(is_loop) and is_loop[0]

@@ -17,6 +17,7 @@ from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import proc
 
 __all__ = ["FrameNames", "kernel_frames"]
@@ -25,10 +26,6 @@ Answer = Frame | Unknown
 
 _MAX_FRAMES = 4096
 _KERNEL = re.compile(r"\[<[^>]*>\] ([^+\s]+)\+\S+(?: \[([^\]]+)\])?")
-_STARTS = re.compile(
-    r"_start|__libc_start.*|start_thread|_{0,2}clone3?|_dl_start_user|thread_start"
-)
-"""Functions below main() and below a thread's first: the same in all stacks."""
 
 
 class FrameNames(Closing):
@@ -99,7 +96,7 @@ class FrameNames(Closing):
                 yield _of_python(frame)
             elif (answer := names.get(frame)) is not None:
                 name = answer.name if isinstance(answer, Frame) else f"{frame:#x}"
-                if self._native or not _STARTS.fullmatch(name):
+                if self._native or not is_start(name):
                     yield DumpedFrame("user", name, answer.module)
 
     def _is_interpreter(self, address: int) -> bool:

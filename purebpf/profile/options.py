@@ -47,6 +47,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     found = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     found.user_stacks = not found.kernel_stacks_only
     found.kernel_stacks = not found.user_stacks_only
+    found.python_lines = found.lines
     found.to = destinations(made, found.formats, found.outputs)
     return parser.pick(Options, found), parser.pick(ResultOptions, found)
 
@@ -92,6 +93,7 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     parser.add_stack_kinds(group)
     parser.add_call_graph(group)
+    parser.add_python(group)
     parser.add_storage(group, "(process, stacks)")
 
 

@@ -15,6 +15,8 @@ class Options(NamedTuple):
 
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
     `call_graph` is how user stacks are walked: "auto", "tables", "copy" or "fp".
+    `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
+    keep those of the interpreter itself.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come.
     """
@@ -36,6 +38,9 @@ class Options(NamedTuple):
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
     call_graph: str = "auto"
+    python: bool = True
+    python_lines: bool = False
+    native: bool = False
 
 
 def title(options: Options) -> str:

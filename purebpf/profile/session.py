@@ -27,6 +27,7 @@ from purebpf.measure.target_ends import TargetEnds, descendants
 from purebpf.profile.request import Options, title
 
 if TYPE_CHECKING:
+    from purebpf.kernel.cpython.python_tables import PythonTables
     from purebpf.kernel.perf.perf_event import Event
     from purebpf.kernel.symbolize.debug_files import Fetch
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
+_LOOK_AGAIN_S = 0.05
 _CHILDREN_INHERIT = (
     "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
     "less than a sampling period are missing. Raise -F"
@@ -130,6 +132,9 @@ class Profiler(Closing):
             )
             whose.fill(self._object.maps)
             self._follow(stack, whose.namespace)
+        self._owned_python = stack
+        if options.pids and self._python is not None:  # else the start does not wait for it
+            self._python.publish_running(options.pids)
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
         (program,) = self._object.programs.values()
@@ -167,6 +172,8 @@ class Profiler(Closing):
             .only("on_sample_typed" if typed else "on_sample")
             .set(
                 user_stacks=options.user_stacks,
+                python=options.python,
+                python_lines=options.python_lines,
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
                 by_thread=bool(options.tids),
@@ -187,6 +194,21 @@ class Profiler(Closing):
             [PerfEvent.sampling(*rate, pid=pid, inherit=1, enable_on_exec=1, disabled=1)]
         )
 
+    @cached_property
+    def _python(self) -> PythonTables | None:
+        """What reads Python frames; None where stacks are walked by frame pointers."""
+        if self._walking is None or not self._options.python:
+            return None
+        from purebpf.kernel.cpython.python_tables import PythonTables
+
+        options, loaded = self._options, self._object
+        python = PythonTables(
+            loaded.maps, loaded.globals, lines=options.python_lines, native=options.native
+        )
+        self._owned_python.callback(python.close)
+        self._walking.on_missed = python.publish
+        return python
+
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Sleep until it is over: the duration has passed, or one of `ends` is readable.
 
@@ -194,25 +216,41 @@ class Profiler(Closing):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s = self._options.duration_s
+        if self._python is not None and not self._options.pids:
+            self._python.publish_running()
+        over = None if duration_s is None else self._started + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         while True:
+            # a process that has just started becomes an interpreter without saying so
+            soon = None if self._python is None else time.monotonic() + _LOOK_AGAIN_S
             is_over = wait.until(
-                None if duration_s is None else self._started + duration_s,
+                over,
                 (*ends, self._targets) if self._targets else ends,
-                pause=pause,
+                pause=min((moment for moment in (pause, soon) if moment), default=None),
                 sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
                 drain=self._drain,
             )
-            if not (is_over and self._targets.drop_ended() and self._targets):
-                return is_over
+            if is_over and not (self._targets.drop_ended() and self._targets):
+                return True
+            if not is_over and (soon is None or (pause and time.monotonic() >= pause)):
+                return False
+            self._drain()
 
     def _drain(self) -> None:
         """Take in what happened to processes, and the stacks that BPF could not finish."""
         if self._walking is None:
             self._followed.drain()
             return
-        self._followed.drain(self._walking.feed)
+        self._followed.drain(self._feed)
         self._walking.drain()
+        if self._python is not None:
+            self._python.drain()
+
+    def _feed(self, record: object) -> None:
+        assert self._walking is not None
+        self._walking.feed(record)
+        if self._python is not None:
+            self._python.feed(record)
 
     @cached_property
     def _finished(self) -> FinishedCounts | None:
@@ -295,6 +333,8 @@ class Profiler(Closing):
             counts = self._finished.merge(counts, traces)
             traces |= self._finished.traces
         fill(profile, counts, self._stacks(traces), self._followed.cgroups.of)
+        if self._python is not None:
+            profile.about |= stack_maps.sum_up(maps["python_stats"]) | self._python.counts()
         profile.name_processes(self._followed.names.of)
         stats["user_truncated"] = count_truncated(profile.rows(), self._max_depth)
         profile.loss = losses(
@@ -316,7 +356,9 @@ class Profiler(Closing):
     def _symbolizer(self) -> Symbolizer:
         from purebpf.kernel.symbolize.symbolizer import Symbolizer
 
-        return Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
+        symbolizer = Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
+        symbolizer.python = self._python
+        return symbolizer
 
     def _traces(self) -> Mapping[int, Trace]:
         """The program's stacks by number."""

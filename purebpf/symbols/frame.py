@@ -55,6 +55,7 @@ class Reason(StrEnum):
     NOT_ELF = "the file is not a readable ELF file"
     OVER_BUDGET = "not looked up: its file, process or user has used up its share of the lookups"
     INTERRUPTED = "not looked up: an interrupt ended the lookups"
+    PYTHON_UNNAMED = "a Python function: its name found no room, or could not be read"
     KERNEL_HIDDEN = (
         "kernel addresses are hidden: CAP_SYSLOG is missing, or kernel.kptr_restrict is 2"
     )
@@ -68,7 +69,8 @@ class Frame(NamedTuple):
 
     `name` is demangled; `offset` is `address` minus the function's start, in bytes. `module` is
     the file's path as its process sees it, "kernel", the name of a kernel module, or "[bpf]",
-    "[vdso]", "[jit]". `kind` is "kernel" or "user", or "inlined" for a function with code that the
+    "[vdso]", "[jit]". `kind` is "kernel" or "user", or "python" for a Python function, of which
+    `module` is the source file, or "inlined" for a function with code that the
     compiler put into that of its caller, the next frame; its `offset` is 0. `build_id` (hex) and
     `file_offset` find the place again in another copy of the file; they are "" and -1 where there
     is no file. `file` and `line` say where it is in the source, "" and 0 without --lines.

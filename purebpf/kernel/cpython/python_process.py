@@ -43,6 +43,7 @@ class _Found(NamedTuple):
     runtime: int
     version: int
     loop: tuple[CodeRange, ...]
+    path: str
 
 
 class PythonReading(NamedTuple):
@@ -62,6 +63,7 @@ class PythonProcess(Closing):
         is_free_threaded: a build without a GIL.
         runtime: the address of `_PyRuntime`.
         loop: the addresses of the evaluation loop.
+        path: the interpreter's file, as the process sees it.
     """
 
     def __init__(
@@ -79,6 +81,11 @@ class PythonProcess(Closing):
         self.is_free_threaded = free
         self.runtime = found.runtime
         self.loop = found.loop
+        self.path = found.path
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
+        return self._memory.read(address, size)
 
     def look(self) -> PythonReading:
         """Its interpreters and threads now."""
@@ -157,7 +164,8 @@ def _read_file(fd: int, mapping: Mapping) -> _Found | None:
     if file is None or bias is None:
         return None
     loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in _loop(image, file))
-    return _Found(file.runtime + bias, file.version + bias if file.version else 0, loop)
+    version = file.version + bias if file.version else 0
+    return _Found(file.runtime + bias, version, loop, mapping.file.path)
 
 
 def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:

@@ -38,6 +38,7 @@ from purebpf.symbols.frame import (
 )
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
+from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import proc
 
@@ -84,6 +85,9 @@ class Symbolizer:
         fetch: gets the debug file of a build id that is not on this machine
             (`purebpf.kernel.symbolize.debuginfod`).
         budget: pays for what is read; what it has not enough for is `Unknown`, and counted there.
+
+    Attributes:
+        python: names and merges the Python frames of user stacks; None: they have none.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class Symbolizer:
         budget: Budget | None = None,
     ) -> None:
         self.budget = Budget() if budget is None else budget
+        self.python: PythonNames | None = None
         self._payers: dict[int, Work] = {}
         self._paying: Work | None = None
         self._read_processes = read_processes
@@ -159,10 +164,14 @@ class Symbolizer:
     ) -> list[Answer]:
         """Name a user stack, the innermost address first: the others are return addresses."""
         answers = self._answers(pid, comm)
+        native = addresses if self.python is None else addresses[: count_native(addresses)]
         try:
-            return _stack(addresses, answers.exact, answers.callers)
+            named = _stack(native, answers.exact, answers.callers)
         finally:
             self._settle()
+        if self.python is None or len(native) == len(addresses):
+            return named
+        return [*self.python.merge(pid, addresses, named)]
 
     def _answers(self, pid: int, comm: str | None) -> _UserAnswers:
         """What was answered about a process, as long as its mappings stay what they were."""

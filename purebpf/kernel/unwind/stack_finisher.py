@@ -19,8 +19,9 @@ from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.programs import EarlierLookup
 from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.kernel.unwind.task_offsets import task_offsets
+from purebpf.symbols.python_words import count_native
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.unwinder import Unwound
+from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
 
@@ -45,6 +46,7 @@ class MissedStack(NamedTuple):
         process: the tgid in the initial pid namespace.
         key: what it is counted under.
         walked: how far the walk came, and why it ended there.
+        python: words for the Python frames (`purebpf.symbols.python_words`).
     """
 
     copy: CopiedStack
@@ -52,6 +54,7 @@ class MissedStack(NamedTuple):
     process: int
     key: bytes
     walked: Unwound
+    python: list[int]
 
 
 class StackFinisher(Closing):
@@ -144,10 +147,13 @@ class StackFinisher(Closing):
             where = (copy.tgid, missed.process, missed.identity)
             filler.publish(*where, found.frames, confirms=why is Reason.READ_FAULT)
         if found.reason is Reason.COMPLETE:
-            return found._replace(reason=Reason.FINISHED)
-        if not found.reason.is_whole and len(missed.walked.frames) > len(found.frames):
-            return found._replace(frames=missed.walked.frames)
-        return found
+            found = found._replace(reason=Reason.FINISHED)
+        elif not found.reason.is_whole and len(missed.walked.frames) > len(found.frames):
+            found = found._replace(frames=missed.walked.frames)
+        room = MAX_FRAMES - len(missed.python)
+        if len(found.frames) > room:
+            return Unwound([*found.frames[:room], *missed.python], Reason.TOO_DEEP, found.guessed)
+        return found._replace(frames=[*found.frames, *missed.python])
 
     def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Unwound:
         """The stack of a thread that sleeps; other registers are not known."""
@@ -195,4 +201,6 @@ def _missed(sample: Sample) -> MissedStack:
         sample.stack_user,
     )
     frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
-    return MissedStack(copy, identity, process, key, Unwound(frames, Reason(reason), guessed))
+    native = count_native(frames)
+    walked = Unwound(frames[:native], Reason(reason), guessed)
+    return MissedStack(copy, identity, process, key, walked, frames[native:])

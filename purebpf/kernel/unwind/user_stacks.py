@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -98,6 +98,8 @@ class UserStacks(Closing):
         copies: that came and were taken up.
         finished: those of them that reached an outermost frame by rules.
         dropped: samples beyond `limit`.
+        on_missed: is called with each process that a copy is of: its tgid in our PID namespace and
+            in the initial one, and what identifies its program.
 
     Raises:
         KernelError: the kernel refused an event, a ring, or an element of a map.
@@ -124,6 +126,7 @@ class UserStacks(Closing):
         self._counts: Counter[Finished] = Counter()
         self._earlier = earlier
         self._limit = limit
+        self.on_missed: Callable[[int, int, int], None] | None = None
         self._raw: deque[bytes] = deque()
         self._new: deque[MissedStack] = deque()
         self._waiting: deque[MissedStack] = deque()
@@ -215,6 +218,8 @@ class UserStacks(Closing):
     def _meet_one(self) -> None:
         assert self._finisher is not None
         missed = self._new.popleft()
+        if self.on_missed is not None:
+            self.on_missed(missed.copy.tgid, missed.process, missed.identity)
         self._finisher.announce(missed)
         self._waiting.append(missed)
 

@@ -40,7 +40,7 @@ def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
         return entry.name
     if entry.kind == "inlined":
         where = f" (inlined){where}"
-    elif offset:
+    elif offset and entry.kind != "python":
         where = f"+{entry.offset:#x}{where}"
     if entry.file:
         where += f" {entry.file.rpartition('/')[2]}:{entry.line}"

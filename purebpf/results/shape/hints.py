@@ -15,6 +15,8 @@ _WORTH_PERCENT = 1
 _NO_MAP = (Reason.ANONYMOUS, Reason.STALE_PERF_MAP)
 _SHOWN = 3
 _FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
+_PYTHON_MINORS = range(8, 14)
+_PYTHONS = "CPython 3.8 to 3.13"
 _PERF_MAP_AGENT = "with the agent perf-map-agent"
 _PERF_MAP_COMMAND = (
     "`jcmd PID Compiler.perfmap` while it runs, or -XX:+DumpPerfMapAtExit from the start"
@@ -88,7 +90,8 @@ def _is_stripped(entry: Frame | Unknown) -> bool:
 
 def _has_python_names(row: Row) -> bool:
     return any(
-        not isinstance(frame, Unknown) and frame.name[:4] == "py::" for frame in row.user or ()
+        frame.kind == "python" or (isinstance(frame, Frame) and frame.name[:4] == "py::")
+        for frame in row.user or ()
     )
 
 
@@ -110,15 +113,12 @@ def _python(runtime: Runtime, whose: str) -> str:
             f"{which} ({whose}) wrote the names of its functions, but no stack reached them: "
             f"that needs {_FRAME_POINTERS}"
         )
-    if runtime.version and int(runtime.version.partition(".")[2]) < 12:
-        return (
-            f"{which} ({whose}) cannot give profilers the names of its functions. 3.12 and later "
-            "can: `python -X perf`; for this one, use py-spy"
-        )
-    since = "" if runtime.version else ", from 3.12 on,"
+    if runtime.version and int(runtime.version.partition(".")[2]) not in _PYTHON_MINORS:
+        return f"{which} ({whose}): only the functions of {_PYTHONS} can be read"
     return (
-        f"{which} ({whose}) gives profilers the names of its functions{since} when started as "
-        f"`python -X perf` or with PYTHONPERFSUPPORT=1; stacks reach them in {_FRAME_POINTERS}"
+        f"the functions of {which} ({whose}) were not read: `purebpf profile` reads those of "
+        f"{_PYTHONS} where it walks stacks by tables (x86-64, Linux 5.15); `purebpf dump PID` "
+        "shows them now"
     )
 
 

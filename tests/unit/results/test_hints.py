@@ -34,18 +34,19 @@ def told(found, **runtimes):
 @pytest.mark.parametrize(
     ("runtime", "frame", "words"),
     [
-        (Runtime("python", "3.11"), EVAL, ["Python 3.11 (PID 7) cannot", "py-spy"]),
+        (Runtime("python", "3.11"), EVAL, ["Python 3.11 (PID 7) were not read", "purebpf dump"]),
         (
             Runtime("python", "3.12"),
             EVAL,
-            ["Python 3.12 (PID 7)", "PYTHONPERFSUPPORT=1"],
+            ["Python 3.12 (PID 7)", "by tables"],
         ),
         (
             Runtime("python", "3.12", is_named=True),
             EVAL,
             ["wrote the names", "-fno-omit-frame"],
         ),
-        (Runtime("python"), EVAL, ["Python (PID 7)", "from 3.12 on", "-X perf"]),
+        (Runtime("python"), EVAL, ["Python (PID 7)", "CPython 3.8 to 3.13"]),
+        (Runtime("python", "3.14"), EVAL, ["Python 3.14 (PID 7): only", "CPython 3.8 to 3.13"]),
         (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
         (Runtime("chromium"), GENERATED, ["Chromium (PID 7)", "--js-flags=--perf-basic-prof"]),
         (Runtime("java", "17"), GENERATED, ["Java 17 (PID 7)", "Compiler.perfmap"]),

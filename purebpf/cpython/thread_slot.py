@@ -1,0 +1,77 @@
+"""Where the C library keeps the pointer to a thread's state.
+
+CPython stores it with pthread_setspecific(3), under a key of its own. The slot is found by its
+content, in threads of which the state is known: so no layout of a C library is needed. In glibc the
+first 32 keys are in struct pthread itself; in musl it has a pointer to all of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cpython.memory import Memory, UnreadableError
+from purebpf.cpython.threads import ThreadState
+
+__all__ = ["ThreadSlot", "find_slot"]
+
+_NEAR = 0x900
+"""Bytes of struct pthread that are searched: glibc has the keys at 0x310."""
+_POINTERS = 0x200
+_KEYS = 0x400
+_ALIGNED = 8
+
+
+class ThreadSlot(NamedTuple):
+    """The slot is at the thread pointer + `offset`; with `inner`, at what is there + `inner`."""
+
+    offset: int
+    inner: int = -1
+
+
+def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | None:
+    """The slot in which each of the threads has its state; None: there is none."""
+    if not threads:
+        return None
+    first = threads[0]
+    candidates = [
+        ThreadSlot(offset) for offset in _find(memory, first.pthread, _NEAR, first.address)
+    ]
+    if not candidates:
+        candidates = _indirect(memory, first)
+    for slot in candidates:
+        if all(_holds(memory, slot, thread) for thread in threads):
+            return slot
+    return None
+
+
+def _indirect(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
+    slots = []
+    for offset in range(0, _POINTERS, _ALIGNED):
+        try:
+            pointer = memory.number(thread.pthread + offset)
+        except UnreadableError:
+            continue
+        inner = _find(memory, pointer, _KEYS, thread.address) if pointer % _ALIGNED == 0 else []
+        slots += [ThreadSlot(offset, at) for at in inner]
+    return slots
+
+
+def _find(memory: Memory, start: int, size: int, value: int) -> list[int]:
+    """Where a word is."""
+    try:
+        raw = memory.bytes(start, size)
+    except UnreadableError:
+        return []
+    return [8 * at for at, (word,) in enumerate(struct.iter_unpack("<Q", raw)) if word == value]
+
+
+def _holds(memory: Memory, slot: ThreadSlot, thread: ThreadState) -> bool:
+    try:
+        at = thread.pthread + slot.offset
+        if slot.inner >= 0:
+            at = memory.number(at) + slot.inner
+        return memory.number(at) == thread.address
+    except UnreadableError:
+        return False

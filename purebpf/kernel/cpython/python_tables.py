@@ -1,0 +1,331 @@
+"""`PythonTables`: what bpf_src/include/python_frames.h needs to know, and what it sends."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
+
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf
+from purebpf.closable import Closing
+from purebpf.cpython.code_objects import decode_string
+from purebpf.cpython.frames import PythonFrame
+from purebpf.cpython.layout import NONE, Layout
+from purebpf.cpython.lines import line_at
+from purebpf.cpython.memory import Memory, UnreadableError
+from purebpf.cpython.merge import merge
+from purebpf.cpython.runtime_file import CodeRange
+from purebpf.cpython.thread_slot import find_slot
+from purebpf.errors import FormatError, KernelError, NotSupportedError
+from purebpf.kernel.cpython.python_process import PythonProcess, find_python
+from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.rings.ring_buffer import RingBuffer
+from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.python_words import CODE_SHIFT, ENTRY
+from purebpf.symbols.start_functions import is_start
+from purebpf.syscall import bpf, proc
+from purebpf.wire.perf_records import Comm, Exit
+
+__all__ = ["PythonTables"]
+
+_PROCESS = struct.Struct("<QQIIBBBB16H4x")
+_CODE = struct.Struct("<5QQ6I256s256s")
+_CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
+_MOST_THREADS = 8
+"""Threads that must agree on where their state is."""
+
+_STARTING_S = 5.0
+"""How long a process may take from its first sample to its first thread state."""
+
+Answer = Frame | Unknown
+
+
+class _Interpreter(NamedTuple):
+    """Of a process that was published."""
+
+    version: tuple[int, int]
+    layout: Layout
+    loop: tuple[CodeRange, ...]
+    path: str
+    process: PythonProcess
+
+
+class _Code(NamedTuple):
+    """A code object that BPF met; `name` is "" where it could not be read."""
+
+    name: str
+    file: str
+    first_line: int
+    lines: bytes
+    version: tuple[int, int]
+
+
+class PythonTables(Closing):
+    """Publishes interpreters, reads names, and merges Python frames with native ones.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        variables: its globals: gets an offset in the kernel's tasks.
+        lines: whether lines are wanted.
+        native: whether to keep the frames of the interpreter itself.
+
+    Attributes:
+        merges, inexact: stacks that were merged, and those of them that did not fit together.
+        skipped: why processes with an interpreter are not read.
+    """
+
+    def __init__(
+        self,
+        maps: Mapping[str, RecordMap],
+        variables: MutableMapping[str, Any],
+        *,
+        lines: bool = False,
+        native: bool = False,
+    ) -> None:
+        self._table = maps["pythons"]
+        self._ring = RingBuffer(maps["python_names"], bytes)
+        self._lines, self._native = lines, native
+        self._known: dict[int, _Interpreter | None] = {}
+        self._pending: dict[int, tuple[int, int, float]] = {}
+        self._executed: set[int] = set()
+        self._by_generation: dict[int, _Interpreter] = {}
+        self._codes: dict[int, _Code] = {}
+        self.merges = self.inexact = 0
+        self.skipped: dict[int, str] = {}
+        try:
+            offset = _fsbase_at(kernel_btf())
+        except NotSupportedError:
+            offset = 0
+        variables["fsbase_at"] = offset
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due."""
+        return (self._ring.fileno(),)
+
+    def publish_running(self, pids: Iterable[int] = ()) -> None:
+        """Publish these processes, or all that run an interpreter by its name.
+
+        Only in the initial PID namespace: in others, processes are published as they are met.
+        """
+        if not proc.in_first_namespace("pid"):
+            return
+        for pid in pids or [pid for pid in proc.pids() if _runs_python(pid)]:
+            self.publish(pid, pid)
+
+    def publish(self, tgid: int, process: int, identity: int = 0) -> None:
+        """Say how to read the interpreter of a process, if it has one.
+
+        Args:
+            tgid: in our PID namespace.
+            process: the same in the initial one.
+            identity: of the program that it executed; 0: not known.
+
+        Raises:
+            KernelError: the kernel refused an element.
+        """
+        if tgid in self._known and tgid not in self._executed:
+            return
+        self._executed.discard(tgid)
+        try:
+            python = find_python(tgid)
+        except (KernelError, NotSupportedError) as error:
+            self.skipped[tgid] = str(error)
+            python = None
+        if python is None:
+            self._known.setdefault(tgid, None)
+            return
+        generation = len(self._by_generation) + 1
+        packed = _pack(python, identity, generation)
+        if packed is None:  # it has just started
+            python.close()
+            self._pending[tgid] = (process, identity, time.monotonic())
+            return
+        known = _Interpreter(python.version, python.layout, python.loop, python.path, python)
+        self._known[tgid] = self._by_generation[generation] = known
+        bpf.map_update_elem(self._table.fileno(), process.to_bytes(4, "little"), packed)
+
+    def feed(self, record: object) -> None:
+        """Take in what a process did, as `SideBand` reports it."""
+        if isinstance(record, Comm) and record.exec:
+            self._executed.add(record.pid)
+        elif isinstance(record, Exit) and record.pid == record.tid:
+            self._executed.add(record.pid)
+            self._pending.pop(record.pid, None)
+
+    def drain(self) -> None:
+        """Take in the names that came, and look again at processes that had just started."""
+        now = time.monotonic()
+        for tgid, (process, identity, began) in list(self._pending.items()):
+            del self._pending[tgid]
+            if now < began + _STARTING_S:
+                self.publish(tgid, process, identity)
+                if tgid in self._pending:
+                    self._pending[tgid] = (process, identity, began)
+        for raw in self._ring.drain():
+            self._add(raw)
+
+    def _add(self, raw: bytes) -> None:
+        if len(raw) < _CODE.size:
+            raise FormatError("python_names", f"{len(raw)} bytes", f"a record has {_CODE.size}")
+        generation, _, name, path, first, table, number, *strings, names, paths = _CODE.unpack_from(
+            raw
+        )
+        name_state, name_length, path_state, path_length, _ = strings
+        known = self._by_generation.get(generation)
+        if known is None:
+            return
+        memory = Memory(known.process.read)
+        self._codes[number] = _Code(
+            _text(memory, known.layout, name, (names, name_state, name_length)),
+            _text(memory, known.layout, path, (paths, path_state, path_length)),
+            first,
+            _table(memory, known.layout, table) if self._lines else b"",
+            known.version,
+        )
+
+    def merge(
+        self, tgid: int, addresses: Sequence[int], native: Sequence[Answer]
+    ) -> Sequence[Answer]:
+        """A user stack with its Python frames, innermost first.
+
+        Args:
+            tgid: its process.
+            addresses: native ones, innermost first, then words of python_frames.h.
+            native: the names of the former.
+        """
+        known = self._known.get(tgid)
+        words = addresses[len(native) :]
+        if known is None:
+            return [*native, *map(self._unnamed, words)]
+        is_loop = [
+            any(part.start <= address - (at > 0) < part.end for part in known.loop)
+            for at, address in enumerate(addresses[: len(native)])
+        ]
+        merged = merge(native, is_loop, [self._python(word) for word in words])
+        self.merges += 1
+        self.inexact += not merged.is_exact
+        return [
+            _frame(entry) if isinstance(entry, PythonFrame) else entry
+            for entry in merged.frames
+            if self._native or isinstance(entry, PythonFrame) or not _is_folded(entry, known.path)
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """What came of merging: stacks, and those of them that did not fit together."""
+        return {"python_merged": self.merges, "python_inexact": self.inexact}
+
+    def _python(self, word: int) -> PythonFrame:
+        code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
+        is_entry = bool(word & ENTRY)
+        if code is None:
+            return PythonFrame("", "", 0, word, is_entry)
+        line = 0
+        if self._lines:
+            line = _line(code, word & _INSTRUCTION_MASK)
+        return PythonFrame(code.name, code.file, line, word, is_entry)
+
+    def _unnamed(self, word: int) -> Answer:
+        return _frame(self._python(word))
+
+    def close(self) -> None:
+        """Close the ring and the memories; again is harmless."""
+        self._ring.close()
+        for known in self._by_generation.values():
+            known.process.close()
+
+
+def _runs_python(pid: int) -> bool:
+    try:
+        return "python" in os.readlink(f"{proc.PROC}/{pid}/exe").rpartition("/")[2]
+    except OSError:
+        return False
+
+
+def _pack(python: PythonProcess, identity: int, generation: int) -> bytes | None:
+    """The struct python_process; None while the process has no thread state."""
+    reading, layout = python.look(), python.layout
+    threads = [thread for each in reading.interpreters[-1:] for thread in each.threads]
+    slot = find_slot(reading.memory, threads[-1:])
+    if slot is None:
+        return None
+    style = 0 if python.version < (3, 11) else 1 if python.version < (3, 12) else 2
+    name = layout.code_name if layout.code_qualname == NONE else layout.code_qualname
+    fields = (
+        *(layout.thread_id, layout.frame, layout.current, layout.frame_code),
+        *(layout.frame_previous, layout.frame_instruction, layout.frame_owner),
+        *(layout.code_filename, name, layout.code_first_line, layout.code_lines),
+        *(layout.code_bytes, layout.ascii_size, layout.compact_size, layout.string_length),
+        layout.string_state,
+    )
+    has_current = layout.current != NONE
+    return _PROCESS.pack(
+        *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0, has_current),
+        *(style, 0, *(max(0, field) for field in fields)),
+    )
+
+
+def _text(memory: Memory, layout: Layout, address: int, read: tuple[bytes, int, int]) -> str:
+    """A string that BPF read; one that it could not read whole, from the process."""
+    text = decode_string(*read)
+    if text is not None:
+        return text
+    from purebpf.cpython.code_objects import read_string
+
+    try:
+        return read_string(memory, layout, address, 1024)
+    except UnreadableError:
+        return ""
+
+
+def _table(memory: Memory, layout: Layout, address: int) -> bytes:
+    try:
+        size = memory.number(address + layout.bytes_length)
+        return memory.bytes(address + layout.bytes_data, size)
+    except UnreadableError:
+        return b""
+
+
+def _line(code: _Code, instruction: int) -> int:
+    if instruction >> 23:  # below 0: called, and nothing executed yet
+        return code.first_line
+    scale = 2 if code.version == (3, 10) else 1
+    return line_at(code.version, code.lines, code.first_line, instruction * scale)
+
+
+def _frame(frame: PythonFrame) -> Answer:
+    if not frame.name:
+        return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
+    source = (frame.file, frame.line) if frame.line else ("", 0)
+    return Frame(frame.name, 0, frame.file, Address(0), "python", file=source[0], line=source[1])
+
+
+def _is_folded(answer: Answer, interpreter: str) -> bool:
+    """Whether a native frame is of the interpreter, or below a program's beginning."""
+    return answer.module == interpreter or (isinstance(answer, Frame) and is_start(answer.name))
+
+
+def _fsbase_at(btf: Btf) -> int:
+    """Where struct task_struct has thread.fsbase."""
+    task = btf.find("task_struct", Kind.STRUCT)
+    thread = btf.find("thread_struct", Kind.STRUCT)
+    if not task or not thread:
+        return 0
+    places = [_member(btf, task[0], "thread"), _member(btf, thread[0], "fsbase")]
+    return sum(places) if all(place >= 0 for place in places) else 0
+
+
+def _member(btf: Btf, struct_id: int, name: str) -> int:
+    found: Any = btf.type(struct_id)
+    for member in found.members:
+        if member.name == name:
+            return int(member.bit_offset) // 8
+        if not member.name and btf.kind(btf.resolve(member.type_id)) in (Kind.STRUCT, Kind.UNION):
+            inner = _member(btf, btf.resolve(member.type_id), name)
+            if inner >= 0:
+                return int(member.bit_offset) // 8 + inner
+    return -1

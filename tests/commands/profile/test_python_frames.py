@@ -1,0 +1,188 @@
+"""Profiles have the Python functions that ran, as the program itself knows its calls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from purebpf.profile import Options, Profiler
+from tests.support import pythons
+from tests.support.environment import run
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
+
+CHAINS = """
+import asyncio, ctypes, functools, json, re, sys, threading, time
+
+chains = set()
+
+def spin():
+    frame, chain = sys._getframe(), []
+    while frame:
+        code = frame.f_code
+        chain.append(getattr(code, "co_qualname", code.co_name))
+        frame = frame.f_back
+    chains.add(";".join(reversed(chain)))
+    marked()
+
+def marked():
+    until = time.thread_time() + 0.002
+    while time.thread_time() < until:
+        for _ in range(300):
+            pass
+
+class Handler:
+    def get(self, depth):
+        return self.get(depth - 1) if depth else spin()
+
+    @property
+    def value(self):
+        return (lambda: spin())()
+
+    def __lt__(self, other):
+        spin()
+
+def generator(depth):
+    if depth:
+        yield from generator(depth - 1)
+    else:
+        yield spin()
+
+async def coroutine(depth):
+    if depth:
+        await coroutine(depth - 1)
+    else:
+        spin()
+
+def größe_名前():
+    spin()
+
+def excepts():
+    try:
+        raise ValueError
+    except ValueError:
+        spin()
+
+callback = ctypes.CFUNCTYPE(None)(lambda: spin())
+kinds = [
+    lambda: Handler().get(10),
+    lambda: Handler().get(40),
+    lambda: Handler().value,
+    lambda: sorted([Handler(), Handler()]),
+    lambda: sorted([1, 2], key=lambda _: spin() or 1),
+    lambda: re.sub("a", lambda match: spin() or "", "a"),
+    lambda: list(generator(5)),
+    lambda: [x for x in generator(0)],
+    lambda: asyncio.run(coroutine(5)),
+    lambda: größe_名前(),
+    lambda: excepts(),
+    lambda: callback(),
+    lambda: exec(compile("spin()", "<made>", "exec"), globals()),
+    lambda: functools.reduce(lambda a, b: spin(), [1, 2]),
+    lambda: type("Made", (), {"__init__": lambda self: spin()})(),
+]
+
+def work():
+    while True:
+        for kind in kinds:
+            kind()
+
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.5)
+print(flush=True)
+sys.stdin.readline()
+print(json.dumps(sorted(chains)), flush=True)
+"""
+
+
+@contextmanager
+def started(python: str, program: str, path: Path) -> Iterator[subprocess.Popen[str]]:
+    file = path / "program.py"
+    file.write_text(program)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([python, file], stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert process.stdout
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def folded(text: str) -> Counter[str]:
+    """Samples by stack, without the thread's name."""
+    found: Counter[str] = Counter()
+    for line in text.splitlines():
+        stack, _, samples = line.rpartition(" ")
+        found[stack.partition(";")[2]] += int(samples)
+    return found
+
+
+@pytest.mark.parametrize("python", EVERY)
+def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_path: Path) -> None:
+    with started(python.path, CHAINS, tmp_path) as process:
+        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, duration_s=3)
+        with Profiler(options) as profiler:
+            profiler.wait()
+            profile = profiler.stop()
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        chains = {f"{chain};marked" for chain in json.loads(process.stdout.readline())}
+    assert len(chains) >= 12  # some kinds have the same names
+    total = 0
+    wrong: Counter[str] = Counter()
+    for row in profile.rows():
+        names = [frame.name for frame in row.user if frame.kind == "python"]  # leaf first
+        if names[:2] == ["marked", "spin"]:
+            total += row.weight
+            stack = ";".join(reversed(names))
+            if stack not in chains:
+                wrong[stack] += row.weight
+    assert total >= 50
+    assert wrong.total() <= total // 1000, wrong
+
+
+def test_native_shows_the_interpreter_and_no_python_leaves_it_alone(tmp_path: Path) -> None:
+    program = "print(flush=True)\ndef spin(n):\n  while n: n = max(n - 1, 1)\nspin(5)\n"
+    with started(sys.executable, program, tmp_path) as process:
+        options = ("-f", "-U", "-p", str(process.pid), "1")
+        plain, native, without = (
+            folded(run("profile", *extra, *options).stdout)
+            for extra in ((), ("--native",), ("--no-python",))
+        )
+    assert any(stack.startswith("<module>;spin") for stack in plain)
+    assert not any("PyEval" in stack for stack in plain)
+    assert any("PyEval_EvalCode;<module>;spin" in stack for stack in native)
+    assert not any("_PyEval_EvalFrameDefault" in stack for stack in native)
+    assert any("_PyEval_EvalFrameDefault" in stack for stack in without)
+    assert not any("spin" in stack for stack in without)
+
+
+def test_lines_are_those_that_ran(tmp_path: Path) -> None:
+    program = "print(flush=True)\ndef spin():\n  while True:\n    pass\n\nspin()\n"
+    with started(sys.executable, program, tmp_path) as process:
+        result = run("profile", "--lines", "--layout", "bcc", "-U", "-p", str(process.pid), "1")
+    assert "<module> [program.py] program.py:6" in result.stdout
+    assert " program.py:4" in result.stdout or " program.py:3" in result.stdout
+    assert "py-spy" not in result.stderr
+    assert "-X perf" not in result.stderr
+
+
+def test_a_command_has_its_functions(tmp_path: Path) -> None:
+    file = tmp_path / "burn.py"
+    file.write_text("def burn():\n  for _ in range(90_000_000): pass\nburn()\n")
+    result = run("profile", "-f", "-U", "--", sys.executable, str(file))
+    samples = folded(result.stdout)
+    named = sum(count for stack, count in samples.items() if stack.endswith("<module>;burn"))
+    assert named > sum(samples.values()) / 2
