@@ -149,14 +149,14 @@ def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_pa
             stack = ";".join(reversed(names))
             if stack not in chains:
                 wrong[stack] += row.weight
-    assert total >= 50
+    assert total >= 30
     assert wrong.total() <= total // 1000, wrong
 
 
 def test_native_shows_the_interpreter_and_no_python_leaves_it_alone(tmp_path: Path) -> None:
     program = "print(flush=True)\ndef spin(n):\n  while n: n = max(n - 1, 1)\nspin(5)\n"
     with started(sys.executable, program, tmp_path) as process:
-        options = ("-f", "-U", "-p", str(process.pid), "1")
+        options = ("-f", "-U", "-F", "199", "-p", str(process.pid), "2")
         plain, native, without = (
             folded(run("profile", *extra, *options).stdout)
             for extra in ((), ("--native",), ("--no-python",))
