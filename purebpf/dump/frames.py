@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -74,7 +75,17 @@ class FrameNames(Closing):
 
     def _unwind(self, now: ThreadNow, stack: bytes, problems: list[str]) -> list[int]:
         assert now.registers is not None
-        copy = CopiedStack(0, 0, self._pid, now.tid, now.comm, False, now.pc, now.registers, stack)
+        copy = CopiedStack(
+            time.monotonic_ns(),
+            0,
+            self._pid,
+            now.tid,
+            now.comm,
+            False,
+            now.pc,
+            now.registers,
+            stack,
+        )
         trace = self._stacks.unwind(copy)
         if not trace.reason.is_whole:
             problems.append(f"native frames are cut: {trace.reason.name.lower()}")
