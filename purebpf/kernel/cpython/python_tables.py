@@ -249,7 +249,7 @@ def _runs_python(pid: int) -> bool:
 def _pack(python: PythonProcess, identity: int, generation: int) -> bytes | None:
     """The struct python_process; None while the process has no thread state."""
     reading, layout = python.look(), python.layout
-    threads = [thread for each in reading.interpreters[-1:] for thread in each.threads]
+    threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
     slot = find_slot(reading.memory, threads[-1:])
     if slot is None:
         return None
@@ -320,8 +320,8 @@ def _fsbase_at(btf: Btf) -> int:
 
 
 def _member(btf: Btf, struct_id: int, name: str) -> int:
-    found: Any = btf.type(struct_id)
-    for member in found.members:
+    struct_type: Any = btf.type(struct_id)
+    for member in struct_type.members:
         if member.name == name:
             return int(member.bit_offset) // 8
         if not member.name and btf.kind(btf.resolve(member.type_id)) in (Kind.STRUCT, Kind.UNION):
