@@ -57,13 +57,13 @@ class FrameNames(Closing):
             stack: the bytes at its stack pointer; b"" where its native frames are not known.
             python: its Python frames; None: it has none.
         """
-        found = python.frames if python else ()
+        python_frames = python.frames if python else ()
         problems = [python.problem] if python and python.problem else []
         if not stack:
-            return [_of_python(frame) for frame in found], problems
+            return [_of_python(frame) for frame in python_frames], problems
         addresses = self._unwind(now, stack, problems)
         is_loop = [self._is_loop(address, at) for at, address in enumerate(addresses)]
-        merged = merge(addresses, is_loop, found)
+        merged = merge(addresses, is_loop, python_frames)
         if not merged.is_exact:
             problems.append("python_merge: the native and the Python frames do not fit together")
         return list(self._named(merged.frames, self._names(addresses, now.comm))), problems
@@ -116,8 +116,8 @@ class FrameNames(Closing):
         if self._python is None or not self._python.loop or space is None:
             return False
         own = space.find(self._python.loop[0].start)
-        found = space.find(address - 1)
-        return found is not None and own is not None and found.file == own.file
+        mapping = space.find(address - 1)
+        return mapping is not None and own is not None and mapping.file == own.file
 
     def close(self) -> None:
         """Close the files; again is harmless."""
