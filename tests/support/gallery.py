@@ -51,7 +51,7 @@ def main(names: list[str]) -> None:
 
 
 def run(*arguments: str) -> str:
-    """Run a command of purebpf; what it printed, and its loss line."""
+    """Run a command of purebpf: what it printed, its last lines included."""
     ended = subprocess.run(
         [str(PUREBPF), *arguments],
         capture_output=True,
@@ -59,8 +59,7 @@ def run(*arguments: str) -> str:
         check=True,
         cwd=SHOP.parent,
     )
-    _, found, loss = ended.stderr.partition("loss:")
-    return ended.stdout + found + loss
+    return ended.stdout + ended.stderr
 
 
 def shop(*more: str) -> tuple[str, ...]:

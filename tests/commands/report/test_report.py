@@ -158,7 +158,7 @@ def test_what_a_filter_rejects_is_in_the_file(
     workloads: Workloads, python: Python, tmp_path: Path
 ) -> None:
     with workloads.running("split") as pid:
-        options = ["-e", "cpu-clock", "-F", "997", "--sample-cpu", "-p", str(pid)]
+        options = ["-v", "-e", "cpu-clock", "-F", "997", "--sample-cpu", "-p", str(pid)]
         run = python("record", *options, "--filter", "cpu == 0", "1")
     assert run.returncode == 0, run.stderr
     rejected = int(re.findall(r"rejected=(\d+)", run.stderr)[0])
