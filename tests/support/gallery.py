@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
+import os
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def run(*arguments: str) -> str:
         text=True,
         check=True,
         cwd=SHOP.parent,
+        env={**os.environ, "PATH": f"{PUREBPF.parent}:{os.environ['PATH']}"},
     )
     return ended.stdout + ended.stderr
 
@@ -93,6 +95,33 @@ def profile(driver: Any, scratch: Path, target: Path) -> None:
     capture(driver, target, 1400, 712)
 
 
+ORDERS = """
+import json, re, time
+
+class Orders:
+    def get(self, count):
+        return self.render([{"id": i, "name": "x" * i, "sum": i / 7} for i in range(count)])
+
+    def render(self, rows):
+        return re.sub(r"[0-9]+", self.mark, json.dumps(rows, indent=1))
+
+    def mark(self, match):
+        return f"<b>{match.group()}</b>"
+
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    Orders().get(40)
+"""
+
+
+def python(driver: Any, scratch: Path, target: Path) -> None:
+    (scratch / "orders.py").write_text(ORDERS)
+    path = scratch / "python.html"
+    run("profile", "-F", "499", "-o", str(path), "--", "python3", str(scratch / "orders.py"))
+    Page(driver, path.as_uri())
+    capture(driver, target, 1400, 480)
+
+
 def diff(driver: Any, scratch: Path, target: Path) -> None:
     run("profile", "-F", "499", "-U", "-o", "before.json", *shop())
     run("profile", "-F", "499", "-U", "-o", "after.json", *shop("fast"))
@@ -112,7 +141,7 @@ def summary(driver: Any, scratch: Path, target: Path) -> None:
     arguments = ("summary", "-T", "8", "--errno-summary", "--", "sh", "-c", PIPES)
     shown = "sudo purebpf summary -T 8 --errno-summary -- sh -c 'find ... | sort | uniq -c | ...'"
     _, heading, table = run(*arguments).partition(" Summary of events")
-    terminal(driver, scratch, target, shown, heading + table.partition("\nloss:")[0].strip("\n"))
+    terminal(driver, scratch, target, shown, heading + table.partition("\nlost:")[0].strip("\n"))
 
 
 def runqlat(driver: Any, scratch: Path, target: Path) -> None:
@@ -123,6 +152,7 @@ def runqlat(driver: Any, scratch: Path, target: Path) -> None:
 
 PICTURES: dict[str, Callable[[Any, Path, Path], None]] = {
     "profile": profile,
+    "python": python,
     "diff": diff,
     "offcpu": offcpu,
     "summary": summary,

@@ -6,7 +6,7 @@ const TEXT_FROM = 28;
 const FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 
 const HUES = { kernel: 22, user: 46, inlined: 190, jit: 220, python: 120, process: 172, thread: 172 };
-const PALE = { process: 26, thread: 18 }; // percent of saturation; what a search found is purple
+const PALE = { process: 26, thread: 18, python: 46 }; // percent of saturation; what a search found is purple
 const STATE_COLOURS = { // hue, saturation and lightness by light and dark
   running: [128, 46, 62, 34],
   "run queue": [32, 92, 64, 42],
