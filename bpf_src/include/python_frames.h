@@ -167,12 +167,13 @@ static __always_inline void read_string(struct python_process *layout, u64 addre
 					u32 *length, u8 *to, u32 room)
 {
 	u64 characters = user_word(address + layout->string_length);
-	u32 kind, size, start;
+	u64 size; // compared as 64 bits: Linux 6.1 forgets what a comparison of 32 says of the rest
+	u32 kind, start;
 
 	*state = user_half(address + layout->string_state);
 	*length = characters < MOST_STRING ? characters : MOST_STRING;
 	kind = *state >> 2 & 7;
-	size = *length * kind;
+	size = (u64)*length * kind;
 	start = *state & 1 << 6 ? layout->ascii_size : layout->compact_size;
 	OPAQUE(size);
 	if (size > room)
