@@ -104,7 +104,7 @@ class Profiler(Closing):
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._attach(stack)
-            self._owned = stack.pop_all()
+            self._owned = self._owned_python = stack.pop_all()
         return self
 
     def _attach(self, stack: ExitStack) -> None:

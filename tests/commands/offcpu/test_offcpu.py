@@ -153,7 +153,9 @@ def test_inflight_shows_nothing_else(workloads: Workloads) -> None:
 
 def test_the_holder_of_a_lock_is_the_waker(workloads: Workloads) -> None:
     rounds = 5 if SLOW else 20
-    found = of_command(workloads.path("wait"), "convoy", "3", str(rounds), waker=True)
+    found = of_command(
+        workloads.path("wait"), "convoy", "3", str(rounds), waker=True, call_graph="fp"
+    )
     woken = [
         row
         for row in found.rows()

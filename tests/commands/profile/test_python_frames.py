@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -186,3 +187,19 @@ def test_a_command_has_its_functions(tmp_path: Path) -> None:
     samples = folded(result.stdout)
     named = sum(count for stack, count in samples.items() if stack.endswith("<module>;burn"))
     assert named > sum(samples.values()) / 2
+
+
+def test_memories_of_processes_are_closed(tmp_path: Path) -> None:
+    """Also of those that are met while the whole machine is profiled."""
+    program = "print(flush=True)\nwhile True: pass\n"
+
+    def memories() -> list[str]:
+        links = (place for place in Path("/proc/self/fd").iterdir() if place.is_symlink())
+        return [target for link in links if (target := os.readlink(link)).endswith("/mem")]
+
+    with started(sys.executable, program, tmp_path):
+        with Profiler(Options(frequency=99, duration_s=1)) as profiler:
+            profiler.wait()
+            assert memories()
+            profiler.stop()
+        assert not memories()
