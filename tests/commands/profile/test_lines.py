@@ -48,6 +48,6 @@ def test_a_profile_with_lines_and_one_that_gets_them_later(tmp_path):
     }
     assert {frame["line"] for frame in inlined} <= {4, 5, 6}
     assert {frame["line"] for frame in own if frame.get("name") == "outer"} <= {9, 10, 11}
-    text = _run("profile", "-F", "199", "--lines", "--", program).stdout
+    text = _run("profile", "-F", "199", "--layout", "bcc", "--lines", "--", program).stdout
     assert "    inner (inlined) [busy] busy.c:" in text
     assert "    outer+0x" in text

@@ -107,8 +107,8 @@ def test_the_bytes_begin_with_the_address(workloads: Workloads, sampleip: Sample
 
 def test_a_full_map_is_reported(workloads: Workloads, sampleip: SampleIp) -> None:
     with workloads.running("split") as pid:
-        arguments = ["-p", str(pid), "--count", "--map-entries", "1", "-F", "997", "--strict", "1"]
-        run = sampleip(*arguments)
+        arguments = ["-v", "-p", str(pid), "--count", "--map-entries", "1", "-F", "997", "--strict"]
+        run = sampleip(*arguments, "1")
     assert run.returncode == 3
     words = dict(word.split("=") for word in re.findall(r"\w+=\d+", run.stderr))
     assert int(words["map_full"]) > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def test_a_trace_from_every_instruction_is_true(
                 if times[pc] > _TIMES:
                     continue
                 stack = stepper.stack(registers[7], 16384)
-                copy = CopiedStack(0, 0, pid, pid, "", False, pc, registers, stack)  # noqa: FBT003
+                now_ns = time.monotonic_ns()
+                copy = CopiedStack(now_ns, 0, pid, pid, "", False, pc, registers, stack)  # noqa: FBT003
                 found = stacks.unwind(copy)
                 is_true = found.frames == truth
                 if found.reason is Reason.COMPLETE:

@@ -370,9 +370,9 @@ def test_a_process_that_is_gone(tmp_path: Path) -> None:
 
 def test_reading_files_has_a_budget(tmp_path: Path) -> None:
     with _running(_build(tmp_path, _CHAIN)) as (pid, functions):
-        copy = CopiedStack(
-            0, 0, pid, pid, "", False, functions.bias + functions.starts[-1], (1 << 40,) * 16, b""
-        )  # fmt: skip
+        pc = functions.bias + functions.starts[-1]
+        now_ns = time.monotonic_ns()
+        copy = CopiedStack(now_ns, 0, pid, pid, "", False, pc, (1 << 40,) * 16, b"")  # noqa: FBT003
         budget = Budget({PROCESS: Allowance(nbytes=100, seconds=9.0)})
         with ProcessStacks(budget=budget) as stacks:
             assert stacks.unwind(copy) == Unwound([copy.pc], Reason.OVER_BUDGET, 0)

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -216,14 +215,12 @@ def test_shapes_of_rust(tmp_path: Path) -> None:
     assert sum(walk.reason is Reason.COMPLETE for walk in late) > 0.9 * len(late), run.ends
 
 
-def test_the_verifier_is_done_with_the_walk_soon(record_property: Any) -> None:
+def test_the_verifier_is_done_with_the_walk_soon() -> None:
     spec = objects.spec("stack_walk").only("walk_sampled")
     begun = time.process_time()
     with load(spec) as loaded:
         seconds = time.process_time() - begun
         looked_at = loaded.programs["walk_sampled"].info.verified_insns
-        record_property("verified_insns", looked_at)
-        record_property("load_seconds", round(seconds, 3))
         print(f"{looked_at} instructions looked at, {seconds:.3f} s of CPU time to load")
     assert looked_at < 60_000
     assert slow_host() or seconds < 0.6  # 0.08 s to 0.11 s on a busy machine
