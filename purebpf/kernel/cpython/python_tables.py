@@ -87,7 +87,6 @@ class PythonTables(Closing):
         native: bool = False,
     ) -> None:
         self._table = maps["pythons"]
-        self._ring = RingBuffer(maps["python_names"], bytes)
         self._lines, self._native = lines, native
         self._known: dict[int, _Interpreter | None] = {}
         self._pending: dict[int, tuple[int, int, float]] = {}
@@ -101,6 +100,7 @@ class PythonTables(Closing):
         except NotSupportedError:
             offset = 0
         variables["fsbase_at"] = offset
+        self._ring = RingBuffer(maps["python_names"], bytes)
 
     @property
     def fds(self) -> tuple[int, ...]:
