@@ -8,8 +8,6 @@ import time
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
-from purebpf.btf.types.kinds import Kind
-from purebpf.btf.types.parse import Btf
 from purebpf.closable import Closing
 from purebpf.cpython.code_objects import decode_string
 from purebpf.cpython.frames import PythonFrame
@@ -24,6 +22,7 @@ from purebpf.kernel.cpython.python_process import PythonProcess, find_python
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.kernel.types.task_offsets import fsbase_offset
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY
 from purebpf.symbols.start_functions import is_start
@@ -96,7 +95,7 @@ class PythonTables(Closing):
         self.merges = self.inexact = 0
         self.skipped: dict[int, str] = {}
         try:
-            offset = _fsbase_at(kernel_btf())
+            offset = fsbase_offset(kernel_btf())
         except NotSupportedError:
             offset = 0
         variables["fsbase_at"] = offset
@@ -307,25 +306,3 @@ def _frame(frame: PythonFrame) -> Answer:
 def _is_folded(answer: Answer, interpreter: str) -> bool:
     """Whether a native frame is of the interpreter, or below a program's beginning."""
     return answer.module == interpreter or (isinstance(answer, Frame) and is_start(answer.name))
-
-
-def _fsbase_at(btf: Btf) -> int:
-    """Where struct task_struct has thread.fsbase."""
-    task = btf.find("task_struct", Kind.STRUCT)
-    thread = btf.find("thread_struct", Kind.STRUCT)
-    if not task or not thread:
-        return 0
-    places = [_member(btf, task[0], "thread"), _member(btf, thread[0], "fsbase")]
-    return sum(places) if all(place >= 0 for place in places) else 0
-
-
-def _member(btf: Btf, struct_id: int, name: str) -> int:
-    struct_type: Any = btf.type(struct_id)
-    for member in struct_type.members:
-        if member.name == name:
-            return int(member.bit_offset) // 8
-        if not member.name and btf.kind(btf.resolve(member.type_id)) in (Kind.STRUCT, Kind.UNION):
-            inner = _member(btf, btf.resolve(member.type_id), name)
-            if inner >= 0:
-                return int(member.bit_offset) // 8 + inner
-    return -1

@@ -114,8 +114,8 @@ class CacheReader:
 
 def cache_home() -> str:
     """Where the user's caches are (XDG Base Directory Specification)."""
-    told = os.environ.get("XDG_CACHE_HOME", "")
-    return told if os.path.isabs(told) else os.path.expanduser("~/.cache")
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return home if os.path.isabs(home) else os.path.expanduser("~/.cache")
 
 
 def own_directory(directory: str) -> bool:

@@ -12,13 +12,13 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.kernel.types.task_offsets import task_offsets
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.programs import EarlierLookup
 from purebpf.kernel.unwind.table_filler import TableFiller
-from purebpf.kernel.unwind.task_offsets import task_offsets
 from purebpf.symbols.python_words import count_native
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound

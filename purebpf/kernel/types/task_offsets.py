@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 
-__all__ = ["task_offsets"]
+__all__ = ["fsbase_offset", "task_offsets"]
 
 _FIELDS = ("start_time", "self_exec_id", "group_leader")
 _BYTE = 8
@@ -20,17 +21,32 @@ def task_offsets(btf: Btf) -> dict[str, int]:
     """
     offsets: dict[str, int] = {}
     for type_id in btf.find("task_struct", Kind.STRUCT):
-        _look(btf, type_id, 0, offsets)
+        _look(btf, type_id, _FIELDS, offsets)
     return offsets if len(offsets) == len(_FIELDS) else {}
 
 
-def _look(btf: Btf, type_id: int, base: int, offsets: dict[str, int]) -> None:
+def fsbase_offset(btf: Btf) -> int:
+    """The bytes before thread.fsbase, the base of a thread's own storage; 0: it is not there."""
+    total = 0
+    for struct, field in (("task_struct", "thread"), ("thread_struct", "fsbase")):
+        offsets: dict[str, int] = {}
+        for type_id in btf.find(struct, Kind.STRUCT)[:1]:
+            _look(btf, type_id, (field,), offsets)
+        if not offsets:
+            return 0
+        total += offsets[field]
+    return total
+
+
+def _look(
+    btf: Btf, type_id: int, names: Collection[str], offsets: dict[str, int], base: int = 0
+) -> None:
     struct: Any = btf.type(type_id)
     for member in struct.members:
         at = base + member.bit_offset // _BYTE
-        if member.name in _FIELDS:
+        if member.name in names:
             offsets[member.name] = at
         elif not member.name:
             inner = btf.resolve(member.type_id)
             if btf.kind(inner) in (Kind.STRUCT, Kind.UNION):
-                _look(btf, inner, at, offsets)
+                _look(btf, inner, names, offsets, at)
