@@ -1,0 +1,188 @@
+"""A run that shows events as they happen: what `exec`, `open` and their like have in common."""
+
+from __future__ import annotations
+
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+
+from purebpf.closable import Closing
+from purebpf.kernel.instruments.event_stream import EventStream, Record, StreamRequest
+from purebpf.kernel.instruments.process_tree import CAPACITY
+from purebpf.measure import targets
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import TargetEnds, descendants
+from purebpf.results import Cause, Loss
+from purebpf.results.model.spelling import count_text
+
+__all__ = ["Ending", "EventSession", "EventTarget", "loss_of"]
+
+Event = TypeVar("Event")
+
+_QUIET_S = 0.02
+"""Between two looks at the ring: a burst is read in batches, not event by event."""
+_LONGEST_S = 86400.0
+"""At a time: poll(2) takes an int of milliseconds, 24.8 days."""
+
+_COMMON = {
+    "events_full": "events were dropped: the ring was full. Narrow the target, or write to a file",
+    "children_missed": f"new processes were not followed: more than {CAPACITY} lived at once",
+    "recursion_misses": "recursion misses: the kernel does not run a program inside itself",
+}
+
+
+class EventTarget(targets.Target, Protocol):
+    """Whom to follow, and for how long."""
+
+    @property
+    def tree(self) -> bool:
+        """Whether children of `pids` count."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """None: until a signal, or until the command or all of `pids` end."""
+
+
+class Ending(NamedTuple, Generic[Event]):
+    """The events that came since the last `drain()`, and what was lost in the whole run."""
+
+    events: tuple[Event, ...]
+    loss: Loss
+
+
+class EventSession(Closing, ABC, Generic[Event]):
+    """Follows events from when its context is entered until `stop()`; `drain()` reads in between.
+
+    Args:
+        target: of whom.
+        command_pid: a child that waits to execute a command (`purebpf.measure.child`).
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
+        KernelError, NotSupportedError: as `EventStream`.
+    """
+
+    def __init__(self, target: EventTarget, command_pid: int = 0) -> None:
+        self._target = target
+        self._command_pid = command_pid
+        self._owned = ExitStack()
+        self._drained_at = 0.0
+
+    @abstractmethod
+    def request(self) -> StreamRequest:
+        """Which programs run."""
+
+    @abstractmethod
+    def make_event(self, record: Record) -> Event | None:
+        """What a record says; None: nothing that was asked for."""
+
+    def explain_losses(self) -> Mapping[str, str]:
+        """A sentence for each field of the object's `struct losses`, as `loss_of` takes them."""
+        return {}
+
+    def __enter__(self) -> Self:
+        target = self._target
+        with (
+            needing("CAP_BPF", "CAP_PERFMON"),
+            targets.make_task_filter(target, command_pid=self._command_pid) as whose,
+            ExitStack() as stack,
+        ):
+            # the clock of records is the one of time.monotonic_ns()
+            self._epoch_ns = time.time_ns() - time.monotonic_ns()
+            stream = EventStream(self.request(), whose, tree=target.tree)
+            self.stream = stack.enter_context(stream)
+            if target.tree and target.pids:
+                self._follow_present()
+            self._ends = stack.enter_context(TargetEnds(target.pids))
+            self._started_s = time.monotonic()
+            self._owned = stack.pop_all()
+        return self
+
+    def _follow_present(self) -> None:
+        """Take in the children that exist; those of a child that was just found come next."""
+        entered = set(self._target.pids)
+        while missing := descendants(self._target.pids) - entered:
+            self.stream.follow(tuple(missing))
+            entered |= missing
+
+    def wall_ns(self, time_ns: int) -> int:
+        """The time of a record as nanoseconds since 1970."""
+        return time_ns + self._epoch_ns
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until the run is over: True. False: there are events to `drain()`."""
+        over = None
+        if self._target.duration_s is not None:
+            over = self._started_s + self._target.duration_s
+        quiet = self._drained_at + _QUIET_S
+        if self._poll(ends, quiet if over is None else min(quiet, over)):
+            return True
+        while True:
+            if over is not None and time.monotonic() >= over:
+                return True
+            if self._poll(ends, over, self.stream.fileno()):
+                return True
+            if self._has_events:
+                return False
+
+    def _poll(self, ends: Iterable[HasFileno], until: float | None, ring: int = -1) -> bool:
+        """Sleep until then, or until there are events in `ring`; whether the run is over."""
+        poll = select.poll()
+        for end in ends:
+            poll.register(end.fileno(), select.POLLIN)
+        if self._ends:
+            poll.register(self._ends.fileno(), select.POLLIN)
+        if ring >= 0:
+            poll.register(ring, select.POLLIN)
+        left_s = _LONGEST_S if until is None else max(0.0, until - time.monotonic())
+        ready = {fd for fd, _ in poll.poll(1000 * min(left_s, _LONGEST_S))}
+        self._has_events = ring in ready
+        ready.discard(ring)
+        if self._ends and self._ends.fileno() in ready:
+            ready.discard(self._ends.fileno())
+            self._ends.drop_ended()
+            if not self._ends:
+                return True
+        return bool(ready)
+
+    def drain(self) -> Iterator[Event]:
+        """The events that came since the last call."""
+        self._drained_at = time.monotonic()
+        for record in self.stream.drain():
+            event = self.make_event(record)
+            if event is not None:
+                yield event
+
+    def stop(self) -> Ending[Event]:
+        """End it, and close.
+
+        Raises:
+            KernelError: the kernel refused to say what was lost.
+        """
+        with self._owned:
+            self.stream.stop()
+            return Ending(tuple(self.drain()), loss_of(self.stream.losses(), self.explain_losses()))
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._owned.close()
+
+
+def loss_of(counts: Mapping[str, int], own: Mapping[str, str]) -> Loss:
+    """Every cause, zero or not.
+
+    Args:
+        counts: `EventStream.losses()`.
+        own: a sentence for each cause that the tool has of its own, which begins with a plural;
+            after "note: " for what does not make the result incomplete.
+    """
+    causes = []
+    for name, text in (*own.items(), *_COMMON.items()):
+        what = text.removeprefix("note: ")
+        count = counts[name]
+        causes.append(Cause(name, count, count_text(count, what), what is not text))
+    return Loss(causes=tuple(causes))
