@@ -22,7 +22,7 @@ from purebpf.syscall.backend import Attr, KernelDoor, replaced
 from tests.support import probes
 from tests.support.doors import Call, Interposer
 
-__all__ = ["Accountant", "Fault", "alive", "errors_of", "faults", "slow_host"]
+__all__ = ["Accountant", "Fault", "alive", "errors_of", "every_fault", "faults", "slow_host"]
 
 _ANY = (errno.EPERM, errno.EINVAL, errno.ENOMEM, errno.EFAULT, errno.ENOSYS)
 _NEW_FD = (errno.EMFILE, errno.ENFILE)
@@ -91,12 +91,23 @@ class Fault(NamedTuple):
         return f"call {self.number}, {self.command}: {errno.errorcode[self.error]}"
 
 
+def every_fault() -> bool:
+    """Whether every error of every call is wanted: PUREBPF_FAULTS=every, which takes minutes."""
+    return os.environ.get("PUREBPF_FAULTS") == "every"
+
+
 def faults(commands: list[str]) -> Iterator[Fault]:
-    """Every error of every call; on a slow host one error for each, in turn."""
+    """Every call fails once, and with every error where its command is called for the first time.
+
+    Every error of every call: see `every_fault`. On a slow host: one error for each call.
+    """
+    met: set[str] = set()
     for number, command in enumerate(commands, 1):
         errors = errors_of(command)
-        chosen = (errors[number % len(errors)],) if slow_host() else errors
-        for error in chosen:
+        if slow_host() or (command in met and not every_fault()):
+            errors = (errors[number % len(errors)],)
+        met.add(command)
+        for error in errors:
             yield Fault(number, command, error)
 
 
