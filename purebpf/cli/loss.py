@@ -126,10 +126,10 @@ def paragraphs(profile: Profile) -> list[str]:
     """Every counter of a profile, then one paragraph for each loss that happened, and hints."""
     unnamed = profile.unnamed()
     words = f"unnamed={unnamed.function_percent:.1f}%", f"unknown={unnamed.percent:.1f}%"
-    found = of_loss(profile.loss, profile.unit, *words)
+    lines = of_loss(profile.loss, profile.unit, *words)
     if unnamed.unknown:
-        found.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
-    return found + [f"  hint: {hint}" for hint in profile.hints]
+        lines.append("  unknown: " + _reasons(unnamed.frames, unnamed.reasons))
+    return lines + [f"  hint: {hint}" for hint in profile.hints]
 
 
 def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
@@ -142,10 +142,10 @@ def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
     expected = "?" if loss.expected is None else str(loss.expected)
     words = [f"expected={expected}", f"seen={loss.seen}"]
     words += [f"{cause.name}={cause.lost}" for cause in loss.causes]
-    found = ["loss: " + " ".join((*words, *more))]
+    lines = ["loss: " + " ".join((*words, *more))]
     if loss.missed > loss.tolerance:
-        found.append(f"  missed: {_missed(loss, unit)}")
-    return found + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
+        lines.append(f"  missed: {_missed(loss, unit)}")
+    return lines + [f"  {cause.name}: {cause.what}" for cause in loss.causes if cause.lost]
 
 
 def of_table(loss: Loss) -> list[str]:

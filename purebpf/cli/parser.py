@@ -96,37 +96,37 @@ def parse(
     `targets` are the options that do not go with a command, with the attribute of each.
     """
     arguments, command = _split(argv)
-    found = parser.parse_args(arguments)
-    found.command = tuple(command or ())
+    parsed = parser.parse_args(arguments)
+    parsed.command = tuple(command or ())
     if command is not None:
         if not command:
             parser.error("a command is missing after --")
-        if any(getattr(found, name) for name in targets.values()):
+        if any(getattr(parsed, name) for name in targets.values()):
             *others, last = targets
             parser.error(
                 f"{', '.join(others)} and {last} exclude a command: the command is the target"
             )
-    _resolve_names(found)
-    return found
+    _resolve_names(parsed)
+    return parsed
 
 
-def _resolve_names(found: argparse.Namespace) -> None:
+def _resolve_names(parsed: argparse.Namespace) -> None:
     """Turn targets by name into process IDs and the path of a cgroup."""
-    called, container = vars(found).pop("called", None), vars(found).pop("container", None)
+    called, container = vars(parsed).pop("called", None), vars(parsed).pop("container", None)
     if called is not None:
         from purebpf.measure.named_targets import processes_named
 
-        found.pids = processes_named(called)
+        parsed.pids = processes_named(called)
     if container is not None:
         from purebpf.measure.named_targets import container_cgroup
 
-        found.cgroup = container_cgroup(container)
+        parsed.cgroup = container_cgroup(container)
 
 
-def pick(kind: type[Request], found: argparse.Namespace) -> Request:
+def pick(kind: type[Request], parsed: argparse.Namespace) -> Request:
     """Make a named tuple of those options that have the names of its fields."""
     return kind(
-        **{name: value for name, value in vars(found).items() if name in kind.__annotations__}
+        **{name: value for name, value in vars(parsed).items() if name in kind.__annotations__}
     )
 
 

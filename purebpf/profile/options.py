@@ -44,12 +44,12 @@ docs/stacks.md"""
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     """What to sample, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
-    found = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
-    found.user_stacks = not found.kernel_stacks_only
-    found.kernel_stacks = not found.user_stacks_only
-    found.python_lines = found.lines
-    found.to = destinations(made, found.formats, found.outputs)
-    return parser.pick(Options, found), parser.pick(ResultOptions, found)
+    parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    parsed.user_stacks = not parsed.kernel_stacks_only
+    parsed.kernel_stacks = not parsed.user_stacks_only
+    parsed.python_lines = parsed.lines
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:

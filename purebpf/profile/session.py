@@ -400,7 +400,7 @@ class Profiler(Closing):
         if self._targets.ended:
             about["ended"] = list(self._targets.ended)
         if self._by_tree or not self._command_pid:
-            about["cpus"] = [each.cpu for each in self._events]
+            about["cpus"] = [opened.cpu for opened in self._events]
         about |= describe_walking(self._call_graph, self._walking, stats)
         about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):

@@ -180,8 +180,8 @@ class CfiFile:
 
     def fde(self, address: int) -> Fde | None:
         """The entry with the rules of an address."""
-        found = self._last(address)
-        return found if found is not None and found.start <= address < found.end else None
+        fde = self._last(address)
+        return fde if fde is not None and fde.start <= address < fde.end else None
 
     def function(self, address: int) -> Function | None:
         """Where the code around an address starts and ends, by its entry, without symbols.
@@ -189,23 +189,23 @@ class CfiFile:
         The cold part that a compiler split off is a function of its own here; all stubs of a PLT
         are one.
         """
-        found = self.fde(address)
-        return Function(found.start, found.end) if found else None
+        fde = self.fde(address)
+        return Function(fde.start, fde.end) if fde else None
 
     def row(self, address: int) -> Row | None:
         """The rules of all registers at an address; None if there are none, or none that we know.
 
         `fde` tells these apart.
         """
-        found = self.fde(address)
-        if found is None:
+        fde = self.fde(address)
+        if fde is None:
             return None
         try:
-            self._budget.spend(1 + (len(found.code) >> 3))
+            self._budget.spend(1 + (len(fde.code) >> 3))
         except OverBudgetError:
             self.exhausted = True
             return None
-        return row_at(found, address)
+        return row_at(fde, address)
 
     def _last(self, address: int) -> Fde | None:
         """The last entry that starts at or before an address and has code."""
@@ -214,9 +214,9 @@ class CfiFile:
             return None
         last = self._index.last(address)
         for at in range(last, max(-1, last - _ZERO_LENGTH), -1):
-            found = self._entry(at, self._budget)
-            if found is not None:
-                return found
+            fde = self._entry(at, self._budget)
+            if fde is not None:
+                return fde
         return None
 
     def _entry(self, at: int, budget: Budget) -> Fde | None:
@@ -225,13 +225,13 @@ class CfiFile:
         assert self._index is not None
         try:
             budget.spend(1)
-            found, _ = self._frames.section.fde(self._index.offset(at), budget)
+            fde, _ = self._frames.section.fde(self._index.offset(at), budget)
         except EntryError:
             return None
         except (OverBudgetError, FormatError):
             self.exhausted = True
             return None
-        return found if self._is_code(found) else None
+        return fde if self._is_code(fde) else None
 
     def _is_code(self, fde: Fde) -> bool:
         return fde.start < fde.end <= _WORD and self.text.start <= fde.start < self.text.end
@@ -298,15 +298,15 @@ class CfiFile:
     def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:
         """Entries by index, in the order that decides which wins: by start, then by offset."""
         assert self._index is not None
-        found = []
+        fdes = []
         order = sorted(inside, key=self._order) if len(inside) < 1 << 14 else ()
         for at in order:
             fde = self._entry(at, budget)
             if fde is not None:
-                found.append(fde)
+                fdes.append(fde)
             if self.exhausted:
                 break
-        return found
+        return fdes
 
     def _order(self, at: int) -> tuple[int, int]:
         assert self._index is not None

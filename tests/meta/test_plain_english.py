@@ -168,22 +168,30 @@ def test_vague_class_names_have_one_meaning() -> None:
 
 
 THROW_AWAY = {"found", "each"}
-STILL_THERE = 29
-"""Variables of the package that say nothing; new ones are not welcome."""
+"""Names of variables that say nothing."""
 
 
 def test_variables_say_what_they_hold() -> None:
-    bad = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in sorted((ROOT / "purebpf").rglob("*.py"))
-        if any(re.search(rf"\b{name}\b", path.read_text()) for name in THROW_AWAY)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if (isinstance(node, ast.arg) and node.arg in THROW_AWAY)
-        or (
-            isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in THROW_AWAY
-        )
-    ]
-    assert len(bad) <= STILL_THERE, "\n".join(bad)
+    """Fields of records may be called `found`: their class says what that is."""
+    bad = []
+    for path in sorted((ROOT / "purebpf").rglob("*.py")):
+        text = path.read_text()
+        if not any(re.search(rf"\b{name}\b", text) for name in THROW_AWAY):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        fields = {
+            id(statement.target)
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            for statement in node.body
+            if isinstance(statement, ast.AnnAssign)
+        }
+        for node in nodes:
+            assigned = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            name = node.arg if isinstance(node, ast.arg) else node.id if assigned else ""
+            if name in THROW_AWAY and id(node) not in fields:
+                bad.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")
+    assert not bad, "\n".join(bad)
 
 
 def test_functions_are_named_by_verbs() -> None:

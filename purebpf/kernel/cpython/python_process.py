@@ -37,7 +37,7 @@ _MOST_FILES = 8
 """Files of a process that are asked for an interpreter."""
 
 
-class _Found(NamedTuple):
+class _MappedFile(NamedTuple):
     """An interpreter's file as it is mapped: addresses in the process."""
 
     runtime: int
@@ -69,7 +69,7 @@ class PythonProcess(Closing):
     def __init__(
         self,
         memory: ProcessMemory,
-        found: _Found,
+        mapped: _MappedFile,
         version: tuple[int, int],
         layout: Layout,
         *,
@@ -79,9 +79,9 @@ class PythonProcess(Closing):
         self.version = version
         self.layout = layout
         self.is_free_threaded = free
-        self.runtime = found.runtime
-        self.loop = found.loop
-        self.path = found.path
+        self.runtime = mapped.runtime
+        self.loop = mapped.loop
+        self.path = mapped.path
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
@@ -116,9 +116,9 @@ def find_python(pid: int) -> PythonProcess | None:
             return None
         undo.enter_context(memory)
         for mapping in _candidates(mappings):
-            found = _look_into(mapping, pid)
-            if found is not None:
-                python = _open(memory, found, mapping, mappings)
+            mapped = _look_into(mapping, pid)
+            if mapped is not None:
+                python = _open(memory, mapped, mapping, mappings)
                 undo.pop_all()
                 return python
     return None
@@ -143,7 +143,7 @@ def _is_likely(path: str) -> bool:
     return is_interpreter(path) or ("python" in base and ".cpython-" not in base)
 
 
-def _look_into(mapping: Mapping, pid: int) -> _Found | None:
+def _look_into(mapping: Mapping, pid: int) -> _MappedFile | None:
     try:
         fd = open_mapped(mapping, (pid,))
     except OSError:
@@ -156,7 +156,7 @@ def _look_into(mapping: Mapping, pid: int) -> _Found | None:
         os.close(fd)
 
 
-def _read_file(fd: int, mapping: Mapping) -> _Found | None:
+def _read_file(fd: int, mapping: Mapping) -> _MappedFile | None:
     size = os.fstat(fd).st_size
     image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, mapping.file.path)
     file = read_runtime_file(image)
@@ -165,7 +165,7 @@ def _read_file(fd: int, mapping: Mapping) -> _Found | None:
         return None
     loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in _loop(image, file))
     version = file.version + bias if file.version else 0
-    return _Found(file.runtime + bias, version, loop, mapping.file.path)
+    return _MappedFile(file.runtime + bias, version, loop, mapping.file.path)
 
 
 def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:
@@ -180,27 +180,27 @@ def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:
 
 
 def _open(
-    memory: ProcessMemory, found: _Found, at: Mapping, mappings: list[Mapping]
+    memory: ProcessMemory, mapped: _MappedFile, at: Mapping, mappings: list[Mapping]
 ) -> PythonProcess:
-    said = read_debug_offsets(memory.read(found.runtime, HEADER_SIZE))
+    said = read_debug_offsets(memory.read(mapped.runtime, HEADER_SIZE))
     if said is not None:
         if said.layout is None:
             raise _unknown(at, said.version)
-        return PythonProcess(memory, found, said.version, said.layout, free=said.is_free_threaded)
-    version = _version(Memory(memory.read), found, at, mappings)
+        return PythonProcess(memory, mapped, said.version, said.layout, free=said.is_free_threaded)
+    version = _version(Memory(memory.read), mapped, at, mappings)
     layout = LAYOUTS.get(version)
     if layout is None or version >= (3, 13):
         raise _unknown(at, version)
-    return PythonProcess(memory, found, version, layout, free=False)
+    return PythonProcess(memory, mapped, version, layout, free=False)
 
 
 def _version(
-    memory: Memory, found: _Found, at: Mapping, mappings: list[Mapping]
+    memory: Memory, mapped: _MappedFile, at: Mapping, mappings: list[Mapping]
 ) -> tuple[int, int]:
     """By the number that the library has, or else by the names of files."""
-    if found.version:
+    if mapped.version:
         try:
-            number = memory.number(found.version, 4)
+            number = memory.number(mapped.version, 4)
         except UnreadableError:
             number = 0
         if number:

@@ -68,11 +68,11 @@ class CodeFiles(Closing):
 
     def find(self, key: Hashable) -> CfiFile | None:
         """The rules of what `CodeMapping.file` names; None if it was closed in between."""
-        found = self._files.pop(key, None)
-        if found is None:
+        entry = self._files.pop(key, None)
+        if entry is None:
             return None
-        self._files[key] = found  # the one used last at the end
-        return found.cfi
+        self._files[key] = entry  # the one used last at the end
+        return entry.cfi
 
     def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
         """A mapping of a process with what unwinding needs of its file.
@@ -82,10 +82,10 @@ class CodeFiles(Closing):
         start, end = mapping.start, mapping.end
         if mapping.file.is_anonymous:
             return CodeMapping(start, end, 0, None)
-        found = self._vdso(mapping) if mapping.file.path == VDSO else self._file(mapping, pid)
-        if found is None:
+        opened = self._vdso(mapping) if mapping.file.path == VDSO else self._file(mapping, pid)
+        if opened is None:
             return CodeMapping(start, end, 0, None)
-        key, image = found
+        key, image = opened
         bias = load_bias(image.segments, start, mapping.offset)
         return CodeMapping(start, end, bias or 0, None if bias is None else key)
 

@@ -141,19 +141,19 @@ class StackFinisher(Closing):
         copy, filler = missed.copy, self._filler
         if filler is not None and missed.identity:
             filler.check_identity(copy.tgid, missed.identity)
-        found = self._stacks.unwind(copy)
+        trace = self._stacks.unwind(copy)
         if filler is not None and missed.identity:
             why = missed.walked.reason
             where = (copy.tgid, missed.process, missed.identity)
-            filler.publish(*where, found.frames, confirms=why is Reason.READ_FAULT)
-        if found.reason is Reason.COMPLETE:
-            found = found._replace(reason=Reason.FINISHED)
-        elif not found.reason.is_whole and len(missed.walked.frames) > len(found.frames):
-            found = found._replace(frames=missed.walked.frames)
+            filler.publish(*where, trace.frames, confirms=why is Reason.READ_FAULT)
+        if trace.reason is Reason.COMPLETE:
+            trace = trace._replace(reason=Reason.FINISHED)
+        elif not trace.reason.is_whole and len(missed.walked.frames) > len(trace.frames):
+            trace = trace._replace(frames=missed.walked.frames)
         room = MAX_FRAMES - len(missed.python)
-        if len(found.frames) > room:
-            return Unwound([*found.frames[:room], *missed.python], Reason.TOO_DEEP, found.guessed)
-        return found._replace(frames=[*found.frames, *missed.python])
+        if len(trace.frames) > room:
+            return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
+        return trace._replace(frames=[*trace.frames, *missed.python])
 
     def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Unwound:
         """The stack of a thread that sleeps; other registers are not known."""

@@ -254,9 +254,9 @@ class UserStacks(Closing):
 
     def take(self) -> list[tuple[Finished, int]]:
         """What was finished since the last time, and how often."""
-        found = list(self._counts.items())
+        counts = list(self._counts.items())
         self._counts.clear()
-        return found
+        return counts
 
     def close(self) -> None:
         """Close rings, tables and files; again is harmless."""

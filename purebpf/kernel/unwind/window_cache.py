@@ -48,14 +48,14 @@ class WindowCache:
         try:
             reader = self._files.open(key)
             data = reader(0, reader.size) if reader.size <= _LARGEST else b""
-            found = read_windows(data, source, reader.path)
+            windows = read_windows(data, source, reader.path)
         except OSError:
             return None
         except FormatError:
             self.rejected += 1
             return None
         self.hits += 1
-        return found
+        return windows
 
     def keep(self, key: str, windows: PackedWindows, source: Source) -> None:
         """Write windows that are worth it."""

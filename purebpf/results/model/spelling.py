@@ -64,13 +64,13 @@ _VERB = re.compile(r"\b(were|are|have)\b")
 
 def count_text(number: int, text: str) -> str:
     """A number before a sentence that begins with a plural: `1 thread was off the CPU`."""
-    found = _NOUN.match(text)
-    if number != 1 or not found:
+    match = _NOUN.match(text)
+    if number != 1 or not match:
         return f"{number} {text}"
-    noun = found["noun"]
+    noun = match["noun"]
     if noun.endswith("ies"):
         noun = f"{noun[:-3]}y"
     else:
         noun = noun.removesuffix("es") if noun.endswith(("ches", "sses")) else noun[:-1]
-    rest = _VERB.sub(lambda verb: _VERBS[verb[1]], text[found.end() :], count=1)
-    return f"1 {found['before'] or ''}{noun}{rest}"
+    rest = _VERB.sub(lambda verb: _VERBS[verb[1]], text[match.end() :], count=1)
+    return f"1 {match['before'] or ''}{noun}{rest}"

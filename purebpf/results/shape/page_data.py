@@ -86,7 +86,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     header = head(profile)
     header["compare"] = before is not None
     header["labels"] = [_encode_owner(label) for label in labels]
-    header |= _tables([matching.shown.get(each, each) for each in table] if matching else table)
+    header |= _tables([matching.shown.get(name, name) for name in table] if matching else table)
     data, header["counts"] = _arrays(ordered, len(table), compare=before is not None)
     return Packed(header, b64encode(zlib.compress(data, _LEVEL)).decode())
 
