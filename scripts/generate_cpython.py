@@ -49,11 +49,9 @@ int main(void)
 	printf("version %d %d\n", PY_MAJOR_VERSION, PY_MINOR_VERSION);
 	AT(interpreters, _PyRuntimeState, interpreters.head);
 #if PY_VERSION_HEX >= 0x030c0000
-	AT(tss_key, _PyRuntimeState, autoTSSkey._key);
 	NONE(gil_in_runtime);
 	AT(gil_in_interpreter, PyInterpreterState, ceval.gil);
 #else
-	AT(tss_key, _PyRuntimeState, gilstate.autoTSSkey._key);
 	AT(gil_in_runtime, _PyRuntimeState, ceval.gil);
 	NONE(gil_in_interpreter);
 #endif
@@ -155,7 +153,8 @@ def measure(headers: Path) -> tuple[tuple[int, int], Layout]:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "offsets"
         command = ["gcc", "-w", "-x", "c", "-", "-o", str(program), "-I", str(headers)]
-        command += ["-I", str(headers / "internal")]
+        # Debian's pyconfig.h includes one that is beside the folder of the version
+        command += ["-I", str(headers / "internal"), "-I", str(headers.parent)]
         subprocess.run(command, input=PROGRAM, text=True, check=True)
         printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     first, *rows = printed.splitlines()

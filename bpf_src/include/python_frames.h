@@ -19,7 +19,8 @@
 #define INSTRUCTION_MASK 0xFFFFFF
 #define NAME_BYTES 256
 #define PATH_BYTES 256
-#define SHIM 3 // FRAME_OWNED_BY_CSTACK: a frame without code below the first of a call
+#define SHIM 3 // FRAME_OWNED_BY_CSTACK (3.12), _INTERPRETER (3.14): no code, below the first of a call
+#define STACK_REF_TAG 7ull // bits of a _PyStackRef (3.14) that are not of the object's address
 #define MOST_STRING (1u << 20)
 
 #ifndef PYTHON_PLACES
@@ -36,7 +37,7 @@ enum python_style {
 struct python_process {
 	u64 identity;	 // of the program that the process executed; 0: any
 	u64 generation;	 // of this entry: tells code objects of processes apart
-	u32 slot;	 // from the thread pointer to the thread state's, or to a pointer before it
+	__s32 slot;	 // from the thread pointer to the thread state's, or to a pointer before it
 	u32 slot_inner;	 // from there, if it is one
 	u8 is_indirect;
 	u8 has_current;
@@ -293,7 +294,7 @@ __noinline int python_step(u32 place, u32 process)
 			walk->words[last] |= PYTHON_ENTRY;
 		return 1;
 	}
-	code = user_word(frame + layout->frame_code);
+	code = user_word(frame + layout->frame_code) & ~STACK_REF_TAG;
 	number = code_number(place, process, code);
 	word = PYTHON_TAG | (u64)number << CODE_SHIFT | instruction_of(layout, frame, code);
 	if (layout->style == EVERY_FRAME || !previous ||
@@ -313,7 +314,7 @@ static __always_inline u64 thread_state(struct python_process *layout)
 		return 0;
 	bpf_probe_read_kernel(&pointer, sizeof(pointer),
 			      (void *)(bpf_get_current_task() + fsbase_at));
-	slot = pointer + layout->slot;
+	slot = pointer + (s64)layout->slot;
 	if (layout->is_indirect)
 		slot = user_word(slot) + layout->slot_inner;
 	state = user_word(slot);

@@ -8,13 +8,15 @@ from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.lines import line_at
 from purebpf.cpython.memory import Memory, UnreadableError
 
-__all__ = ["Code", "CodeObjects", "decode_string", "read_string"]
+__all__ = ["TRAMPOLINES", "Code", "CodeObjects", "decode_string", "read_string"]
 
 _MOST_NAME = 1024
 _MOST_PATH = 4096
 _MOST_TABLE = 1 << 20
 _KIND_BITS, _COMPACT, _ASCII = 2, 1 << 5, 1 << 6
 """Of PyASCIIObject.state: the kind is bits 2 to 4."""
+TRAMPOLINES = (3, 12)
+"""The version that has the first."""
 _CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
@@ -26,6 +28,8 @@ class Code(NamedTuple):
         file, first_line: where its definition begins.
         lines: the table that tells the line of an instruction.
         start: the address of its first instruction; 0 before 3.11.
+        is_trampoline: nothing that a program wrote: `_Py_InitCleanup` (3.12), which the loop puts
+            below an `__init__` that it calls itself. It has one string as name and as file.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Code(NamedTuple):
     first_line: int
     lines: bytes
     start: int
+    is_trampoline: bool = False
 
 
 class CodeObjects:
@@ -81,13 +86,14 @@ class CodeObjects:
             name = _word(raw, layout.code_qualname)
         if name in (NONE, 0):
             name = _word(raw, layout.code_name)
-        lines = _word(raw, layout.code_lines)
+        file, lines = _word(raw, layout.code_filename), _word(raw, layout.code_lines)
         return Code(
             read_string(memory, layout, name, _MOST_NAME),
-            read_string(memory, layout, _word(raw, layout.code_filename), _MOST_PATH),
+            read_string(memory, layout, file, _MOST_PATH),
             int.from_bytes(raw[layout.code_first_line :][:4], "little", signed=True),
             self._bytes(lines),
             0 if layout.code_bytes == NONE else address + layout.code_bytes,
+            self._version >= TRAMPOLINES and name == file,
         )
 
     def _is_code(self, kind: int) -> bool:

@@ -12,7 +12,10 @@ __all__ = ["MAX_FRAMES", "PythonFrame", "PythonStack", "read_frames"]
 
 MAX_FRAMES = 10_000
 _SHIM = 3
-"""FRAME_OWNED_BY_CSTACK of 3.12 and 3.13: a frame without code below the first of a call."""
+"""FRAME_OWNED_BY_CSTACK of 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER from 3.14 on: a frame without
+code below the first of a call."""
+_TAG = 7
+"""Bits of a _PyStackRef (3.14) that are not of the address: objects are aligned to 16 bytes."""
 _LONGEST_CYCLE = 1 << 14
 
 
@@ -97,8 +100,10 @@ class _Reader:
             if self.frames:
                 self.frames[-1] = self.frames[-1]._replace(is_entry=True)
             return previous
-        address = _word(raw, layout.frame_code)
+        address = _word(raw, layout.frame_code) & ~_TAG
         code = self._codes.read(address)
+        if code.is_trampoline:
+            return previous
         size = 8 if self._version >= (3, 11) else 4
         instruction = int.from_bytes(raw[layout.frame_instruction :][:size], "little")
         line = self._codes.line(code, instruction)

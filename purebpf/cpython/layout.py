@@ -15,7 +15,6 @@ class Layout(NamedTuple):
 
     Attributes:
         interpreters: in `_PyRuntime`, the first interpreter.
-        tss_key: in `_PyRuntime`, the key of the thread-specific pointer to the thread state.
         gil_in_runtime, gil_in_interpreter: the lock itself in the former (before 3.12), a pointer
             to it in the latter.
         gil_locked, gil_holder, gil_size: of the lock.
@@ -37,7 +36,6 @@ class Layout(NamedTuple):
     """
 
     interpreters: int
-    tss_key: int
     gil_in_runtime: int
     gil_in_interpreter: int
     gil_locked: int

@@ -2,7 +2,8 @@
 
 CPython stores it with pthread_setspecific(3), under a key of its own. The slot is found by its
 content, in threads of which the state is known: so no layout of a C library is needed. In glibc the
-first 32 keys are in struct pthread itself; in musl it has a pointer to all of them.
+first 32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15 has
+no key but thread-local variables, which lie before the thread pointer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ __all__ = ["ThreadSlot", "find_slot"]
 
 _NEAR = 0x900
 """Bytes of struct pthread that are searched: glibc has the keys at 0x310."""
+_STATIC = 0x400
+"""Bytes before it that are searched: thread-local variables of what was loaded at the start."""
 _POINTERS = 0x200
 _KEYS = 0x400
 _ALIGNED = 8
@@ -35,15 +38,17 @@ def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | No
     if not threads:
         return None
     first = threads[0]
-    candidates = [
-        ThreadSlot(offset) for offset in _find(memory, first.pthread, _NEAR, first.address)
-    ]
-    if not candidates:
-        candidates = _indirect(memory, first)
-    for slot in candidates:
+    candidates = _direct(memory, first, 0, _NEAR) or _indirect(memory, first)
+    # _Py_tss_gilstate lies before _Py_tss_tstate, which is null without the GIL
+    for slot in candidates or _direct(memory, first, -_STATIC, _STATIC):
         if all(_holds(memory, slot, thread) for thread in threads):
             return slot
     return None
+
+
+def _direct(memory: Memory, thread: ThreadState, start: int, size: int) -> list[ThreadSlot]:
+    found = _find(memory, thread.pthread + start, size, thread.address)
+    return [ThreadSlot(start + at) for at in found]
 
 
 def _indirect(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:

@@ -25,7 +25,7 @@ examples:
 exit status: 0; 1 an error; 2 a wrong option.
 
 Needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root, x86_64 and Linux 5.15 or
-later. Python frames: CPython 3.8 to 3.13. docs/dump.md"""
+later. Python frames: CPython 3.8 to 3.15. docs/dump.md"""
 
 
 class Options(NamedTuple):

@@ -348,6 +348,8 @@ class Profiler(Closing):
         )
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._symbolizer.runtime)
+        if self._python is not None:
+            profile.hints += self._python.hints({row.labels.pid for row in profile.rows()})
         if self._command_pid and not self._by_tree:
             profile.hints.append(_CHILDREN_INHERIT)
         return profile

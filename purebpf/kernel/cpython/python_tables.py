@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 from purebpf.closable import Closing
-from purebpf.cpython.code_objects import decode_string
+from purebpf.cpython.code_objects import TRAMPOLINES, decode_string
 from purebpf.cpython.frames import PythonFrame
 from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.lines import line_at
@@ -31,7 +31,7 @@ from purebpf.wire.perf_records import Comm, Exit
 
 __all__ = ["PythonTables"]
 
-_PROCESS = struct.Struct("<QQIIBBBB16H4x")
+_PROCESS = struct.Struct("<QQiIBBBB16H4x")
 _CODE = struct.Struct("<5QQ6I256s256s")
 _CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
 _MOST_THREADS = 8
@@ -54,13 +54,17 @@ class _Interpreter(NamedTuple):
 
 
 class _Code(NamedTuple):
-    """A code object that BPF met; `name` is "" where it could not be read."""
+    """A code object that BPF met; `name` is "" where it could not be read.
+
+    `is_trampoline` is as in `code_objects.Code`.
+    """
 
     name: str
     file: str
     first_line: int
     lines: bytes
     version: tuple[int, int]
+    is_trampoline: bool
 
 
 class PythonTables(Closing):
@@ -131,7 +135,7 @@ class PythonTables(Closing):
             return
         self._executed.discard(tgid)
         try:
-            python = find_python(tgid)
+            python = _find(tgid)
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
             python = None
@@ -185,6 +189,7 @@ class PythonTables(Closing):
             first,
             _table(memory, known.layout, table) if self._lines else b"",
             known.version,
+            known.version >= TRAMPOLINES and name == path,
         )
 
     def merge(
@@ -205,7 +210,9 @@ class PythonTables(Closing):
             any(part.start <= address - (at > 0) < part.end for part in known.loop)
             for at, address in enumerate(addresses[: len(native)])
         ]
-        merged = merge(native, is_loop, [self._python(word) for word in words])
+        merged = merge(
+            native, is_loop, [self._python(word) for word in words if self._is_real(word)]
+        )
         self.merges += 1
         self.inexact += not merged.is_exact
         return [
@@ -213,6 +220,11 @@ class PythonTables(Closing):
             for entry in merged.frames
             if self._native or isinstance(entry, PythonFrame) or not _is_folded(entry, known.path)
         ]
+
+    def hints(self, pids: Collection[int]) -> list[str]:
+        """Why those of the processes with an interpreter have no Python frames."""
+        reasons = {self.skipped[pid]: pid for pid in pids if pid in self.skipped}
+        return [f"process {pid} has native frames only: {why}" for why, pid in reasons.items()]
 
     def counts(self) -> dict[str, int]:
         """What came of merging: stacks, and those of them that did not fit together."""
@@ -228,6 +240,10 @@ class PythonTables(Closing):
             line = _line(code, word & _INSTRUCTION_MASK)
         return PythonFrame(code.name, code.file, line, word, is_entry)
 
+    def _is_real(self, word: int) -> bool:
+        code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
+        return code is None or not code.is_trampoline
+
     def _unnamed(self, word: int) -> Answer:
         return _frame(self._python(word))
 
@@ -236,6 +252,16 @@ class PythonTables(Closing):
         self._ring.close()
         for known in self._by_generation.values():
             known.process.close()
+
+
+def _find(pid: int) -> PythonProcess | None:
+    python = find_python(pid)
+    if python is not None and python.is_free_threaded:
+        # its strings and instructions lie elsewhere: no layout for it was ever tried
+        python.close()
+        version = ".".join(map(str, python.version))
+        raise NotSupportedError(f"Python frames of {python.path}", f"{version} without a GIL")
+    return python
 
 
 def _runs_python(pid: int) -> bool:

@@ -15,8 +15,8 @@ _WORTH_PERCENT = 1
 _NO_MAP = (Reason.ANONYMOUS, Reason.STALE_PERF_MAP)
 _SHOWN = 3
 _FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
-_PYTHON_MINORS = range(8, 14)
-_PYTHONS = "CPython 3.8 to 3.13"
+_PYTHON_MINORS = range(8, 16)
+_PYTHONS = "CPython 3.8 to 3.15"
 _PERF_MAP_AGENT = "with the agent perf-map-agent"
 _PERF_MAP_COMMAND = (
     "`jcmd PID Compiler.perfmap` while it runs, or -XX:+DumpPerfMapAtExit from the start"

@@ -72,6 +72,16 @@ def excepts():
     except ValueError:
         spin()
 
+class Made:
+    def __init__(self, is_quick=False):
+        if not is_quick:
+            spin()
+
+def makes():  # the loop calls __init__ itself, once it has seen that the class is always the same
+    for _ in range(20):
+        Made(True)
+    Made()
+
 callback = ctypes.CFUNCTYPE(None)(lambda: spin())
 kinds = [
     lambda: Handler().get(10),
@@ -88,6 +98,7 @@ kinds = [
     lambda: callback(),
     lambda: exec(compile("spin()", "<made>", "exec"), globals()),
     lambda: functools.reduce(lambda a, b: spin(), [1, 2]),
+    lambda: makes(),
     lambda: type("Made", (), {"__init__": lambda self: spin()})(),
 ]
 

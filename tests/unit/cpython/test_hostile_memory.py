@@ -47,31 +47,38 @@ def test_random_memory_ends_in_reasons(version: tuple[int, int]) -> None:
         assert read_frames(version, layout, memory, codes, _BASE).problem
 
 
-@pytest.mark.parametrize("version", [(3, 8), (3, 11), (3, 12)])
-def test_frames_that_call_themselves_end(version: tuple[int, int]) -> None:
+@pytest.mark.parametrize("one_string", [False, True])
+@pytest.mark.parametrize("version", [(3, 8), (3, 11), (3, 12), (3, 14)])
+def test_frames_that_call_themselves_end(version: tuple[int, int], *, one_string: bool) -> None:
     layout = LAYOUTS[version]
     process, frame, code = Process(), _BASE + 0x1000, _BASE + 0x2000
-    kind, name, text, table = _BASE + 0x3000, _BASE + 0x3100, _BASE + 0x3200, _BASE + 0x3300
+    kind, name, text, table = _BASE + 0x3000, _BASE + 0x3800, _BASE + 0x3200, _BASE + 0x3300
+    path = _BASE + 0x3400
     thread = _BASE + 0x100
     process.put(thread + layout.frame, frame if layout.current < 0 else thread)
     if layout.current >= 0:
         process.put(thread + layout.current, frame)
-    process.put(frame + layout.frame_code, code)
+    tag = version >= (3, 14)  # of a _PyStackRef
+    process.put(frame + layout.frame_code, code + tag)
     process.put(frame + layout.frame_previous, frame)
     process.put(code + 8, kind)
     process.put(kind + layout.type_name, name)
     process.content[name - _BASE : name - _BASE + 5] = b"code\0"
-    for field in (layout.code_name, layout.code_filename, layout.code_qualname):
+    for field in (layout.code_name, layout.code_qualname):
         if field >= 0:
             process.put(code + field, text)
+    process.put(code + layout.code_filename, text if one_string else path)
     process.put(code + layout.code_lines, table)
-    process.put(text + layout.string_length, 1)
-    process.put(text + layout.string_state, 1 << 2 | 1 << 5 | 1 << 6)
-    process.content[text - _BASE + layout.ascii_size] = ord("f")
+    for string in (text, path):
+        process.put(string + layout.string_length, 1)
+        process.put(string + layout.string_state, 1 << 2 | 1 << 5 | 1 << 6)
+        process.content[string - _BASE + layout.ascii_size] = ord("f")
     memory = CachedMemory(process.read)
     found = read_frames(version, layout, memory, CodeObjects(version, layout, memory), thread)
     assert found.problem == "the frames are a cycle"
-    assert [each.name for each in found.frames] == ["f"]
+    # one string as name and as file: a trampoline of the interpreter, which has them since 3.12
+    is_shown = not one_string or version < (3, 12)
+    assert [each.name for each in found.frames] == ["f"] * is_shown
 
 
 def test_lengths_of_2_to_62_are_not_believed() -> None:
