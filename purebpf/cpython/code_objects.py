@@ -124,8 +124,7 @@ def read_string(memory: Memory, layout: Layout, address: int, most: int) -> str:
         raise UnreadableError
     start = layout.ascii_size if state & _ASCII else layout.compact_size
     raw = memory.bytes(address + start, min(length, most) * kind)
-    # surrogateescape'd file names hold lone surrogates: they pass through as they are
-    text = raw.decode(_CODECS[kind], "replace" if kind == 1 else "surrogatepass")
+    text = _decode(raw, kind)
     return text if length <= most else text + "..."
 
 
@@ -134,8 +133,15 @@ def decode_string(raw: bytes, state: int, length: int) -> str | None:
     kind = state >> _KIND_BITS & 7
     if kind not in _CODECS or not state & _COMPACT or length * kind > len(raw):
         return None
-    data = raw[: length * kind]
-    return data.decode(_CODECS[kind], "replace" if kind == 1 else "surrogatepass")
+    return _decode(raw[: length * kind], kind)
+
+
+def _decode(raw: bytes, kind: int) -> str:
+    try:
+        # surrogateescape'd file names hold lone surrogates: they pass through as they are
+        return raw.decode(_CODECS[kind], "surrogatepass")
+    except UnicodeDecodeError:  # no string of CPython: a frame that is being made holds anything
+        return raw.decode(_CODECS[kind], "replace")
 
 
 def _word(raw: bytes, at: int) -> int:

@@ -2,8 +2,8 @@
 
 CPython stores it with pthread_setspecific(3), under a key of its own. The slot is found by its
 content, in threads of which the state is known: so no layout of a C library is needed. In glibc the
-first 32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15 has
-no key but thread-local variables, which lie before the thread pointer.
+first 32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15
+has thread-local variables instead of a key: they lie before the thread pointer.
 """
 
 from __future__ import annotations

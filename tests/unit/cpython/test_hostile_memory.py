@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from purebpf.cpython.code_objects import CodeObjects, read_string
+from purebpf.cpython.code_objects import CodeObjects, decode_string, read_string
 from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
 from purebpf.cpython.frames import read_frames
 from purebpf.cpython.layouts import LAYOUTS
@@ -105,6 +105,20 @@ def test_strings_of_every_kind_are_read(text: str) -> None:
     raw = text.encode(codec, "surrogatepass")
     process.content[at : at + len(raw)] = raw
     assert read_string(Memory(process.read), layout, _BASE, 100) == text
+
+
+@pytest.mark.parametrize("kind", [1, 2, 4])
+def test_characters_that_do_not_exist_are_replaced(kind: int) -> None:
+    layout, process = LAYOUTS[3, 12], Process()
+    process.put(_BASE + layout.string_length, 8)
+    process.put(_BASE + layout.string_state, kind << 2 | 1 << 5)
+    garbage = b"\xff" * 8 * kind
+    at = layout.compact_size
+    process.content[at : at + len(garbage)] = garbage
+    text = read_string(Memory(process.read), layout, _BASE, 100)
+    assert decode_string(garbage, kind << 2 | 1 << 5, 8) == text
+    assert len(text) == 8
+    text.encode(errors="surrogatepass")
 
 
 def test_offsets_that_no_structure_has_are_not_believed() -> None:
