@@ -47,8 +47,8 @@ def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | No
 
 
 def _direct(memory: Memory, thread: ThreadState, start: int, size: int) -> list[ThreadSlot]:
-    found = _find(memory, thread.pthread + start, size, thread.address)
-    return [ThreadSlot(start + at) for at in found]
+    offsets = _find(memory, thread.pthread + start, size, thread.address)
+    return [ThreadSlot(start + at) for at in offsets]
 
 
 def _indirect(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
