@@ -12,6 +12,7 @@ from typing import Protocol, Self
 __all__ = ["HasFileno", "Stop"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AT_ONCE = 4096
 
 
 class HasFileno(Protocol):
@@ -66,6 +67,20 @@ class Stop:
         signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)
+
+    def drop_others(self) -> bool:
+        """Forget the signals that have arrived and end nothing, such as SIGWINCH.
+
+        Those with a handler of Python make `fileno()` readable, too. Returns whether there were
+        any; `fileno()` stays readable when a signal that ends the run has arrived.
+        """
+        try:
+            arrived = os.read(self._read, _AT_ONCE)
+        except BlockingIOError:
+            return False
+        if ending := [number for number in arrived if number in _SIGNALS]:
+            os.write(self._write, bytes(ending[:1]))
+        return len(ending) < len(arrived)
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:

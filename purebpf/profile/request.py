@@ -18,7 +18,7 @@ class Options(NamedTuple):
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
     keep those of the interpreter itself.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
-    of `pids`, too, those that exist and those to come.
+    of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart.
     """
 
     pids: tuple[int, ...] = ()
@@ -33,6 +33,7 @@ class Options(NamedTuple):
     kernel_stacks: bool = True
     include_idle: bool = False
     tree: bool = False
+    by_thread: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960

@@ -176,7 +176,7 @@ class Profiler(Closing):
                 python_lines=options.python_lines,
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
-                by_thread=bool(options.tids),
+                by_thread=options.by_thread or bool(options.tids),
                 has_cgroup_ids=options.cgroup_map is not None,
                 has_mount_namespaces=by_mount,
                 max_depth=self._max_depth,

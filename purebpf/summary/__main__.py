@@ -13,6 +13,7 @@ from purebpf.summary.options import View, build_parser, parse
 from purebpf.summary.request import Options
 
 if TYPE_CHECKING:
+    from purebpf.measure.stop import HasFileno
     from purebpf.summary.session import Summary
     from purebpf.summary.table import Table
 
@@ -29,19 +30,31 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
     from purebpf.measure.run import prepare, run
-    from purebpf.summary.screen import Screen
-    from purebpf.summary.session import Summary
+    from purebpf.summary.screen import screen
+    from purebpf.summary.switching import SwitchingSummary
 
     with Output(view.output) as output:
-        screen = Screen(output, view)
-        make = partial(Summary, options)
+        make = partial(SwitchingSummary, options)
         with prepare(make, options.command, output.reader) as (summary, ends):
             if options.duration_s is None and not options.command:
                 command.say("Counting system calls... Hit Ctrl-C to end.")
-            table = run(summary, ends, lambda: screen.show(summary.interval()))
+            shown = screen(output, view, options.mode, has_command=bool(options.command))
+
+            def wait(*sources: HasFileno) -> bool:
+                if mode := shown.mode_wanted():
+                    summary.switch(mode)
+                return summary.wait(*sources)
+
+            table = run(
+                summary,
+                ends,
+                lambda: shown.show(summary.interval()),
+                wait=lambda *_: shown.wait(wait, ends),
+                watching=shown,
+            )
             status = ends.status()
-            screen.show(table, last=True)
-            _explain(summary, table, verbose=view.verbose)
+            shown.show_last(table)
+            _explain(summary.current, table, verbose=view.verbose)
     if view.strict and table.loss.any:
         return command.LOSS
     return status

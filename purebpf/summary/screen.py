@@ -1,42 +1,139 @@
-"""Where tables go, one after the other: in place on a terminal, else below each other."""
+"""Where tables go, one after the other: on a screen with keys, else below each other."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from purebpf.cli.output import Output
-from purebpf.cli.screen import in_place
+from purebpf.cli.sheet import Sheet, State, arrange, draw, page_rows, press
+from purebpf.cli.terminal import Terminal, can_draw, has_keys
+from purebpf.cli.watch import watch
+from purebpf.closable import Closing
+from purebpf.measure.run import Ends
 from purebpf.summary.options import View
 from purebpf.summary.render import csv_header, render
+from purebpf.summary.rows import CHOICES, COLUMNS, rows
 from purebpf.summary.table import Table
 
-__all__ = ["Screen"]
+__all__ = ["Screen", "Text", "screen"]
+
+_MINUTE_S = 60.0
 
 
-class Screen:
-    """The output of a run; the CSV header is written before anything else.
+def screen(output: Output, view: View, mode: str, *, has_command: bool) -> Screen | Text:
+    """What standard output can do. A command that runs has the keys for itself."""
+    live = view.format == "text" and view.interval_s is not None and output.is_stdout
+    if not (live and can_draw()):
+        return Text(output, view)
+    return Screen(output, view, mode, with_keys=has_keys() and not has_command)
 
-    With an interval, text tables have a clock above them. On a terminal each covers the last one,
-    cut to the terminal's size; the one at the end is whole.
+
+class Text(Closing):
+    """Tables below each other; the CSV header is written before anything else.
+
+    With an interval, text tables have a clock above them.
     """
 
     def __init__(self, output: Output, view: View) -> None:
-        self._output = output
-        self._view = view
-        self._is_text = view.format == "text"
-        self._is_live = (
-            self._is_text
-            and view.interval_s is not None
-            and output.is_stdout
-            and sys.stdout.isatty()
-        )
+        self._output, self._view = output, view
         if view.format == "csv":
             output.write([csv_header()])
 
-    def show(self, table: Table, *, last: bool = False) -> None:
+    def show(self, table: Table) -> None:
         """Write a table."""
-        pieces = render(table, self._view)
-        if self._is_text and self._view.interval_s is not None:
-            pieces = [time.strftime("[%H:%M:%S]"), *pieces]
-        self._output.write(in_place(pieces, whole=last) if self._is_live else pieces)
+        self._output.write(_with_clock(table, self._view))
+
+    show_last = show
+
+    def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
+        """Wait as `wait` does."""
+        return wait(*ends.sources)
+
+    def mode_wanted(self) -> str:
+        """A mode that the user chose; "" for the present one."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing is to be undone."""
+
+
+class Screen(Closing):
+    """The last table, as the user wants it; the one at the end is whole, on the screen of before.
+
+    A mode is chosen when the programs are loaded: another one is `mode_wanted` (see
+    `purebpf.summary.__main__`).
+    """
+
+    def __init__(self, output: Output, view: View, mode: str, *, with_keys: bool) -> None:
+        assert view.interval_s is not None
+        self._output, self._view = output, view
+        sort = view.sort if view.sort in CHOICES.sorts else "total"
+        self._state = State(mode, sort)
+        self._mode, self._clock = mode, ""
+        self._table: Table | None = None
+        self._heat: deque[float] = deque(maxlen=max(1, int(_MINUTE_S / view.interval_s)))
+        self._is_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
+        self._with_keys = with_keys
+        self._terminal = Terminal(with_keys=with_keys)
+        self.redraw()
+
+    def show(self, table: Table) -> None:
+        """Show what returned since the last time."""
+        self._heat.append(_calls(table) * 1e9 / (table.duration_ns or 1))
+        if not self._state.is_paused or self._table is None or self._table.mode != table.mode:
+            self._table, self._clock = table, time.strftime("%H:%M:%S")
+        self.redraw()
+
+    def show_last(self, table: Table) -> None:
+        """Write the table at the end, whole, on the screen of before."""
+        self.close()
+        self._output.write(_with_clock(table, self._view))
+
+    def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
+        """Wait as `wait` does, and do what the keys say."""
+        key = self._press if self._with_keys else None
+        return watch(wait, ends, self._terminal, press=key, redraw=self.redraw)
+
+    def mode_wanted(self) -> str:
+        """A mode that the user chose; "" for the present one."""
+        state = self._state
+        mode = state.path[0].kind if state.path else state.by
+        if mode == self._mode:
+            return ""
+        self._mode = mode
+        return mode
+
+    def redraw(self) -> None:
+        """As wide and as high as the terminal is now."""
+        self._terminal.draw(draw(self._state, self._sheet(), *self._terminal.size))
+
+    def close(self) -> None:
+        """Give the terminal back; again is harmless."""
+        self._terminal.close()
+
+    def _press(self, key: str) -> bool:
+        page = page_rows(self._terminal.size[1])
+        self._state = press(self._state, key, CHOICES, self._sheet().rows, page)
+        return self._state.is_over
+
+    def _sheet(self) -> Sheet:
+        state, table = self._state, self._table
+        if table is None or table.mode != (state.path[0].kind if state.path else state.by):
+            return Sheet("counting ...", COLUMNS, (), tuple(self._heat), "calls/s", self._is_ascii)
+        title = f"{self._clock}  {_calls(table)} calls"
+        shown = arrange(state, COLUMNS, rows(table, state.path))
+        return Sheet(title, COLUMNS, shown, tuple(self._heat), "calls/s", self._is_ascii)
+
+
+def _calls(table: Table) -> int:
+    return sum(group.calls for group in table.groups)
+
+
+def _with_clock(table: Table, view: View) -> Iterable[str]:
+    pieces = render(table, view)
+    if view.format == "text" and view.interval_s is not None:
+        return [time.strftime("[%H:%M:%S]"), *pieces]
+    return pieces

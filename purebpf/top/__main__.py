@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from purebpf.top.options import View, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.results import Profile
+    from purebpf.symbols.budget import Budget
 
 __all__ = ["build_parser", "main"]
 
@@ -28,27 +30,33 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options, view: View) -> int:
     from purebpf.cli.loss import explain_profile
-    from purebpf.measure.naming import interruptible, naming_until
+    from purebpf.measure.naming import naming_until
     from purebpf.measure.run import prepare, run
     from purebpf.profile.session import Profiler
+    from purebpf.top.due import Due
     from purebpf.top.screen import screen
 
     make = partial(Profiler, options)
     with Output() as output, prepare(make, options.command, output.reader) as (profiler, ends):
-        shown = screen(output, by=view.by, lines=view.lines)
+        shown = screen(output, view, has_command=bool(options.command))
+        due = Due(view.interval_s)
 
         def show() -> None:
             profiler.take()
+            elapsed_s = due.pass_by()
             with naming_until(ends.stop, profiler.budget):
-                shown.show(profiler.last(), time.strftime("%H:%M:%S"))
+                cpus = 1 / (options.frequency * elapsed_s)
+                shown.show(profiler.last(), time.strftime("%H:%M:%S"), cpus)
 
         profile = run(
             profiler,
             ends,
             show,
-            wait=partial(profiler.wait, at_most_s=view.interval_s),
+            wait=lambda *_: shown.wait(
+                lambda *sources: profiler.wait(*sources, at_most_s=due.left_s()), ends
+            ),
             watching=shown,
-            naming=interruptible(profiler.budget),
+            naming=_naming(profiler.budget),
         )
         status = ends.status()
         output.write(_table(profile, view, "in all"))
@@ -58,10 +66,20 @@ def _run(options: Options, view: View) -> int:
     return status
 
 
+@contextmanager
+def _naming(budget: Budget) -> Iterator[None]:
+    """Say on a terminal what takes so long; Ctrl-C ends it."""
+    from purebpf.cli.progress import doing
+    from purebpf.measure.naming import interruptible
+
+    with doing("looking up names"), interruptible(budget):
+        yield
+
+
 def _table(profile: Profile, view: View, heading: str) -> Iterable[str]:
     from purebpf.top.render import render
 
-    return render(profile, by=view.by, lines=view.lines, heading=heading)
+    return render(profile, by=view.by, lines=view.lines, heading=heading, sort=view.sort)
 
 
 if __name__ == "__main__":

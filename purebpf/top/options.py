@@ -14,8 +14,9 @@ __all__ = ["View", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show the functions that the CPUs run, in a new table every two seconds, from
-samples that the kernel counts. In a file or a pipe, one table follows the
-other. A table of the whole run comes at the end."""
+samples that the kernel counts. On a terminal, keys sort, filter, pause and look
+into rows: h lists them. In a file or a pipe, one table follows the other. A
+table of the whole run comes at the end."""
 
 _EPILOG = """\
 examples:
@@ -29,7 +30,7 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 
 Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/top.md"""
 
-BY = ("function", "module", "comm", "process", "cgroup")
+BY = ("function", "module", "comm", "process", "thread", "cgroup")
 
 
 class View(NamedTuple):
@@ -38,6 +39,7 @@ class View(NamedTuple):
     interval_s: float = 2.0
     lines: int = 20
     by: str = "function"
+    sort: str = "self"
     strict: bool = False
     verbose: bool = False
 
@@ -45,6 +47,7 @@ class View(NamedTuple):
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
     """What to sample, and how to show it; exits with status 2 when the options are wrong."""
     parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    parsed.by_thread = True
     return parser.pick(Options, parsed), parser.pick(View, parsed)
 
 
@@ -67,8 +70,9 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     how.add_argument(
         *("-n", "--lines"), metavar="N", type=positive_int, default=20,
-        help="lines of a table (default %(default)s)",
+        help="lines of a table in a file, a pipe and at the end (default %(default)s)",
     )  # fmt: skip
     how.add_argument("--by", choices=BY, default="function", help="default: function")
+    how.add_argument("--sort", choices=("self", "total"), default="self", help="default: self")
     parser.add_strict(how)
     return made

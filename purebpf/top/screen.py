@@ -1,90 +1,96 @@
-"""The tables on a terminal, each over the one before it: with rich where that is installed."""
+"""Where the tables go: a screen with keys on a terminal, else text, one below the other."""
 
 from __future__ import annotations
 
 import sys
+from collections import deque
+from collections.abc import Callable
 
 from purebpf.cli.output import Output
-from purebpf.cli.screen import in_place
+from purebpf.cli.sheet import Sheet, State, arrange, draw, page_rows, press
+from purebpf.cli.terminal import Terminal, can_draw, has_keys
+from purebpf.cli.watch import watch
 from purebpf.closable import Closing
+from purebpf.measure.run import Ends
 from purebpf.results import Profile
-from purebpf.results.model.spelling import printable
-from purebpf.top.render import percent, rank_lines, render
+from purebpf.top.options import View
+from purebpf.top.render import render
+from purebpf.top.rows import CHOICES, COLUMNS, rows
 
-__all__ = ["screen"]
+__all__ = ["Screen", "Text", "screen"]
 
-_HEAD = 4
-"""Lines of the terminal that are not rows of the table."""
-
-_WARM_PERCENT, _HOT_PERCENT = 2, 10
+_MINUTE_S = 60.0
 
 
-def screen(output: Output, *, by: str, lines: int) -> _Plain | _Rich:
-    """What standard output can do: a terminal with rich, one without, or no terminal."""
-    if not sys.stdout.isatty():
-        return _Plain(output, by, lines, is_live=False)
-    try:
-        import rich.live  # noqa: F401 - whether it is there
-    except ImportError:
-        return _Plain(output, by, lines, is_live=True)
-    return _Rich(by, lines)
+def screen(output: Output, view: View, *, has_command: bool) -> Screen | Text:
+    """What standard output can do. A command that runs has the keys for itself."""
+    if not can_draw():
+        return Text(output, view)
+    return Screen(view, with_keys=has_keys() and not has_command)
 
 
-class _Plain(Closing):
-    """Text; the format of record."""
+class Text(Closing):
+    """Tables below each other; the format of record."""
 
-    def __init__(self, output: Output, by: str, lines: int, *, is_live: bool) -> None:
-        self._output, self._by, self._lines, self._is_live = output, by, lines, is_live
+    def __init__(self, output: Output, view: View) -> None:
+        self._output, self._view = output, view
 
-    def show(self, profile: Profile, heading: str) -> None:
-        """Below the last one, or over it on a terminal."""
-        lines = list(render(profile, by=self._by, lines=self._lines, heading=heading))
-        self._output.write(in_place(lines) if self._is_live else [*lines, "\n"])
+    def show(self, profile: Profile, clock: str, _cpus: float) -> None:
+        """Write a table, and an empty line."""
+        view = self._view
+        text = render(profile, by=view.by, lines=view.lines, heading=clock, sort=view.sort)
+        self._output.write([*text, "\n"])
+
+    def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
+        """Wait as `wait` does."""
+        return wait(*ends.sources)
 
     def close(self) -> None:
         """Nothing is to be undone."""
 
 
-class _Rich(Closing):
-    """Colours, and the whole width; the screen of before comes back at the end."""
+class Screen(Closing):
+    """The last table, as the user wants it; the screen of before comes back at the end."""
 
-    def __init__(self, by: str, lines: int) -> None:
-        from rich.console import Console
-        from rich.live import Live
+    def __init__(self, view: View, *, with_keys: bool) -> None:
+        self._state = State(view.by, view.sort)
+        self._profile = Profile()
+        self._clock, self._cpus = "", 0.0
+        self._heat: deque[float] = deque(maxlen=max(1, int(_MINUTE_S / view.interval_s)))
+        self._is_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
+        self._with_keys = with_keys
+        self._terminal = Terminal(with_keys=with_keys)
+        self.redraw()
 
-        self._by, self._lines = by, lines
-        self._console = Console()
-        self._live = Live(console=self._console, screen=True, auto_refresh=False)
-        self._live.start()
+    def show(self, profile: Profile, clock: str, cpus: float) -> None:
+        """Show what was sampled since the last time; `cpus` is how many CPUs a sample is."""
+        self._heat.append(profile.total * cpus)
+        if not self._state.is_paused:
+            self._profile, self._clock, self._cpus = profile, clock, cpus
+        self.redraw()
 
-    def show(self, profile: Profile, heading: str) -> None:
+    def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
+        """Wait as `wait` does, and do what the keys say."""
+        key = self._press if self._with_keys else None
+        return watch(wait, ends, self._terminal, press=key, redraw=self.redraw)
+
+    def redraw(self) -> None:
         """As wide and as high as the terminal is now."""
-        from rich.table import Table
-        from rich.text import Text
-
-        rows = rank_lines(profile, self._by)
-        room = max(1, min(self._lines, self._console.height - _HEAD))
-        title = f"{heading}: {profile.total} {profile.unit}"
-        more = f"and {len(rows) - room} more" if len(rows) > room else None
-        table = Table(
-            title=title, caption=more, title_justify="left", box=None, expand=True, pad_edge=False
-        )
-        for name in ("self", "total", profile.unit):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column(self._by, no_wrap=True, overflow="ellipsis", ratio=1)
-        whole = profile.total
-        for name, own, total in rows[:room]:
-            cells = (percent(own, whole), percent(total, whole), str(own), printable(name))
-            style = _style(100 * own / whole if whole else 0)
-            table.add_row(*map(Text, cells), style=style)
-        self._live.update(table, refresh=True)
+        self._terminal.draw(draw(self._state, self._sheet(), *self._terminal.size))
 
     def close(self) -> None:
         """Give the terminal back; again is harmless."""
-        self._live.stop()
+        self._terminal.close()
 
+    def _press(self, key: str) -> bool:
+        page = page_rows(self._terminal.size[1])
+        self._state = press(self._state, key, CHOICES, self._sheet().rows, page)
+        return self._state.is_over
 
-def _style(share: float) -> str:
-    if share >= _HOT_PERCENT:
-        return "bold red"
-    return "yellow" if share >= _WARM_PERCENT else ""
+    def _sheet(self) -> Sheet:
+        state, profile = self._state, self._profile
+        every_row = rows(profile, state.by, state.path, self._cpus)
+        in_all = f"{profile.total} {profile.unit}, {profile.total * self._cpus:.2f} CPUs"
+        title = f"{self._clock}  {in_all}" if self._clock else "sampling ..."
+        shown = arrange(state, COLUMNS, every_row)
+        return Sheet(title, COLUMNS, shown, tuple(self._heat), "CPUs", self._is_ascii)

@@ -23,10 +23,11 @@ from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
 from purebpf.symbols.short_names import shorten
 
-__all__ = ["WIDTH", "functions", "pieces", "rank"]
+__all__ = ["WIDTH", "functions", "pieces", "rank", "stacks"]
 
 WIDTH = 80
 _FUNCTIONS = 12
@@ -69,13 +70,13 @@ def pieces(
     merged = _merge(profile, whole_names=whole_names)
     width = 1 << 30 if whole_names else WIDTH
     yield from _table(merged.ranked, total, cpus, None if everything else _FUNCTIONS, width)
-    stacks = merged.weights.most_common(None if everything else _STACKS)
-    shown = sum(weight for _, weight in stacks)
-    number = f"{len(stacks)} of {len(merged.weights)} stacks"
+    heaviest = merged.weights.most_common(None if everything else _STACKS)
+    shown = sum(weight for _, weight in heaviest)
+    number = f"{len(heaviest)} of {len(merged.weights)} stacks"
     share = f"{100 * shown / total:.0f} % of {total} {profile.unit}"
-    more = "" if len(stacks) == len(merged.weights) else " (--all: every one)"
+    more = "" if len(heaviest) == len(merged.weights) else " (--all: every one)"
     yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
-    for (process, pid, names), weight in reversed(stacks):
+    for (process, pid, names), weight in reversed(heaviest):
         yield from _frames(names, None if everything else _FRAMES, width)
         yield f"    {'-':<16s} {printable(process)} ({pid})\n"
         in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
@@ -86,6 +87,12 @@ def pieces(
 def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
     """Every function, the one with the greatest own weight first."""
     return _merge(profile, whole_names=whole_names).ranked
+
+
+def stacks(profile: Profile, *, whole_names: bool = False) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Each stack by the names that are shown, leaf first, and its weight; again per process."""
+    for (_, _, names), weight in _merge(profile, whole_names=whole_names).weights.items():
+        yield names, weight
 
 
 def functions(profile: Profile, lines: int, *, cpus: float = 0.0) -> Iterator[str]:
@@ -130,7 +137,7 @@ def _table(
     yield _HEADER if cpus else _HEADER.replace("  CPUs", "      ")
     for name, own, total in shown:
         parts = (f"{100 * part / weight:6.1f} %{_cpus(part, cpus)}" for part in (own, total))
-        yield f"{_cut('   '.join(parts) + f'   {name}', width)}\n"
+        yield f"{cut('   '.join(parts) + f'   {name}', width)}\n"
     if len(ranked) > len(shown):
         yield f"{'':33}and {len(ranked) - len(shown)} more\n"
 
@@ -145,12 +152,8 @@ def _frames(names: Iterable[str], most: int | None, width: int) -> Iterator[str]
     for name, run in groupby(names):
         times = sum(1 for _ in run)
         again = f"  ({times} times)" if times > 1 else ""
-        lines.append(f"    {_cut(name, width - 4 - len(again))}{again}\n")
+        lines.append(f"    {cut(name, width - 4 - len(again))}{again}\n")
     if most is not None and len(lines) > most:
         left_out = len(lines) - most
         lines[most - _ROOTS : -_ROOTS] = [f"    ... {left_out} more functions\n"]
     yield from lines
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."

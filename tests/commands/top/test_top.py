@@ -9,11 +9,9 @@ import sys
 
 import pytest
 
-from purebpf.cli.output import Output
 from purebpf.results import Profile
 from purebpf.top.options import parse
 from purebpf.top.render import render
-from purebpf.top.screen import screen
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.profiles import example
 
@@ -39,6 +37,7 @@ def test_a_table_has_the_heaviest_functions_first() -> None:
         ("module", " 50.00%  84.00%       50  /srv/app\n"),
         ("comm", " 80.00%  80.00%       80  app\n"),
         ("process", " 80.00%  80.00%       80  app (185)\n"),
+        ("thread", " 80.00%  80.00%       80  app (185)\n"),
         ("cgroup", " 80.00%  80.00%       80  /system.slice/app.service\n"),
     ],
 )
@@ -47,25 +46,9 @@ def test_tables_by_other_keys_have_their_lines(by: str, line: str) -> None:
 
 
 @pytest.mark.any_kernel
-def test_a_terminal_gets_its_screen_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With rich, the same lines in colours, on a screen of their own."""
-    import io
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "80")
-    with Output() as output, screen(output, by="function", lines=3) as shown:
-        shown.show(example(), "now")
-        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
-        for words in ("now: 100 samples", "work [app]", "35.00%", "and 6 more"):
-            assert words in text
-        assert "\x1b[?1049h" in terminal.getvalue()
-    assert "\x1b[?1049l" in terminal.getvalue()
+def test_tables_can_be_sorted_by_total() -> None:
+    lines = list(render(example(), by="function", lines=2, heading="now", sort="total"))
+    assert [line[8:15].strip() for line in lines[2:4]] == ["89.00%", "84.00%"]
 
 
 @pytest.mark.any_kernel

@@ -1,0 +1,49 @@
+"""How many columns of a terminal a text takes. Pure.
+
+East Asian wide and fullwidth characters take two (Unicode Standard Annex 11), combining marks and
+format characters none.
+"""
+
+from __future__ import annotations
+
+__all__ = ["cut", "display_width", "pad"]
+
+_WIDE = frozenset("WF")
+_NO_WIDTH = frozenset(("Mn", "Me", "Cf"))
+_MORE = "..."
+
+
+def display_width(text: str) -> int:
+    """Columns of a text without control characters."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def cut(text: str, width: int) -> str:
+    """The text if it takes at most `width` columns, else its beginning and `...`."""
+    if display_width(text) <= width:
+        return text
+    more = _MORE[: max(width, 0)]
+    left = width - len(more)
+    kept = []
+    for char in text:
+        left -= _columns(char)
+        if left < 0:
+            break
+        kept.append(char)
+    return "".join(kept) + more
+
+
+def pad(text: str, width: int) -> str:
+    """The text with blanks behind it, `width` columns in all; cut where it takes more."""
+    text = cut(text, width)
+    return text + " " * (width - display_width(text))
+
+
+def _columns(char: str) -> int:
+    if char.isascii():
+        return 1
+    import unicodedata  # 1 ms that ASCII need not pay
+
+    if unicodedata.category(char) in _NO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in _WIDE else 1

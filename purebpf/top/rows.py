@@ -1,0 +1,108 @@
+"""A profile as rows of the screen: functions, their callers, and who runs them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from purebpf.cli.sheet import Choices, Column, Row, Step
+from purebpf.results import Labels, Profile
+from purebpf.results.formats import answer
+
+__all__ = ["CHOICES", "COLUMNS", "owner", "restrict", "rows", "weigh"]
+
+_OWNERS = ("process", "thread", "comm", "cgroup")
+CHOICES = Choices(
+    bys=("function", "module", *_OWNERS),
+    sorts=("self", "total"),
+    deeper={"function": "function", **dict.fromkeys(_OWNERS, "function")},
+)
+COLUMNS = (Column("self", 7), Column("total", 7), Column("CPUs", 6))
+_NO_CALLER = "[no caller]"
+
+
+def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[Row]:
+    """The rows of a screen.
+
+    Args:
+        profile: what was sampled.
+        by: what a row is.
+        path: what was looked into: owners, then functions, each the caller of the one before.
+        cpus: how many CPUs a sample is.
+    """
+    whole = profile.total
+    profile = restrict(profile, path)
+    chain = [str(step.key) for step in path if step.kind == "function"]
+    weights = _callers(profile, chain) if chain else weigh(profile, by)
+    return [_row(name, own, total, whole, cpus) for name, own, total in weights]
+
+
+def restrict(profile: Profile, path: Sequence[Step]) -> Profile:
+    """Only what the owners in the path ran."""
+    owners = [(step.kind, step.key) for step in path if step.kind in _OWNERS]
+    if not owners:
+        return profile
+    kept = profile.without_rows()
+    for row in profile.rows():
+        if all(owner(row.labels, kind) == key for kind, key in owners):
+            kept.add_row(row)
+    return kept
+
+
+def owner(labels: Labels, by: str) -> str:
+    """What a row counts by, as it is called."""
+    if by == "cgroup":
+        return labels.cgroup or "[no cgroup]"
+    if by == "comm":
+        return labels.comm
+    if by == "thread":
+        return f"{labels.comm} ({labels.tid or labels.pid})"
+    return f"{labels.process_name} ({labels.pid})"
+
+
+def weigh(profile: Profile, by: str) -> Sequence[tuple[str, int, int]]:
+    """Name, own and total weight of each row."""
+    if by == "function":
+        return answer.rank(profile)
+    if by == "module":
+        from purebpf.results.shape import table
+
+        modules = table.modules(profile)
+        return [(name or "[no module]", own, total) for name, own, total in modules]
+    weights: Counter[str] = Counter()
+    for row in profile.rows():
+        weights[owner(row.labels, by)] += row.weight
+    return [(name, weight, weight) for name, weight in weights.items()]
+
+
+def _callers(profile: Profile, chain: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Who called the last function of the chain on the way to the first one.
+
+    The own weight is that of the stacks that the chain's first function ends.
+    """
+    own: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    length = len(chain)
+    wanted = list(chain)
+    for names, weight in answer.stacks(profile):
+        callers = set()
+        for at in range(len(names) - length + 1):
+            if list(names[at : at + length]) == wanted:
+                end = at + length
+                caller = names[end] if end < len(names) else _NO_CALLER
+                callers.add(caller)
+                if at == 0:
+                    own[caller] += weight
+        for caller in callers:
+            total[caller] += weight
+    return [(caller, own[caller], total[caller]) for caller in total]
+
+
+def _row(name: str, own: int, total: int, whole: int, cpus: float) -> Row:
+    share = own / (whole or 1)
+    cells = (
+        f"{100 * share:.2f}%",
+        f"{100 * total / (whole or 1):.2f}%",
+        f"{own * cpus:.2f}" if cpus else "",
+    )
+    return Row(name, name, (own, total, own), cells, share)
