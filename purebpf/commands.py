@@ -12,6 +12,7 @@ COMMANDS = {
     "wall": "each thread's wall-clock time: on CPU, in the run queue, blocked",
     "dump": "the present stack of every thread of a process, Python too",
     "summary": "system calls: count, errors and latency",
+    "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "runqlat": "run queue latency, as a histogram",
     "cpudist": "time on or off the CPU, as a histogram",
     "record": "record samples in a perf.data file, with filters in the kernel",

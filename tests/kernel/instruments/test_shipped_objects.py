@@ -119,6 +119,11 @@ def test_spans_loads_in_every_mode():
     load_each(sched_compat.adapt(every("spans")), measure=MEASURES, grouping=GROUPINGS)
 
 
+@pytest.mark.needs("vmlinux_btf", "new_iterators")
+def test_tcp_loads():
+    load_each(every("tcp"))
+
+
 @pytest.mark.needs("vmlinux_btf")
 @pytest.mark.parametrize("hook", HOOKS)
 def test_summary_loads_with_every_hook(hook):

@@ -1,0 +1,106 @@
+"""Answers of name servers (RFC 1035): which addresses a name has. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections import OrderedDict
+from typing import NamedTuple
+
+from purebpf.errors import FormatError
+
+__all__ = ["Answer", "Names", "parse"]
+
+_HEADER = struct.Struct(">HHHHHH")
+_RECORD = struct.Struct(">HHIH")
+_RESPONSE, _ERROR_MASK = 0x8000, 0xF
+_A, _CNAME, _AAAA, _IN = 1, 5, 28, 1
+_SIZES = {_A: 4, _AAAA: 16}
+_POINTER = 0xC0
+_LONGEST_NAME = 255
+_MOST_RECORDS = 64
+
+
+class Answer(NamedTuple):
+    """The names of one question, first the one that was asked for, and their addresses."""
+
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+
+def parse(message: bytes) -> Answer | None:
+    """Read an answer; None: it is not one, or it gives no address.
+
+    A message that is cut gives what is whole.
+    """
+    try:
+        return _parse(message)
+    except (FormatError, struct.error, IndexError):
+        return None
+
+
+def _parse(message: bytes) -> Answer | None:
+    _, flags, questions, answers, _, _ = _HEADER.unpack_from(message)
+    if not flags & _RESPONSE or flags & _ERROR_MASK or questions != 1:
+        return None
+    asked, at = _name(message, _HEADER.size)
+    at += 4  # type and class
+    names, addresses = [asked], []
+    for _ in range(min(answers, _MOST_RECORDS)):
+        if at >= len(message):
+            break
+        _, at = _name(message, at)
+        kind, group, _, size = _RECORD.unpack_from(message, at)
+        at += _RECORD.size
+        data = message[at : at + size]
+        if group == _IN and kind == _CNAME:
+            names.append(_name(message, at)[0])
+        elif group == _IN and _SIZES.get(kind) == len(data):
+            addresses.append(str(ipaddress.ip_address(data)))
+        at += size
+    return Answer(tuple(dict.fromkeys(names)), tuple(addresses)) if addresses else None
+
+
+def _name(message: bytes, at: int) -> tuple[str, int]:
+    """The name at a place, and where what follows it begins.
+
+    A pointer leads back only (RFC 1035, 4.1.4: to a prior occurrence): there is no way round.
+    """
+    labels: list[str] = []
+    end = 0
+    length = 0
+    while size := message[at]:
+        if size & _POINTER == _POINTER:
+            target = (size & ~_POINTER) << 8 | message[at + 1]
+            end = end or at + 2
+            if target >= at:
+                raise FormatError("a DNS message", f"offset {at}", "a name points forward")
+            at = target
+            continue
+        label = message[at + 1 : at + 1 + size]
+        length += size + 1
+        if size & _POINTER or len(label) < size or length > _LONGEST_NAME:
+            raise FormatError("a DNS message", f"offset {at}", "a name is too long")
+        labels.append(label.decode("ascii", "backslashreplace"))
+        at += size + 1
+    return ".".join(labels), end or at + 1
+
+
+class Names:
+    """The last name of each address; at most so many."""
+
+    def __init__(self, most: int = 16384) -> None:
+        self._most = most
+        self._names: OrderedDict[str, str] = OrderedDict()
+
+    def add(self, answer: Answer) -> None:
+        """Take in what a name server said."""
+        for address in answer.addresses:
+            self._names[address] = answer.names[0]
+            self._names.move_to_end(address)
+        while len(self._names) > self._most:
+            self._names.popitem(last=False)
+
+    def get(self, address: str) -> str:
+        """The name, or ""."""
+        return self._names.get(address, "")

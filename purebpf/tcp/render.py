@@ -1,0 +1,128 @@
+"""Events of connections as text or JSON. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from purebpf.cli.event_command import clock, fit
+from purebpf.results import Loss
+from purebpf.results.model.spelling import printable
+from purebpf.tcp.event import Event
+
+__all__ = ["Json", "Text"]
+
+_HEADER = (
+    f"{'TIME':12} {'EVENT':7} {'PID':>7} {'COMM':9} {'TOOK':>6} {'IN':>4} {'OUT':>4} CONNECTION"
+)
+_WORDS = {"retransmit": "resent"}
+_ARROWS = {"out": ">", "in": "<", "": "-"}
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+_DAY_S = 86400
+
+
+class Text:
+    """A line for each event."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._width: int | None = None
+        self._is_verbose = verbose
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """The header."""
+        self._width = width
+        yield _HEADER + "\n"
+
+    def show(self, events: Iterable[Event]) -> Iterator[str]:
+        """The lines."""
+        for event in events:
+            yield fit(self._line(event), self._width) + "\n"
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Nothing: what was lost is on standard error."""
+        del loss
+        return ()
+
+    def _line(self, event: Event) -> str:
+        took = "-" if event.took_ns is None else took_text(event.took_ns)
+        is_over = event.kind == "close"
+        received, sent = (event.received, event.sent) if is_over else ("", "")
+        owner = f"{event.pid:7}" if event.pid else f"{'-':>7}"
+        return (
+            f"{clock(event.time_ns)} {_WORDS.get(event.kind, event.kind):7} {owner} "
+            f"{printable(event.comm)[:9]:9} {took:>6} {size_text(received):>4} "
+            f"{size_text(sent):>4} {printable(self._what(event))}"
+        )
+
+    def _what(self, event: Event) -> str:
+        if event.kind == "dns":
+            return f"{event.names[0]} is {', '.join(event.addresses)}"
+        ends = self._ends(event)
+        if event.kind == "state":
+            return f"{ends} {event.old_state} to {event.new_state}"
+        if event.kind == "retransmit":
+            return f"{ends} {event.retransmits} so far"
+        if event.kind == "close" and event.retransmits:
+            ends += f" {event.retransmits} resent"
+        return f"{ends} {event.error}" if event.error else ends
+
+    def _ends(self, event: Event) -> str:
+        """`> REMOTE:PORT` of a connection of ours, `PORT < REMOTE:PORT` of one that came."""
+        remote = spell_end(event.remote_name or event.remote_address, event.remote_port)
+        if self._is_verbose:
+            local = spell_end(event.local_address, event.local_port)
+            return f"{local} {_ARROWS[event.direction]} {remote}"
+        if event.direction == "out":
+            return f"> {remote}"
+        return f"{event.local_port} {_ARROWS[event.direction]} {remote}"
+
+
+class Json:
+    """An object on each line; the last says what was lost."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[Event]) -> Iterator[str]:
+        """The objects."""
+        for event in events:
+            yield json.dumps(event._asdict()) + "\n"
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """What was lost, by cause."""
+        lost = {cause.name: cause.lost for cause in loss.causes}
+        yield json.dumps({"kind": "loss", "loss": lost}) + "\n"
+
+
+def spell_end(address: str, port: int) -> str:
+    """An address or a name with a port."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def took_text(duration_ns: int) -> str:
+    """A duration in at most six characters, such as `1.23ms`."""
+    seconds = duration_ns // 1_000_000_000
+    if seconds >= _DAY_S:
+        return f"{seconds / _DAY_S:.1f}d"
+    for size, unit in _UNITS:
+        if duration_ns >= size:
+            number = duration_ns / size
+            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0  # noqa: PLR2004
+            return f"{number:.{digits}f}{unit}"
+    return f"{duration_ns}ns"
+
+
+def size_text(size: int | str) -> str:
+    """Bytes in at most four characters, such as `1.2k`; thousands, not 1024."""
+    if isinstance(size, str) or size < 1000:  # noqa: PLR2004
+        return str(size)
+    number = float(size)
+    for unit in "kMGTPE":
+        number /= 1000
+        if number < 9.95:  # noqa: PLR2004 - what rounds to two digits has none behind the point
+            return f"{number:.1f}{unit}"
+        if number < 999.5:  # noqa: PLR2004
+            return f"{number:.0f}{unit}"
+    raise AssertionError("the kernel counts in 64 bits")

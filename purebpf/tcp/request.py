@@ -1,0 +1,41 @@
+"""A request for events of TCP connections, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_EVENTS", "EVENTS", "Options", "title"]
+
+EVENTS = ("connect", "accept", "close", "fail", "retransmit", "synack", "state", "dns")
+"""enum tcp_event_kind of bpf_src/tcp/records.h."""
+
+DEFAULT_EVENTS = EVENTS[: EVENTS.index("state")]
+
+
+class Options(NamedTuple):
+    """The target, and which of its events. Empty tuples and None mean: no restriction.
+
+    `events` are of EVENTS; with `dns`, answers of name servers are read, and remote addresses
+    named by them. `port` is of either side. `duration_s` None: until a signal, or until `command`
+    or all of `pids` end. `tree`: children of `pids` count, too. `connections`: how many have room
+    at a time.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    tree: bool = False
+    events: tuple[str, ...] = DEFAULT_EVENTS
+    dns: bool = False
+    port: int | None = None
+    connections: int = 65536
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+
+def title(options: Options) -> str:
+    """What standard error says first; "" where the run has an end of its own."""
+    if options.duration_s is not None or options.command:
+        return ""
+    return "Tracing TCP connections... Hit Ctrl-C to end."
