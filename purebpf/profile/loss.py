@@ -14,7 +14,7 @@ from purebpf.results.build.stored_stacks import causes
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Reading
 
-__all__ = ["Clock", "expected_samples", "losses"]
+__all__ = ["Clock", "count_asleep", "expected_samples", "losses"]
 
 _SECOND_NS = 1_000_000_000
 
@@ -38,6 +38,26 @@ def expected_samples(clock: Clock, counts: Iterable[Reading]) -> int:
     if period is not None:
         return sum(count.value // period for count in counts)
     return sum(count.time_enabled_ns * clock.frequency // _SECOND_NS for count in counts)
+
+
+def count_asleep(clock: Clock, missed: int, idle_s: float, idle_seen: int) -> int:
+    """How many of the samples that never arrived were due while a CPU slept.
+
+    A CPU that sleeps may be woken for each of them, late or not at all: by the kernel without
+    ticks, by a hypervisor that has no reason to run it. There was nothing to sample. What a busy
+    CPU did not take (a throttled event, time that a hypervisor stole) is not among them.
+
+    Args:
+        clock: what was sampled.
+        missed: samples that never arrived.
+        idle_s: how long the CPUs of the events were idle, together.
+        idle_seen: samples of the idle task that did arrive.
+    """
+    if not clock.is_time:  # cycles: nothing was due
+        return 0
+    period_ns = clock.period or _SECOND_NS // clock.frequency
+    due = int(idle_s * _SECOND_NS) // period_ns
+    return max(0, min(missed, due - idle_seen))
 
 
 def losses(

@@ -25,6 +25,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, descendants
 from purebpf.profile.request import Options, title
+from purebpf.syscall import proc
 
 if TYPE_CHECKING:
     from purebpf.kernel.cpython.python_tables import PythonTables
@@ -75,7 +76,7 @@ class Profiler(Closing):
         self._command_pid = command_pid
         self._max_depth = stack_maps.max_depth()
         self._owned = ExitStack()
-        self._elapsed_s = 0.0
+        self._elapsed_s = self._idle_s = 0.0
         self._taken: CountsSnapshot | None = None
         self._tree: process_tree.ProcessTree | None = None
 
@@ -141,6 +142,7 @@ class Profiler(Closing):
         for event in self._events:
             stack.enter_context(program.attach(event, enable=False))
         self._started = time.monotonic()
+        self._idle_before_s = proc.idle_seconds()
         if self._by_tree or not self._command_pid:  # else execve enables
             self._events.enable()
         self._followed.snapshot(options.pids)
@@ -270,7 +272,7 @@ class Profiler(Closing):
             KernelError: a map could not be read.
         """
         self._drain()
-        self._elapsed_s = time.monotonic() - self._started
+        self._measure_time()
         if self._taken is None:
             from purebpf.profile.counts_snapshot import CountsSnapshot
 
@@ -296,20 +298,28 @@ class Profiler(Closing):
         """
         with self._owned:
             self._events.disable()
-            elapsed_s = time.monotonic() - self._started
+            self._measure_time()
+            times = self._elapsed_s, self._idle_s
             self._drain()
             if self._walking is not None:
                 self._walking.finish()
             self.take()
-            self._elapsed_s = elapsed_s
+            self._elapsed_s, self._idle_s = times
             return self.so_far()
+
+    def _measure_time(self) -> None:
+        """How long it has sampled, and how long the CPUs of the events have been idle."""
+        self._elapsed_s = time.monotonic() - self._started
+        before_s, now_s = self._idle_before_s, proc.idle_seconds()
+        cpus = {event.cpu for event in self._events} & before_s.keys() & now_s.keys()
+        self._idle_s = sum(max(0.0, now_s[cpu] - before_s[cpu]) for cpu in cpus)
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
 
     def _profile(self, counts: Iterable[tuple[Any, int]]) -> Profile:
-        from purebpf.profile.loss import Clock, expected_samples, losses
+        from purebpf.profile.loss import Clock, count_asleep, expected_samples, losses
         from purebpf.profile.stacks import fill
         from purebpf.results import Profile
         from purebpf.results.build.stored_stacks import count_truncated
@@ -326,7 +336,13 @@ class Profiler(Closing):
             stats["counted"] += self._walking.copies - self._walking.dropped
         clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
         expected = expected_samples(clock, self._events.read())
+        asleep = 0
+        if not options.include_idle:
+            missed = max(0, expected - stats["seen"])
+            asleep = count_asleep(clock, missed, self._idle_s, stats["idle"])
+            expected -= asleep
         profile = Profile(title(options), about=self._about(stats))
+        profile.about["asleep"] = asleep
         profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
         traces = dict(self._traces())
         if self._finished is not None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["identifier", "shorten", "spellings"]
+__all__ = ["identifier", "merge_clones", "shorten", "spellings"]
 
 _NOISE = re.compile(r"\[abi:\w+\]|std::__cxx11::|std::__1::|std::|\(anonymous namespace\)::")
 _UNSIGNED = re.compile(r"\bunsigned (long long|long|int|short|char)\b")
@@ -20,6 +20,8 @@ _DEFAULTS = re.compile(
 _BASIC = re.compile(r"\bbasic_(\w+)<char>")
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 _QUALIFIERS = re.compile(r"( const| volatile|&|&&| noexcept| \[clone [^\]]*\])*$")
+_CLONE = re.compile(r"(\.(isra|constprop|part|cold|llvm)(\.\d+)*)+$| \[clone [^\]]*\]")
+"""What GCC and LLVM append to the name of a copy or a part of a function."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 _KEPT_OF_A_PATH = 2
 
@@ -33,6 +35,11 @@ def shorten(name: str) -> str:
     if parameters is None and "::" in path:
         return _rust(_RUST_HASH.sub("", name))
     return _cpp(_without_result(path) + (parameters or "") + qualifiers)
+
+
+def merge_clones(name: str) -> str:
+    """The name of the function in the source: `try_to_wake_up` of `try_to_wake_up.part.0`."""
+    return _CLONE.sub("", name) if "." in name else name
 
 
 def spellings(name: str) -> Iterator[str]:

@@ -13,6 +13,8 @@ from purebpf.results.shape.histogram import percentile
 from purebpf.summary.calls import errno_name
 from purebpf.summary.table import Table
 from purebpf.symbols.frame import Frame
+from purebpf.symbols.short_names import merge_clones
+from purebpf.triage.locks import Lock, find_locks
 
 __all__ = ["Failure", "Findings", "Share", "Wait", "find"]
 
@@ -71,6 +73,7 @@ class Findings(NamedTuple):
     processes: list[Share]
     functions: list[Share]
     waits: list[Wait]
+    locks: list[Lock]
     queue_us: dict[str, int]
     failures: list[Failure]
     losses: dict[str, tuple[Loss, str]]
@@ -101,6 +104,7 @@ def find(profile: Profile, offcpu: Profile, queue: list[Distribution], table: Ta
             if line.own
         ],
         _waits(offcpu),
+        find_locks(offcpu),
         _queue(queue),
         _failures(table),
         {
@@ -142,7 +146,7 @@ def _has_nothing_to_do(kernel: Stack | None) -> bool:
 
 def _where(kernel: Stack | None) -> str:
     names = _names(kernel)
-    return names[0] if names else "?"
+    return merge_clones(names[0]) if names else "?"
 
 
 def _queue(queue: list[Distribution]) -> dict[str, int]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.width import cut, pad
 from purebpf.triage.findings import Findings, Wait
 
 __all__ = ["document", "pieces"]
@@ -25,6 +26,7 @@ def document(findings: Findings) -> str:
             {"name": share.name, "percent": share.percent} for share in findings.functions
         ],
         "waits": [wait._asdict() for wait in findings.waits],
+        "locks": [lock._asdict() for lock in findings.locks],
         "run_queue_us": findings.queue_us,
         "failures": [failure._asdict() for failure in findings.failures],
         "loss": {
@@ -52,6 +54,12 @@ def pieces(findings: Findings, lines: int) -> Iterator[str]:
         state = _STATES.get(wait.state, "")
         text = f"{_seconds(wait.seconds):>8}  {who}: {state}{printable(wait.where)}"
         yield _line(text, _closer(wait))
+    waited = sum(lock.seconds for lock in findings.locks)
+    yield _heading(f"Locks: {_seconds(waited) if waited else 'no waits'}", "purebpf offcpu -U")
+    for lock in findings.locks[: lines - lines // 2]:
+        who = f"{printable(lock.process)} ({lock.pid})"
+        text = f"{_seconds(lock.seconds):>8}  {who}: {lock.what} in {printable(lock.where)}"
+        yield _line(text, f"offcpu -p {lock.pid}")
     yield _heading(f"Run queue: {_queue(findings.queue_us)}", "purebpf runqlat -P")
     yield _heading("System calls that fail", "purebpf summary -x")
     if not findings.failures:
@@ -91,5 +99,4 @@ def _heading(text: str, command: str) -> str:
 def _line(text: str, command: str) -> str:
     """The text, cut; the command at the right end of the line, if there is one."""
     room = _WIDTH - 2 - (len(command) + 5 if command else 0)
-    shown = text if len(text) <= room else f"{text[: room - 3]}..."
-    return f"  {shown:<{room}}  -> {command}\n" if command else f"  {shown}\n"
+    return f"  {pad(text, room)}  -> {command}\n" if command else f"  {cut(text, room)}\n"

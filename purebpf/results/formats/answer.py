@@ -10,7 +10,8 @@
         -                shop (185)
             35.2 %  0.70 CPUs  279 samples
 
-Stacks are merged by function, leaf first, recursion in one line. `text.blocks` is bcc's layout,
+Stacks are merged by function, leaf first, recursion in one line; the parts and copies that a
+compiler makes of a function (`.isra`, `.part`) are that function. `text.blocks` is bcc's layout,
 which tells addresses apart.
 """
 
@@ -25,7 +26,7 @@ from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
-from purebpf.symbols.short_names import shorten
+from purebpf.symbols.short_names import merge_clones, shorten
 
 __all__ = ["WIDTH", "functions", "pieces", "rank", "stacks"]
 
@@ -123,7 +124,7 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
 
 
 def _name(function: Function, *, whole: bool) -> str:
-    name = function.name if whole else shorten(function.name)
+    name = function.name if whole else merge_clones(shorten(function.name))
     file = (function.module.rpartition("/")[2] or function.module).strip("[]")
     if not whole:
         file = file.partition(".so.")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.kernel.perf.perf_event import Reading
-from purebpf.profile.loss import Clock, expected_samples, losses
+from purebpf.profile.loss import Clock, count_asleep, expected_samples, losses
 from purebpf.profile.request import Options
 from purebpf.results import Loss
 
@@ -111,3 +111,29 @@ def test_lost_side_band_records_are_a_loss() -> None:
 def test_expected_samples_follow_from_the_time_enabled(clock: Clock, expected: int) -> None:
     counts = (reading(1_000_000_000, 1_000_000_000), reading(999_000_000, 2_000_000_000))
     assert expected_samples(clock, counts) == expected
+
+
+AT_50_HZ = Clock(is_time=True, frequency=50, period=None)
+
+
+@pytest.mark.parametrize(
+    ("missed", "idle_s", "idle_seen", "asleep"),
+    [
+        (900, 20.0, 100, 900),  # two CPUs slept for ten seconds, and were woken 100 times
+        (900, 0.0, 0, 0),  # busy, and throttled: a loss
+        (900, 10.0, 480, 20),  # idle for half of the time, sampled there: the rest is a loss
+        (900, 10.0, 600, 0),  # /proc/stat is right to 10 ms
+        (3, 20.0, 100, 3),
+        (0, 20.0, 1000, 0),
+    ],
+)
+def test_samples_due_while_a_cpu_sleeps_are_not_missed(
+    missed: int, idle_s: float, idle_seen: int, asleep: int
+) -> None:
+    assert count_asleep(AT_50_HZ, missed, idle_s, idle_seen) == asleep
+    by_period = Clock(is_time=True, frequency=49, period=20_000_000)
+    assert count_asleep(by_period, missed, idle_s, idle_seen) == asleep
+
+
+def test_cycles_are_not_due_while_a_cpu_sleeps() -> None:
+    assert count_asleep(AT_50_HZ._replace(is_time=False), 900, 20.0, 0) == 0

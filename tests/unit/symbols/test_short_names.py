@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.symbols.short_names import identifier, shorten, spellings
+from purebpf.symbols.short_names import identifier, merge_clones, shorten, spellings
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 
@@ -77,3 +77,19 @@ def test_what_a_user_may_type(name: str, typed: str) -> None:
 )
 def test_the_identifier_that_the_mangled_name_has_too(typed: str, last: str) -> None:
     assert identifier(typed) == last
+
+
+@pytest.mark.parametrize(
+    ("name", "merged"),
+    [
+        ("try_to_wake_up.part.0", "try_to_wake_up"),
+        ("tcp_ack.constprop.0.isra.0", "tcp_ack"),
+        ("cold_path.cold", "cold_path"),
+        ("f.llvm.1234567", "f"),
+        ("foo() [clone .constprop.0]", "foo()"),
+        ("runtime.main", "runtime.main"),
+        ("a.part.b", "a.part.b"),
+    ],
+)
+def test_copies_of_a_function_have_its_name(name: str, merged: str) -> None:
+    assert merge_clones(name) == merged

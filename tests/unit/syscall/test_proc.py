@@ -118,6 +118,15 @@ def test_a_performance_unit_and_one_that_is_not_there(root):
     assert proc.pmu("uprobe", "type") is None
 
 
+def test_cpus_have_been_idle_for_so_many_seconds(root):
+    put(
+        root / "proc/stat",
+        b"cpu  9 9 9 900 90 0 0 0 0 0\ncpu0 1 2 3 500 50 0 0 0 0 0\ncpu7 1 2 3 400 40\nintr 5 4\n",
+    )
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert proc.idle_seconds() == {0: 550 / ticks, 7: 440 / ticks}
+
+
 def test_a_kernel_without_symbols_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(proc, "KALLSYMS", str(tmp_path / "none"))
     with pytest.raises(KernelError, match=r"read\(.*none\) failed with ENOENT"):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from purebpf.results import Labels, Loss, Marks, Profile
+from purebpf.results.model.stack_end import CUT
 from purebpf.results.shape.distribution import Distribution, Group
 from purebpf.summary.calls import Call
 from purebpf.summary.statistics import Statistics
@@ -12,6 +15,7 @@ from purebpf.summary.table import Cost, Label, Row, Table
 from purebpf.summary.table import Group as Calls
 from purebpf.symbols.frame import Address, Frame
 from purebpf.triage.findings import Findings, find
+from purebpf.triage.locks import find_locks
 from purebpf.triage.options import Options, parse
 from purebpf.triage.render import document, pieces
 
@@ -44,6 +48,46 @@ def findings() -> Findings:
     table = Table("total", 0, 0, 0, (calls,), (), Loss(), Cost())
     queue = [Distribution(Group(), [0, 0, 5], 10_000)]
     return find(profile, waits, queue, table)
+
+
+def app(*names: str) -> tuple[Frame, ...]:
+    return tuple(Frame(name, 0, "/srv/shop", Address(2), "user") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "lock"),
+    [
+        (("futex_wait",), ("__lll_lock_wait", "pthread_mutex_lock", "work()"), ("futex", "work()")),
+        (("futex_wait_queue", "futex_wait"), ("work()", "main"), ("futex", "work()")),
+        (("futex_wait",), ("__pthread_cond_wait", "work()"), None),
+        (("futex_wait",), ("runtime.futex", "runtime.notesleep", "runtime.stopm"), None),
+        (("futex_wait",), (), None),
+        (("__mutex_lock.constprop.0", "pipe_write"), ("write",), ("__mutex_lock", "pipe_write")),
+        (("rwsem_down_write_slowpath", "down_write", "dup_mmap"), ("fork",),
+         ("rwsem_down_write_slowpath", "dup_mmap")),
+        (("io_schedule",), ("read",), None),
+    ],
+)  # fmt: skip
+def test_locks_differ_from_waits_for_work(
+    inner: tuple[str, ...], outer: tuple[str, ...], lock: tuple[str, str] | None
+) -> None:
+    waits = Profile(unit="ns")
+    waits.add(app(*outer), kernel(*inner), 2_000_000_000, Labels("shop", 185, state="S"))
+    assert [(wait.what, wait.where) for wait in find_locks(waits)] == ([lock] if lock else [])
+
+
+def test_a_stack_that_is_cut_does_not_name_a_lock() -> None:
+    waits = Profile(unit="ns")
+    cut = Frame("[cut]", 0, "", Address(0), CUT)
+    waits.add((cut,), kernel("futex_wait"), 2_000_000_000, Labels("shop", 185, state="S"))
+    assert find_locks(waits) == []
+
+
+def test_locks_have_a_part_of_the_screen() -> None:
+    text = "".join(pieces(findings(), 5))
+    assert "Locks: 20 ms" in text
+    assert "   20 ms  shop (185): futex in work()" in text
+    assert json.loads(document(findings()))["locks"][0]["seconds"] == 0.02
 
 
 def test_each_part_names_the_command_that_looks_closer() -> None:
