@@ -27,6 +27,7 @@ class CountsSnapshot:
         last: (struct count_key, samples) of the last `take`.
         all: samples by struct count_key, of every one.
         traces: the program's stacks by number.
+        processes: of which samples were counted.
         dropped: samples with a key beyond `limit`.
     """
 
@@ -36,6 +37,7 @@ class CountsSnapshot:
         self.last: list[tuple[Any, int]] = []
         self.all: Counter[Any] = Counter()
         self.traces: dict[int, Trace] = {}
+        self.processes: set[int] = set()
         self.dropped = 0
         self._counts = counts
         self._stacks = stacks
@@ -59,6 +61,7 @@ class CountsSnapshot:
             self.all[key] += samples
             kept.append((key, samples))
         self.last = kept
+        self.processes.update(key.tgid for key, _ in kept)
         self._read({number for key, _ in kept for number in (key.user_stack, key.kernel_stack)})
 
     def _read(self, numbers: set[int]) -> None:

@@ -279,6 +279,8 @@ class Profiler(Closing):
             maps, limit = self._object.maps, self._options.hash_storage_size
             self._taken = CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished)
         self._taken.take()
+        if self._walking is None or not self._walking.is_behind:
+            self._followed.forget_exited(self._taken.processes)
 
     def last(self) -> Profile:
         """What the last `take` took."""

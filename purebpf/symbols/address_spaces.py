@@ -11,7 +11,7 @@ each file is stored once, so that a machine full of short-lived shells stays sma
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -55,6 +55,7 @@ class AddressSpaces:
         self._processes: dict[int, _Process] = {}
         self._versions = count(1)  # no two processes have one, not even of the same number
         self._exited: dict[int, None] = {}  # in the order of their exit
+        self._leaving: dict[int, int] = {}  # those of the last `forget_exited`, by version
         self._files: list[MappedFile] = []
         self._numbers: dict[MappedFile, int] = {}
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -162,6 +163,31 @@ class AddressSpaces:
     def has_exited(self, pid: int) -> bool:
         """Whether an EXIT record said so."""
         return pid in self._exited
+
+    def forget_exited(self, keep: Container[int]) -> list[int]:
+        """Forget processes that had exited at the last call already.
+
+        So a run that goes on for days does not grow with each process that came and went unseen.
+
+        Args:
+            keep: processes that may be asked about. Those that forked one that is known stay, too.
+
+        Returns:
+            What was forgotten; `forgotten` does not count it.
+        """
+        parents = {process.parent for process in self._processes.values()}
+        gone = [
+            pid
+            for pid, version in self._leaving.items()
+            if pid in self._exited
+            and self._processes[pid].version == version
+            and pid not in parents
+            and pid not in keep
+        ]
+        for pid in gone:
+            del self._exited[pid], self._processes[pid]
+        self._leaving = {pid: self._processes[pid].version for pid in self._exited}
+        return gone
 
     def parent(self, pid: int) -> int:
         """The process that forked it, or 0 when no FORK record said so."""

@@ -48,6 +48,10 @@ class CgroupLabels:
         elif isinstance(record, Comm) and record.exec:
             self.read(record.pid)  # the parent of a container's process enters the cgroup before
 
+    def forget(self, pid: int) -> None:
+        """Forget a process that ended."""
+        self._labels.pop(pid, None)
+
     def of(self, pid: int) -> str:
         """The label of a process; "" in the root cgroup, or if unknown."""
         if pid not in self._labels and pid:

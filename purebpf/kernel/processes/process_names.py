@@ -41,6 +41,10 @@ class ProcessNames:
             if parent is not None:
                 self.note(record.pid, parent)
 
+    def forget(self, pid: int) -> None:
+        """Forget a process that ended."""
+        self._names.pop(pid, None)
+
     def of(self, pid: int) -> str:
         """The name of a process; "" if it is not known."""
         if pid not in self._names and pid:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,12 @@ class Followed(Closing):
             if isinstance(record, Fork) and record.ppid in self._family:
                 self._family.add(record.pid)
                 self.tasks += 1
+
+    def forget_exited(self, keep: Container[int]) -> None:
+        """Forget processes that had exited at the last call already, but those to `keep`."""
+        for pid in self.spaces.forget_exited(keep):
+            self.cgroups.forget(pid)
+            self.names.forget(pid)
 
     def close(self) -> None:
         """Stop following; again is harmless."""

@@ -146,6 +146,11 @@ class UserStacks(Closing):
         """Copies that found no room in the ring of their CPU, as the kernel counts them."""
         return self._rings.lost
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether copies wait: what their processes had mapped may be asked for."""
+        return bool(self._raw or self._new or self._waiting)
+
     def feed(self, record: object) -> None:
         """Take in what a process did, as `SideBand` reports it."""
         if self._finisher is not None:  # else nothing is known that could change

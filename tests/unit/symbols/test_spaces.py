@@ -243,3 +243,31 @@ def test_what_was_mapped_earlier_is_said_with_how_long_it_was():
 def test_the_mapping_in_a_record_of_code():
     assert code_of(_mmap(7, 0x1000, 0x2000, "/lib/a", prot=1)) is None
     assert code_of(_mmap(7, 0x1000, 0x2000, "/lib/a")).file.inode == 42
+
+
+def test_processes_that_came_and_went_unseen_are_forgotten():
+    spaces = AddressSpaces()
+    spaces.snapshot(7, _line(0x1000, 0x3000, "/bin/a"), "a", time=5)
+    for pid in (8, 9, 10):
+        spaces.feed(Fork(pid, 7, pid, 7, time=pid))
+    spaces.feed(Fork(11, 10, 11, 10, time=20))
+    for pid in (8, 9, 10):
+        spaces.feed(Exit(pid, 7, pid, 7, time=30))
+    assert spaces.forget_exited({9}) == []
+    assert _path(spaces, 8, 0x1000) == "/bin/a"  # for what was not counted by then
+    assert spaces.forget_exited({9}) == [8]
+    assert [spaces.knows(pid) for pid in (7, 8, 9, 10, 11)] == [True, False, True, True, True]
+    spaces.feed(Exit(11, 10, 11, 10, time=40))
+    assert [sorted(spaces.forget_exited({9})) for _ in range(3)] == [[], [11], [10]]
+    assert spaces.forgotten == 0
+
+
+def test_a_process_that_has_the_number_of_one_that_left_stays_as_long_as_others():
+    spaces = AddressSpaces()
+    spaces.snapshot(8, _line(0x1000, 0x3000, "/bin/a"), "a", time=5)
+    spaces.feed(Exit(8, 7, 8, 7, time=30))
+    assert spaces.forget_exited(()) == []
+    spaces.feed(Fork(8, 7, 8, 7, time=40))
+    assert spaces.forget_exited(()) == []
+    spaces.feed(Exit(8, 7, 8, 7, time=50))
+    assert [spaces.forget_exited(()) for _ in range(2)] == [[], [8]]
