@@ -116,7 +116,7 @@ class Btf:
 
     # The header and the index
 
-    def _read_header(self) -> Sequence[int]:
+    def _read_header(self) -> array[int] | memoryview[int]:
         """Set the byte order and the strings; the words of the type section."""
         data = self.data
         if len(data) < _HEADER_SIZE:
@@ -164,7 +164,8 @@ class Btf:
     def _index(self) -> array[int]:
         """The first word of each type of this blob."""
         end = len(self._words)
-        infos = array("I", bytes(self._words))[1:]  # indexed faster than a memoryview
+        infos = array("I")  # indexed faster than a memoryview
+        infos.frombytes(memoryview(self._words).cast("B")[_WORD:])  # one copy: new pages are slow
         strides = decode.Strides(self._layout)
         try:
             offsets = array("I", _starts(infos, end, strides))
@@ -360,8 +361,7 @@ class Btf:
         That finds all types of a name if a string has one place only. Writers of BTF do not let
         strings share their tails; if one does, names are compared one by one.
         """
-        words = array("I", bytes(self._words))
-        names = array("I", map(words.__getitem__, self._offsets))
+        names = array("I", map(self._words.__getitem__, self._offsets))
         try:
             self._shared_tails = self._strings.share_tails(names)
         except IndexError:

@@ -9,10 +9,7 @@ import os
 import re
 from collections.abc import Callable
 
-from purebpf.abi.bpf import bpf_prog_type
-from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.features import features
 from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings, with_values
 from purebpf.spec import ObjectSpec
 from purebpf.syscall import proc
@@ -76,6 +73,10 @@ def kernel_version() -> int:
 
 
 def _has_cookie() -> int:
+    from purebpf.abi.bpf import bpf_prog_type  # most objects only ask for the version
+    from purebpf.abi.helpers import bpf_func_id
+    from purebpf.kernel.features import features
+
     helper = bpf_func_id.BPF_FUNC_get_attach_cookie
     return int(bool(features.have_helper(bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT, helper)))
 

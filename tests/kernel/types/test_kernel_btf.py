@@ -32,6 +32,18 @@ def test_it_is_read_once_and_knows_task_struct():
     assert found.find("task_struct", Kind.STRUCT)
 
 
+@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.parametrize("error", [OSError(errno.ENODEV, "no mmap"), ValueError("empty file")])
+def test_a_kernel_that_does_not_map_its_btf_is_read(monkeypatch, error):
+    mapped = purebpf.kernel_btf().data
+
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr(btf.mmap, "mmap", refuse)
+    assert btf.kernel_btf.__wrapped__().data == mapped
+
+
 def test_a_kernel_without_btf(elsewhere):
     with pytest.raises(purebpf.NotSupportedError, match="ENOENT; the kernel was built without"):
         purebpf.kernel_btf()
