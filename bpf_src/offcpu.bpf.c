@@ -112,6 +112,39 @@ static __always_inline void forget(struct task_struct *task, u32 why)
 		forget_by_address((u64)task);
 }
 
+// Of the states asked for: whether a thread may turn out to be in one of them.
+static __always_inline bool may_count(u32 why)
+{
+	u32 asked = states;
+
+	if (why == STATE_SLEEPING && asked >> STATE_GIL & 1)
+		return true;
+	return asked >> why & 1;
+}
+
+// Tells waits for Python's lock from others. The registers of the task have been read if it has a
+// user stack.
+static __always_inline void find_gil(struct task_state *state)
+{
+	u32 place = SWITCH_PLACE, holder;
+	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
+	u64 address = 0;
+
+	state->key.holder = 0;
+	if (!python || !user_stacks || call_graph == BY_FRAME_POINTERS)
+		return;
+	if (!record || state->key.user_stack == STACK_NONE)
+		return;
+	if (state->key.state == STATE_SLEEPING && record->registers.orig_ax == CALL_FUTEX)
+		address = record->registers.di;
+	holder = gil_waited_for(record->process, record->identity, address, state->key.tid);
+	if (holder == WAITS_FOR_OTHERS)
+		return;
+	state->key.state = STATE_GIL;
+	if (holder != HOLDER_UNKNOWN)
+		state->key.holder = holder;
+}
+
 // The current task leaves its CPU, for a reason.
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, u32 why, u64 now_ns,
 				      struct stats *st)
@@ -139,7 +172,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, u32 w
 		account_running(state, now_ns, cpu, st);
 	state->place = ASIDE;
 	forget(task, why);
-	if (!(states >> why & 1) || !cpu_wanted(cpu))
+	if (!may_count(why) || !cpu_wanted(cpu))
 		return;
 	if (why == STATE_RUNNING) {
 		state->waking_ns = 0;
@@ -148,6 +181,9 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, u32 w
 	state->key.kernel_stack = kernel_stack_of(ctx, SWITCH_PLACE);
 	state->key.user_stack = user_stack_by_ticket(ctx, SWITCH_PLACE, state->key.tgid, false);
 	state->key.state = why;
+	find_gil(state);
+	if (!(states >> state->key.state & 1))
+		return;
 	state->since_ns = now_ns;
 	state->cpu = cpu;
 	state->place = OFF_CPU;

@@ -7,6 +7,7 @@
 #include "pid_namespace.h"
 #include "targets.h"
 #include "user_stacks.h"
+#include "python_gil.h"
 #include <linux/bpf_perf_event.h>
 
 
@@ -23,6 +24,7 @@ struct stats {
 	u64 seen;		 // the program ran
 	u64 idle;		 // the idle task, and not asked for
 	u64 filtered;		 // outside the target
+	u64 without_gil;	 // the thread did not hold it, and only those that do were asked for
 	u64 counted;		 // in `counts`
 	u64 sent;		 // to user space, which counts it
 	u64 counts_full;	 // `counts` had no place
@@ -33,6 +35,7 @@ struct stats {
 
 CONFIG bool include_idle = false;
 CONFIG bool by_thread = false;
+CONFIG bool gil_only = false;
 CONFIG bool has_cgroup_ids = false; // only directly in a cgroup of `cgroup_ids`
 CONFIG bool has_mount_namespaces = false; // only in those of `mount_namespaces`
 
@@ -103,6 +106,10 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, 
 	numbered = own_numbers(both, typed, &key.tgid, &key.tid);
 	if ((typed && !in_mount_namespace()) || !wanted(&key)) {
 		st->filtered++;
+		return;
+	}
+	if (gil_only && !holds_gil(both >> 32, identity_of_process())) {
+		st->without_gil++;
 		return;
 	}
 	if (!numbered)

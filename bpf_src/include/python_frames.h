@@ -59,6 +59,12 @@ struct python_process {
 	__u16 compact_size;
 	__u16 string_length;
 	__u16 string_state;
+	__u16 thread_interpreter;
+	__u16 gil_size;
+	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
+	u32 gil_in_interpreter;
+	__u16 gil_locked;
+	__u16 gil_holder;
 };
 
 struct code_key {

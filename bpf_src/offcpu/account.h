@@ -129,6 +129,7 @@ static __always_inline void account_pending(struct task_state *state)
 	if (!state->pending_ns)
 		return;
 	state->key.state = state->pending_state;
+	state->key.holder = 0;
 	state->key.user_stack = STACK_NONE;
 	state->key.kernel_stack = STACK_NONE;
 	if (states >> state->pending_state & 1)

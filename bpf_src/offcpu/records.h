@@ -7,6 +7,7 @@
 #define PLACES 3
 #include "task.h"
 #include "user_stacks.h"
+#include "python_gil.h"
 
 #define SWITCH_PLACE 0 // and wake-ups: both have interrupts off
 #define SAMPLE_PLACE 1
@@ -31,7 +32,8 @@ enum state {
 	STATE_WAKING = 7, // before Linux 5.18: a wake-up was faster than the tracepoint
 	STATE_BEFORE = 8, // off since before the run began: the list at the start says why
 	STATE_ON_CPU = 9,
-	STATE_DEAD = 10,
+	STATE_GIL = 10, // sleeping, for Python's lock
+	STATE_DEAD = 11,
 };
 
 static __always_inline u32 state_from(u64 bits)
@@ -68,7 +70,7 @@ struct sum_key {
 	char comm[TASK_COMM_LEN];
 	char waker_comm[TASK_COMM_LEN];
 	u32 state;
-	u32 pad;
+	u32 holder; // of the GIL, when the wait began: a thread; 0: not known
 };
 
 struct sum {

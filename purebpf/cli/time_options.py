@@ -27,6 +27,7 @@ def add_output(group: argparse._ArgumentGroup) -> None:
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets after names (text)"
     )
     parser.add_call_graph(group)
+    parser.add_python(group)
     parser.add_storage(group, "(thread, stacks, state)")
     parser.add_serve(group)
     parser.add_names(group)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.kernel.symbolize.sleeping_stack import stack_bytes, user_stack
 from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
+
+if TYPE_CHECKING:
+    from purebpf.kernel.cpython.python_tables import PythonTables
 
 __all__ = ["Sleepers", "open_spans"]
 
@@ -57,6 +60,7 @@ class Sleepers:
             for task in asleep
             if walking is not None and _is_native(task) and walked.get(task.place.tid)
         }
+        python = {} if switches.python is None else _python_words(switches.python, asleep)
         # a stack that was read while its thread moved is none
         still = {task.place.tid for task in switches.list_tasks() if not task.is_seen}
         for task in asleep:
@@ -65,6 +69,9 @@ class Sleepers:
             is_valid = walk and task.place.tid in still
             if trace and stack and is_valid and walking is not None:
                 trace = walking.unwind(task.place.pid, *task.registers, stack)
+                words = python.get(task.place.tid, ())
+                native = trace.addresses[: MAX_DEPTH - len(words)]
+                trace = trace._replace(addresses=(*native, *words))
             self._add(task.place, trace, is_valid)
 
     def _add(self, place: Place, walked: Trace | tuple[()] | None, is_valid: object) -> None:
@@ -106,6 +113,19 @@ def _walk(task: Listed) -> Trace | tuple[()] | None:
     if not ip:
         return None
     return Trace(user_stack(task.place.pid, ip, sp, bp, MAX_DEPTH), _FRAME_POINTERS, 0)
+
+
+def _python_words(python: PythonTables, asleep: Iterable[Listed]) -> dict[int, tuple[int, ...]]:
+    """The words for the Python frames of threads, innermost first, by thread."""
+    by_process: dict[int, dict[int, int]] = {}
+    for task in asleep:
+        if task.pthread:
+            by_process.setdefault(task.place.pid, {})[task.pthread] = task.place.tid
+    return {
+        threads[pthread]: words
+        for pid, threads in by_process.items()
+        for pthread, words in python.read_sleeping(pid, threads).items()
+    }
 
 
 def _is_native(task: Listed) -> bool:

@@ -22,6 +22,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 
 if TYPE_CHECKING:
+    from purebpf.kernel.cpython.python_tables import PythonTables
     from purebpf.kernel.perf.perf_event import Event
     from purebpf.kernel.unwind.user_stacks import Trace
     from purebpf.symbols.address_spaces import AddressSpaces, Earlier
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Request", "ThreadTime", "Times"]
 
 _LONG_AGO_S = 2.5
+_LOOK_AGAIN_S = 0.05
+_PYTHON_THREADS = 16384
 
 T = TypeVar("T")
 
@@ -40,7 +43,8 @@ class Request(NamedTuple):
     on are kept
     one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the time that
     threads run, and samples `frequency` times a second where. `call_graph` is how user stacks are
-    walked: "auto", "tables", "copy" or "fp".
+    walked: "auto", "tables", "copy" or "fp". `python` reads the frames of Python functions, with
+    `python_lines` also their lines; `native` keeps those of the interpreter itself.
     """
 
     pids: tuple[int, ...] = ()
@@ -51,7 +55,7 @@ class Request(NamedTuple):
     kernel_threads: bool = True
     user_stacks: bool = True
     kernel_stacks: bool = True
-    states: str = "SDITtPW"
+    states: str = "SDITtPWG"
     threshold_ns: int | None = None
     min_ns: int = 0
     max_ns: int | None = None
@@ -64,6 +68,9 @@ class Request(NamedTuple):
     stack_storage_size: int = 16384
     ring_size: int = 1 << 20
     call_graph: str = "auto"
+    python: bool = True
+    python_lines: bool = False
+    native: bool = False
 
 
 class Times(NamedTuple):
@@ -128,6 +135,11 @@ class ThreadTime(Closing):
         return None if self._events is None else self._events.event
 
     @property
+    def python(self) -> PythonTables | None:
+        """What reads Python frames; None where nothing does."""
+        return self._switches.python
+
+    @property
     def spaces(self) -> AddressSpaces:
         """Who had what mapped."""
         return self._followed.spaces
@@ -156,8 +168,11 @@ class ThreadTime(Closing):
                 samples=request.on_cpu,
                 call_graph=request.call_graph,
                 earlier=self._earlier,
+                native=request.native,
             )
         self._switches = stack.enter_context(switches)
+        if request.pids and switches.python is not None:  # else the start does not wait for it
+            switches.python.publish_running(request.pids)
         if request.on_cpu:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
@@ -183,6 +198,8 @@ class ThreadTime(Closing):
         states = "".join({*request.states, "?"})  # what that is, is known later
         settings = {
             "user_stacks": request.user_stacks,
+            "python": request.python,
+            "python_lines": request.python_lines,
             "kernel_stacks": request.kernel_stacks,
             "split": request.split,
             "wakers": request.wakers,
@@ -205,6 +222,7 @@ class ThreadTime(Closing):
             "samples": request.hash_storage_size if request.on_cpu else 1,
             "stacks": request.stack_storage_size,
             "direct_samples": 4096 if request.threshold_ns is None else request.ring_size,
+            "python_threads": _PYTHON_THREADS if request.python else 1,
         }
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
@@ -215,19 +233,28 @@ class ThreadTime(Closing):
         """
         duration_s, walking = self.request.duration_s, self._switches.walking
         rings = walking.fds if walking else ()
+        if self._switches.python is not None and not self.request.pids:
+            self._switches.python.publish_running()
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,
             pause=None if at_most_s is None else time.monotonic() + at_most_s,
             sources={*self._followed.fds, self._switches.fileno(), *rings},
             drain=self._drain,
+            # a process that has just started becomes an interpreter without saying so
+            every_s=None if self._switches.python is None else _LOOK_AGAIN_S,
         )
 
     def _drain(self) -> None:
-        walking = self._switches.walking
-        self._followed.drain(walking.feed if walking else None)
+        self._followed.drain(None if self._switches.walking is None else self._feed)
         self._singles += self._switches.drain()
         self._switches.finish()
+
+    def _feed(self, record: object) -> None:
+        switches = self._switches
+        for reader in (switches.walking, switches.python):
+            if reader is not None:
+                reader.feed(record)
 
     def stop(self) -> Times:
         """End, and read what was counted. What it was traced with stays open until `close()`.
@@ -239,6 +266,7 @@ class ThreadTime(Closing):
         if self._events is not None:
             self._events.disable()
         self._drain()
+        self._switches.finish_all()
         self._traces = self._switches.traces()
         return self._times(self._singles)
 

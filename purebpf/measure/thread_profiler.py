@@ -85,6 +85,7 @@ class ThreadProfiler(Closing):
             self._run.spaces, fetch=self._fetch, budget=self.budget
         )
         profile = Profile(self._title, unit="ns", about=about(times) | dict(times.about_stacks))
+        self._names.python = self._run.python
         profile.cost = cost(times)
         addresses = {number: trace.addresses for number, trace in times.traces.items()}
         ends = {number: (trace.reason, trace.guessed) for number, trace in times.traces.items()}
@@ -95,6 +96,13 @@ class ThreadProfiler(Closing):
         profile.loss = losses(times, self._run.request)
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._names.runtime)
+        if self._run.python is not None:
+            pids = {row.labels.pid for row in profile.rows()}
+            profile.hints += self._run.python.hints(pids)
+            profile.about |= self._run.python.counts()
+            profile.about |= {
+                name: value for name, value in times.stats.items() if name.startswith("python_")
+            }
         return profile
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:

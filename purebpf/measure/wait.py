@@ -21,12 +21,13 @@ def until(
     pause: float | None = None,
     sources: Collection[int] = (),
     drain: Callable[[], None] = lambda: None,
+    every_s: float | None = None,
 ) -> bool:
     """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
 
     Moments are those of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
-    descriptors, is readable, `drain` is called; one that hangs up, as a ring with a CPU that went
-    offline does, is no longer looked at.
+    descriptors, is readable, `drain` is called, and in any case `every_s` seconds; one that hangs
+    up, as a ring with a CPU that went offline does, is no longer looked at.
 
     Returns:
         Whether the run is over; False when there is only to be a pause.
@@ -39,13 +40,15 @@ def until(
         left_ms = None
         if deadline is not None:
             left_ms = 1000 * min(max(0.0, deadline - time.monotonic()), _LONGEST_S)
+        if every_s is not None:
+            left_ms = 1000 * every_s if left_ms is None else min(left_ms, 1000 * every_s)
         ready = poll.poll(left_ms)
         if any(fd not in sources for fd, _ in ready):
             return True
         for fd, happened in ready:
             if happened & (select.POLLHUP | select.POLLERR):
                 poll.unregister(fd)
-        if ready:
+        if ready or every_s is not None:
             drain()
         now = time.monotonic()
         if deadline is not None and now >= deadline:

@@ -29,6 +29,7 @@ examples:
   purebpf offcpu --waker -p 185 5   with the wakers
   purebpf offcpu --state D 5      uninterruptible waits: disk
   purebpf offcpu --preempt 5      waiting for a CPU as well
+  purebpf offcpu --state gil 5    Python threads that wait for the GIL
   purebpf offcpu -m 1000 5        waits of a millisecond or more
   purebpf offcpu -f 5 > out       folded stacks, for flame graphs
   purebpf offcpu --format json --thresh 0 -o out.json 5
@@ -38,7 +39,7 @@ examples:
   purebpf offcpu -- make test     a command and its children
 
 States: S sleeping, D uninterruptible, I idle, T stopped, t traced, P parked,
-R preempted.
+R preempted; gil: of S, waiting for Python's GIL (docs/python.md).
 
 The loss line at the end, on standard error, says what the numbers do not
 include.
@@ -56,6 +57,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if parsed.max_us is not None and parsed.max_us < parsed.min_us:
         made.error("-M is below -m: no time can match")
+    parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     parsed.one_by_one = any(destination.format in ONE_BY_ONE for destination in parsed.to)
     return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
@@ -112,10 +114,10 @@ def _states(text: str) -> str:
             else "".join(letter for bit, letter in _BITS.items() if bits & bit == bit)
         )
     else:
-        letters = text.replace(",", "")
+        letters = text.replace("gil", "G").replace(",", "")
     wrong = letters.strip("R" + STATES)
     if wrong or not letters:
-        raise ArgumentTypeError(f"unknown state {text!r}; known: S, D, I, T, t, P and R")
+        raise ArgumentTypeError(f"unknown state {text!r}; known: S, D, I, T, t, P, R and gil")
     return "".join(dict.fromkeys(letters))
 
 

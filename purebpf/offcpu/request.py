@@ -9,14 +9,16 @@ __all__ = ["DEFAULT_THRESHOLD_MS", "STATES", "Options", "title"]
 DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
 
-STATES = "SDITtPW"
-"""The letters of ps(1) for threads that do not run."""
+STATES = "SDITtPWG"
+"""The letters of ps(1) for threads that do not run; `G` are those of `S` that wait for the GIL."""
 
 
 class Options(NamedTuple):
     """The target, and which of its off-CPU time. Empty tuples and None mean: no restriction.
 
     `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
+    `python` reads the frames of Python functions, with `python_lines` also their lines; `native`
+    keeps those of the interpreter itself.
     `one_by_one` keeps each wait of `threshold_ms` or more apart, with its date.
     """
 
@@ -40,12 +42,17 @@ class Options(NamedTuple):
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
     call_graph: str = "auto"
+    python: bool = True
+    python_lines: bool = False
+    native: bool = False
     one_by_one: bool = False
 
     @property
     def wanted_states(self) -> str:
         """The letters of the states to account."""
         states = STATES if self.states is None else self.states
+        if "S" in states and "G" not in states:
+            states += "G"
         return states + "R" if self.preempt and "R" not in states else states
 
 

@@ -16,7 +16,7 @@ class Options(NamedTuple):
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
     `call_graph` is how user stacks are walked: "auto", "tables", "copy" or "fp".
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
-    keep those of the interpreter itself.
+    keep those of the interpreter itself. `gil`: only samples of threads that hold the GIL.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart.
     """
@@ -42,6 +42,7 @@ class Options(NamedTuple):
     python: bool = True
     python_lines: bool = False
     native: bool = False
+    gil: bool = False
 
 
 def title(options: Options) -> str:

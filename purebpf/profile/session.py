@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from purebpf import objects
 from purebpf.closable import Closing
+from purebpf.errors import NotSupportedError
 from purebpf.kernel.instruments import process_tree, stack_maps
 from purebpf.kernel.instruments.call_graph import describe_walking, load_walking
 from purebpf.kernel.load.load import load
@@ -134,8 +135,12 @@ class Profiler(Closing):
             whose.fill(self._object.maps)
             self._follow(stack, whose.namespace)
         self._owned_python = stack
-        if options.pids and self._python is not None:  # else the start does not wait for it
-            self._python.publish_running(options.pids)
+        if options.gil and self._python is None:
+            raise NotSupportedError(
+                "--gil", "it needs Python frames, so neither --no-python, -K nor --call-graph fp"
+            )
+        if (options.pids or options.gil) and self._python is not None:
+            self._python.publish_running(options.pids)  # else the start does not wait for it
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
         (program,) = self._object.programs.values()
@@ -176,6 +181,7 @@ class Profiler(Closing):
                 user_stacks=options.user_stacks,
                 python=options.python,
                 python_lines=options.python_lines,
+                gil_only=options.gil,
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
                 by_thread=options.by_thread or bool(options.tids),
@@ -223,20 +229,19 @@ class Profiler(Closing):
         over = None if duration_s is None else self._started + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         while True:
-            # a process that has just started becomes an interpreter without saying so
-            soon = None if self._python is None else time.monotonic() + _LOOK_AGAIN_S
             is_over = wait.until(
                 over,
                 (*ends, self._targets) if self._targets else ends,
-                pause=min((moment for moment in (pause, soon) if moment), default=None),
+                pause=pause,
                 sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
                 drain=self._drain,
+                # a process that has just started becomes an interpreter without saying so
+                every_s=None if self._python is None else _LOOK_AGAIN_S,
             )
-            if is_over and not (self._targets.drop_ended() and self._targets):
-                return True
-            if not is_over and (soon is None or (pause and time.monotonic() >= pause)):
+            if not is_over:
                 return False
-            self._drain()
+            if not (self._targets.drop_ended() and self._targets):
+                return True
 
     def _drain(self) -> None:
         """Take in what happened to processes, and the stacks that BPF could not finish."""
@@ -367,7 +372,9 @@ class Profiler(Closing):
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = hints(profile, self._symbolizer.runtime)
         if self._python is not None:
-            profile.hints += self._python.hints({row.labels.pid for row in profile.rows()})
+            # with --gil, what has no GIL has no samples
+            pids = {row.labels.pid for row in profile.rows()} if not options.gil else None
+            profile.hints += self._python.hints(pids)
         if self._command_pid and not self._by_tree:
             profile.hints.append(_CHILDREN_INHERIT)
         return profile
@@ -425,4 +432,6 @@ class Profiler(Closing):
         about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
             about[name] = stats[name]
+        if options.gil:
+            about["without_gil"] = stats["without_gil"]
         return about

@@ -40,6 +40,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
 

@@ -27,15 +27,18 @@ def render(
 
 
 def _table(threads: Sequence[Thread]) -> Iterator[str]:
-    yield f"{'wall us':>12} {'on-CPU':>8} {'off-CPU':>8} {'run-queue':>9}  thread\n"
+    has_gil = any(thread.gil_ns for thread in threads)
+    gil_head = f" {'GIL':>8}" if has_gil else ""
+    yield f"{'wall us':>12} {'on-CPU':>8} {'off-CPU':>8} {'run-queue':>9}{gil_head}  thread\n"
     for thread in threads:
         comm, pid, tid, *_ = thread.labels
         wall = thread.wall_ns or 1
         on, off, queued = (
             100 * part / wall for part in (thread.on_ns, thread.off_ns, thread.queued_ns)
         )
+        gil = f" {100 * thread.gil_ns / wall:7.1f}%" if has_gil else ""
         yield (
-            f"{thread.wall_ns // _US:12} {on:7.1f}% {off:7.1f}% {queued:8.1f}%  "
+            f"{thread.wall_ns // _US:12} {on:7.1f}% {off:7.1f}% {queued:8.1f}%{gil}  "
             f"{printable(comm)} ({pid}/{tid})\n"
         )
 
@@ -50,4 +53,5 @@ def _as_dict(thread: Thread) -> dict[str, object]:
         "on_ns": thread.on_ns,
         "off_ns": thread.off_ns,
         "queued_ns": thread.queued_ns,
+        "gil_ns": thread.gil_ns,
     }

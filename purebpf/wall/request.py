@@ -13,6 +13,8 @@ DEFAULT_FREQUENCY = 99
 class Options(NamedTuple):
     """The target, and how to sample it. Empty tuples and None mean: no restriction.
 
+    `python` reads the frames of Python functions, with `python_lines` also their lines; `native`
+    keeps those of the interpreter itself.
     `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
     """
 
@@ -30,6 +32,9 @@ class Options(NamedTuple):
     hash_storage_size: int = 40960
     stack_storage_size: int = 16384
     call_graph: str = "auto"
+    python: bool = True
+    python_lines: bool = False
+    native: bool = False
 
 
 def title(options: Options) -> str:

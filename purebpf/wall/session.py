@@ -69,7 +69,7 @@ def _request(options: Options) -> Request:
         kernel_threads=not options.user_threads_only,
         user_stacks=not options.kernel_stacks_only,
         kernel_stacks=not options.user_stacks_only,
-        states="RSDITtPW",
+        states="RSDITtPWG",
         split=True,
         on_cpu=True,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from purebpf.results import Labels, Marks, Profile
-from purebpf.results.build.offcpu_rows import ON_CPU, Place, Span
+from purebpf.results.build.offcpu_rows import GIL, ON_CPU, Place, Span, state_name, user_stack
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.build.strip_sched_frames import without_switch
 
@@ -14,12 +14,16 @@ __all__ = ["Thread", "fill", "shares", "threads"]
 
 
 class Thread(NamedTuple):
-    """How a thread spent its time, in nanoseconds. `comm` is the last name it had."""
+    """How a thread spent its time, in nanoseconds. `comm` is the last name it had.
+
+    `gil_ns` is the part of `off_ns` that it waited for Python's GIL.
+    """
 
     labels: Labels
     on_ns: int
     off_ns: int
     queued_ns: int
+    gil_ns: int = 0
 
     @property
     def wall_ns(self) -> int:
@@ -33,12 +37,13 @@ def threads(spans: Mapping[Place, Span]) -> list[Thread]:
     names: dict[tuple[int, int], str] = {}
     for place, span in spans.items():
         key = place.pid, place.tid
-        times = times_by_thread.setdefault(key, [0, 0, 0])
+        times = times_by_thread.setdefault(key, [0, 0, 0, 0])
         if place.state == ON_CPU:
             times[0] += span.duration_ns
         else:
             times[1] += span.blocked_ns
             times[2] += span.runnable_ns
+            times[3] += span.blocked_ns if place.state == GIL else 0
         if place.comm:
             names[key] = place.comm
     made = [
@@ -103,9 +108,9 @@ def fill(
 
 
 def _add_off(profile: Profile, place: Place, span: Span, stacks: Stacks, cgroup: str) -> None:
-    user = stacks.user(place.user, place.pid, place.comm)
+    user = user_stack(place, stacks)
     kernel = without_switch(stacks.kernel(place.kernel))
-    owner = Labels(place.comm, place.pid, place.tid, cgroup=cgroup, state=place.state)
+    owner = Labels(place.comm, place.pid, place.tid, cgroup=cgroup, state=state_name(place.state))
     for kind, part_ns in (("off-CPU", span.blocked_ns), ("run-queue", span.runnable_ns)):
         if part_ns:
             end = stacks.end(place.user, place.pid, place.comm)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 from purebpf.closable import Closing
@@ -24,18 +24,22 @@ from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.kernel.types.task_offsets import fsbase_offset
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
-from purebpf.symbols.python_words import CODE_SHIFT, ENTRY
+from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import bpf, proc
 from purebpf.wire.perf_records import Comm, Exit
 
 __all__ = ["PythonTables"]
 
-_PROCESS = struct.Struct("<QQiIBBBB16H4x")
+_PROCESS = struct.Struct("<QQiIBBBB18HQIHH")
 _CODE = struct.Struct("<5QQ6I256s256s")
 _CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
 _MOST_THREADS = 8
 """Threads that must agree on where their state is."""
+
+_MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
+_OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
+_NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
 
 _STARTING_S = 5.0
 """How long a process may take from its first sample to its first thread state."""
@@ -96,6 +100,7 @@ class PythonTables(Closing):
         self._executed: set[int] = set()
         self._by_generation: dict[int, _Interpreter] = {}
         self._codes: dict[int, _Code] = {}
+        self._numbers: dict[_Code, int] = {}
         self.merges = self.inexact = 0
         self.skipped: dict[int, str] = {}
         try:
@@ -192,6 +197,32 @@ class PythonTables(Closing):
             known.version >= TRAMPOLINES and name == path,
         )
 
+    def read_sleeping(self, tgid: int, pthreads: Container[int]) -> dict[int, tuple[int, ...]]:
+        """The words of threads that sleep, by their thread pointers; only of what is published.
+
+        They are read from outside: the caller checks that the threads did not run in between.
+        """
+        known = self._known.get(tgid)
+        if known is None:
+            return {}
+        reading = known.process.look()
+        words: dict[int, tuple[int, ...]] = {}
+        for interpreter in reading.interpreters:
+            for thread in interpreter.threads:
+                if thread.pthread in pthreads:
+                    stack = known.process.frames(reading, thread.address)
+                    frames = stack.frames[:_MOST_FRAMES]
+                    words[thread.pthread] = tuple(self._word(known, frame) for frame in frames)
+        return words
+
+    def _word(self, known: _Interpreter, frame: PythonFrame) -> int:
+        """A word for a frame that was read here, with the line that it has now."""
+        code = _Code(frame.name, frame.file, frame.line, b"", known.version, is_trampoline=False)
+        number = self._numbers.setdefault(code, len(self._numbers) << 2 | _OWN_PLACE)
+        self._codes[number] = code
+        word = TAG | number << CODE_SHIFT | _NOT_STARTED
+        return word | ENTRY if frame.is_entry else word
+
     def merge(
         self, tgid: int, addresses: Sequence[int], native: Sequence[Answer]
     ) -> Sequence[Answer]:
@@ -221,9 +252,10 @@ class PythonTables(Closing):
             if self._native or isinstance(entry, PythonFrame) or not _is_folded(entry, known.path)
         ]
 
-    def hints(self, pids: Collection[int]) -> list[str]:
-        """Why those of the processes with an interpreter have no Python frames."""
-        reasons = {self.skipped[pid]: pid for pid in pids if pid in self.skipped}
+    def hints(self, pids: Collection[int] | None) -> list[str]:
+        """Why those of the processes with an interpreter have no Python frames; None: all."""
+        skipped = self.skipped.items()
+        reasons = {why: pid for pid, why in skipped if pids is None or pid in pids}
         return [f"process {pid} has native frames only: {why}" for why, pid in reasons.items()]
 
     def counts(self) -> dict[str, int]:
@@ -286,11 +318,18 @@ def _pack(python: PythonProcess, identity: int, generation: int) -> bytes | None
         *(layout.code_filename, name, layout.code_first_line, layout.code_lines),
         *(layout.code_bytes, layout.ascii_size, layout.compact_size, layout.string_length),
         layout.string_state,
+        layout.thread_interpreter,
+        layout.gil_size,
+    )
+    in_runtime = layout.gil_in_runtime
+    gil = (
+        python.runtime + in_runtime if in_runtime != NONE else 0,
+        *(layout.gil_in_interpreter, layout.gil_locked, layout.gil_holder),
     )
     has_current = layout.current != NONE
     return _PROCESS.pack(
         *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0, has_current),
-        *(style, 0, *(max(0, field) for field in fields)),
+        *(style, 0, *(max(0, field) for field in (*fields, *gil))),
     )
 
 
@@ -316,7 +355,7 @@ def _table(memory: Memory, layout: Layout, address: int) -> bytes:
 
 
 def _line(code: _Code, instruction: int) -> int:
-    if instruction >> 23:  # below 0: called, and nothing executed yet
+    if instruction & _NOT_STARTED:  # below 0: called, and nothing executed yet
         return code.first_line
     scale = 2 if code.version == (3, 10) else 1
     return line_at(code.version, code.lines, code.first_line, instruction * scale)

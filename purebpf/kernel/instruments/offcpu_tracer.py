@@ -18,6 +18,7 @@ from purebpf.kernel.unwind.tickets import Tickets
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
 
 if TYPE_CHECKING:
+    from purebpf.kernel.cpython.python_tables import PythonTables
     from purebpf.kernel.instruments.task_filter import TaskFilter
     from purebpf.kernel.perf.perf_events import PerfEvents
     from purebpf.kernel.unwind.programs import EarlierLookup
@@ -45,6 +46,7 @@ class Listed(NamedTuple):
         is_on_cpu: whether it ran.
         is_seen: whether the programs know of it, and not only the iterator.
         registers: instruction, stack and frame pointer in user space, zeros where unknown.
+        pthread: its thread pointer; 0: not known.
     """
 
     place: Place
@@ -58,6 +60,7 @@ class Listed(NamedTuple):
     is_kernel_thread: bool
     cpu: int
     registers: tuple[int, int, int]
+    pthread: int = 0
 
 
 class Switches(Closing):
@@ -70,10 +73,12 @@ class Switches(Closing):
         samples: whether `sample()` will be called.
         call_graph: how user stacks are walked, see `load_walking`.
         earlier: what a process had mapped at a time, see `UserStacks`.
+        native: as in `PythonTables`, for `python` among the settings.
 
     Attributes:
         call_graph: what was chosen.
         walking: finishes stacks that the programs could not; None with frame pointers.
+        python: reads Python frames; None where nothing does.
 
     Raises:
         KernelError, NotSupportedError: the kernel refused; nothing stays open.
@@ -88,6 +93,7 @@ class Switches(Closing):
         samples: bool = False,
         call_graph: str = "fp",
         earlier: EarlierLookup | None = None,
+        native: bool = False,
     ) -> None:
         self._with_wakers = bool(settings.get("wakers"))
         self.started_ns = self.ended_ns = 0
@@ -96,6 +102,7 @@ class Switches(Closing):
             self._object, self.walking, self.call_graph = load_walking(
                 spec, call_graph if settings.get("user_stacks", True) else "", load, stack, earlier
             )
+            self.python = self._read_python(settings, stack, native=native)
             self._tickets = Tickets()
             self.maps = self._object.maps
             whose.fill(self.maps)
@@ -106,6 +113,20 @@ class Switches(Closing):
                     stack.enter_context(program.attach())
             self._ring = stack.enter_context(self.maps["direct_samples"].reader())
             self._owned = stack.pop_all()
+
+    def _read_python(
+        self, settings: Mapping[str, Any], stack: ExitStack, *, native: bool
+    ) -> PythonTables | None:
+        if self.walking is None or not settings.get("python"):
+            return None
+        from purebpf.kernel.cpython.python_tables import PythonTables
+
+        lines = bool(settings.get("python_lines"))
+        loaded = self._object
+        python = PythonTables(loaded.maps, loaded.globals, lines=lines, native=native)
+        stack.enter_context(python)
+        self.walking.on_missed = python.publish
+        return python
 
     def sample(self, events: PerfEvents) -> None:
         """Sample what runs, too, at each overflow of these, from `start()` on."""
@@ -129,6 +150,12 @@ class Switches(Closing):
         self._object.globals["phase"] = False
         settle()
         self.ended_ns = time.monotonic_ns()
+
+    def finish_all(self) -> None:
+        """Finish what `finish` left for later, once everything has come. Raises as that does."""
+        if self.walking is not None:
+            self.walking.finish()
+        self.finish()
 
     def look(self) -> None:
         """Take what was counted until now for all, and go on."""
@@ -188,6 +215,8 @@ class Switches(Closing):
         if self.walking is not None:
             self.walking.drain()
             self._tickets.take(self.walking.take())
+        if self.python is not None:
+            self.python.drain()
 
     def resolve(self, place: Place, same: Mapping[int, int]) -> Place:
         """A place with the numbers that its stacks have now: `same` of `finished`."""
@@ -212,6 +241,7 @@ class Switches(Closing):
             stack_maps.sum_up(self.maps["stats"])
             | stack_maps.sum_up(self.maps["stack_stats"])
             | stack_maps.sum_up(self.maps["unwind_stats"])
+            | stack_maps.sum_up(self.maps["python_stats"])
             | {"recursion_misses": misses}
         )
 
@@ -244,8 +274,9 @@ class Switches(Closing):
                 key.waker_user_stack,
                 key.waker_kernel_stack,
             )
+        stacks = key.user_stack, key.kernel_stack
         return Place(
-            key.comm, key.tgid, key.tid, STATES[key.state], key.user_stack, key.kernel_stack, waker
+            key.comm, key.tgid, key.tid, STATES[key.state], *stacks, waker, holder=key.holder
         )
 
     def _list_task(self, task: Any) -> Listed:
@@ -266,6 +297,7 @@ class Switches(Closing):
             bool(task.is_kernel_thread),
             known.cpu,
             (task.ip, task.sp, task.bp),
+            task.fsbase,
         )
 
 

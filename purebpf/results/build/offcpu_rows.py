@@ -8,10 +8,12 @@ from typing import NamedTuple
 from purebpf.results.build.interrupts import INTERRUPT, Interrupts, interrupt_part
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.build.strip_sched_frames import without_switch
-from purebpf.results.model.profile import Labels, Marks, Profile, Row, Waker
+from purebpf.results.model.profile import Labels, Marks, Profile, Row, Stack, Waker
+from purebpf.symbols.frame import Address, Frame
 
 __all__ = [
     "BEFORE",
+    "GIL",
     "ON_CPU",
     "STATES",
     "Place",
@@ -22,16 +24,21 @@ __all__ = [
     "numbers",
     "row",
     "since",
+    "state_name",
     "sum_waits",
+    "user_stack",
 ]
 
-STATES = "RSDITtPW?+"
-"""enum state of bpf_src/offcpu.bpf.c, each as a letter of ps(1)."""
+STATES = "RSDITtPW?+G"
+"""enum state of bpf_src/offcpu.bpf.c, each as a letter of ps(1); `+` and `G` are ours."""
 
 BEFORE = "?"
 """Off since before the run began, and nothing said why."""
 
 ON_CPU = "+"
+
+GIL = "G"
+"""Asleep, for Python's lock."""
 
 
 class SpanWaker(NamedTuple):
@@ -45,7 +52,11 @@ class SpanWaker(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which thread was where, and how: stacks by number, 0 for none."""
+    """Which thread was where, and how: stacks by number, 0 for none.
+
+    `holder` is the thread that had the GIL when the wait for that began; 0: not known, or another
+    wait.
+    """
 
     comm: str
     pid: int
@@ -55,6 +66,7 @@ class Place(NamedTuple):
     kernel: int
     waker: SpanWaker | None = None
     is_open: bool = False
+    holder: int = 0
 
 
 class Span(NamedTuple):
@@ -122,7 +134,7 @@ def row(
         end=stacks.end(place.user, place.pid, place.comm),
     )
     return Row(
-        stacks.user(place.user, place.pid, place.comm),
+        user_stack(place, stacks),
         without_switch(stacks.kernel(place.kernel)),
         span.duration_ns,
         Labels(
@@ -131,11 +143,25 @@ def row(
             place.tid,
             span.cpu if span.ended_ns else -1,
             cgroup(place.pid),
-            place.state,
+            state_name(place.state),
         ),
         (),
         marks,
     )
+
+
+def state_name(state: str) -> str:
+    """A state as results have it: a letter, or "gil"."""
+    return "gil" if state == GIL else state
+
+
+def user_stack(place: Place, stacks: Stacks) -> Stack | None:
+    """The user stack of a place; one that waits for the GIL says at its leaf who had it."""
+    stack = stacks.user(place.user, place.pid, place.comm)
+    if place.state != GIL or stack is None:
+        return stack
+    name = f"[GIL held by {place.holder}]" if place.holder else "[GIL]"
+    return (Frame(name, 0, "", Address(0), "python"), *stack)
 
 
 def _waker(waker: SpanWaker, stacks: Stacks) -> Waker:

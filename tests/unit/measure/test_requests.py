@@ -50,5 +50,5 @@ def test_what_offcpu_translates() -> None:
 
 def test_what_wall_translates() -> None:
     assert wall_request(WallOptions(kernel_threads_only=True, frequency=11)) == Request(
-        user_threads=False, states="RSDITtPW", split=True, on_cpu=True, frequency=11
+        user_threads=False, states="RSDITtPWG", split=True, on_cpu=True, frequency=11
     )

@@ -66,7 +66,7 @@ def test_a_command_line_becomes_its_options(
         ("-u -k", "not allowed with argument"),
         ("-U -K", "not allowed with argument"),
         ("-f --format json", "each of several formats needs its own -o"),
-        ("--state Q", "'Q'; known: S, D, I, T, t, P and R"),
+        ("--state Q", "'Q'; known: S, D, I, T, t, P, R and gil"),
         ("--state ,", "unknown state"),
         ("--thresh -1", "must be zero or more milliseconds"),
         ("--thresh nan", "must be zero or more milliseconds"),
