@@ -21,7 +21,6 @@ from purebpf.errors import FormatError, KernelError, NotSupportedError
 from purebpf.kernel.cpython.python_process import PythonProcess, find_python
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
-from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.kernel.types.task_offsets import fsbase_offset
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
@@ -104,7 +103,7 @@ class PythonTables(Closing):
         self.merges = self.inexact = 0
         self.skipped: dict[int, str] = {}
         try:
-            offset = fsbase_offset(kernel_btf())
+            offset = fsbase_offset()
         except NotSupportedError:
             offset = 0
         variables["fsbase_at"] = offset

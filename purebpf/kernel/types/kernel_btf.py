@@ -11,7 +11,7 @@ from functools import cache
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import NotSupportedError, errno_name
 
-__all__ = ["kernel_btf", "no_types"]
+__all__ = ["kernel_btf", "no_types", "read_kernel_btf"]
 
 _PATH = "/sys/kernel/btf/vmlinux"
 _HEADER_SIZE = 24
@@ -25,15 +25,23 @@ def kernel_btf() -> Btf:
         NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
         FormatError: it is malformed.
     """
+    return Btf(read_kernel_btf(), source=_PATH)
+
+
+def read_kernel_btf() -> bytes:
+    """The BTF of the running kernel as it is.
+
+    Raises:
+        NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
+    """
     try:
         with open(_PATH, "rb") as file:
-            data = _mapped(file.fileno()) or file.read()
+            return _mapped(file.fileno()) or file.read()
     except OSError as error:
         reason = f"reading {_PATH} failed with {errno_name(error.errno or 0)}"
         if error.errno == errno.ENOENT:
             reason += "; the kernel was built without CONFIG_DEBUG_INFO_BTF"
         raise NotSupportedError("kernel BTF", reason) from None
-    return Btf(data, source=_PATH)
 
 
 def _mapped(fd: int) -> bytes:

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.member_offsets import member_offsets
 from purebpf.btf.types.parse import Btf
+from purebpf.kernel.types.kernel_btf import kernel_btf, read_kernel_btf
 
 __all__ = ["fsbase_offset", "task_offsets"]
 
@@ -14,28 +16,40 @@ _FIELDS = ("start_time", "self_exec_id", "group_leader")
 _BYTE = 8
 
 
-def task_offsets(btf: Btf) -> dict[str, int]:
+def task_offsets() -> dict[str, int]:
     """The bytes before each field of bpf_src/include/user_stacks.h, or none if one is not there.
 
-    The fields may be in a struct without a name (CONFIG_RANDSTRUCT).
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
     """
-    offsets: dict[str, int] = {}
-    for type_id in btf.find("task_struct", Kind.STRUCT):
-        _look(btf, type_id, _FIELDS, offsets)
-    return offsets if len(offsets) == len(_FIELDS) else {}
+    return _offsets(read_kernel_btf(), "task_struct", _FIELDS)
 
 
-def fsbase_offset(btf: Btf) -> int:
-    """The bytes before thread.fsbase, the base of a thread's own storage; 0: it is not there."""
-    total = 0
-    for struct, field in (("task_struct", "thread"), ("thread_struct", "fsbase")):
-        offsets: dict[str, int] = {}
-        for type_id in btf.find(struct, Kind.STRUCT)[:1]:
-            _look(btf, type_id, (field,), offsets)
-        if not offsets:
-            return 0
-        total += offsets[field]
-    return total
+def fsbase_offset() -> int:
+    """The bytes before thread.fsbase, the base of a thread's own storage; 0: it is not there.
+
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
+    """
+    data = read_kernel_btf()
+    thread = _offsets(data, "task_struct", ("thread",))
+    base = _offsets(data, "thread_struct", ("fsbase",))
+    return thread["thread"] + base["fsbase"] if thread and base else 0
+
+
+def _offsets(data: bytes, name: str, members: Collection[str]) -> dict[str, int]:
+    """The bytes before members of a struct, or none if one is not there.
+
+    They may be in a struct without a name (CONFIG_RANDSTRUCT), which takes an index of all types.
+    """
+    if offsets := member_offsets(data, name, members):
+        return offsets
+    btf = kernel_btf()
+    for type_id in btf.find(name, Kind.STRUCT):
+        _look(btf, type_id, members, offsets)
+    return offsets if len(offsets) == len(members) else {}
 
 
 def _look(

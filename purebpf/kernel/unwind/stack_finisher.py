@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.rings.record_types import RecordMap
-from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.kernel.types.task_offsets import task_offsets
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.copy_rings import SAMPLE_TYPE
@@ -171,7 +170,7 @@ class StackFinisher(Closing):
 def _identify(variables: MutableMapping[str, Any]) -> None:
     """Say where tasks have what identifies their program; without, every stack is copied."""
     try:
-        offsets = task_offsets(kernel_btf())
+        offsets = task_offsets()
     except NotSupportedError:
         return
     for name, offset in offsets.items():
