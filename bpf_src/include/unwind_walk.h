@@ -82,6 +82,14 @@ static __always_inline bool is_of(struct process_mappings *known, u64 identity)
 	       (long)(known->identity - identity) >= 0;
 }
 
+// One step of a binary search: what is looked for is in the lower half if `is_below` is -1, in the
+// upper one if it is 0. No branch: the verifier would follow both at each step.
+static __always_inline void halve(u32 *low, u32 *high, u32 middle, int is_below)
+{
+	*low ^= (*low ^ middle) & ~is_below;
+	*high ^= (*high ^ middle) & is_below;
+}
+
 // Puts the mapping of an address into the walk.
 __noinline int find_mapping(u32 place, u64 address)
 {
@@ -98,6 +106,7 @@ __noinline int find_mapping(u32 place, u64 address)
 #pragma clang loop unroll(disable)
 	for (u32 step = 0; step < MAPPING_STEPS; step++) {
 		u32 middle = (low + high) >> 1;
+		long behind;
 
 		OPAQUE(step);
 		if (high - low <= 1)
@@ -107,10 +116,9 @@ __noinline int find_mapping(u32 place, u64 address)
 		if (at > SHARD_WORDS - MAPPING_WORDS)
 			return WALK_UNKNOWN_MAPPING;
 		found = (void *)&words[at];
-		if (found->start <= address)
-			low = middle;
-		else
-			high = middle;
+		behind = (address >> 1) - (found->start >> 1); // [vsyscall] has the top bit
+		OPAQUE(behind);
+		halve(&low, &high, middle, behind >> 63);
 	}
 	at = (walk->list + low * MAPPING_WORDS) & SHARD_MASK & ~(MAPPING_WORDS - 1);
 	OPAQUE(at);
@@ -158,6 +166,7 @@ __noinline int find_rule(u32 number, u64 address)
 #pragma clang loop unroll(disable)
 	for (u32 step = 0; step < ROW_STEPS; step++) {
 		u32 middle = (low + high) >> 1;
+		int behind;
 
 		OPAQUE(step);
 		if (high - low <= 1)
@@ -166,10 +175,9 @@ __noinline int find_rule(u32 number, u64 address)
 		OPAQUE(at);
 		if (at >= SHARD_WORDS)
 			return -WALK_NOT_BUILT;
-		if ((words[at] & ((1 << OFFSET_BITS) - 1)) <= offset)
-			low = middle;
-		else
-			high = middle;
+		behind = offset - (words[at] & ((1 << OFFSET_BITS) - 1));
+		OPAQUE(behind);
+		halve(&low, &high, middle, behind >> 31);
 	}
 	at = low & SHARD_MASK;
 	OPAQUE(at);
