@@ -1,8 +1,9 @@
 """What a verifier log says, in three parts: the reason, the instruction, the C line.
 
-The log is written for people and changes with every kernel, so nothing here matches a reason:
-what is recognised is the noise around it (instructions, register states, statistics), and the
-last line that is none of these is the one that decided. Seen on 4.19 to 6.18.
+The log is written for people and changes with every kernel, so nothing here matches a reason, but
+that a helper has no name, which is added: what is recognised is the noise around it (instructions,
+register states, statistics), and the last line that is none of these is the one that decided. Seen
+on 4.19 to 6.18.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _COLUMN_BITS = 10
 
 _INSTRUCTION = re.compile(r"(\d+): \([0-9a-f]{2}\) ")
 _PLACE = re.compile(r"\bat insn (\d+)\b")
+_UNKNOWN_HELPER = re.compile(r"\bfunc unknown#(\d+)$")
 _COMMENT = re.compile(r"; (?P<text>.*?)(?: @ (?P<file>\S+):(?P<line>\d+))?$")
 _NOISE = re.compile(
     r"""
@@ -67,7 +69,22 @@ def explain(log: str) -> Explanation:
             break
     if instruction is None and decided >= 0 and (match := _PLACE.search(lines[decided])):
         instruction = int(match[1])  # it had only been quoted when it was refused
-    return Explanation(lines[decided].strip() if decided >= 0 else "", instruction, source)
+    line = lines[decided].strip() if decided >= 0 else ""
+    return Explanation(_name_helper(line), instruction, source)
+
+
+def _name_helper(line: str) -> str:
+    """The line, with the name of a helper that is too new for the kernel to know it."""
+    match = _UNKNOWN_HELPER.search(line)
+    if match is None:
+        return line
+    from purebpf.abi.helpers import bpf_func_id
+
+    try:
+        name = bpf_func_id(int(match[1])).name.replace("BPF_FUNC_", "bpf_")
+    except ValueError:
+        return line
+    return f"{line}: this kernel has no {name}()"
 
 
 def source_line(line_info: bytes, btf: Btf, instruction: int) -> str:

@@ -112,3 +112,11 @@ def test_a_log_of_nothing_but_noise_decides_nothing():
 def test_a_c_line_with_an_at_sign_is_quoted_whole():
     log = '; mail = "a @ b"; @ mail.c:3\n0: (b7) r0 = 0\nno such thing\n'
     assert explain(log).source == 'mail.c:3: mail = "a @ b";'
+
+
+def test_a_helper_that_the_kernel_does_not_know_by_name() -> None:
+    log = "10: (85) call unknown#158\ninvalid func unknown#158\nprocessed 11 insns\n"
+    said = "invalid func unknown#158: this kernel has no bpf_get_current_task_btf()"
+    assert explain(log).line == said
+    log = "10: (85) call unknown#99999\ninvalid func unknown#99999\n"
+    assert explain(log).line == "invalid func unknown#99999"
