@@ -8,6 +8,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,19 +48,26 @@ STEP unsigned long level1(unsigned long x) { return level2(x) - 1; }
 """
 
 
+_AT_MOST_S = 60
+"""For a program that does not run, or has ended."""
+
+
 class Run(NamedTuple):
-    """What a run gave: samples, counters, and walks by how they ended."""
+    """What a run gave: samples, counters, and walks by how they ended.
+
+    `warm_ns`: when a quarter of the samples were read, and the tables had what they lacked.
+    """
 
     found: list[WalkedStack]
+    warm_ns: int
     stats: Counter[str]
     ends: Counter[Reason]
     tables_full: int
     maps: str
 
     def late(self) -> list[WalkedStack]:
-        """Those from a second after the first on."""
-        first = min(each.time_ns for each in self.found)
-        return [each for each in self.found if each.time_ns > first + 10**9]
+        """Those that were taken when the tables had what the program does all the time."""
+        return [each for each in self.found if each.time_ns > self.warm_ns]
 
 
 def build(folder: Path, source: str, *flags: str, name: str = "program") -> Path:
@@ -70,12 +78,16 @@ def build(folder: Path, source: str, *flags: str, name: str = "program") -> Path
     return program
 
 
-def walk_run(*command: Any, seconds: float = 2.5, unread: float = 0, **constants: Any) -> Run:
-    """Walk the stacks of a command, on each CPU 497 times a second, or 47 where all is emulated.
+def walk_run(*command: Any, samples: int = 600, unread: int = 0, **constants: Any) -> Run:
+    """Walk the stacks of a command, on each CPU 497 times a second of its CPU time.
 
-    Nothing is read for the first `unread` seconds.
+    It ends when a quarter of `samples` were read, and then half of them were taken: how many come
+    in a second, and how long Python takes to read them, depends on what else runs. Where all is
+    emulated, 47 times a second, and a third of the samples. The first `unread` samples are not
+    read before there are so many.
     """
-    seconds *= 4 if slow_host() else 1
+    if slow_host():
+        samples, unread = samples // 3, unread // 3
     with ExitStack() as stack:
         quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
         child = subprocess.Popen(list(map(str, command)), **quiet)
@@ -92,12 +104,18 @@ def walk_run(*command: Any, seconds: float = 2.5, unread: float = 0, **constants
         for event in events:
             stack.enter_context(loaded.programs["walk_sampled"].attach(event, enable=False))
         events.enable()
-        time.sleep(unread)
         found: list[WalkedStack] = []
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        warm_ns = late = 0
+        deadline = time.monotonic() + _AT_MOST_S
+        while late < samples // 2 and time.monotonic() < deadline:
             time.sleep(0.02)
-            found += walker.drain()
+            if unread and sum(each.walked for each in loaded.maps["stats"][0]) < unread:
+                continue
+            new = list(walker.drain())
+            found += new
+            late += sum(warm_ns > 0 and each.time_ns > warm_ns for each in new)
+            if not warm_ns and len(found) >= samples // 4:
+                warm_ns = time.monotonic_ns()
         events.disable()
         found += walker.drain()
         stats: Counter[str] = Counter()
@@ -111,7 +129,7 @@ def walk_run(*command: Any, seconds: float = 2.5, unread: float = 0, **constants
         maps = Path(f"/proc/{child.pid}/maps").read_text()
         assert {each.tgid for each in found} <= {child.pid}
         assert walker.lost_copies == stats["output_full"]
-        return Run(found, stats, ends, walker.tables.full, maps)
+        return Run(found, warm_ns, stats, ends, walker.tables.full, maps)
 
 
 def check_counters(run: Run) -> None:
@@ -134,8 +152,8 @@ def check_equality(run: Run) -> None:
     """What BPF calls whole is what user space makes of the copy of the same sample."""
     whole = 0
     for each in run.found:
-        if not each.is_copied:
-            assert slow_host()  # Python has not kept up
+        if not each.is_copied:  # Python has not kept up with the samples
+            assert run.stats["output_full"]
             continue
         by_bpf, by_copy = each.walked, each.trace
         if by_bpf.reason in _FINAL:
@@ -151,9 +169,9 @@ def check_equality(run: Run) -> None:
 
 
 def ends_of_traces(run: Run) -> set[Reason]:
-    """How they ended, but for those without a copy where Python cannot keep up with the samples."""
-    late = {Reason.COPY_LOST, Reason.COPY_REFUSED} if slow_host() else set()
-    return {each.trace.reason for each in run.found} - late
+    """How they ended, but for those without a copy because Python has not kept up."""
+    late = {Reason.COPY_LOST: run.stats["output_full"], Reason.COPY_REFUSED: run.stats["refused"]}
+    return {each.trace.reason for each in run.found} - {why for why, count in late.items() if count}
 
 
 def share_in_bpf(run: Run) -> float:
@@ -162,13 +180,19 @@ def share_in_bpf(run: Run) -> float:
     return sum(each.walked.reason in _FINAL for each in late) / len(late)
 
 
+@cache
+def _code_of(program: Path) -> list[tuple[int, str]]:
+    """The functions of a program: where each begins, and its name."""
+    listed = subprocess.run(["nm", "-n", program], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    return [(int(row[0], 16), row[2]) for row in rows if row[1] in "tT"]
+
+
 def names_of(run: Run, program: Path, frames: list[int]) -> list[str]:
     """The program's own functions in a trace from main on, repeated ones once."""
     mapped = re.findall(rf"^(\w+)-(\w+) .*{re.escape(str(program))}$", run.maps, re.MULTILINE)
     bias, end = int(mapped[0][0], 16), int(mapped[-1][1], 16)
-    listed = subprocess.run(["nm", "-n", program], capture_output=True, text=True, check=True)
-    rows = [line.split() for line in listed.stdout.splitlines()]
-    code = [(int(row[0], 16), row[2]) for row in rows if row[1] in "tT"]
+    code = _code_of(program)
     starts = [at for at, _ in code]
     bias = 0 if starts[0] >= bias else bias  # linked to where it is mapped
     exact = [frames[0], *(frame - 1 for frame in frames[1:])]

@@ -137,11 +137,15 @@ class Walking:
             time.sleep(0.01)
             self.drain()
 
-    def collect(self, count: int, at_most_s: float = 30) -> None:
-        """Read until there are so many stacks."""
+    def until(self, is_over: Callable[[], bool], at_most_s: float = 60) -> None:
+        """Read every 10 ms until something holds."""
         deadline = time.monotonic() + at_most_s
-        while len(self.found) < count and time.monotonic() < deadline:
-            self.wait(0.1)
+        while not is_over() and time.monotonic() < deadline:
+            self.wait(0.01)
+
+    def collect(self, count: int) -> None:
+        """Read until there are so many stacks."""
+        self.until(lambda: len(self.found) >= count)
 
     def stop(self) -> None:
         """Read what is left."""

@@ -108,6 +108,7 @@ class Run(NamedTuple):
     stats: dict[str, int]
     lost: int
     functions: Functions
+    seconds: float
 
     def names(self, found: Unwound) -> list[str]:
         """The program's own functions in a trace, the leaf first; repeated ones once."""
@@ -147,11 +148,16 @@ def _running(program: Path, listed: str = "") -> Iterator[tuple[int, Functions]]
         child.wait()
 
 
-def _run(program: Path, *, seconds: float = 1.5, pages: int = 1024, **options: Any) -> Run:
+_AT_MOST_S = 60
+"""For a program that does not run, or has ended."""
+
+
+def _run(program: Path, *, samples: int = 500, pages: int = 1024, **options: Any) -> Run:
     """Copy the stacks of a program, on each CPU 497 times a second, or 47 where all is emulated;
-    and unwind them.
+    and unwind them. It ends with the samples: how many a second has depends on what else runs.
     """
-    seconds *= 4 if slow_host() else 1
+    if slow_host():
+        samples //= 3
     stack_bytes = options.pop("stack_bytes", 16384)
     with ExitStack() as stack:
         listed = options.pop("listed", "")
@@ -170,15 +176,16 @@ def _run(program: Path, *, seconds: float = 1.5, pages: int = 1024, **options: A
         for event in events:
             stack.enter_context(loaded.programs["copy_stack"].attach(event, enable=False))
         events.enable()
-        traces = []
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        traces: list[tuple[CopiedStack, Unwound]] = []
+        begun = time.monotonic()
+        while len(traces) < samples and time.monotonic() < begun + _AT_MOST_S:
             time.sleep(0.02)
             traces += [(copy, stacks.unwind(copy)) for copy in buffer.drain()]
         events.disable()
+        seconds = time.monotonic() - begun
         traces += [(copy, stacks.unwind(copy)) for copy in buffer.drain()]
         assert {copy.tgid for copy, _ in traces} <= {pid}
-        return Run(traces, sum_up(loaded.maps["stats"]), buffer.lost, functions)
+        return Run(traces, sum_up(loaded.maps["stats"]), buffer.lost, functions, seconds)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +212,7 @@ def test_every_stack_of_a_known_chain_is_whole(tmp_path: Path, flags: tuple[str,
 
 
 def test_signals_callbacks_and_recursion(tmp_path: Path) -> None:
-    run = _run(_build(tmp_path, _SHAPES), seconds=2.5)
+    run = _run(_build(tmp_path, _SHAPES), samples=900)
     assert len(run.traces) == run.stats["sent"] > 40
     assert Counter(found.reason for _, found in run.traces) == {Reason.COMPLETE: len(run.traces)}
     seen = Counter()
@@ -327,7 +334,7 @@ def test_the_caller_of_a_leaf_of_go_is_there(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_is_too_short_is_said_to_be(tmp_path: Path) -> None:
-    run = _run(_build(tmp_path, _CHAIN), stack_bytes=64, seconds=0.5)
+    run = _run(_build(tmp_path, _CHAIN), stack_bytes=64, samples=150)
     assert {found.reason for _, found in run.traces} <= {Reason.COPY_SHORT, Reason.COMPLETE}
     short = [found for _, found in run.traces if found.reason is Reason.COPY_SHORT]
     assert len(short) > 3
@@ -335,10 +342,10 @@ def test_a_copy_that_is_too_short_is_said_to_be(tmp_path: Path) -> None:
 
 
 def test_copies_over_the_budget_are_refused_and_counted(tmp_path: Path) -> None:
-    run = _run(_build(tmp_path, _CHAIN), copies_per_second=20, seconds=2)
+    run = _run(_build(tmp_path, _CHAIN), copies_per_second=5, samples=45)
     cpus = len(os.sched_getaffinity(0))
     assert run.stats["refused"] > 0
-    assert len(run.traces) == run.stats["sent"] <= cpus * (20 + 20 * 2 + 5)
+    assert len(run.traces) == run.stats["sent"] <= cpus * (5 + 5 * run.seconds + 5)
 
 
 def test_a_full_ring_is_counted(tmp_path: Path) -> None:
@@ -351,7 +358,9 @@ def test_a_full_ring_is_counted(tmp_path: Path) -> None:
         events = stack.enter_context(PerfEvents.sampling(frequency=497, event="cpu-clock"))
         for event in events:
             stack.enter_context(loaded.programs["copy_stack"].attach(event))
-        time.sleep(0.7)
+        deadline = time.monotonic() + _AT_MOST_S
+        while sum_up(loaded.maps["stats"])["output_full"] <= 5 and time.monotonic() < deadline:
+            time.sleep(0.02)
         events.disable()
         came = len(list(buffer.drain()))
         stats = sum_up(loaded.maps["stats"])
@@ -361,7 +370,7 @@ def test_a_full_ring_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_gone(tmp_path: Path) -> None:
-    run = _run(_build(tmp_path, _CHAIN), seconds=0.3)
+    run = _run(_build(tmp_path, _CHAIN), samples=30)
     with ProcessStacks() as stacks:
         copy, _ = run.traces[0]
         found = stacks.unwind(copy)
@@ -384,7 +393,7 @@ def test_reading_files_has_a_budget(tmp_path: Path) -> None:
 def test_descriptors_are_given_back(tmp_path: Path) -> None:
     program = _build(tmp_path, _CHAIN)
     before = sorted(os.listdir("/proc/self/fd"))
-    _run(program, seconds=0.2)
+    _run(program, samples=30)
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 

@@ -128,7 +128,7 @@ def test_programs_of_the_system(tmp_path: Path, command: str) -> None:
     }[command]
     if not Path(arguments[0]).exists():
         pytest.skip(f"there is no {arguments[0]}")
-    run = walk_run(*arguments, seconds=3, copies_all=True, copies_per_second=0)
+    run = walk_run(*arguments, samples=900, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     assert share_in_bpf(run) > 0.8
@@ -137,7 +137,7 @@ def test_programs_of_the_system(tmp_path: Path, command: str) -> None:
 def test_another_program_at_the_same_addresses_is_not_walked_by_old_tables(tmp_path: Path) -> None:
     first = build(tmp_path, _EXECUTES, "-no-pie", name="first")
     second = build(tmp_path, _CHAIN, "-no-pie", "-O3", name="second")
-    run = walk_run(first, second, seconds=4, copies_all=True, copies_per_second=0)
+    run = walk_run(first, second, samples=900, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     assert {each.comm for each in run.found} >= {"first", "second"}
@@ -149,7 +149,7 @@ def test_another_program_at_the_same_addresses_is_not_walked_by_old_tables(tmp_p
 
 
 def test_walks_without_a_copy_say_so(tmp_path: Path) -> None:
-    run = walk_run(build(tmp_path, _CHAIN), seconds=0.5, unread=1.5, copies_per_second=20)
+    run = walk_run(build(tmp_path, _CHAIN), samples=500, unread=400, copies_per_second=10)
     check_counters(run)
     refused = [each for each in run.found if each.trace.reason is Reason.COPY_REFUSED]
     assert len(refused) == run.stats["refused"] > 20
@@ -172,7 +172,7 @@ def test_the_process_published_first_makes_room() -> None:
 
 
 def test_a_whole_walk_stays_whole_without_its_copy(tmp_path: Path) -> None:
-    run = walk_run(build(tmp_path, _CHAIN), copies_all=True, copies_per_second=30)
+    run = walk_run(build(tmp_path, _CHAIN), copies_all=True, copies_per_second=10)
     check_counters(run)
     sent = [each for each in run.found if not each.is_copied]
     assert len(sent) == run.stats["refused"] == run.stats["sent"] > 20

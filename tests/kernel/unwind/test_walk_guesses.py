@@ -76,7 +76,7 @@ def test_code_without_rules_is_walked_by_its_frame_pointers(tmp_path: Path) -> N
 def test_code_generated_by_node(tmp_path: Path) -> None:
     script = tmp_path / "spins.js"
     script.write_text(_NODE)
-    run = walk_run("node", script, seconds=4, copies_all=True, copies_per_second=0)
+    run = walk_run("node", script, samples=900, copies_all=True, copies_per_second=0)
     _check_guesses(run, 0.95)
 
 
@@ -87,7 +87,7 @@ def test_code_generated_by_java(tmp_path: Path) -> None:
     source.write_text(_JAVA)
     subprocess.run(["javac", "-d", tmp_path, source], check=True)
     command = ["java", "-XX:+PreserveFramePointer", "-XX:+UseSerialGC", "-cp", tmp_path, "Spins"]
-    run = walk_run(*command, seconds=5, copies_all=True, copies_per_second=0)
+    run = walk_run(*command, samples=900, copies_all=True, copies_per_second=0)
     _check_guesses(run, 0.9)
 
 

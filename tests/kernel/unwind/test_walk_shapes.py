@@ -192,7 +192,7 @@ def test_shapes_of_stacks(tmp_path: Path, compiler: str, flags: str) -> None:
     source.write_text(_SHAPES)
     command = [compiler, "-fomit-frame-pointer", "-w", *flags.split(), "-o", program, source]
     subprocess.run([*command, "-ldl"], check=True)
-    run = walk_run(program, seconds=5, copies_all=True, copies_per_second=0)
+    run = walk_run(program, samples=1500, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     assert share_in_bpf(run) > 0.7, run.ends  # libm is mapped anew, again and again
@@ -207,7 +207,7 @@ def test_shapes_of_rust(tmp_path: Path) -> None:
     source, program = tmp_path / "program.rs", tmp_path / "program"
     source.write_text(_RUST)
     subprocess.run(["rustc", "-O", "-o", program, source], check=True)
-    run = walk_run(program, seconds=4, copies_all=True, copies_per_second=0)
+    run = walk_run(program, samples=900, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     assert share_in_bpf(run) > 0.9, run.ends
