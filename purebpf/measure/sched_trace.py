@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Request", "ThreadTime", "Times"]
 
 _LONG_AGO_S = 2.5
-_LOOK_AGAIN_S = 0.05
 _PYTHON_THREADS = 16384
 
 T = TypeVar("T")
@@ -232,9 +231,10 @@ class ThreadTime(Closing):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s, walking = self.request.duration_s, self._switches.walking
+        python = self._switches.python
         rings = walking.fds if walking else ()
-        if self._switches.python is not None and not self.request.pids:
-            self._switches.python.publish_running()
+        if python is not None and not self.request.pids:
+            python.publish_running()
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,
@@ -242,7 +242,7 @@ class ThreadTime(Closing):
             sources={*self._followed.fds, self._switches.fileno(), *rings},
             drain=self._drain,
             # a process that has just started becomes an interpreter without saying so
-            every_s=None if self._switches.python is None else _LOOK_AGAIN_S,
+            every_s=python.look_again_s if python else None,
         )
 
     def _drain(self) -> None:

@@ -21,13 +21,13 @@ def until(
     pause: float | None = None,
     sources: Collection[int] = (),
     drain: Callable[[], None] = lambda: None,
-    every_s: float | None = None,
+    every_s: Callable[[], float] | None = None,
 ) -> bool:
     """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
 
     Moments are those of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
-    descriptors, is readable, `drain` is called, and in any case `every_s` seconds; one that hangs
-    up, as a ring with a CPU that went offline does, is no longer looked at.
+    descriptors, is readable, `drain` is called, and in any case after `every_s()` seconds; one that
+    hangs up, as a ring with a CPU that went offline does, is no longer looked at.
 
     Returns:
         Whether the run is over; False when there is only to be a pause.
@@ -41,7 +41,8 @@ def until(
         if deadline is not None:
             left_ms = 1000 * min(max(0.0, deadline - time.monotonic()), _LONGEST_S)
         if every_s is not None:
-            left_ms = 1000 * every_s if left_ms is None else min(left_ms, 1000 * every_s)
+            soon_ms = 1000 * every_s()
+            left_ms = soon_ms if left_ms is None else min(left_ms, soon_ms)
         ready = poll.poll(left_ms)
         if any(fd not in sources for fd, _ in ready):
             return True

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
-_LOOK_AGAIN_S = 0.05
 _CHILDREN_INHERIT = (
     "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
     "less than a sampling period are missing. Raise -F"
@@ -236,7 +235,7 @@ class Profiler(Closing):
                 sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
                 drain=self._drain,
                 # a process that has just started becomes an interpreter without saying so
-                every_s=None if self._python is None else _LOOK_AGAIN_S,
+                every_s=None if self._python is None else self._python.look_again_s,
             )
             if not is_over:
                 return False

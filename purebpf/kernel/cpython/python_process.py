@@ -8,7 +8,7 @@ checked, and what does not hold together carries a reason.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read
 from purebpf.cpython.threads import Interpreter, read_interpreters
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.symbolize.elf_files import open_mapped
-from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_image import ElfImage, Segment
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
 from purebpf.syscall import proc
@@ -31,14 +31,32 @@ from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
 
-__all__ = ["PythonProcess", "PythonReading", "find_python"]
+__all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_python"]
 
 _MOST_FILES = 8
 """Files of a process that are asked for an interpreter."""
 
 
+FileKey = tuple[int, int, int, int]
+"""Device, inode, size and time of change of a file."""
+
+
+class _File(NamedTuple):
+    """What an interpreter's file says, for all processes that map it."""
+
+    runtime: RuntimeFile
+    loop: tuple[CodeRange, ...]
+    segments: Sequence[Segment]
+
+
+KnownFiles = dict[FileKey, _File | None]
+"""None: it has no interpreter."""
+
+
 class _MappedFile(NamedTuple):
     """An interpreter's file as it is mapped: addresses in the process."""
+
+    key: FileKey
 
     runtime: int
     version: int
@@ -64,6 +82,7 @@ class PythonProcess(Closing):
         runtime: the address of `_PyRuntime`.
         loop: the addresses of the evaluation loop.
         path: the interpreter's file, as the process sees it.
+        file: what identifies that file.
     """
 
     def __init__(
@@ -82,6 +101,7 @@ class PythonProcess(Closing):
         self.runtime = mapped.runtime
         self.loop = mapped.loop
         self.path = mapped.path
+        self.file = mapped.key
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
@@ -102,8 +122,12 @@ class PythonProcess(Closing):
         self._memory.close()
 
 
-def find_python(pid: int) -> PythonProcess | None:
+def find_python(pid: int, files: KnownFiles | None = None) -> PythonProcess | None:
     """The interpreter in a process; None: it has none, or the process has ended.
+
+    Args:
+        pid: the process.
+        files: keeps what files say from one call to the next.
 
     Raises:
         KernelError: EACCES or EPERM, the process is another user's.
@@ -116,7 +140,7 @@ def find_python(pid: int) -> PythonProcess | None:
             return None
         undo.enter_context(memory)
         for mapping in _candidates(mappings):
-            mapped = _look_into(mapping, pid)
+            mapped = _look_into(mapping, pid, {} if files is None else files)
             if mapped is not None:
                 python = _open(memory, mapped, mapping, mappings)
                 undo.pop_all()
@@ -143,29 +167,34 @@ def _is_likely(path: str) -> bool:
     return is_interpreter(path) or ("python" in base and ".cpython-" not in base)
 
 
-def _look_into(mapping: Mapping, pid: int) -> _MappedFile | None:
+def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | None:
     try:
         fd = open_mapped(mapping, (pid,))
     except OSError:
         return None
     try:
-        return _read_file(fd, mapping)
-    except FormatError:
-        return None
+        status = os.fstat(fd)
+        key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        if key not in files:
+            files[key] = _read_file(fd, status.st_size, mapping.file.path)
     finally:
         os.close(fd)
-
-
-def _read_file(fd: int, mapping: Mapping) -> _MappedFile | None:
-    size = os.fstat(fd).st_size
-    image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, mapping.file.path)
-    file = read_runtime_file(image)
-    bias = load_bias(image.segments, mapping.start, mapping.offset)
+    file = files[key]
+    bias = file and load_bias(file.segments, mapping.start, mapping.offset)
     if file is None or bias is None:
         return None
-    loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in _loop(image, file))
-    version = file.version + bias if file.version else 0
-    return _MappedFile(file.runtime + bias, version, loop, mapping.file.path)
+    loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
+    version = file.runtime.version + bias if file.runtime.version else 0
+    return _MappedFile(key, file.runtime.runtime + bias, version, loop, mapping.file.path)
+
+
+def _read_file(fd: int, size: int, path: str) -> _File | None:
+    try:
+        image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, path)
+        runtime = read_runtime_file(image)
+        return runtime and _File(runtime, tuple(_loop(image, runtime)), image.segments)
+    except FormatError:
+        return None
 
 
 def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-import time
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,9 +15,15 @@ from purebpf.cpython.lines import line_at
 from purebpf.cpython.memory import Memory, UnreadableError
 from purebpf.cpython.merge import merge
 from purebpf.cpython.runtime_file import CodeRange
-from purebpf.cpython.thread_slot import find_slot
+from purebpf.cpython.thread_slot import ThreadSlot, find_slot
 from purebpf.errors import FormatError, KernelError, NotSupportedError
-from purebpf.kernel.cpython.python_process import PythonProcess, find_python
+from purebpf.kernel.cpython.later_looks import LaterLooks
+from purebpf.kernel.cpython.python_process import (
+    FileKey,
+    KnownFiles,
+    PythonProcess,
+    find_python,
+)
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.types.task_offsets import fsbase_offset
@@ -40,9 +45,6 @@ _MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
 _OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
 _NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
 
-_STARTING_S = 5.0
-"""How long a process may take from its first sample to its first thread state."""
-
 Answer = Frame | Unknown
 
 
@@ -54,6 +56,7 @@ class _Interpreter(NamedTuple):
     loop: tuple[CodeRange, ...]
     path: str
     process: PythonProcess
+    slot: ThreadSlot
 
 
 class _Code(NamedTuple):
@@ -95,7 +98,10 @@ class PythonTables(Closing):
         self._table = maps["pythons"]
         self._lines, self._native = lines, native
         self._known: dict[int, _Interpreter | None] = {}
-        self._pending: dict[int, tuple[int, int, float]] = {}
+        self._later = LaterLooks()
+        self._unsure: set[int] = set()
+        self._files: KnownFiles = {}
+        self._slots: dict[FileKey, ThreadSlot] = {}
         self._executed: set[int] = set()
         self._by_generation: dict[int, _Interpreter] = {}
         self._codes: dict[int, _Code] = {}
@@ -135,26 +141,44 @@ class PythonTables(Closing):
         Raises:
             KernelError: the kernel refused an element.
         """
-        if tgid in self._known and tgid not in self._executed:
+        is_new = tgid not in self._known or tgid in self._executed
+        if not is_new and tgid not in self._unsure:
             return
         self._executed.discard(tgid)
+        self._unsure.discard(tgid)
         try:
-            python = _find(tgid)
+            python = _find(tgid, self._files)
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
             python = None
         if python is None:
             self._known.setdefault(tgid, None)
+            if tgid not in self.skipped and _runs_python(tgid):  # its library is not mapped yet
+                self._look_later(tgid, process, identity)
+            else:
+                self._later.drop(tgid)
             return
-        generation = len(self._by_generation) + 1
-        packed = _pack(python, identity, generation)
-        if packed is None:  # it has just started
+        slot = _slot(python)
+        if slot is None:  # it has just started: others that run this file had it there
+            self._look_later(tgid, process, identity)
+            slot = self._slots.get(python.file)
+        else:
+            self._later.drop(tgid)
+            self._slots[python.file] = slot
+        last = self._known.get(tgid)
+        if slot is None or (not is_new and last is not None and last.slot == slot):
             python.close()
-            self._pending[tgid] = (process, identity, time.monotonic())
             return
-        known = _Interpreter(python.version, python.layout, python.loop, python.path, python)
+        layout, loop = python.layout, python.loop
+        known = _Interpreter(python.version, layout, loop, python.path, python, slot)
+        generation = len(self._by_generation) + 1
         self._known[tgid] = self._by_generation[generation] = known
+        packed = _pack(python, slot, identity, generation)
         bpf.map_update_elem(self._table.fileno(), process.to_bytes(4, "little"), packed)
+
+    def _look_later(self, tgid: int, process: int, identity: int) -> None:
+        self._later.add(tgid, process, identity)
+        self._unsure.add(tgid)
 
     def feed(self, record: object) -> None:
         """Take in what a process did, as `SideBand` reports it."""
@@ -162,17 +186,17 @@ class PythonTables(Closing):
             self._executed.add(record.pid)
         elif isinstance(record, Exit) and record.pid == record.tid:
             self._executed.add(record.pid)
-            self._pending.pop(record.pid, None)
+            self._later.drop(record.pid)
+
+    def look_again_s(self) -> float:
+        """Seconds until `drain()` is due, with or without records."""
+        return self._later.next_s()
 
     def drain(self) -> None:
         """Take in the names that came, and look again at processes that had just started."""
-        now = time.monotonic()
-        for tgid, (process, identity, began) in list(self._pending.items()):
-            del self._pending[tgid]
-            if now < began + _STARTING_S:
-                self.publish(tgid, process, identity)
-                if tgid in self._pending:
-                    self._pending[tgid] = (process, identity, began)
+        for tgid, process, identity in self._later.due():
+            self._look_later(tgid, process, identity)  # or `publish` drops it
+            self.publish(tgid, process, identity)
         for raw in self._ring.drain():
             self._add(raw)
 
@@ -285,8 +309,8 @@ class PythonTables(Closing):
             known.process.close()
 
 
-def _find(pid: int) -> PythonProcess | None:
-    python = find_python(pid)
+def _find(pid: int, files: KnownFiles) -> PythonProcess | None:
+    python = find_python(pid, files)
     if python is not None and python.is_free_threaded:
         # its strings and instructions lie elsewhere: no layout for it was ever tried
         python.close()
@@ -302,13 +326,16 @@ def _runs_python(pid: int) -> bool:
         return False
 
 
-def _pack(python: PythonProcess, identity: int, generation: int) -> bytes | None:
-    """The struct python_process; None while the process has no thread state."""
-    reading, layout = python.look(), python.layout
+def _slot(python: PythonProcess) -> ThreadSlot | None:
+    """Where its threads have their state; None while there is none."""
+    reading = python.look()
     threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
-    slot = find_slot(reading.memory, threads[-1:])
-    if slot is None:
-        return None
+    return find_slot(reading.memory, threads[-1:])
+
+
+def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: int) -> bytes:
+    """The struct python_process."""
+    layout = python.layout
     style = 0 if python.version < (3, 11) else 1 if python.version < (3, 12) else 2
     name = layout.code_name if layout.code_qualname == NONE else layout.code_qualname
     fields = (
