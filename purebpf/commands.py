@@ -12,6 +12,8 @@ COMMANDS = {
     "wall": "each thread's wall-clock time: on CPU, in the run queue, blocked",
     "dump": "the present stack of every thread of a process, Python too",
     "summary": "system calls: count, errors and latency",
+    "exec": "processes as they start programs and end: arguments, status, lifetime",
+    "open": "files as they are opened, failures first",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "runqlat": "run queue latency, as a histogram",
     "cpudist": "time on or off the CPU, as a histogram",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from purebpf.cli import command, parser
@@ -14,9 +15,11 @@ from purebpf.cli.output import Output
 
 if TYPE_CHECKING:
     from purebpf.measure.event_session import EventSession
-    from purebpf.results import Loss
+    from purebpf.results import Cause, Loss
 
-__all__ = ["EventView", "Printer", "add_output", "add_targets", "clock", "fit", "run"]
+
+_UNITS = ((1000, 999.5, "us"), (1_000_000, 999.5, "ms"), (1_000_000_000, 60, "s"))
+"""Of durations: nanoseconds, and from how many of them on another unit is better."""
 
 Event = TypeVar("Event")
 Event_contra = TypeVar("Event_contra", contravariant=True)
@@ -68,12 +71,24 @@ def add_output(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
+def add_columns(group: argparse._ArgumentGroup) -> None:
+    """Options `times` and `cgroups`: columns that text has if it is asked for them."""
+    group.add_argument(
+        *("-T", "--timestamp"), dest="times", action="store_true", help="the time of each event"
+    )
+    group.add_argument(
+        "--cgroups", action="store_true", help="the container or unit of each process"
+    )
+
+
 def run(
     make: Callable[[int], EventSession[Event]],
     words: Sequence[str],
     view: EventView,
     printer: Printer[Event],
     title: str,
+    *,
+    losses: Callable[[], Iterable[Cause]] = tuple,
 ) -> int:
     """Follow events until the end, print them as they come, and return the exit status.
 
@@ -83,6 +98,7 @@ def run(
         view: where events go.
         printer: makes lines of them.
         title: what standard error says first, where nothing ends the run but Ctrl-C; "" for none.
+        losses: what the printer could not show.
     """
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
@@ -97,9 +113,10 @@ def run(
         last = pipeline.run(session, ends, lambda: output.write(printer.show(session.drain())))
         status = ends.status()
         output.write(printer.show(last.events))
-        output.write(printer.end(last.loss))
-        explain_table(last.loss, verbose=view.verbose)
-    if view.strict and last.loss.any:
+        loss = last.loss._replace(causes=(*last.loss.causes, *losses()))
+        output.write(printer.end(loss))
+        explain_table(loss, verbose=view.verbose)
+    if view.strict and loss.any:
         return command.LOSS
     return status
 
@@ -118,7 +135,59 @@ def fit(line: str, width: int | None) -> str:
     return f"{line[: max(width - 3, 0)]}..."
 
 
+def fit_path(columns: str, path: str, width: int | None) -> str:
+    """A line that ends with a path, of which the end is what fits."""
+    room = None if width is None else width - len(columns)
+    if room is None or len(path) <= room:
+        return columns + path
+    return f"{columns}...{path[len(path) - max(room - 3, 1) :]}"
+
+
+def errno_name(number: int) -> str:
+    """`"ENOENT"` of 2; `"errno 4000"` of one without a name."""
+    return errno.errorcode.get(number, f"errno {number}")
+
+
+def errno_number(text: str) -> int:
+    """The number of an error by its name, for argparse."""
+    for number, name in errno.errorcode.items():
+        if name == text.upper():
+            return number
+    raise argparse.ArgumentTypeError(f"unknown errno {text!r} (known: ENOENT, EACCES, ...)")
+
+
 def clock(time_ns: int) -> str:
     """The local time of day in milliseconds, of nanoseconds since 1970."""
-    moment = datetime.fromtimestamp(time_ns // 1_000_000_000).astimezone()
-    return f"{moment:%H:%M:%S}.{time_ns // 1_000_000 % 1000:03}"
+    seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest_ns // 1_000_000:03}"
+
+
+def timestamp(time_ns: int) -> str:
+    """The same moment for JSON: `2026-11-22T23:45:01.123456789Z`."""
+    seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest_ns:09}Z"
+
+
+def json_lines(documents: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """A line for each."""
+    import json  # which text and --help need not pay
+
+    for document in documents:
+        yield json.dumps(document) + "\n"
+
+
+def json_loss(loss: Loss) -> Iterator[str]:
+    """The last line of a stream of JSON: every counter of what was lost."""
+    counts = {cause.name: cause.lost for cause in loss.causes}
+    return json_lines([{"event": "loss", **counts}])
+
+
+def spell_duration(duration_ns: int) -> str:
+    """In three digits: `752ns`, `12.0us`, `1.24ms`, `3.50s`, `1m35s`, `2h05m`."""
+    if duration_ns < 1000:  # noqa: PLR2004
+        return f"{duration_ns}ns"
+    for unit_ns, limit, unit in _UNITS:
+        if duration_ns < limit * unit_ns:
+            return f"{duration_ns / unit_ns:#.3g}".removesuffix(".") + unit
+    minutes, left = divmod(round(duration_ns / 1e9), 60)
+    return f"{minutes}m{left:02}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02}m"  # noqa: PLR2004

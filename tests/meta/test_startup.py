@@ -26,7 +26,11 @@ HELP_MODULES = 12
 
 SPAN_COMMANDS = ("runqlat", "cpudist")
 TIME_COMMANDS = ("offcpu", "wall")
-COMMANDS = ("profile", "offcpu", "wall", "summary", "sampleip", "record", *SPAN_COMMANDS)
+EVENT_COMMANDS = ("exec", "open")
+COMMANDS = (
+    *("profile", "offcpu", "wall", "summary", "sampleip", "record"),
+    *(*SPAN_COMMANDS, *EVENT_COMMANDS),
+)
 
 SLOW = {
     *("asyncio", "dataclasses", "inspect", "ipaddress", "json", "logging", "pathlib", "shutil"),
@@ -93,6 +97,8 @@ def test_help_imports_the_options_and_nothing_else_of_ours(command):
         own = {f"purebpf.{command}", "purebpf.cli.latency_command"}
     elif command in TIME_COMMANDS:
         own |= {"purebpf.cli.time_options"}
+    elif command in EVENT_COMMANDS:
+        own |= {"purebpf.cli.event_command"}
     assert own <= modules
     others = {module for module in modules if module.startswith("purebpf.")} - own
     assert others == among(others, HELP_ROOMS)

@@ -39,6 +39,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "runqlat": ("0.3", "1"),
     "cpudist": ("0.3", "1"),
     "wall": ("0.3",),
+    "exec": ("0.3",),
+    "open": ("0.3",),
     "tcp": ("0.3",),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""

@@ -18,6 +18,8 @@ STREAMS = {
     "runqlat": ("0.2",),
     "cpudist": ("0.2",),
     "sampleip": ("-F", "99"),
+    "exec": (),
+    "open": (),
 }
 PATIENCE_S = 60
 

@@ -1,0 +1,35 @@
+"""`python -m purebpf.exec`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from purebpf.cli import command, event_command
+from purebpf.exec.options import Columns, build_parser, parse
+from purebpf.exec.request import Options
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf.exec"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: event_command.EventView, columns: Columns) -> int:
+    # what --help and a misspelt option need not pay
+    from purebpf.exec.render import JsonPrinter, TextPrinter
+    from purebpf.exec.session import Processes
+
+    printer = JsonPrinter() if view.format == "json" else TextPrinter(**columns._asdict())
+    endless = options.duration_s is None and not options.command
+    title = "Following processes... Hit Ctrl-C to end." if endless else ""
+    return event_command.run(partial(Processes, options), options.command, view, printer, title)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""A request to follow processes, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Options"]
+
+
+class Options(NamedTuple):
+    """Which processes, and what of them. Empty tuples and None mean: no restriction.
+
+    `tree`: the children of `pids` as well. `failed`: only what failed: calls of execve(2) that were
+    refused, and processes that ended with a status other than 0 or by a signal. `duration_s`
+    None: until a signal, or until `command` or all of `pids` end.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    tree: bool = False
+    failed: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()

@@ -1,0 +1,175 @@
+"""Opened files as lines of text or of JSON, or as a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from purebpf.cli.event_command import (
+    Printer,
+    clock,
+    errno_name,
+    fit,
+    fit_path,
+    json_lines,
+    json_loss,
+    spell_duration,
+    timestamp,
+)
+from purebpf.open.events import Opened
+from purebpf.open.flags import access, names
+from purebpf.open.summary import ROOM, Row, Summary
+from purebpf.results import Cause, Loss
+from purebpf.results.model.spelling import count_text, printable
+
+__all__ = ["JsonPrinter", "TablePrinter", "TextPrinter"]
+
+
+class TextPrinter(Printer[Opened]):
+    """A line for each call.
+
+    Args:
+        times: with the time of day.
+        cgroups: with the container or unit.
+    """
+
+    def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
+        self._times = times
+        self._cgroups = cgroups
+        self._width: int | None = None
+
+    def begin(self, width: int | None) -> Iterator[str]:
+        """The names of the columns."""
+        self._width = width
+        time = f"{'TIME':12} " if self._times else ""
+        cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
+        yield f"{time}{'RESULT':8}    PID {'COMM':15}{cgroup}   TAKES HOW PATH\n"
+
+    def show(self, events: Iterable[Opened]) -> Iterator[str]:
+        """Their lines."""
+        for event in events:
+            yield fit_path(self._columns(event), _path(event), self._width) + "\n"
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Nothing: standard error says what was lost."""
+        del loss
+        return ()
+
+    def _columns(self, event: Opened) -> str:
+        time = f"{clock(event.time_ns)} " if self._times else ""
+        cgroup = f" {printable(event.cgroup):20}" if self._cgroups else ""
+        result = errno_name(event.errno) if event.errno else f"fd {event.fd}"
+        return (
+            f"{time}{result:8}{event.pid:7} {printable(event.comm):15}{cgroup} "
+            f"{spell_duration(event.duration_ns):>7} {access(event.flags):3} "
+        )
+
+
+def _path(event: Opened) -> str:
+    return "[unreadable]" if event.given is None else _spell(event.path)
+
+
+def _spell(path: str) -> str:
+    return printable(path) or "''"
+
+
+class JsonPrinter(Printer[Opened]):
+    """An object for each call, on a line of its own; the last one says what was lost."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[Opened]) -> Iterable[str]:
+        """Their lines."""
+        return json_lines(map(_document, events))
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Every counter of what was lost."""
+        return json_loss(loss)
+
+
+def _document(event: Opened) -> dict[str, object]:
+    document = event._asdict()
+    time_ns = document.pop("time_ns")
+    document["flags"] = names(event.flags)
+    document["errno"] = errno_name(event.errno) if event.errno else None
+    return {"event": "open", "time": timestamp(time_ns), **document}
+
+
+class TablePrinter(Printer[Opened]):
+    """A table at the end, or its rows as JSON.
+
+    Args:
+        summary: counts.
+        top: rows that are shown; None: all.
+        format: "text" or "json".
+    """
+
+    def __init__(self, summary: Summary, *, top: int | None = None, format: str = "text") -> None:  # noqa: A002 - as the option is called
+        self._summary = summary
+        self._top = top
+        self._format = format
+        self._width: int | None = None
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing yet."""
+        self._width = width
+        return ()
+
+    def show(self, events: Iterable[Opened]) -> Iterable[str]:
+        """Nothing: they are counted."""
+        self._summary.add(events)
+        return ()
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The table."""
+        rows = self._summary.rows()
+        shown = rows[: self._top]
+        if self._format == "json":
+            yield from json_lines(_row_document(self._summary.by, *item) for item in shown)
+            yield from json_loss(loss)
+            return
+        by_path = self._summary.by == "path"
+        other, what = ("PROCS", "PATH") if by_path else ("PATHS", "PROCESS")
+        yield f" FAILED   CALLS {other:>6}   TOTAL     MAX {'ERRNO':13} {what}\n"
+        for pid, row in shown:
+            name = _spell(row.name) if by_path else f"{printable(row.name)} ({pid})"
+            yield fit_path(_row(row), name, self._width) + "\n"
+        if len(shown) < len(rows):
+            yield fit(f"... and {len(rows) - len(shown)} more", self._width) + "\n"
+
+    def losses(self) -> tuple[Cause, ...]:
+        """Calls that the table has no room for."""
+        dropped = self._summary.dropped
+        what = count_text(dropped, f"calls were dropped: the table was full, at {ROOM} rows")
+        return (Cause("rows_full", dropped, what),)
+
+
+def _row(row: Row) -> str:
+    return (
+        f"{row.failed:7} {row.calls:7} {len(row.others):6} {spell_duration(row.total_ns):>7} "
+        f"{spell_duration(row.max_ns):>7} {_errors(row):13} "
+    )
+
+
+def _errors(row: Row) -> str:
+    ranked = row.errors.most_common()
+    if not ranked:
+        return "-"
+    more = f" +{len(ranked) - 1}" if len(ranked) > 1 else ""
+    return errno_name(ranked[0][0]) + more
+
+
+def _row_document(by: str, pid: int, row: Row) -> dict[str, object]:
+    what = {"path": row.name} if by == "path" else {"pid": pid, "comm": row.name}
+    return {
+        "event": by,
+        **what,
+        "calls": row.calls,
+        "failed": row.failed,
+        "errno": {errno_name(number): count for number, count in row.errors.most_common()},
+        "total_ns": row.total_ns,
+        "max_ns": row.max_ns,
+        "processes" if by == "path" else "paths": len(row.others),
+    }

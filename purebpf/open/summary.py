@@ -1,0 +1,80 @@
+"""Opened files, counted by path or by process. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from purebpf.open.events import Opened
+
+__all__ = ["ROOM", "Row", "Summary"]
+
+ROOM = 1 << 17
+"""Rows that there is room for: some 100 MB."""
+
+
+class Row:
+    """The calls of one path or process.
+
+    `errors` counts those that failed, by errno; `others` has the processes of a path, or the paths
+    of a process, as many as were counted apart.
+    """
+
+    __slots__ = ("calls", "errors", "max_ns", "name", "others", "total_ns")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls = 0
+        self.total_ns = 0
+        self.max_ns = 0
+        self.errors: Counter[int] = Counter()
+        self.others: set[object] = set()
+
+    @property
+    def failed(self) -> int:
+        """How many of the calls failed."""
+        return self.errors.total()
+
+
+class _Key(NamedTuple):
+    path: str
+    pid: int
+
+
+class Summary:
+    """Rows by path, or by process.
+
+    Attributes:
+        dropped: calls that rows no room.
+    """
+
+    def __init__(self, by: str, room: int = ROOM) -> None:
+        self.by = by
+        self.dropped = 0
+        self._room = room
+        self._rows: dict[_Key, Row] = {}
+
+    def add(self, events: Iterable[Opened]) -> None:
+        """Count calls."""
+        by_path = self.by == "path"
+        for event in events:
+            key = _Key(event.path, 0) if by_path else _Key("", event.pid)
+            row = self._rows.get(key)
+            if row is None:
+                if len(self._rows) >= self._room:
+                    self.dropped += 1
+                    continue
+                row = self._rows[key] = Row(event.path if by_path else event.comm)
+            row.calls += 1
+            row.total_ns += event.duration_ns
+            row.max_ns = max(row.max_ns, event.duration_ns)
+            if event.errno:
+                row.errors[event.errno] += 1
+            if len(row.others) < self._room:
+                row.others.add(event.pid if by_path else event.path)
+
+    def rows(self) -> list[tuple[int, Row]]:
+        """Process ID (0 by path) and row: most failures first, then most calls."""
+        rows = [(key.pid, row) for key, row in self._rows.items()]
+        return sorted(rows, key=lambda item: (-item[1].failed, -item[1].calls, item[1].name))

@@ -1,0 +1,135 @@
+"""Processes as text and as JSON, and the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from purebpf.cli.event_command import fit_path, spell_duration
+from purebpf.exec.events import Ended, Executed, Refused, Task
+from purebpf.exec.options import parse
+from purebpf.exec.render import JsonPrinter, TextPrinter
+from purebpf.measure.event_session import loss_of
+from purebpf.measure.event_text import decode, join_names, join_path
+
+TASK = Task(1_795_359_601_531_000_000, 3902, 3902, 3901, 0, "ls", "ssh.service")
+EVENTS = (
+    Executed(TASK, "/bin/ls", "/usr/bin/ls", ("ls", "a b", "\x1b[31m\n"), 0),
+    Executed(TASK, "/bin/ls", "/usr/bin/ls", ("ls", "x" * 99), 54321),
+    Executed(TASK, "/bin/ls", "/usr/bin/ls", (), 0),
+    Refused(TASK, "/bin/nope", 2),
+    Ended(TASK, 3, None, False, 20_600_000),
+    Ended(TASK, None, 11, True, 875_000),
+    Ended(TASK, None, 40, False, 7_500_000_000_000),
+)
+COUNTS = {"events_full": 3, "children_missed": 0, "recursion_misses": 0, "mine": 1}
+
+
+def test_the_text_is_this() -> None:
+    printer = TextPrinter(cgroups=True)
+    text = "".join([*printer.begin(None), *printer.show(EVENTS), *printer.end(loss_of(COUNTS, {}))])
+    before = "    3902    3901     0 ls              ssh.service          "
+    assert text.splitlines() == [
+        "EVENT    PID    PPID   UID COMM            CONTAINER            WHAT",
+        f"exec{before}ls 'a b' '?[31m?'",
+        f"exec{before}ls {'x' * 99} ... (54321 bytes more)",
+        f"exec{before}/bin/ls",
+        f"fail{before}ENOENT /bin/nope",
+        f"exit{before}status 3 after 20.6ms",
+        f"exit{before}SIGSEGV (core dumped) after 875us",
+        f"exit{before}signal 40 after 2h05m",
+    ]
+
+
+def test_a_terminal_has_lines_of_its_width() -> None:
+    printer = TextPrinter()
+    lines = [*printer.begin(80), *printer.show(EVENTS)]
+    assert {len(line) for line in lines if line.endswith("...\n")} == {81}
+    assert all(len(line) <= 81 for line in lines)
+
+
+def test_json_has_all_of_it() -> None:
+    printer = JsonPrinter()
+    first, *_, dumped, timed, loss = map(
+        json.loads, [*printer.show(EVENTS), *printer.end(loss_of(COUNTS, {"mine": "marks"}))]
+    )
+    assert first == {
+        "event": "exec",
+        "time": "2026-11-22T15:00:01.531000000Z",
+        "pid": 3902,
+        "tid": 3902,
+        "ppid": 3901,
+        "uid": 0,
+        "comm": "ls",
+        "cgroup": "ssh.service",
+        "path": "/bin/ls",
+        "executable": "/usr/bin/ls",
+        "arguments": ["ls", "a b", "\x1b[31m\n"],
+        "cut_bytes": 0,
+    }
+    assert (dumped["signal"], dumped["dumped_core"], dumped["status"]) == ("SIGSEGV", True, None)
+    assert timed["lifetime_ns"] == 7_500_000_000_000
+    assert loss == {"event": "loss", **COUNTS}
+
+
+def test_a_note_is_not_a_loss() -> None:
+    counts = {**COUNTS, "events_full": 0}
+    assert not loss_of(counts, {"mine": "note: marks were made"}).any
+    loss = loss_of(counts, {"mine": "marks were made"})
+    assert loss.any
+    assert loss.causes[0].what == "1 mark was made"
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [
+        (0, "0ns"),
+        (999, "999ns"),
+        (2000, "2.00us"),
+        (999_499, "999us"),
+        (999_500, "1.00ms"),
+        (59_990_000_000, "60.0s"),
+        (95_000_000_000, "1m35s"),
+        (7_500_000_000_000, "2h05m"),
+    ],
+)
+def test_durations_have_three_digits(duration_ns: int, text: str) -> None:
+    assert spell_duration(duration_ns) == text
+
+
+def test_names_become_paths() -> None:
+    assert join_names(b"lib\0usr\0", whole=True) == "/usr/lib"
+    assert join_names(b"lib\0usr\0", whole=False) == ".../usr/lib"
+    assert join_names(b"", whole=True) == "/"
+    assert join_names(b"", whole=False) == "..."
+    assert join_path("/usr", "././a") == "/usr/a"
+    assert join_path("/", "a/./b") == "/a/./b"
+    assert join_path("/usr", ".") == "/usr"
+    assert decode(b"a\xff\0b") == "a\\xff"
+
+
+def test_the_end_of_a_path_is_what_fits() -> None:
+    assert fit_path("12345 ", "/a/b/c", None) == "12345 /a/b/c"
+    assert fit_path("12345 ", "/a/b/c", 12) == "12345 /a/b/c"
+    assert fit_path("12345 ", "/a/b/c", 11) == "12345 .../c"
+
+
+def test_options_are_a_request_and_a_view() -> None:
+    options, view, columns = parse(
+        ["--failed", "--tree", "-p", "185", "--format", "json", "-T", "5"]
+    )
+    assert (options.failed, options.tree, options.pids, options.duration_s) == (
+        True,
+        True,
+        (185,),
+        5,
+    )
+    assert view.format == "json"
+    assert columns == (True, False)
+
+
+def test_a_command_excludes_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parse(["-p", "1", "--", "true"])
+    assert "exclude a command" in capsys.readouterr().err
