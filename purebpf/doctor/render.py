@@ -9,6 +9,10 @@ from purebpf.doctor.model import Answer, Fact, Report
 
 __all__ = ["document", "lines"]
 
+_WIDTH = 80
+_NARROW = 30
+"""Columns that a text has at least, however long its name is."""
+
 
 def document(report: Report) -> str:
     """The report as JSON: an object with the names of `Report`, lists of objects inside."""
@@ -38,8 +42,9 @@ def lines(report: Report, *, everything: bool = False) -> Iterator[str]:
     width = max((len(answer.name) for answer in report.commands), default=0)
     for command in report.commands:
         first, *rest = command.obstacles or ("would run",)
-        yield f"  {command.name.ljust(width)}  {first}\n"
-        yield from (f"  {' ' * width}  {reason}\n" for reason in rest)
+        yield from _wrap(f"  {command.name.ljust(width)}  ", first)
+        for reason in rest:
+            yield from _wrap(f"  {' ' * width}  ", reason)
 
 
 def _facts(title: str, facts: Sequence[Fact]) -> Iterator[str]:
@@ -47,7 +52,7 @@ def _facts(title: str, facts: Sequence[Fact]) -> Iterator[str]:
     width = max((len(fact.name) for fact in facts), default=0)
     for fact in facts:
         meaning = f" ({fact.meaning})" if fact.meaning else ""
-        yield f"  {fact.name.ljust(width)}  {fact.value}{meaning}\n"
+        yield from _wrap(f"  {fact.name.ljust(width)}  ", f"{fact.value}{meaning}")
 
 
 def _features(answers: Sequence[Answer], *, everything: bool) -> Iterator[str]:
@@ -60,4 +65,15 @@ def _features(answers: Sequence[Answer], *, everything: bool) -> Iterator[str]:
         for answer in members:
             if everything or not answer.supported:
                 mark = "yes" if answer.supported else "no "
-                yield f"    {mark} {answer.name}: {answer.reason}\n"
+                yield from _wrap(f"    {mark} ", f"{answer.name}: {answer.reason}")
+
+
+def _wrap(start: str, text: str) -> Iterator[str]:
+    """The text behind its name, in as many lines as it needs, below each other."""
+    import textwrap  # which JSON need not pay
+
+    wrapped = textwrap.wrap(
+        text, max(_WIDTH - len(start), _NARROW), break_long_words=False, break_on_hyphens=False
+    )
+    for number, line in enumerate(wrapped or [""]):
+        yield f"{' ' * len(start) if number else start}{line}\n"

@@ -41,6 +41,7 @@ class View(NamedTuple):
     """How tables look, and where they go. `output` None is standard output."""
 
     format: str = "text"
+    layout: str = ""
     output: str | None = None
     top: int | None = None
     sort: str = "total"
@@ -125,6 +126,10 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         help="print a table at this interval, with what ended in it",
     )  # fmt: skip
     group.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    group.add_argument(
+        "--layout", choices=("perf",), default="",
+        help="of text: that of `perf trace -s`, in milliseconds, wider than 80 columns",
+    )  # fmt: skip
     parser.add_output(group)
     group.add_argument(
         *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import count_in_unit
 from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
 from purebpf.symbols.short_names import merge_clones, shorten
@@ -34,6 +35,9 @@ WIDTH = 80
 _FUNCTIONS = 12
 _STACKS = 10
 _FRAMES = 24
+_DIGITS = 9
+_OWNER = 21
+"""Where a process's name begins."""
 _ROOTS = 4
 """Of a stack that is longer than `_FRAMES`, the last ones."""
 _HEADER = f"{'self':>8}  CPUs {'total':>10}  CPUs   function\n"
@@ -74,12 +78,14 @@ def pieces(
     heaviest = merged.weights.most_common(None if everything else _STACKS)
     shown = sum(weight for _, weight in heaviest)
     number = f"{len(heaviest)} of {len(merged.weights)} stacks"
-    share = f"{100 * shown / total:.0f} % of {total} {profile.unit}"
-    more = "" if len(heaviest) == len(merged.weights) else " (--all: every one)"
+    share = f"{100 * shown / total:.0f} % of {count_in_unit(total, _DIGITS)} {profile.unit}"
+    more = "" if len(heaviest) == len(merged.weights) else " (all: --all)"
     yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
     for (process, pid, names), weight in reversed(heaviest):
         yield from _frames(names, None if everything else _FRAMES, width)
-        yield f"    {'-':<16s} {printable(process)} ({pid})\n"
+        owner = f" ({pid})"
+        name = cut(printable(process), width - _OWNER - len(owner))
+        yield f"    {'-':<16s} {name}{owner}\n"
         in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
         unit = profile.unit.removesuffix("s") if weight == 1 else profile.unit
         yield f"        {100 * weight / total:.1f} %{in_cpus}  {weight} {unit}\n\n"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from purebpf.results.model.units import count_in_unit
+
 __all__ = ["BUCKETS", "bucket_bounds", "lines", "log2_lines", "octaves", "percentile"]
 
 BUCKETS = 192
 _STARS = 40
+_DIGITS = 10
 
 
 def bucket_bounds(bucket: int) -> tuple[int, int]:
@@ -85,8 +88,10 @@ def _picture(rows: list[tuple[int, int, int]], unit: str) -> Iterator[str]:
     if not rows:
         return
     most = max(count for *_, count in rows)
-    width, head = (10, 19) if rows[-1][1] < 1 << 32 else (20, 29)
+    # in 80 columns, as bcc's print_log2_hist() has them
+    width, head, room = (10, 19, _STARS) if rows[-1][1] < 1 << 32 else (20, 29, _STARS // 2)
     yield f"     {unit:<{head}} : count     distribution\n"
     for low, high, count in rows:
-        stars = "*" * (_STARS * count // most)
-        yield f"{low:>{width}} -> {high:<{width}} : {count:<8} |{stars:<{_STARS}}|\n"
+        stars = "*" * (room * count // most)
+        number = count_in_unit(count, _DIGITS)
+        yield f"{low:>{width}} -> {high:<{width}} : {number:<8} |{stars:<{room}}|\n"

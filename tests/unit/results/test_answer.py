@@ -71,7 +71,7 @@ def test_long_profiles_are_cut_and_say_so() -> None:
     text = "".join(answer.pieces(made, cpus=0.001))
     assert max(map(len, text.splitlines())) <= 80
     assert "and 1988 more\n" in text
-    assert "10 of 40 stacks, 43 % of 820 samples, the heaviest last (--all: every one):" in text
+    assert "10 of 40 stacks, 43 % of 820 samples, the heaviest last (all: --all):" in text
     assert text.count("    ... 26 more functions\n") == 10
     whole = "".join(answer.pieces(made, everything=True))
     assert " more" not in whole

@@ -10,6 +10,7 @@ import pytest
 
 from purebpf.cli.loss import of_table
 from purebpf.results import Loss
+from purebpf.results.model.width import display_width
 from purebpf.results.shape.histogram import BUCKETS
 from purebpf.summary.calls import Call
 from purebpf.summary.loss import losses
@@ -65,9 +66,52 @@ def text(made: Table, options: View) -> str:
     return "".join(render(made, options))
 
 
-def test_total_is_laid_out_as_perf_does() -> None:
+def test_rows_have_units_and_fit_80_columns() -> None:
     assert (
         text(table("total", Group(Label(), SOME)), View())
+        == """
+ Summary of events:
+
+ total, 5 events
+
+  syscall                   calls errors   total     min     avg     max std.err
+  openat(i386)                  1      1 10.0 ms 10.0 ms 10.0 ms 10.0 ms    0.0%
+  read                          3      0 7.00 ms 1.00 ms 2.33 ms 4.00 ms   37.8%
+  syscall:9999                  1      0  500 ns  500 ns  500 ns  500 ns    0.0%
+
+"""
+    )
+
+
+def test_a_long_name_has_a_line_for_itself() -> None:
+    call = Call("i386", 407, "clock_nanosleep_time64(i386)")
+    lines = text(table("total", Group(Label(), (row(call, 5),))), View()).splitlines()
+    assert lines[6:8] == [
+        "  clock_nanosleep_time64(i386)",
+        f"{'':24}        1      0    5 ns    5 ns    5 ns    5 ns    0.0%",
+    ]
+
+
+@pytest.mark.parametrize("histogram", [False, True])
+def test_great_numbers_and_wide_names_fit_80_columns(histogram: bool) -> None:
+    great = row(Call("x", 1, "x" * 70), 1 << 40)
+    great.statistics.add(
+        1 << 60, 1 << 59, 1 << 62, min_ns=1 << 40, max_ns=1 << 61, squares=1 << 120
+    )
+    groups = [
+        Group(Label(4194304, "\u6f22" * 15), (great,)),
+        Group(Label(88, "/kubepods.slice/" * 20), (great,)),
+    ]
+    calls = (OpenCall(4194304, 4194304, "\u6f22" * 5, OPENAT, 1 << 62),)
+    for mode in ("process", "cgroup"):
+        view = View(histogram=histogram, errno_summary=True, inflight=True)
+        made = text(table(mode, *groups, open_calls=calls), view)
+        assert max(display_width(line.expandtabs()) for line in made.splitlines()) <= 80
+
+
+def test_total_is_laid_out_as_perf_does() -> None:
+    assert (
+        text(table("total", Group(Label(), SOME)), View(layout="perf"))
         == """
  Summary of events:
 
@@ -96,8 +140,8 @@ def test_total_is_laid_out_as_perf_does() -> None:
 def test_groups_have_a_title(mode: str, label: Label, title: str) -> None:
     other = Group(Label(1, "other"), SOME[1:2])
     found = text(table(mode, other, Group(label, SOME[:1])), View())
-    assert found.count("   --------------- --------") == 2
-    assert f"\n{title}\n\n   syscall " in found
+    assert found.count("  syscall  ") == 2
+    assert f"\n{title}\n\n  syscall " in found
     assert found.index("1 events, 25.0%") < found.index("3 events, 75.0%")  # by total time
 
 
@@ -113,7 +157,7 @@ def test_names_cannot_move_the_cursor(mode: str) -> None:
 def test_errors_stand_below_their_row() -> None:
     failed = row(READ, 1000, 1000, 1000, errors={11: 2, 512: 1})
     found = text(table("total", Group(Label(), (failed,))), View(errno_summary=True))
-    assert found.endswith("0.00%\n\t\t\t\tEAGAIN: 2\n\t\t\t\tERESTARTSYS: 1\n\n")
+    assert found.endswith("0.0%\n\t\t\t\tEAGAIN: 2\n\t\t\t\tERESTARTSYS: 1\n\n")
 
 
 PERCENTILES = (
@@ -125,8 +169,8 @@ PERCENTILES = (
 
 
 def test_a_histogram_follows_its_row() -> None:
-    found = text(table("total", Group(Label(), SOME[:1])), View(histogram=True))
-    plain = text(table("total", Group(Label(), SOME[:1])), View())
+    found = text(table("total", Group(Label(), SOME[:1])), View(histogram=True, layout="perf"))
+    plain = text(table("total", Group(Label(), SOME[:1])), View(layout="perf"))
     lines = [line for line in plain.splitlines() if line.startswith("   ")]
     wide = "".join(f"{line}{more}\n" for line, more in zip(lines, PERCENTILES, strict=True))
     assert found.endswith(
@@ -140,6 +184,12 @@ def test_a_histogram_follows_its_row() -> None:
 
 """
     )
+
+
+def test_percentiles_take_the_place_of_other_columns() -> None:
+    found = text(table("total", Group(Label(), SOME[:1])), View(sort="p95"))
+    assert "calls errors   total     p50     p95     p99     max\n" in found
+    assert "    3      0 7.00 ms 1.97 ms 3.84 ms 3.84 ms 4.00 ms\n" in found
 
 
 def test_no_calls_is_a_table_too() -> None:
@@ -277,8 +327,8 @@ def test_a_loss_is_explained_and_counts_for_strict() -> None:
 
 
 def test_percentiles_that_rows_are_sorted_by_are_shown() -> None:
-    found = text(table("total", Group(Label(), SOME[:1])), View(sort="p95"))
-    plain = text(table("total", Group(Label(), SOME[:1])), View())
+    found = text(table("total", Group(Label(), SOME[:1])), View(sort="p95", layout="perf"))
+    plain = text(table("total", Group(Label(), SOME[:1])), View(layout="perf"))
     lines = [line for line in plain.splitlines() if line.startswith("   ")]
     wide = "".join(f"{line}{more}\n" for line, more in zip(lines, PERCENTILES, strict=True))
     assert found.endswith(f"{wide}\n")
