@@ -25,3 +25,19 @@ def test_every_line_that_says_cannot_names_one() -> None:
 def test_the_way_to_report_is_there() -> None:
     assert "(../SECURITY.md)" in PAGE
     assert "(docs/security.md)" in (ROOT / "SECURITY.md").read_text()
+
+
+def test_what_is_shown_to_type_does_not_look_for_modules_here() -> None:
+    """Without -P, Python imports from the current directory first, which others may write to."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    lines = [line for page in pages for line in page.read_text().splitlines()]
+    assert [line for line in lines if re.search(r"python3? -m purebpf\b(?!\.\.\.)", line)] == []
+    assert any("python -P -m purebpf" in line for line in lines)
+
+
+def test_tests_that_the_page_of_fuzzing_names_are_there() -> None:
+    text = (ROOT / "docs/fuzzing.md").read_text()
+    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", text)
+    assert len(named) >= 7
+    for path, name in named:
+        assert f"def {name}(" in (ROOT / "tests/unit" / path).read_text(), name
