@@ -166,6 +166,10 @@ class Walks:
             self._spaces.feed(record)
             self.walker.feed(record)
 
+    def forget_exited(self) -> None:
+        """Forget processes that had exited at the last call, as the commands do."""
+        self._spaces.forget_exited(())
+
     def drain(self) -> Iterator[WalkedStack]:
         """The stacks since the last time."""
         self.follow()
@@ -259,6 +263,7 @@ def storm(options: argparse.Namespace) -> int:
     ends: Counter[Reason] = Counter()
     rss: list[int] = []
     found = processes = 0
+    forgotten = 0.0
     seen_tgids: set[int] = set()
     print("  time s  RSS KiB  tables KiB  processes  samples  copies  refused  cut %  full  lost")
     child = subprocess.Popen(command, **quiet)
@@ -273,6 +278,9 @@ def storm(options: argparse.Namespace) -> int:
                     processes += 1
             if child.poll() is not None:
                 child = subprocess.Popen(command, **quiet)
+            if now - forgotten >= 1:
+                forgotten = now
+                walks.forget_exited()
             if now >= len(rss) * options.seconds / _REPORTS:
                 rss.append(_rss_kib())
                 stats = walks.stats

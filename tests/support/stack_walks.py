@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import time
 from bisect import bisect_right
@@ -33,6 +34,14 @@ volatile unsigned long sink;
 STEP unsigned long leaf(unsigned long x) {
   for (int i = 0; i < 200; i++) x = x * 6364136223846793005UL + i;
   return x;
+}
+"""
+SIGNALLED = r"""
+static volatile int is_signalled;
+static void handles(int signal) { is_signalled = 1; }
+STEP void spins_until_signal(void) {
+  signal(SIGUSR1, handles);
+  while (!is_signalled) sink += leaf(1);
 }
 """
 LEVELS = r"""
@@ -78,13 +87,15 @@ def build(folder: Path, source: str, *flags: str, name: str = "program") -> Path
     return program
 
 
-def walk_run(*command: Any, samples: int = 600, unread: int = 0, **constants: Any) -> Run:
+def walk_run(
+    *command: Any, samples: int = 600, unread: int = 0, signals: bool = False, **constants: Any
+) -> Run:
     """Walk the stacks of a command, on each CPU 497 times a second of its CPU time.
 
     It ends when a quarter of `samples` were read, and then half of them were taken: how many come
     in a second, and how long Python takes to read them, depends on what else runs. Where all is
     emulated, 47 times a second, and a third of the samples. The first `unread` samples are not
-    read before there are so many.
+    read before there are so many. With `signals` the program then gets SIGUSR1.
     """
     if slow_host():
         samples, unread = samples // 3, unread // 3
@@ -116,6 +127,8 @@ def walk_run(*command: Any, samples: int = 600, unread: int = 0, **constants: An
             late += sum(warm_ns > 0 and each.time_ns > warm_ns for each in new)
             if not warm_ns and len(found) >= samples // 4:
                 warm_ns = time.monotonic_ns()
+                if signals:
+                    child.send_signal(signal.SIGUSR1)
         events.disable()
         found += walker.drain()
         stats: Counter[str] = Counter()

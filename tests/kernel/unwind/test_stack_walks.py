@@ -16,6 +16,7 @@ from purebpf.unwind.reason import Reason
 from tests.support.stack_walks import (
     LEAF,
     LEVELS,
+    SIGNALLED,
     build,
     check_counters,
     check_equality,
@@ -68,10 +69,10 @@ int main(void) {
 )
 _EXECUTES = (
     LEAF
+    + SIGNALLED
     + r"""
-STEP void spins(void) { while (clock() < CLOCKS_PER_SEC / 4) sink += leaf(1); }
 int main(int count, char **arguments) {
-  spins();
+  spins_until_signal();
   execv(arguments[1], arguments + 1);
   return 1;
 }
@@ -137,7 +138,7 @@ def test_programs_of_the_system(tmp_path: Path, command: str) -> None:
 def test_another_program_at_the_same_addresses_is_not_walked_by_old_tables(tmp_path: Path) -> None:
     first = build(tmp_path, _EXECUTES, "-no-pie", name="first")
     second = build(tmp_path, _CHAIN, "-no-pie", "-O3", name="second")
-    run = walk_run(first, second, samples=900, copies_all=True, copies_per_second=0)
+    run = walk_run(first, second, signals=True, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     assert {each.comm for each in run.found} >= {"first", "second"}
@@ -149,7 +150,7 @@ def test_another_program_at_the_same_addresses_is_not_walked_by_old_tables(tmp_p
 
 
 def test_walks_without_a_copy_say_so(tmp_path: Path) -> None:
-    run = walk_run(build(tmp_path, _CHAIN), samples=500, unread=400, copies_per_second=10)
+    run = walk_run(build(tmp_path, _CHAIN), samples=100, unread=400, copies_per_second=10)
     check_counters(run)
     refused = [each for each in run.found if each.trace.reason is Reason.COPY_REFUSED]
     assert len(refused) == run.stats["refused"] > 20

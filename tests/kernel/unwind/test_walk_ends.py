@@ -12,6 +12,7 @@ import pytest
 from purebpf.unwind.reason import Reason
 from tests.support.stack_walks import (
     LEAF,
+    SIGNALLED,
     build,
     check_counters,
     check_equality,
@@ -27,12 +28,13 @@ pytestmark = [
 
 _LANDING = (
     LEAF
+    + SIGNALLED
     + r"""
 __attribute__((noinline, naked)) void lands(void) {
   __asm__("lea landing(%rip), %rax\n mov %rax, (%rsp)\n 1: jmp 1b");
 }
 int main(int count, char **arguments) {
-  while (clock() < CLOCKS_PER_SEC / 4) sink += leaf(1); // sampled too, and libc's tables are there
+  spins_until_signal(); // sampled too, and libc's tables are there
   lands();
   if (count > 5) lands();
   __asm__ volatile("nop\n landing: nop");
@@ -61,7 +63,7 @@ int main() { for (;;) sink += catches(); }
 
 
 def test_a_return_address_that_no_call_left_is_not_followed(tmp_path: Path) -> None:
-    run = walk_run(build(tmp_path, _LANDING), samples=900, copies_all=True, copies_per_second=0)
+    run = walk_run(build(tmp_path, _LANDING), signals=True, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
     lands = [each for each in run.found if each.trace.reason is Reason.RULE_UNSUPPORTED]
