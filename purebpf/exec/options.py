@@ -29,8 +29,8 @@ The last line, on standard error, says what was lost.
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
 
-Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
-later. docs/exec.md"""
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF; --failed also
+CAP_DAC_READ_SEARCH, for tracefs. Linux 5.10 or later. docs/exec.md"""
 
 
 class Columns(NamedTuple):

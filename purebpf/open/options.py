@@ -33,8 +33,8 @@ The last line, on standard error, says what was lost.
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
 
-Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
-later. docs/open.md"""
+Needs CAP_BPF, CAP_PERFMON and CAP_DAC_READ_SEARCH (for tracefs), or root, and
+the kernel's BTF. Linux 5.10 or later. docs/open.md"""
 
 
 class Shape(NamedTuple):

@@ -25,6 +25,7 @@ def _with(*capabilities: str) -> tuple[str, ...]:
 USERS: dict[str, tuple[str, ...]] = {
     "ordinary": _with(),
     "bpf and perfmon": _with("bpf", "perfmon"),
+    "bpf, perfmon and tracefs": _with("bpf", "perfmon", "dac_read_search"),
     "bpf only": _with("bpf"),
     "root without sys_resource": (
         # 64 KiB is what Linux before 5.11 grants by default, and counts BPF against
