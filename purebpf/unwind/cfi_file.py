@@ -141,7 +141,9 @@ class CfiFile:
         self._prepared = True  # unless `read` raised: then it is tried again
 
     def _find(self) -> Iterator[None]:
-        for find in (eh_frame, debug_frame):
+        # Go's .debug_frame has a caller for runtime.goexit, which begins each stack uncalled, and
+        # for runtime.systemstack, which changes stacks; frame pointers lead past both.
+        for find in (eh_frame,) if self._depths else (eh_frame, debug_frame):
             try:
                 frames = find(self._image)
             except FormatError:
