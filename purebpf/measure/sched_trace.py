@@ -177,6 +177,8 @@ class ThreadTime(Closing):
             self._events = stack.enter_context(events)
             switches.sample(events)
         self._followed = stack.enter_context(Followed(self._command_pid))
+        if switches.walking is not None:
+            switches.walking.catch_up = self._catch_up
         switches.start()
         if self._events is not None:
             self._events.enable()
@@ -185,7 +187,7 @@ class ThreadTime(Closing):
             switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
         )
         self._drain()
-        self._followed.snapshot(request.pids)
+        self._followed.snapshot(request.pids, self._collect)
         self._drain()
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
@@ -245,8 +247,16 @@ class ThreadTime(Closing):
             every_s=python.look_again_s if python else None,
         )
 
-    def _drain(self) -> None:
+    def _catch_up(self) -> None:
+        """Take in what happened to processes by now."""
         self._followed.drain(None if self._switches.walking is None else self._feed)
+
+    def _collect(self) -> None:
+        if self._switches.walking is not None:
+            self._switches.walking.collect()
+
+    def _drain(self) -> None:
+        self._catch_up()
         self._singles += self._switches.drain()
         self._switches.finish()
 

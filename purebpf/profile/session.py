@@ -145,11 +145,13 @@ class Profiler(Closing):
         (program,) = self._object.programs.values()
         for event in self._events:
             stack.enter_context(program.attach(event, enable=False))
+        if self._walking is not None:
+            self._walking.catch_up = self._catch_up
         self._started = time.monotonic()
         self._idle_before_s = proc.idle_seconds()
         if self._by_tree or not self._command_pid:  # else execve enables
             self._events.enable()
-        self._followed.snapshot(options.pids)
+        self._followed.snapshot(options.pids, self._collect)
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """What a process had mapped at a time."""
@@ -247,10 +249,18 @@ class Profiler(Closing):
         if self._walking is None:
             self._followed.drain()
             return
-        self._followed.drain(self._feed)
+        self._catch_up()
         self._walking.drain()
         if self._python is not None:
             self._python.drain()
+
+    def _catch_up(self) -> None:
+        """Take in what happened to processes by now."""
+        self._followed.drain(self._feed)
+
+    def _collect(self) -> None:
+        if self._walking is not None:
+            self._walking.collect()
 
     def _feed(self, record: object) -> None:
         assert self._walking is not None

@@ -60,9 +60,15 @@ class Followed(Closing):
         """Records that were lost, perhaps with what `spaces` lacks."""
         return self._band.lost
 
-    def snapshot(self, pids: Iterable[int] = ()) -> None:
-        """Read from /proc the mappings of before the records; of all processes by default."""
+    def snapshot(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
+        """Read from /proc the mappings of before the records; of all processes by default.
+
+        Args:
+            pids: of these processes.
+            pause: is called before each, as the machine may have thousands.
+        """
         for pid in pids or proc.pids():
+            pause()
             now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             try:
                 maps = proc.maps(pid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -63,7 +63,7 @@ class StackFinisher(Closing):
         maps: those of the object, by name; they must stay open.
         variables: its globals: gets the offsets in the kernel's tasks.
         tables: whether the program walks by tables.
-        earlier: see `ProcessStacks`.
+        earlier, catch_up: see `ProcessStacks`.
 
     Attributes:
         lost_records: copies that were lost, as records in the rings say.
@@ -76,11 +76,12 @@ class StackFinisher(Closing):
         *,
         tables: bool,
         earlier: EarlierLookup | None = None,
+        catch_up: Callable[[], object] | None = None,
     ) -> None:
         self._format = RecordFormat(SAMPLE_TYPE)
         self.lost_records = 0
         with ExitStack() as undo:
-            self._stacks = undo.enter_context(ProcessStacks(earlier=earlier))
+            self._stacks = undo.enter_context(ProcessStacks(earlier=earlier, catch_up=catch_up))
             self._filler = None
             if tables:
                 self._filler = undo.enter_context(TableFiller(maps, self._stacks))

@@ -18,6 +18,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf.closable import Closing
@@ -35,6 +36,19 @@ _TURN_S = 0.05
 _SLICE_S = 0.005
 _MOST_WAITING = 64 << 20
 """Bytes of copies that are not finished yet: some thousand of them."""
+_IMPORTED = tuple(
+    f"purebpf.{name}"
+    for name in (
+        "wire.perf_format",
+        "kernel.rings.record_types",
+        "symbols.address_spaces",
+        "kernel.symbolize.elf_files",
+        "kernel.unwind.code_files",
+        "kernel.unwind.process_stacks",
+        "kernel.unwind.stack_finisher",
+    )
+)
+"""In steps of some milliseconds, each of which needs the ones before."""
 _FINISHED = 1
 """`purebpf.unwind.reason.Reason`, which is not needed before there is a copy."""
 
@@ -100,6 +114,8 @@ class UserStacks(Closing):
         dropped: samples beyond `limit`.
         on_missed: is called with each process that a copy is of: its tgid in our PID namespace and
             in the initial one, and what identifies its program.
+        catch_up: calls `feed` with all that processes have done by now. It is called once the
+            mappings of a process were read, which may be those of a later program than its copy.
 
     Raises:
         KernelError: the kernel refused an event, a ring, or an element of a map.
@@ -127,6 +143,7 @@ class UserStacks(Closing):
         self._earlier = earlier
         self._limit = limit
         self.on_missed: Callable[[int, int, int], None] | None = None
+        self.catch_up: Callable[[], object] | None = None
         self._raw: deque[bytes] = deque()
         self._new: deque[MissedStack] = deque()
         self._waiting: deque[MissedStack] = deque()
@@ -182,11 +199,17 @@ class UserStacks(Closing):
         while self._raw or self._new or self._waiting:
             self._advance()
 
-    def _collect(self) -> None:
-        """Empty the rings: what is not read in time is lost."""
+    def collect(self) -> None:
+        """Empty the rings, which hold some 60 copies each, in the middle of long work."""
+        if self._nbytes > _MOST_WAITING:
+            return
         for data in self._rings.consume():
             self._raw.append(data)
             self._nbytes += len(data)
+
+    def _collect(self) -> None:
+        """Empty the rings: what is not read in time is lost."""
+        self.collect()
         while self._nbytes > _MOST_WAITING:
             self._advance()
 
@@ -251,11 +274,23 @@ class UserStacks(Closing):
             self.dropped += 1
 
     def _make_finisher(self) -> StackFinisher:
+        """Import what finishes stacks, 0.1 s in all, while copies come."""
+        for name in _IMPORTED:
+            import_module(name)
+            self.collect()
         from purebpf.kernel.unwind.stack_finisher import StackFinisher
 
         return StackFinisher(
-            self._maps, self._variables, tables=self._by_tables, earlier=self._earlier
+            self._maps,
+            self._variables,
+            tables=self._by_tables,
+            earlier=self._earlier,
+            catch_up=self._catch_up,
         )
+
+    def _catch_up(self) -> None:
+        if self.catch_up is not None:
+            self.catch_up()
 
     def take(self) -> list[tuple[Finished, int]]:
         """What was finished since the last time, and how often."""

@@ -69,6 +69,48 @@ def test_what_waits_makes_a_descriptor_readable(busy: int, monkeypatch: pytest.M
         assert not readable(backlog)
 
 
+def test_rings_are_emptied_while_the_finisher_is_imported(
+    busy: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring holds 60 copies: those of 60 ms at 999 Hz, and importing takes longer."""
+    steps = 0
+
+    def import_slowly(_: str) -> None:
+        nonlocal steps
+        steps += 1
+        select.select(walking.fds[:-1], [], [], 10)
+
+    monkeypatch.setattr(user_stacks, "import_module", import_slowly)
+    options = Options(pids=(busy,), frequency=199, call_graph="copy")
+    with Profiler(options) as profiler:
+        walking = profiler._walking
+        assert walking is not None
+        walking._make_finisher().close()
+        assert steps == len(user_stacks._IMPORTED)
+        assert len(walking._raw) >= steps
+
+
+def test_what_processes_did_is_caught_up_with_when_their_mappings_are_read(busy: int) -> None:
+    """They may have executed another program since, of which the mappings are."""
+    times_ns = []
+    with Profiler(Options(pids=(busy,), frequency=199)) as profiler:
+        walking = profiler._walking
+        assert walking is not None
+        catch_up = walking.catch_up
+        assert catch_up is not None
+
+        def count() -> None:
+            times_ns.append(time.monotonic_ns())
+            catch_up()
+
+        walking.catch_up = count
+        deadline = time.monotonic() + 10
+        while not times_ns and time.monotonic() < deadline:
+            walking.drain()
+        program = walking._finisher._stacks._programs._running[busy]
+        assert program.read_ns <= times_ns[0]
+
+
 def waiting_in(stacks: user_stacks.UserStacks) -> int:
     """Copies and pieces of a ring that nothing was made of yet."""
     return len(stacks._raw) + len(stacks._new) + len(stacks._waiting)
