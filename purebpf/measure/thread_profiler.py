@@ -99,6 +99,7 @@ class ThreadProfiler(Closing):
         if self._run.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
             profile.hints += self._run.python.hints(pids)
+            profile.loss = self._run.python.with_merging(profile.loss)
             profile.about |= self._run.python.counts()
             profile.about |= {
                 name: value for name, value in times.stats.items() if name.startswith("python_")

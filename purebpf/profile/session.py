@@ -384,6 +384,7 @@ class Profiler(Closing):
             # with --gil, what has no GIL has no samples
             pids = {row.labels.pid for row in profile.rows()} if not options.gil else None
             profile.hints += self._python.hints(pids)
+            profile.loss = self._python.with_merging(profile.loss)
         if self._command_pid and not self._by_tree:
             profile.hints.append(_CHILDREN_INHERIT)
         return profile

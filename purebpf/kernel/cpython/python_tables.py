@@ -27,6 +27,7 @@ from purebpf.kernel.cpython.python_process import (
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.types.task_offsets import fsbase_offset
+from purebpf.results.model.loss import Cause, Loss
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.symbols.start_functions import is_start
@@ -280,6 +281,12 @@ class PythonTables(Closing):
         skipped = self.skipped.items()
         reasons = {why: pid for pid, why in skipped if pids is None or pid in pids}
         return [f"process {pid} has native frames only: {why}" for why, pid in reasons.items()]
+
+    def with_merging(self, loss: Loss) -> Loss:
+        """The losses, and what could not be merged exactly: a note, as both lists are kept."""
+        what = f"{self.inexact} user stacks of {self.merges} do not fit with their Python frames"
+        cause = Cause("python_merge", self.inexact, what, is_note=True)
+        return loss._replace(causes=(*loss.causes, cause))
 
     def counts(self) -> dict[str, int]:
         """What came of merging: stacks, and those of them that did not fit together."""
