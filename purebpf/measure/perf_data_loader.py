@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -71,26 +72,43 @@ class Read(NamedTuple):
 
 
 def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
-    """Read a file and name its stacks.
+    """Read a file, "-": of standard input, and name its stacks.
+
+    A pipe is copied to an unnamed temporary file first: the format needs a file.
 
     Raises:
-        KernelError: it cannot be opened.
+        KernelError: it cannot be opened, or the copy not be written.
         FormatError, NotSupportedError: it is not a perf.data file that purebpf can read.
         NoSuchEventError: there is no event of that name in it.
     """
+    name = "standard input" if path == "-" else path
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _copy_input() if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise KernelError("open(2)", error.errno or 0, f"input {path}") from None
+        raise KernelError("open(2)", error.errno or 0, f"input {name}") from None
     try:
         size = os.fstat(fd).st_size
-        return _read(PerfData(lambda at, length: os.pread(fd, length, at), size, path), wanted)
+        return _read(PerfData(lambda at, length: os.pread(fd, length, at), size, name), wanted)
     except OSError as error:
         if isinstance(error, KernelError):
             raise
-        raise KernelError("read(2)", error.errno or 0, f"input {path}") from None
+        raise KernelError("read(2)", error.errno or 0, f"input {name}") from None
     finally:
         os.close(fd)
+
+
+def _copy_input() -> int:
+    """A descriptor of what standard input has: of its own file, or of a copy of what it writes."""
+    import shutil
+    import tempfile
+
+    with open(0, "rb", closefd=False) as stream:
+        if stat.S_ISREG(os.fstat(0).st_mode):
+            return os.dup(0)
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+            return os.dup(copy.fileno())
 
 
 def of_bytes(data: bytes, source: str, wanted: LoadOptions = _ANYTHING) -> Read:

@@ -66,7 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
     made.add_argument(
         "-i", "--input", dest="path", metavar="FILE", default="perf.data",
-        help="the file to read (default: perf.data)",
+        help="the file to read, - for standard input (default: perf.data)",
     )  # fmt: skip
     made.add_argument(
         "-e", "--event", metavar="EVENT",

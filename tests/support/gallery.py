@@ -146,7 +146,9 @@ def summary(driver: Any, scratch: Path, target: Path) -> None:
 
 def runqlat(driver: Any, scratch: Path, target: Path) -> None:
     with subprocess.Popen([*NODE, str(SHOP), "6"]), subprocess.Popen([*NODE, str(SHOP), "6"]):
-        text = run("runqlat", "-e", "3", "1")
+        table, first, last = run("runqlat", "-e", "3", "1").partition("Tracing ")
+    announced, _, rest = f"{first}{last}".partition("\n")  # a terminal shows it before the table
+    text = f"{announced}\n\n{table.strip(chr(10))}\n{rest}"
     terminal(driver, scratch, target, "sudo purebpf runqlat -e 3 1", text.strip("\n"))
 
 
