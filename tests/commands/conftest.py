@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.faults import slow_host
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "workloads"
 
@@ -71,8 +73,9 @@ def profile() -> Run:
 
     def run(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         command = [*prefix, sys.executable, "-m", "purebpf.profile", "-v", *arguments]
+        patience = 240 if slow_host() else 60
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+            command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=patience
         )
 
     return run

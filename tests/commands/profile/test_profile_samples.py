@@ -318,12 +318,14 @@ def test_mount_namespaces_in_a_pinned_map(
 ) -> None:
     command = ["unshare", "--mount", workloads.path("split")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as inside, workloads.running("calls"):
-        assert inside.stdout is not None
-        assert inside.stdout.readline() == b"ready\n"
-        number = os.stat(f"/proc/{inside.pid}/ns/mnt").st_ino
-        pinned(bpf_mount / "mounts", 4, number)
-        result = profile("-f", "--mntnsmap", str(bpf_mount / "mounts"), "-F", "999", "0.5")
-        inside.kill()
+        try:
+            assert inside.stdout is not None
+            assert inside.stdout.readline() == b"ready\n"
+            number = os.stat(f"/proc/{inside.pid}/ns/mnt").st_ino
+            pinned(bpf_mount / "mounts", 4, number)
+            result = profile("-f", "--mntnsmap", str(bpf_mount / "mounts"), "-F", "999", "0.5")
+        finally:
+            inside.kill()
     assert result.returncode == 0, result.stderr
     assert {line.split(";")[0] for line in result.stdout.splitlines()} == {"split"}
 
