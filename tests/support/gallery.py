@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,23 @@ def offcpu(driver: Any, scratch: Path, target: Path) -> None:
     capture(driver, target, 1400, 480)
 
 
+def service(driver: Any, scratch: Path, target: Path) -> None:
+    venv, path = scratch / "venv", scratch / "waits.html"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    subprocess.run([venv / "bin/pip", "install", "-q", "flask", "waitress"], check=True)
+    program = ROOT / "examples/slow_service/slow_service.py"
+    command = [str(venv / "bin/python"), str(program), "60"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            time.sleep(5)  # until it serves
+            run("offcpu", "-U", "-o", str(path), "-p", str(process.pid), "5")
+        finally:
+            process.terminate()
+    page = Page(driver, path.as_uri())
+    page.search("GIL")
+    capture(driver, target, 1400, 640)
+
+
 def summary(driver: Any, scratch: Path, target: Path) -> None:
     arguments = ("summary", "-T", "8", "--errno-summary", "--", "sh", "-c", PIPES)
     shown = "sudo purebpf summary -T 8 --errno-summary -- sh -c 'find ... | sort | uniq -c | ...'"
@@ -157,6 +175,7 @@ PICTURES: dict[str, Callable[[Any, Path, Path], None]] = {
     "python": python,
     "diff": diff,
     "offcpu": offcpu,
+    "service": service,
     "summary": summary,
     "runqlat": runqlat,
 }

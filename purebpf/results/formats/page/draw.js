@@ -11,6 +11,7 @@ const STATE_COLOURS = { // hue, saturation and lightness by light and dark
   running: [128, 46, 62, 34],
   "run queue": [32, 92, 64, 42],
   sleeping: [212, 52, 74, 36],
+  "Python's GIL": [50, 85, 64, 40],
   blocked: [2, 74, 68, 42],
   "idle worker": [220, 8, 82, 30],
   stopped: [280, 40, 74, 38],

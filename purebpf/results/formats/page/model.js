@@ -44,14 +44,15 @@ function unpackFunctions(head) {
 }
 
 // What a thread did while time passed, in the order of the legend.
-const STATES = ["running", "run queue", "sleeping", "blocked", "idle worker", "stopped", "unknown"];
+const STATES = ["running", "run queue", "sleeping", "Python's GIL", "blocked", "idle worker", "stopped", "unknown"];
 
 // A label's state: its kind of time, and the letter that ps(1) shows.
 function stateOf({ time, state }) {
   if (time === "on-CPU" || state === "running") return "running";
   if (time === "run-queue" || state === "R") return "run queue";
-  return { S: "sleeping", D: "blocked", I: "idle worker", P: "idle worker", T: "stopped", t: "stopped" }[state]
-    ?? "unknown";
+  return {
+    S: "sleeping", gil: "Python's GIL", D: "blocked", I: "idle worker", P: "idle worker", T: "stopped", t: "stopped",
+  }[state] ?? "unknown";
 }
 
 // rows: each row keeps `keep` frames of the path before it and adds `more`, so that the paths,
