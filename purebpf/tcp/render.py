@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from purebpf.cli.event_command import clock, fit
+from purebpf.cli.units import duration_text, size_text
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.tcp.event import Event
@@ -17,8 +18,6 @@ _HEADER = (
 )
 _WORDS = {"retransmit": "resent"}
 _ARROWS = {"out": ">", "in": "<", "": "-"}
-_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
-_DAY_S = 86400
 
 
 class Text:
@@ -44,14 +43,14 @@ class Text:
         return ()
 
     def _line(self, event: Event) -> str:
-        took = "-" if event.took_ns is None else took_text(event.took_ns)
+        took = "-" if event.took_ns is None else duration_text(event.took_ns)
         is_over = event.kind == "close"
-        received, sent = (event.received, event.sent) if is_over else ("", "")
+        received, sent = map(size_text, (event.received, event.sent)) if is_over else ("", "")
         owner = f"{event.pid:7}" if event.pid else f"{'-':>7}"
         return (
             f"{clock(event.time_ns)} {_WORDS.get(event.kind, event.kind):7} {owner} "
-            f"{printable(event.comm)[:9]:9} {took:>6} {size_text(received):>4} "
-            f"{size_text(sent):>4} {printable(self._what(event))}"
+            f"{printable(event.comm)[:9]:9} {took:>6} {received:>4} "
+            f"{sent:>4} {printable(self._what(event))}"
         )
 
     def _what(self, event: Event) -> str:
@@ -99,30 +98,3 @@ class Json:
 def spell_end(address: str, port: int) -> str:
     """An address or a name with a port."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def took_text(duration_ns: int) -> str:
-    """A duration in at most six characters, such as `1.23ms`."""
-    seconds = duration_ns // 1_000_000_000
-    if seconds >= _DAY_S:
-        return f"{seconds / _DAY_S:.1f}d"
-    for size, unit in _UNITS:
-        if duration_ns >= size:
-            number = duration_ns / size
-            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0  # noqa: PLR2004
-            return f"{number:.{digits}f}{unit}"
-    return f"{duration_ns}ns"
-
-
-def size_text(size: int | str) -> str:
-    """Bytes in at most four characters, such as `1.2k`; thousands, not 1024."""
-    if isinstance(size, str) or size < 1000:  # noqa: PLR2004
-        return str(size)
-    number = float(size)
-    for unit in "kMGTPE":
-        number /= 1000
-        if number < 9.95:  # noqa: PLR2004 - what rounds to two digits has none behind the point
-            return f"{number:.1f}{unit}"
-        if number < 999.5:  # noqa: PLR2004
-            return f"{number:.0f}{unit}"
-    raise AssertionError("the kernel counts in 64 bits")

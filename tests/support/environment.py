@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "exec": ("0.3",),
     "open": ("0.3",),
     "tcp": ("0.3",),
+    "io": ("0.3",),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
 

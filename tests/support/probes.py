@@ -13,7 +13,7 @@ from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.features import features
-from tests.support import infrared
+from tests.support import infrared, loops
 from tests.support import probe_kernel as kernel
 from tests.support import probe_machine as machine
 from tests.support.probe_calls import descriptors, kernel_objects, mounts
@@ -63,6 +63,8 @@ PROBES: dict[str, Callable[[], str]] = {
     "kernel_config": kernel.kernel_config,
     "kernel_variables": kernel.kernel_variables,
     "lirc": infrared.missing,
+    "loop_device": loops.missing,
+    "mkfs.ext4": machine.program_on_path("mkfs.ext4"),
     "libbpf-tools": machine.tools_of_libbpf,
     "lsm_cgroup": kernel.lsm_cgroup,
     "modules": kernel.loadable_modules,

@@ -119,6 +119,11 @@ def test_spans_loads_in_every_mode():
     load_each(sched_compat.adapt(every("spans")), measure=MEASURES, grouping=GROUPINGS)
 
 
+@pytest.mark.needs("vmlinux_btf")
+def test_io_loads():
+    load_each(objects.spec("io"), grouping=range(3))
+
+
 @pytest.mark.needs("vmlinux_btf", "new_iterators")
 def test_tcp_loads():
     load_each(every("tcp"))

@@ -7,12 +7,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from purebpf.results import Cause, Loss
 from purebpf.tcp.event import Event
-from purebpf.tcp.render import Json, Text, size_text, took_text
+from purebpf.tcp.render import Json, Text
 
 OUT = Event(
     1_700_000_000_123_456_789,
@@ -104,17 +102,3 @@ def test_json_has_every_field_and_ends_with_the_loss() -> None:
         event._replace(names=list(event.names), addresses=list(event.addresses)) for event in EVENTS
     ]
     assert last == {"kind": "loss", "loss": {"events_full": 3}}
-
-
-@given(st.integers(0, 999 * 86400 * 10**9))
-def test_durations_have_six_characters_at_most(duration_ns: int) -> None:
-    assert len(took_text(duration_ns)) <= 6
-
-
-@given(st.integers(0, 2**64 - 1))
-def test_sizes_have_four_characters_and_are_right_to_a_twentieth(size: int) -> None:
-    shown = size_text(size)
-    assert len(shown) <= 4
-    unit = shown[-1] if shown[-1].isalpha() else ""
-    number = float(shown.removesuffix(unit)) * 1000 ** " kMGTPE".index(unit or " ")
-    assert abs(number - size) <= size / 19

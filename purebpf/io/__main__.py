@@ -1,0 +1,51 @@
+"""`python -m purebpf.io`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command, event_command
+from purebpf.cli.event_command import EventView
+from purebpf.io.options import IoView, build_parser, parse
+from purebpf.io.request import Options, title
+
+if TYPE_CHECKING:
+    from purebpf.io.event import Row
+    from purebpf.io.session import Io
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf.io"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: EventView, details: IoView) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.io import session
+    from purebpf.io.render import Json, Text
+
+    sessions: list[Io] = []
+
+    def make(command_pid: int) -> Io:
+        sessions.append(session.Io(options, command_pid))
+        return sessions[0]
+
+    def rows() -> Sequence[Row]:
+        return sessions[0].rows
+
+    if view.format == "json":
+        return event_command.run(
+            make, options.command, view, Json(rows, options.by), title(options)
+        )
+    text = Text(rows, options.by, slow=options.slower_ms is not None, histogram=details.histogram)
+    return event_command.run(make, options.command, view, text, title(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""What to measure of block devices, asked for by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["GROUPINGS", "Options", "title"]
+
+GROUPINGS = ("device", "process", "file")
+"""enum grouping of bpf_src/io.bpf.c."""
+
+
+class Options(NamedTuple):
+    """The target, and which of its requests. Empty tuples and None mean: no restriction.
+
+    `by` is one of GROUPINGS, with room for so many `rows`. Requests of `slower_ms` or more are
+    events of their own; None: none is. `device` is a name as in /dev, or MAJOR:MINOR.
+    `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
+    `pids` count, too.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    tree: bool = False
+    by: str = "device"
+    rows: int = 1024
+    slower_ms: float | None = None
+    device: str | None = None
+    only_failed: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+
+def title(options: Options) -> str:
+    """What standard error says first; "" where the run has an end of its own."""
+    if options.duration_s is not None or options.command:
+        return ""
+    return "Measuring block devices... Hit Ctrl-C to end."
