@@ -138,16 +138,39 @@ struct sys_exit_record {
 	long ret;
 };
 
-SEC("tracepoint/syscalls/sys_exit_accept4")
+SEC("?tracepoint/syscalls/sys_exit_accept4")
 int on_accept4(struct sys_exit_record *ctx)
 {
 	return accepted(ctx->ret);
 }
 
-SEC("tracepoint/syscalls/sys_exit_accept")
+SEC("?tracepoint/syscalls/sys_exit_accept")
 int on_accept(struct sys_exit_record *ctx)
 {
 	return accepted(ctx->ret);
+}
+
+struct pt_regs {
+	unsigned long orig_ax; // x86
+	int syscallno;	       // arm64
+} __attribute__((preserve_access_index));
+
+CONFIG u32 accept_numbers[2] = {}; // accept and accept4
+
+// For want of tracefs, which has the number of the tracepoints above: of every call.
+SEC("?tp_btf/sys_exit")
+int on_any_exit(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u32 number;
+
+	if (bpf_core_field_exists(regs->orig_ax))
+		number = BPF_CORE_READ(regs, orig_ax);
+	else
+		number = BPF_CORE_READ(regs, syscallno);
+	if (number != accept_numbers[0] && number != accept_numbers[1])
+		return 0;
+	return accepted(ctx[1]);
 }
 
 SEC("?tp_btf/netif_receive_skb")

@@ -14,7 +14,7 @@ COMMANDS = {
     "summary": "system calls: count, errors and latency",
     "exec": "processes as they start programs and end: arguments, status, lifetime",
     "open": "files as they are opened, failures first",
-    "io": "latency of block devices, by device, process or file; slow requests",
+    "io": "block devices: latency by device, process or file",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "runqlat": "run queue latency, as a histogram",
     "cpudist": "time on or off the CPU, as a histogram",

@@ -37,8 +37,8 @@ The loss line at the end, on standard error, says what the lines do not include.
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
 
-Needs CAP_BPF and CAP_PERFMON, or root, the kernel's BTF, and tracefs. Linux
-5.10 or later. docs/tcp.md"""
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
+later. docs/tcp.md"""
 
 _LAST_PORT = 65535
 

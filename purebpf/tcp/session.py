@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import os
 import struct
 from collections.abc import Mapping
-from contextlib import suppress
 from itertools import islice
 from typing import Self
 
+from purebpf.abi import syscalls
 from purebpf.abi.bpf import BPF_NOEXIST
-from purebpf.errors import errno_name
+from purebpf.errors import KernelError, NotSupportedError, errno_name
 from purebpf.kernel.attach import iterator
 from purebpf.kernel.instruments.event_stream import Record, StreamRequest
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.measure import targets
 from purebpf.measure.event_session import EventSession
 from purebpf.measure.target_ends import descendants
-from purebpf.syscall import proc
+from purebpf.syscall import proc, tracefs
 from purebpf.tcp.dns import Names, parse
 from purebpf.tcp.event import DIRECTIONS, STATES, Event
 from purebpf.tcp.request import EVENTS, Options
 
 __all__ = ["Tcp"]
 
-_PROGRAMS = ("on_state", "on_retransmit", "on_synack", "on_accept4", "on_accept")
+_PROGRAMS = ("on_state", "on_retransmit", "on_synack")
+_ACCEPTS = ("on_accept4", "on_accept")
+_ANY_EXIT = "on_any_exit"
 _ON_PACKET, _LIST_SOCKETS = "on_packet", "list_sockets"
 _DNS = EVENTS.index("dns")
 _AF_INET = 2
@@ -54,22 +58,26 @@ class Tcp(EventSession[Event]):
         self._options = options
         self._names = Names()
         self._can_list = False
+        self._accepts: tuple[str, ...] = _ACCEPTS
 
     def request(self) -> StreamRequest:
         """All programs but the one that looks at packets, which costs some time for each."""
         options = self._options
         self._can_list = bool(kernel_btf().find("bpf_sock_from_file"))
+        self._accepts = _ACCEPTS if _has_tracepoints() else (_ANY_EXIT,)
         return StreamRequest(
             "tcp",
             ("tcp_event",) * _DNS + ("dns_answer",),
             (
                 *_PROGRAMS,
+                *self._accepts,
                 *([_ON_PACKET] if options.dns else []),
                 *([_LIST_SOCKETS] if self._can_list else []),
             ),
             {
                 "wanted_kinds": sum(1 << EVENTS.index(event) for event in options.events),
                 "wanted_port": options.port or 0,
+                "accept_numbers": _accept_numbers(),
             },
             {"connections": options.connections, "owners": options.connections},
         )
@@ -95,8 +103,13 @@ class Tcp(EventSession[Event]):
         }
         owners = self.stream.object.maps["owners"]
         for socket, owner in islice(open_owners.items(), owners.max_entries):
-            with suppress(FileExistsError):  # accepted a moment ago
+            try:
                 owners.put(socket, owner, BPF_NOEXIST)
+            except KernelError as error:
+                if error.errno == errno.E2BIG:
+                    break  # the programs count what finds no place from now on
+                if error.errno != errno.EEXIST:  # else it was accepted a moment ago
+                    raise
 
     def explain_losses(self) -> Mapping[str, str]:
         """What can be lost, beyond what any tool can lose."""
@@ -171,3 +184,18 @@ def _address(family: int, data: object) -> str:
 
 def _state(number: int) -> str:
     return STATES[number] if number < len(STATES) else str(number)
+
+
+def _has_tracepoints() -> bool:
+    """Whether the returns of accept(2) can be traced apart from those of other calls."""
+    try:
+        for name in ("sys_exit_accept4", "sys_exit_accept"):
+            tracefs.tracepoint_format("syscalls", name)
+    except (KernelError, NotSupportedError):  # no tracefs, or it is not ours to read
+        return False
+    return True
+
+
+def _accept_numbers() -> list[int]:
+    abi = syscalls.machine(os.uname().machine).native
+    return [syscalls.number(abi, name) or 0 for name in ("accept", "accept4")]

@@ -23,7 +23,7 @@ from tests.support import network
 from tests.support.environment import ROOT, run
 from tests.support.patience import until
 
-pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "tracefs")
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "tracefs", "net_namespace")
 
 CONNECTIONS = 13
 
@@ -208,6 +208,15 @@ def test_a_connection_that_is_closed_by_another_process_is_its_makers():
         client.close()
         events = ours(tcp.stop().events)
     assert {event.pid for event in events} == {os.getpid()}
+
+
+def test_accepts_are_seen_without_tracefs_too(monkeypatch):
+    monkeypatch.setattr("purebpf.tcp.session._has_tracepoints", lambda: False)
+    with listening() as listener, Tcp(Options(events=("accept",))) as tcp:
+        for _ in range(5):
+            talk(listener, 3, 0)
+        events = ours(tcp.stop().events)
+    assert [(event.pid, event.direction) for event in events] == [(os.getpid(), "in")] * 5
 
 
 def test_a_full_table_is_counted():
