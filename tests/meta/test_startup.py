@@ -146,7 +146,10 @@ def test_declarations_are_imported_only_where_they_read():
     assert "construct" not in modules
 
 
-LIBRARIES = ("profile.Profiler", "offcpu.OffCpu", "wall.Wall", "summary.Summary", "record.Recorder")
+LIBRARIES = (
+    *("profile.Profiler", "offcpu.OffCpu", "wall.Wall", "summary.Summary", "record.Recorder"),
+    *("tcp.Tcp", "io.Io"),
+)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

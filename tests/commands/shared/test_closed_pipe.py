@@ -20,6 +20,8 @@ STREAMS = {
     "sampleip": ("-F", "99"),
     "exec": (),
     "open": (),
+    "tcp": (),
+    "io": ("--slower", "0"),
 }
 PATIENCE_S = 60
 
