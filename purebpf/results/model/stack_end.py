@@ -64,7 +64,8 @@ def end_of(reason: int, guessed: int, root: Frame | Unknown | None) -> StackEnd:
         return StackEnd("", guessed)
     if why not in _BY_FRAME_POINTERS:
         return StackEnd(why.name.lower(), guessed)
-    is_root = isinstance(root, Frame) and root.name.partition("@")[0] in _ROOTS
+    name = root.name.partition("@")[0].removesuffix(".abi0") if isinstance(root, Frame) else ""
+    is_root = name in _ROOTS
     return StackEnd("" if is_root else _UNVERIFIED, guessed)
 
 

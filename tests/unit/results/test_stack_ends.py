@@ -57,6 +57,7 @@ def names_of(stack):
         (Reason.FRAME_POINTERS, "main", "[unverified]"),
         (Reason.FRAME_POINTERS, "_start", None),
         (Reason.FRAME_POINTERS, "clone3", None),
+        (Reason.FRAME_POINTERS, "runtime.goexit.abi0", None),
         (Reason.FRAME_POINTERS, "__libc_start_main@@GLIBC_2.34", None),
         (Reason.COMPAT32, "main", "[unverified]"),
     ],
