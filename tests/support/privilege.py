@@ -12,7 +12,15 @@ from pathlib import Path
 from tests.support.environment import ROOT, mounted, run, said
 from tests.support.probe_kernel import memory_by_cgroup
 
-__all__ = ["USERS", "as_user", "reachable", "run_as", "worked"]
+__all__ = [
+    "PLAIN_TRACEPOINTS",
+    "USERS",
+    "as_user",
+    "least_user",
+    "reachable",
+    "run_as",
+    "worked",
+]
 
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
@@ -21,6 +29,9 @@ def _with(*capabilities: str) -> tuple[str, ...]:
     names = ",".join(("-all", *(f"+{name}" for name in capabilities)))
     return (*_NOBODY, f"--inh-caps={names}", f"--ambient-caps={names}", f"--bounding-set={names}")
 
+
+PLAIN_TRACEPOINTS = ("open",)
+"""Commands that attach by a number of tracefs, and so need the right to enter it."""
 
 USERS: dict[str, tuple[str, ...]] = {
     "ordinary": _with(),
@@ -33,6 +44,11 @@ USERS: dict[str, tuple[str, ...]] = {
         *("setpriv", "--bounding-set=-sys_resource"),
     ),
 }
+
+
+def least_user(name: str) -> str:
+    """The one of `USERS` with no more than a command needs: plain tracepoints need tracefs."""
+    return "bpf, perfmon and tracefs" if name in PLAIN_TRACEPOINTS else "bpf and perfmon"
 
 
 def as_user(user: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from tests.support.environment import (
     run,
     said,
 )
-from tests.support.privilege import as_user, worked
+from tests.support.privilege import as_user, least_user, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
 
@@ -146,7 +146,7 @@ def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Pat
 def test_processes_are_hidden(name: str) -> None:
     """hidepid=2, and a user without CAP_SYS_PTRACE: other users' processes are not in /proc."""
     hidden = mounted("mount -t proc -o hidepid=2 proc /proc")
-    user = as_user("bpf and perfmon")
+    user = as_user(least_user(name))
     assert worked(run(name, prefix=(*hidden, *user)))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import commands_with, run, said, sysctl
-from tests.support.privilege import run_as, worked
+from tests.support.privilege import least_user, run_as, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "guest", "setpriv", "mount_namespace")
 
@@ -60,7 +60,7 @@ def test_root_is_not_hindered(name: str, host: str) -> None:
 @hosts
 def test_two_capabilities_are_enough(name: str, host: str) -> None:
     with configured(host):
-        assert worked(run_as(name, "bpf and perfmon"))
+        assert worked(run_as(name, least_user(name)))
 
 
 @hosts

@@ -18,13 +18,10 @@ from tests.support.environment import (
     installed,
     said,
 )
-from tests.support.privilege import run_as, worked
+from tests.support.privilege import PLAIN_TRACEPOINTS, least_user, run_as, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
 
-
-PLAIN_TRACEPOINTS = ("open",)
-"""Commands that attach by a number of tracefs, and so need the right to enter it."""
 
 LOSS_LINE = re.compile(r"^lost: ", re.MULTILINE)
 
@@ -80,9 +77,7 @@ def test_two_capabilities_are_enough(name: str) -> None:
     """A third one for plain tracepoints: only root may enter tracefs, which numbers them."""
     if name in PLAIN_TRACEPOINTS:
         assert "tracefs" in said(run_as(name, "bpf and perfmon"))
-        assert worked(run_as(name, "bpf, perfmon and tracefs"))
-    else:
-        assert worked(run_as(name, "bpf and perfmon"))
+    assert worked(run_as(name, least_user(name)))
 
 
 @every_command
