@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from purebpf.results import Cause, Loss
 
 
-_UNITS = ((1000, 999.5, "us"), (1_000_000, 999.5, "ms"), (1_000_000_000, 60, "s"))
-"""Of durations: nanoseconds, and from how many of them on another unit is better."""
-
 Event = TypeVar("Event")
 Event_contra = TypeVar("Event_contra", contravariant=True)
 
@@ -176,18 +173,12 @@ def json_lines(documents: Iterable[Mapping[str, object]]) -> Iterator[str]:
         yield json.dumps(document) + "\n"
 
 
+def event_document(name: str, time_ns: int, fields: Mapping[str, object]) -> dict[str, object]:
+    """An event for JSON: what it is called, when it was, and its fields."""
+    return {"event": name, "time": timestamp(time_ns), **fields}
+
+
 def json_loss(loss: Loss) -> Iterator[str]:
     """The last line of a stream of JSON: every counter of what was lost."""
     counts = {cause.name: cause.lost for cause in loss.causes}
-    return json_lines([{"event": "loss", **counts}])
-
-
-def spell_duration(duration_ns: int) -> str:
-    """In three digits: `752ns`, `12.0us`, `1.24ms`, `3.50s`, `1m35s`, `2h05m`."""
-    if duration_ns < 1000:  # noqa: PLR2004
-        return f"{duration_ns}ns"
-    for unit_ns, limit, unit in _UNITS:
-        if duration_ns < limit * unit_ns:
-            return f"{duration_ns / unit_ns:#.3g}".removesuffix(".") + unit
-    minutes, left = divmod(round(duration_ns / 1e9), 60)
-    return f"{minutes}m{left:02}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02}m"  # noqa: PLR2004
+    return json_lines([{"event": "loss", "loss": counts}])

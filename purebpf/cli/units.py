@@ -4,21 +4,26 @@ from __future__ import annotations
 
 __all__ = ["duration_text", "size_text"]
 
-_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
-_DAY_S = 86400
+_UNITS = ((1000, 999.5, "us"), (1_000_000, 999.5, "ms"), (1_000_000_000, 59.95, "s"))
+"""Of durations: nanoseconds, and from how many of them on another unit is better."""
 
 
 def duration_text(duration_ns: int) -> str:
-    """A duration in at most six characters, such as `1.23ms`, if it is below 1000 days."""
-    seconds = duration_ns // 1_000_000_000
-    if seconds >= _DAY_S:
-        return f"{seconds / _DAY_S:.1f}d"
-    for size, unit in _UNITS:
-        if duration_ns >= size:
-            number = duration_ns / size
-            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0  # noqa: PLR2004
-            return f"{number:.{digits}f}{unit}"
-    return f"{duration_ns}ns"
+    """A duration in three digits: `752ns`, `12.0us`, `1.24ms`, `3.50s`, `1m35s`, `2h05m`, `3d07h`.
+
+    Six characters at most, if it is below 100 days.
+    """
+    if duration_ns < 1000:  # noqa: PLR2004
+        return f"{duration_ns}ns"
+    for unit_ns, limit, unit in _UNITS:
+        if duration_ns < limit * unit_ns:
+            return f"{duration_ns / unit_ns:#.3g}".removesuffix(".") + unit
+    minutes, seconds = divmod(round(duration_ns / 1e9), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours:02}h"
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{seconds:02}s"
 
 
 def size_text(size: int) -> str:

@@ -10,12 +10,12 @@ from purebpf.cli.event_command import (
     Printer,
     clock,
     errno_name,
+    event_document,
     fit,
     json_lines,
     json_loss,
-    spell_duration,
-    timestamp,
 )
+from purebpf.cli.units import duration_text
 from purebpf.exec.events import Ended, Event, Executed, Refused
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
@@ -74,7 +74,7 @@ def _describe(event: Event) -> tuple[str, str]:
         case Ended(signal=number, dumped_core=dumped, lifetime_ns=lifetime_ns):
             core = " (core dumped)" if dumped else ""
             how = f"status {event.status}" if number is None else f"{_signal(number)}{core}"
-            return "exit", f"{how} after {spell_duration(lifetime_ns)}"
+            return "exit", f"{how} after {duration_text(lifetime_ns)}"
 
 
 def _signal(number: int) -> str:
@@ -104,7 +104,6 @@ class JsonPrinter(Printer[Event]):
 def _document(event: Event) -> dict[str, object]:
     task = event.task
     about: dict[str, object] = {
-        "time": timestamp(task.time_ns),
         "pid": task.pid,
         "tid": task.tid,
         "ppid": task.ppid,
@@ -114,16 +113,22 @@ def _document(event: Event) -> dict[str, object]:
     }
     match event:
         case Executed():
-            what = {
+            what: dict[str, object] = {
                 "path": event.path,
                 "executable": event.executable,
                 "arguments": event.arguments,
                 "cut_bytes": event.cut_bytes,
             }
-            return {"event": "exec", **about, **what}
+            return event_document("exec", task.time_ns, {**about, **what})
         case Refused():
-            return {"event": "fail", **about, "path": event.path, "errno": errno_name(event.errno)}
+            what = {"path": event.path, "errno": errno_name(event.errno)}
+            return event_document("fail", task.time_ns, {**about, **what})
         case Ended(signal=number):
             name = None if number is None else _signal(number)
-            how = {"status": event.status, "signal": name, "dumped_core": event.dumped_core}
-            return {"event": "exit", **about, **how, "lifetime_ns": event.lifetime_ns}
+            what = {
+                "status": event.status,
+                "signal": name,
+                "dumped_core": event.dumped_core,
+                "lifetime_ns": event.lifetime_ns,
+            }
+            return event_document("exit", task.time_ns, {**about, **what})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from purebpf.cli.event_command import clock, fit
+from purebpf.cli.event_command import clock, event_document, fit, json_lines, json_loss
 from purebpf.cli.units import duration_text, size_text
 from purebpf.io.event import Request, Row
 from purebpf.results import Loss
@@ -103,17 +102,20 @@ class Json:
         del width
         return ()
 
-    def show(self, events: Iterable[Request]) -> Iterator[str]:
+    def show(self, events: Iterable[Request]) -> Iterable[str]:
         """A line for each."""
-        for event in events:
-            yield json.dumps({"kind": "request", **event._asdict()}) + "\n"
+        return json_lines(map(_document, events))
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The sums, and what was lost by cause."""
         rows = [_row_object(row) for row in self._rows()]
-        yield json.dumps({"kind": "summary", "by": self._by, "rows": rows}) + "\n"
-        lost = {cause.name: cause.lost for cause in loss.causes}
-        yield json.dumps({"kind": "loss", "loss": lost}) + "\n"
+        yield from json_lines([{"event": "summary", "by": self._by, "rows": rows}])
+        yield from json_loss(loss)
+
+
+def _document(event: Request) -> dict[str, object]:
+    fields = event._asdict()
+    return event_document("request", fields.pop("time_ns"), fields)
 
 
 def _line(event: Request) -> str:

@@ -8,13 +8,13 @@ from purebpf.cli.event_command import (
     Printer,
     clock,
     errno_name,
+    event_document,
     fit,
     fit_path,
     json_lines,
     json_loss,
-    spell_duration,
-    timestamp,
 )
+from purebpf.cli.units import duration_text
 from purebpf.open.events import Opened
 from purebpf.open.flags import access, names
 from purebpf.open.summary import ROOM, Row, Summary
@@ -60,7 +60,7 @@ class TextPrinter(Printer[Opened]):
         result = errno_name(event.errno) if event.errno else f"fd {event.fd}"
         return (
             f"{time}{result:8}{event.pid:7} {printable(event.comm):15}{cgroup} "
-            f"{spell_duration(event.duration_ns):>7} {access(event.flags):3} "
+            f"{duration_text(event.duration_ns):>7} {access(event.flags):3} "
         )
 
 
@@ -94,7 +94,7 @@ def _document(event: Opened) -> dict[str, object]:
     time_ns = document.pop("time_ns")
     document["flags"] = names(event.flags)
     document["errno"] = errno_name(event.errno) if event.errno else None
-    return {"event": "open", "time": timestamp(time_ns), **document}
+    return event_document("open", time_ns, document)
 
 
 class TablePrinter(Printer[Opened]):
@@ -148,8 +148,8 @@ class TablePrinter(Printer[Opened]):
 
 def _row(row: Row) -> str:
     return (
-        f"{row.failed:7} {row.calls:7} {len(row.others):6} {spell_duration(row.total_ns):>7} "
-        f"{spell_duration(row.max_ns):>7} {_errors(row):13} "
+        f"{row.failed:7} {row.calls:7} {len(row.others):6} {duration_text(row.total_ns):>7} "
+        f"{duration_text(row.max_ns):>7} {_errors(row):13} "
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
-from purebpf.cli.event_command import clock, fit
+from purebpf.cli.event_command import clock, event_document, fit, json_lines, json_loss
 from purebpf.cli.units import duration_text, size_text
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
@@ -84,15 +83,18 @@ class Json:
         del width
         return ()
 
-    def show(self, events: Iterable[Event]) -> Iterator[str]:
+    def show(self, events: Iterable[Event]) -> Iterable[str]:
         """The objects."""
-        for event in events:
-            yield json.dumps(event._asdict()) + "\n"
+        return json_lines(map(_document, events))
 
     def end(self, loss: Loss) -> Iterable[str]:
         """What was lost, by cause."""
-        lost = {cause.name: cause.lost for cause in loss.causes}
-        yield json.dumps({"kind": "loss", "loss": lost}) + "\n"
+        return json_loss(loss)
+
+
+def _document(event: Event) -> dict[str, object]:
+    fields = event._asdict()
+    return event_document(fields.pop("kind"), fields.pop("time_ns"), fields)
 
 
 def spell_end(address: str, port: int) -> str:

@@ -286,7 +286,7 @@ def test_a_command_and_its_children_are_followed():
             listener.accept()[0].close()
     assert result.returncode == 3
     *events, last = map(json.loads, result.stdout.splitlines())
-    assert Counter(event["kind"] for event in events)["connect"] == 5
+    assert Counter(event["event"] for event in events)["connect"] == 5
     assert not any(last["loss"].values())
     assert "lost: nothing" in result.stderr
 

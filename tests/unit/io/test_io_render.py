@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from purebpf.cli.event_command import timestamp
 from purebpf.io.event import Request, Row, error_name, file_name, op_name
 from purebpf.io.render import Json, Text
 from purebpf.results import Cause, Loss
@@ -64,11 +65,12 @@ def test_nothing_measured_is_said() -> None:
 def test_json_has_requests_the_sums_and_the_loss() -> None:
     printer = Json(lambda: [ROW])
     first, summary, last = map(json.loads, (*printer.show([SLOW]), *printer.end(LOSS)))
-    assert first == {"kind": "request", **SLOW._asdict()}
+    assert (first.pop("event"), first.pop("time")) == ("request", timestamp(SLOW.time_ns))
+    assert Request(SLOW.time_ns, **first) == SLOW
     (row,) = summary["rows"]
     assert row["buckets"] == [[384_000, 448_000, 9], [12_288_000, 14_336_000, 1]]
     assert row["p50_ns"] == 416_000
-    assert last == {"kind": "loss", "loss": {"rows_full": 3}}
+    assert last == {"event": "loss", "loss": {"rows_full": 3}}
 
 
 def test_words_for_numbers_of_the_kernel() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from purebpf.cli.event_command import timestamp
 from purebpf.results import Cause, Loss
 from purebpf.tcp.event import Event
 from purebpf.tcp.render import Json, Text
@@ -46,10 +47,10 @@ TIME         EVENT       PID COMM        TOOK   IN  OUT CONNECTION
 22:13:20.123 fail       1234 curl      12.3ms           > [2001:db8::1]:443 ETIMEDOUT
 22:13:20.123 connect    1234 curl      12.3ms           > example.com:443
 22:13:20.123 accept       77 nginx     40.7us           80 < 93.184.216.34:55312
-22:13:20.123 close        77 nginx      61.0s  99k 1.2M 80 < 93.184.216.34:55312 3 resent ECONNRESET
+22:13:20.123 close        77 nginx      1m01s  99k 1.2M 80 < 93.184.216.34:55312 3 resent ECONNRESET
 22:13:20.123 close         -                -    0    0 43212 - 93.184.216.34:443
 22:13:20.123 resent     1234 curl           -           > 93.184.216.34:443 2 so far
-22:13:20.123 state        77 nginx      61.0s           80 < 93.184.216.34:55312 LAST_ACK to CLOSE
+22:13:20.123 state        77 nginx      1m01s           80 < 93.184.216.34:55312 LAST_ACK to CLOSE
 22:13:20.123 dns           -                -           example.com is 93.184.216.34, ::2
 """
 
@@ -98,7 +99,8 @@ def test_json_has_every_field_and_ends_with_the_loss() -> None:
     loss = Loss(causes=(Cause("events_full", 3, "3 events"),))
     lines = [*printer.begin(None), *printer.show(EVENTS), *printer.end(loss)]
     *events, last = map(json.loads, lines)
-    assert [Event(**event) for event in events] == [
-        event._replace(names=list(event.names), addresses=list(event.addresses)) for event in EVENTS
-    ]
-    assert last == {"kind": "loss", "loss": {"events_full": 3}}
+    for shown, event in zip(events, EVENTS, strict=True):
+        assert (shown.pop("event"), shown.pop("time")) == (event.kind, timestamp(event.time_ns))
+        made = Event(event.time_ns, event.kind, **shown)
+        assert made == event._replace(names=list(event.names), addresses=list(event.addresses))
+    assert last == {"event": "loss", "loss": {"events_full": 3}}
