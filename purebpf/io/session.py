@@ -55,7 +55,7 @@ class Io(EventSession[Request]):
         return StreamRequest(
             "io",
             ("io_event",),
-            (*_makers(), *_EACH),
+            programs(),
             {
                 "grouping": GROUPINGS.index(options.by),
                 "slower_ns": (1 << 64) - 1 if slower is None else round(slower * 1e6),
@@ -133,6 +133,11 @@ class Io(EventSession[Request]):
             except OSError:  # it has gone, or there is no sysfs
                 self._disks[number] = place if number else "-"
         return self._disks[number]
+
+
+def programs() -> tuple[str, ...]:
+    """Those of bpf_src/io.bpf.c that this kernel has a place for."""
+    return (*_makers(), *_EACH)
 
 
 def _makers() -> tuple[str, ...]:
