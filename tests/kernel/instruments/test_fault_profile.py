@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
 
 import purebpf
 from purebpf.kernel.features import features
-from purebpf.kernel.host import cpus
 from purebpf.profile import Options, Profiler
-from purebpf.syscall import bpf
 from purebpf.syscall.backend import KernelDoor, replaced
 from tests.support import probes
 from tests.support.faults import Accountant, Fault, alive, faults
@@ -34,14 +33,12 @@ def _ask_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def wait_for_a_sample(profiler: Profiler) -> None:
     """Until there is something to be read, without a call that might be the one to fail."""
-    descriptor = profiler._object.maps["stats"].fileno()
-    room = bytearray(profiler._object.maps["stats"].info.value_size * len(cpus.possible()))
-    counted = 3 * 8  # struct stats of bpf_src/profile.bpf.c
-    size = len(room) // len(cpus.possible())
+    stats = profiler._object.maps["stats"]
+    deadline = time.monotonic() + 60
     with replaced(KernelDoor()):
-        while not any(room[start + counted] for start in range(0, len(room), size)):
+        while not any(each.counted for each in stats[0]):
+            assert time.monotonic() < deadline, "no sample in a minute"
             sum(range(10_000))
-            bpf.map_lookup_elem(descriptor, bytes(4), room)
 
 
 def use(fault: Fault | None = None) -> tuple[Accountant, Exception | None]:
