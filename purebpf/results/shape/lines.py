@@ -67,9 +67,16 @@ def with_lines(profile: Profile, answers: Answers) -> Profile:
     for row in profile.rows():
         marks = row.marks
         if marks.waker:
-            marks = marks._replace(waker=marks.waker._replace(user=expand(marks.waker.user)))
-        made.add_row(Row(expand(row.user), row.kernel, row.weight, row.labels, row.slots, marks))
+            user, kernel = expand(marks.waker.user), _alone(marks.waker.kernel)
+            marks = marks._replace(waker=marks.waker._replace(user=user, kernel=kernel))
+        user, kernel = expand(row.user), _alone(row.kernel)
+        made.add_row(Row(user, kernel, row.weight, row.labels, row.slots, marks))
     return made
+
+
+def _alone(stack: Stack | None) -> Stack | None:
+    """A stack without the table of a saved profile, which has the frames as they were before."""
+    return None if stack is None else tuple(stack)
 
 
 def _place(entry: Frame | Unknown, depth: int) -> FileOffset | None:

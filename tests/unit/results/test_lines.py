@@ -105,6 +105,12 @@ def test_json_comes_back():
     assert json.parse(json.document(profile)).rows() == profile.rows()
 
 
+def test_json_of_a_saved_profile_has_no_frame_that_nothing_refers_to():
+    saved = json.parse(json.document(_profile()))
+    written, direct = (json.document(with_lines(each, _ANSWERS)) for each in (saved, _profile()))
+    assert loads(written)["frames"] == loads(direct)["frames"]
+
+
 def test_pprof_has_files_and_lines():
     data = gzip.decompress(pprof.document(with_lines(_profile(), _ANSWERS)))
     assert b"/src/cart.h" in data
