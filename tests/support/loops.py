@@ -11,7 +11,7 @@ from pathlib import Path
 from purebpf.errors import errno_name
 from tests.support import modules
 
-__all__ = ["loop_device", "missing", "written"]
+__all__ = ["loop_device", "missing", "missing_ext4", "written"]
 
 _SET_FD, _CLEAR_FD, _GET_FREE = 0x4C00, 0x4C01, 0x4C82  # include/uapi/linux/loop.h
 _CONTROL = "/dev/loop-control"
@@ -31,6 +31,13 @@ def missing() -> str:
     finally:
         os.close(control)
     return ""
+
+
+def missing_ext4() -> str:
+    """Why such file systems cannot be mounted, or ""."""
+    modules.offer("crc32c_generic", "ext4")  # which asks for it by another name
+    known = Path("/proc/filesystems").read_text().split()
+    return "" if "ext4" in known else "/proc/filesystems does not have ext4"
 
 
 @contextmanager

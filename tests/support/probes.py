@@ -63,6 +63,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "kernel_config": kernel.kernel_config,
     "kernel_variables": kernel.kernel_variables,
     "lirc": infrared.missing,
+    "ext4": loops.missing_ext4,
     "loop_device": loops.missing,
     "mkfs.ext4": machine.program_on_path("mkfs.ext4"),
     "libbpf-tools": machine.tools_of_libbpf,
