@@ -1,4 +1,4 @@
-"""What commands that print events as they happen share: options, lines, and the run."""
+"""What commands that print events as they happen share: options, and the run."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import argparse
 import errno
 import os
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from purebpf.cli import command, parser
 from purebpf.cli.output import Output
 
 if TYPE_CHECKING:
+    from purebpf.cli.event_lines import Printer
     from purebpf.measure.event_session import EventSession
-    from purebpf.results import Cause, Loss
+    from purebpf.results import Cause
 
 
 Event = TypeVar("Event")
-Event_contra = TypeVar("Event_contra", contravariant=True)
 
 
 class EventView(NamedTuple):
@@ -29,22 +28,6 @@ class EventView(NamedTuple):
     output: str | None = None
     strict: bool = False
     verbose: bool = False
-
-
-class Printer(Protocol[Event_contra]):
-    """Turns events into text; pure.
-
-    `width`: the columns of the terminal that shows the lines; None: they may have any length.
-    """
-
-    def begin(self, width: int | None) -> Iterable[str]:
-        """What comes before all events."""
-
-    def show(self, events: Iterable[Event_contra]) -> Iterable[str]:
-        """Their lines."""
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """What comes after all events."""
 
 
 def add_targets(made: argparse.ArgumentParser, *, cpus: str) -> argparse._ArgumentGroup:
@@ -78,23 +61,42 @@ def add_columns(group: argparse._ArgumentGroup) -> None:
     )
 
 
+class Ending(Protocol):
+    """What says when a run ends: the options of a command."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """None: there is another end."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words behind `--`."""
+
+
+def title(doing: str, options: Ending) -> str:
+    """What standard error says first; "" where the run has an end of its own."""
+    if options.duration_s is not None or options.command:
+        return ""
+    return f"{doing}... Hit Ctrl-C to end."
+
+
 def run(
     make: Callable[[int], EventSession[Event]],
-    words: Sequence[str],
+    options: Ending,
     view: EventView,
     printer: Printer[Event],
-    title: str,
+    doing: str,
     *,
     losses: Callable[[], Iterable[Cause]] = tuple,
 ) -> int:
     """Follow events until the end, print them as they come, and return the exit status.
 
     Args:
-        make: the session, of the number of the child that waits to execute `words` (0: none).
-        words: the command; () for none.
+        make: the session, of the number of the child that waits to execute the command (0: none).
+        options: when it ends, and the command.
         view: where events go.
         printer: makes lines of them.
-        title: what standard error says first, where nothing ends the run but Ctrl-C; "" for none.
+        doing: what the title says, such as "Following processes".
         losses: what the printer could not show.
     """
     from purebpf.cli.loss import explain_table
@@ -102,10 +104,10 @@ def run(
 
     with (
         Output(view.output) as output,
-        pipeline.prepare(make, words, output.reader) as (session, ends),
+        pipeline.prepare(make, options.command, output.reader) as (session, ends),
     ):
-        if title:
-            command.say(title)
+        if said := title(doing, options):
+            command.say(said)
         output.write(printer.begin(_width(output, view)))
         last = pipeline.run(session, ends, lambda: output.write(printer.show(session.drain())))
         status = ends.status()
@@ -125,60 +127,9 @@ def _width(output: Output, view: EventView) -> int | None:
     return os.get_terminal_size(output.fileno()).columns or None
 
 
-def fit(line: str, width: int | None) -> str:
-    """A line, cut to the width with `...` at its end."""
-    if width is None or len(line) <= width:
-        return line
-    return f"{line[: max(width - 3, 0)]}..."
-
-
-def fit_path(columns: str, path: str, width: int | None) -> str:
-    """A line that ends with a path, of which the end is what fits."""
-    room = None if width is None else width - len(columns)
-    if room is None or len(path) <= room:
-        return columns + path
-    return f"{columns}...{path[len(path) - max(room - 3, 1) :]}"
-
-
-def errno_name(number: int) -> str:
-    """`"ENOENT"` of 2; `"errno 4000"` of one without a name."""
-    return errno.errorcode.get(number, f"errno {number}")
-
-
 def errno_number(text: str) -> int:
     """The number of an error by its name, for argparse."""
     for number, name in errno.errorcode.items():
         if name == text.upper():
             return number
     raise argparse.ArgumentTypeError(f"unknown errno {text!r} (known: ENOENT, EACCES, ...)")
-
-
-def clock(time_ns: int) -> str:
-    """The local time of day in milliseconds, of nanoseconds since 1970."""
-    seconds, rest_ns = divmod(time_ns, 1_000_000_000)
-    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest_ns // 1_000_000:03}"
-
-
-def timestamp(time_ns: int) -> str:
-    """The same moment for JSON: `2026-11-22T23:45:01.123456789Z`."""
-    seconds, rest_ns = divmod(time_ns, 1_000_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest_ns:09}Z"
-
-
-def json_lines(documents: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """A line for each."""
-    import json  # which text and --help need not pay
-
-    for document in documents:
-        yield json.dumps(document) + "\n"
-
-
-def event_document(name: str, time_ns: int, fields: Mapping[str, object]) -> dict[str, object]:
-    """An event for JSON: what it is called, when it was, and its fields."""
-    return {"event": name, "time": timestamp(time_ns), **fields}
-
-
-def json_loss(loss: Loss) -> Iterator[str]:
-    """The last line of a stream of JSON: every counter of what was lost."""
-    counts = {cause.name: cause.lost for cause in loss.causes}
-    return json_lines([{"event": "loss", "loss": counts}])

@@ -26,9 +26,8 @@ def _run(options: Options, view: event_command.EventView, columns: Columns) -> i
     from purebpf.exec.session import Processes
 
     printer = JsonPrinter() if view.format == "json" else TextPrinter(**columns._asdict())
-    endless = options.duration_s is None and not options.command
-    title = "Following processes... Hit Ctrl-C to end." if endless else ""
-    return event_command.run(partial(Processes, options), options.command, view, printer, title)
+    make = partial(Processes, options)
+    return event_command.run(make, options, view, printer, "Following processes")
 
 
 if __name__ == "__main__":

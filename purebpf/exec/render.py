@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
 from signal import Signals
 
-from purebpf.cli.event_command import (
-    Printer,
-    clock,
-    errno_name,
-    event_document,
-    fit,
-    json_lines,
-    json_loss,
-)
+from purebpf.cli.event_lines import JsonLines, TextLines, clock, event_document, fit
 from purebpf.cli.units import duration_text
+from purebpf.errors import errno_name
 from purebpf.exec.events import Ended, Event, Executed, Refused
-from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 
 __all__ = ["JsonPrinter", "TextPrinter"]
 
 
-class TextPrinter(Printer[Event]):
+class TextPrinter(TextLines[Event]):
     """A line for each event.
 
     Args:
@@ -34,33 +25,23 @@ class TextPrinter(Printer[Event]):
     def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
         self._times = times
         self._cgroups = cgroups
-        self._width: int | None = None
 
-    def begin(self, width: int | None) -> Iterator[str]:
+    def header(self) -> str:
         """The names of the columns."""
-        self._width = width
         time = f"{'TIME':12} " if self._times else ""
         cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
-        yield f"{time}EVENT    PID    PPID   UID {'COMM':15}{cgroup} WHAT\n"
+        return f"{time}EVENT    PID    PPID   UID {'COMM':15}{cgroup} WHAT"
 
-    def show(self, events: Iterable[Event]) -> Iterator[str]:
-        """Their lines."""
-        for event in events:
-            yield fit(self._line(event), self._width) + "\n"
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """Nothing: standard error says what was lost."""
-        del loss
-        return ()
-
-    def _line(self, event: Event) -> str:
+    def line(self, event: Event, width: int | None) -> str:
+        """An event; its end is cut."""
         task = event.task
         time = f"{clock(task.time_ns)} " if self._times else ""
         cgroup = f" {printable(task.cgroup):20}" if self._cgroups else ""
         kind, what = _describe(event)
-        return (
+        return fit(
             f"{time}{kind:4} {task.pid:7} {task.ppid:7} {task.uid:5} "
-            f"{printable(task.comm):15}{cgroup} {printable(what)}"
+            f"{printable(task.comm):15}{cgroup} {printable(what)}",
+            width,
         )
 
 
@@ -84,21 +65,12 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-class JsonPrinter(Printer[Event]):
-    """An object for each event, on a line of its own; the last one says what was lost."""
+class JsonPrinter(JsonLines[Event]):
+    """An object for each event."""
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing."""
-        del width
-        return ()
-
-    def show(self, events: Iterable[Event]) -> Iterable[str]:
-        """Their lines."""
-        return json_lines(map(_document, events))
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """Every counter of what was lost."""
-        return json_loss(loss)
+    def document(self, event: Event) -> dict[str, object]:
+        """Its fields, those of its task first."""
+        return _document(event)
 
 
 def _document(event: Event) -> dict[str, object]:

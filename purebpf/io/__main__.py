@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.io.options import IoView, build_parser, parse
-from purebpf.io.request import Options, title
+from purebpf.io.request import Options
 
 if TYPE_CHECKING:
-    from purebpf.io.event import Row
+    from purebpf.cli.event_lines import Printer
+    from purebpf.io.event import Request, Row
     from purebpf.io.session import Io
 
 __all__ = ["build_parser", "main"]
@@ -39,12 +40,12 @@ def _run(options: Options, view: EventView, details: IoView) -> int:
     def rows() -> Sequence[Row]:
         return sessions[0].rows
 
+    printer: Printer[Request] = Text(
+        rows, options.by, slow=options.slower_ms is not None, histogram=details.histogram
+    )
     if view.format == "json":
-        return event_command.run(
-            make, options.command, view, Json(rows, options.by), title(options)
-        )
-    text = Text(rows, options.by, slow=options.slower_ms is not None, histogram=details.histogram)
-    return event_command.run(make, options.command, view, text, title(options))
+        printer = Json(rows, options.by)
+    return event_command.run(make, options, view, printer, "Measuring block devices")
 
 
 if __name__ == "__main__":

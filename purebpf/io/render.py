@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from purebpf.cli.event_command import clock, event_document, fit, json_lines, json_loss
+from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines
 from purebpf.cli.units import duration_text, size_text
 from purebpf.io.event import Request, Row
 from purebpf.results import Loss
@@ -90,32 +90,23 @@ class Text:
         return f"{name if len(name) <= 22 else '...' + name[-19:]:22}"  # noqa: PLR2004
 
 
-class Json:
-    """An object on each line: slow requests, then the sums, then what was lost."""
+class Json(JsonLines[Request]):
+    """An object for each slow request, then the sums."""
 
     def __init__(self, rows: Rows, by: str = "device") -> None:
         self._rows = rows
         self._by = by
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing."""
-        del width
-        return ()
-
-    def show(self, events: Iterable[Request]) -> Iterable[str]:
-        """A line for each."""
-        return json_lines(map(_document, events))
+    def document(self, event: Request) -> dict[str, object]:
+        """Every field."""
+        fields = event._asdict()
+        return event_document("request", fields.pop("time_ns"), fields)
 
     def end(self, loss: Loss) -> Iterator[str]:
-        """The sums, and what was lost by cause."""
+        """The sums, and what was lost."""
         rows = [_row_object(row) for row in self._rows()]
         yield from json_lines([{"event": "summary", "by": self._by, "rows": rows}])
-        yield from json_loss(loss)
-
-
-def _document(event: Request) -> dict[str, object]:
-    fields = event._asdict()
-    return event_document("request", fields.pop("time_ns"), fields)
+        yield from super().end(loss)
 
 
 def _line(event: Request) -> str:

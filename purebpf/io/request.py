@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "Options", "title"]
+__all__ = ["GROUPINGS", "Options"]
 
 GROUPINGS = ("device", "process", "file")
 """enum grouping of bpf_src/io.bpf.c."""
@@ -31,10 +31,3 @@ class Options(NamedTuple):
     only_failed: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
-
-
-def title(options: Options) -> str:
-    """What standard error says first; "" where the run has an end of its own."""
-    if options.duration_s is not None or options.command:
-        return ""
-    return "Measuring block devices... Hit Ctrl-C to end."

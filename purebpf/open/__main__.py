@@ -26,15 +26,14 @@ def _run(options: Options, view: event_command.EventView, shape: Shape) -> int:
     from purebpf.open.session import Opens
     from purebpf.open.summary import Summary
 
-    endless = options.duration_s is None and not options.command
-    title = "Following opened files... Hit Ctrl-C to end." if endless else ""
-    follow = partial(event_command.run, partial(Opens, options), options.command, view)
+    doing = "Following opened files"
+    follow = partial(event_command.run, partial(Opens, options), options, view)
     if shape.summary:
         table = TablePrinter(Summary(shape.by), top=shape.top, format=view.format)
-        return follow(table, title, losses=table.losses)
+        return follow(table, doing, losses=table.losses)
     if view.format == "json":
-        return follow(JsonPrinter(), title)
-    return follow(TextPrinter(times=shape.times, cgroups=shape.cgroups), title)
+        return follow(JsonPrinter(), doing)
+    return follow(TextPrinter(times=shape.times, cgroups=shape.cgroups), doing)
 
 
 if __name__ == "__main__":

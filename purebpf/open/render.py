@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from purebpf.cli.event_command import (
-    Printer,
+from purebpf.cli.event_lines import (
+    JsonLines,
+    TextLines,
     clock,
-    errno_name,
     event_document,
     fit,
     fit_path,
@@ -15,6 +15,7 @@ from purebpf.cli.event_command import (
     json_loss,
 )
 from purebpf.cli.units import duration_text
+from purebpf.errors import errno_name
 from purebpf.open.events import Opened
 from purebpf.open.flags import access, names
 from purebpf.open.summary import ROOM, Row, Summary
@@ -24,7 +25,7 @@ from purebpf.results.model.spelling import count_text, printable
 __all__ = ["JsonPrinter", "TablePrinter", "TextPrinter"]
 
 
-class TextPrinter(Printer[Opened]):
+class TextPrinter(TextLines[Opened]):
     """A line for each call.
 
     Args:
@@ -35,24 +36,16 @@ class TextPrinter(Printer[Opened]):
     def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
         self._times = times
         self._cgroups = cgroups
-        self._width: int | None = None
 
-    def begin(self, width: int | None) -> Iterator[str]:
+    def header(self) -> str:
         """The names of the columns."""
-        self._width = width
         time = f"{'TIME':12} " if self._times else ""
         cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
-        yield f"{time}{'RESULT':8}    PID {'COMM':15}{cgroup}   TAKES HOW PATH\n"
+        return f"{time}{'RESULT':8}    PID {'COMM':15}{cgroup}   TAKES HOW PATH"
 
-    def show(self, events: Iterable[Opened]) -> Iterator[str]:
-        """Their lines."""
-        for event in events:
-            yield fit_path(self._columns(event), _path(event), self._width) + "\n"
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """Nothing: standard error says what was lost."""
-        del loss
-        return ()
+    def line(self, event: Opened, width: int | None) -> str:
+        """A call; the beginning of its path is cut."""
+        return fit_path(self._columns(event), _path(event), width)
 
     def _columns(self, event: Opened) -> str:
         time = f"{clock(event.time_ns)} " if self._times else ""
@@ -72,32 +65,19 @@ def _spell(path: str) -> str:
     return printable(path) or "''"
 
 
-class JsonPrinter(Printer[Opened]):
-    """An object for each call, on a line of its own; the last one says what was lost."""
+class JsonPrinter(JsonLines[Opened]):
+    """An object for each call."""
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing."""
-        del width
-        return ()
-
-    def show(self, events: Iterable[Opened]) -> Iterable[str]:
-        """Their lines."""
-        return json_lines(map(_document, events))
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """Every counter of what was lost."""
-        return json_loss(loss)
+    def document(self, event: Opened) -> dict[str, object]:
+        """Its fields, flags and error by name."""
+        fields = event._asdict()
+        time_ns = fields.pop("time_ns")
+        fields["flags"] = names(event.flags)
+        fields["errno"] = errno_name(event.errno) if event.errno else None
+        return event_document("open", time_ns, fields)
 
 
-def _document(event: Opened) -> dict[str, object]:
-    document = event._asdict()
-    time_ns = document.pop("time_ns")
-    document["flags"] = names(event.flags)
-    document["errno"] = errno_name(event.errno) if event.errno else None
-    return event_document("open", time_ns, document)
-
-
-class TablePrinter(Printer[Opened]):
+class TablePrinter:
     """A table at the end, or its rows as JSON.
 
     Args:

@@ -9,7 +9,7 @@ from functools import partial
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.tcp.options import build_parser, parse
-from purebpf.tcp.request import Options, title
+from purebpf.tcp.request import Options
 
 __all__ = ["build_parser", "main"]
 
@@ -28,7 +28,7 @@ def _run(options: Options, view: EventView) -> int:
 
     printer = Json() if view.format == "json" else Text(verbose=view.verbose)
     make = partial(Tcp, options)
-    return event_command.run(make, options.command, view, printer, title(options))
+    return event_command.run(make, options, view, printer, "Tracing TCP connections")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from purebpf.cli.event_command import clock, event_document, fit, json_lines, json_loss
+from purebpf.cli.event_lines import JsonLines, TextLines, clock, event_document, fit
 from purebpf.cli.units import duration_text, size_text
-from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.tcp.event import Event
 
@@ -19,27 +16,19 @@ _WORDS = {"retransmit": "resent"}
 _ARROWS = {"out": ">", "in": "<", "": "-"}
 
 
-class Text:
-    """A line for each event."""
+class Text(TextLines[Event]):
+    """A line for each event; `verbose`: with the local end of a connection, too."""
 
     def __init__(self, *, verbose: bool = False) -> None:
-        self._width: int | None = None
         self._is_verbose = verbose
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """The header."""
-        self._width = width
-        yield _HEADER + "\n"
+    def header(self) -> str:
+        """The names of the columns."""
+        return _HEADER
 
-    def show(self, events: Iterable[Event]) -> Iterator[str]:
-        """The lines."""
-        for event in events:
-            yield fit(self._line(event), self._width) + "\n"
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """Nothing: what was lost is on standard error."""
-        del loss
-        return ()
+    def line(self, event: Event, width: int | None) -> str:
+        """An event; its end is cut."""
+        return fit(self._line(event), width)
 
     def _line(self, event: Event) -> str:
         took = "-" if event.took_ns is None else duration_text(event.took_ns)
@@ -75,26 +64,13 @@ class Text:
         return f"{event.local_port} {_ARROWS[event.direction]} {remote}"
 
 
-class Json:
-    """An object on each line; the last says what was lost."""
+class Json(JsonLines[Event]):
+    """An object for each event."""
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing."""
-        del width
-        return ()
-
-    def show(self, events: Iterable[Event]) -> Iterable[str]:
-        """The objects."""
-        return json_lines(map(_document, events))
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """What was lost, by cause."""
-        return json_loss(loss)
-
-
-def _document(event: Event) -> dict[str, object]:
-    fields = event._asdict()
-    return event_document(fields.pop("kind"), fields.pop("time_ns"), fields)
+    def document(self, event: Event) -> dict[str, object]:
+        """Every field."""
+        fields = event._asdict()
+        return event_document(fields.pop("kind"), fields.pop("time_ns"), fields)
 
 
 def spell_end(address: str, port: int) -> str:

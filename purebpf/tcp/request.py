@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_EVENTS", "EVENTS", "Options", "title"]
+__all__ = ["DEFAULT_EVENTS", "EVENTS", "Options"]
 
 EVENTS = ("connect", "accept", "close", "fail", "retransmit", "synack", "state", "dns")
 """enum tcp_event_kind of bpf_src/tcp/records.h."""
@@ -32,10 +32,3 @@ class Options(NamedTuple):
     connections: int = 65536
     duration_s: float | None = None
     command: tuple[str, ...] = ()
-
-
-def title(options: Options) -> str:
-    """What standard error says first; "" where the run has an end of its own."""
-    if options.duration_s is not None or options.command:
-        return ""
-    return "Tracing TCP connections... Hit Ctrl-C to end."

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from purebpf.cli.event_command import fit_path
+from purebpf.cli.event_lines import fit_path
 from purebpf.exec.events import Ended, Executed, Refused, Task
 from purebpf.exec.options import parse
 from purebpf.exec.render import JsonPrinter, TextPrinter

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.io.options import IoView, parse
-from purebpf.io.request import Options, title
+from purebpf.io.request import Options
 from tests.support.command_line import asking
 
 ALL = """\
@@ -58,8 +58,3 @@ def test_a_wrong_option_is_said(
         parse(arguments)
     assert raised.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_only_a_run_without_an_end_is_announced() -> None:
-    assert title(Options()).endswith("Hit Ctrl-C to end.")
-    assert title(Options(duration_s=1)) == title(Options(command=("true",))) == ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from purebpf.cli.event_command import timestamp
+from purebpf.cli.event_lines import timestamp
 from purebpf.io.event import Request, Row, error_name, file_name, op_name
 from purebpf.io.render import Json, Text
 from purebpf.results import Cause, Loss

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.tcp.options import parse
-from purebpf.tcp.request import DEFAULT_EVENTS, Options, title
+from purebpf.tcp.request import DEFAULT_EVENTS, Options
 from tests.support.command_line import asking
 
 ALL = """\
@@ -57,8 +57,3 @@ def test_a_wrong_option_is_said(
         parse(arguments)
     assert raised.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_only_a_run_without_an_end_is_announced() -> None:
-    assert title(Options()).endswith("Hit Ctrl-C to end.")
-    assert title(Options(duration_s=1)) == title(Options(command=("true",))) == ""

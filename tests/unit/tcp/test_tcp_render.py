@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from purebpf.cli.event_command import timestamp
+from purebpf.cli.event_lines import timestamp
 from purebpf.results import Cause, Loss
 from purebpf.tcp.event import Event
 from purebpf.tcp.render import Json, Text

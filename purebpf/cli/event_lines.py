@@ -1,0 +1,139 @@
+"""Events as lines of text or of JSON. Pure."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from purebpf.results import Loss
+
+__all__ = [
+    "JsonLines",
+    "Printer",
+    "TextLines",
+    "clock",
+    "event_document",
+    "fit",
+    "fit_path",
+    "json_lines",
+    "json_loss",
+    "timestamp",
+]
+
+Event = TypeVar("Event")
+Event_contra = TypeVar("Event_contra", contravariant=True)
+
+
+class Printer(Protocol[Event_contra]):
+    """Turns events into text; pure.
+
+    `width`: the columns of the terminal that shows the lines; None: they may have any length.
+    """
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """What comes before all events."""
+
+    def show(self, events: Iterable[Event_contra]) -> Iterable[str]:
+        """Their lines."""
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """What comes after all events."""
+
+
+class TextLines(ABC, Generic[Event]):
+    """A `Printer` of a header, and of a line for each event."""
+
+    _width: int | None = None
+
+    @abstractmethod
+    def header(self) -> str:
+        """The names of the columns."""
+
+    @abstractmethod
+    def line(self, event: Event, width: int | None) -> str:
+        """An event, in so many columns if that is not None."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """The header."""
+        self._width = width
+        return (self.header() + "\n",)
+
+    def show(self, events: Iterable[Event]) -> Iterator[str]:
+        """The lines."""
+        for event in events:
+            yield self.line(event, self._width) + "\n"
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Nothing: standard error says what was lost."""
+        del loss
+        return ()
+
+
+class JsonLines(ABC, Generic[Event]):
+    """A `Printer` of an object for each event; the last one says what was lost."""
+
+    @abstractmethod
+    def document(self, event: Event) -> Mapping[str, object]:
+        """The object of an event."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[Event]) -> Iterable[str]:
+        """The objects."""
+        return json_lines(map(self.document, events))
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Every counter of what was lost."""
+        return json_loss(loss)
+
+
+def fit(line: str, width: int | None) -> str:
+    """A line, cut to the width with `...` at its end."""
+    if width is None or len(line) <= width:
+        return line
+    return f"{line[: max(width - 3, 0)]}..."
+
+
+def fit_path(columns: str, path: str, width: int | None) -> str:
+    """A line that ends with a path, of which the end is what fits."""
+    room = None if width is None else width - len(columns)
+    if room is None or len(path) <= room:
+        return columns + path
+    return f"{columns}...{path[len(path) - max(room - 3, 1) :]}"
+
+
+def clock(time_ns: int) -> str:
+    """The local time of day in milliseconds, of nanoseconds since 1970."""
+    seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest_ns // 1_000_000:03}"
+
+
+def timestamp(time_ns: int) -> str:
+    """The same moment for JSON: `2026-11-22T23:45:01.123456789Z`."""
+    seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest_ns:09}Z"
+
+
+def json_lines(documents: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """A line for each."""
+    import json  # which text and --help need not pay
+
+    for document in documents:
+        yield json.dumps(document) + "\n"
+
+
+def event_document(name: str, time_ns: int, fields: Mapping[str, object]) -> dict[str, object]:
+    """An event for JSON: what it is called, when it was, and its fields."""
+    return {"event": name, "time": timestamp(time_ns), **fields}
+
+
+def json_loss(loss: Loss) -> Iterator[str]:
+    """The last line of a stream of JSON: every counter of what was lost."""
+    counts = {cause.name: cause.lost for cause in loss.causes}
+    return json_lines([{"event": "loss", "loss": counts}])
