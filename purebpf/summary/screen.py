@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from purebpf.cli.output import Output
-from purebpf.cli.sheet import Sheet, State, arrange, draw, page_rows, press
-from purebpf.cli.terminal import Terminal, can_draw, has_keys
-from purebpf.cli.watch import watch
-from purebpf.closable import Closing
-from purebpf.measure.run import Ends
+from purebpf.cli.sheet import Sheet, State, arrange
+from purebpf.cli.table_screen import TablesBelow, TableScreen
+from purebpf.cli.terminal import can_draw, has_keys
 from purebpf.summary.options import View
 from purebpf.summary.render import csv_header, render
 from purebpf.summary.rows import CHOICES, COLUMNS, rows
 from purebpf.summary.table import Table
 
 __all__ = ["Screen", "Text", "screen"]
-
-_MINUTE_S = 60.0
 
 
 def screen(output: Output, view: View, mode: str, *, has_command: bool) -> Screen | Text:
@@ -31,7 +25,7 @@ def screen(output: Output, view: View, mode: str, *, has_command: bool) -> Scree
     return Screen(output, view, mode, with_keys=has_keys() and not has_command)
 
 
-class Text(Closing):
+class Text(TablesBelow):
     """Tables below each other; the CSV header is written before anything else.
 
     With an interval, text tables have a clock above them.
@@ -48,19 +42,12 @@ class Text(Closing):
 
     show_last = show
 
-    def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
-        """Wait as `wait` does."""
-        return wait(*ends.sources)
-
     def mode_wanted(self) -> str:
         """A mode that the user chose; "" for the present one."""
         return ""
 
-    def close(self) -> None:
-        """Nothing is to be undone."""
 
-
-class Screen(Closing):
+class Screen(TableScreen):
     """The last table, as the user wants it; the one at the end is whole, on the screen of before.
 
     A mode is chosen when the programs are loaded: another one is `mode_wanted` (see
@@ -71,14 +58,9 @@ class Screen(Closing):
         assert view.interval_s is not None
         self._output, self._view = output, view
         sort = view.sort if view.sort in CHOICES.sorts else "total"
-        self._state = State(mode, sort)
         self._mode, self._clock = mode, ""
         self._table: Table | None = None
-        self._heat: deque[float] = deque(maxlen=max(1, int(_MINUTE_S / view.interval_s)))
-        self._is_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
-        self._with_keys = with_keys
-        self._terminal = Terminal(with_keys=with_keys)
-        self.redraw()
+        super().__init__(State(mode, sort), CHOICES, view.interval_s, with_keys=with_keys)
 
     def show(self, table: Table) -> None:
         """Show what returned since the last time."""
@@ -92,11 +74,6 @@ class Screen(Closing):
         self.close()
         self._output.write(_with_clock(table, self._view))
 
-    def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
-        """Wait as `wait` does, and do what the keys say."""
-        key = self._press if self._with_keys else None
-        return watch(wait, ends, self._terminal, press=key, redraw=self.redraw)
-
     def mode_wanted(self) -> str:
         """A mode that the user chose; "" for the present one."""
         state = self._state
@@ -105,19 +82,6 @@ class Screen(Closing):
             return ""
         self._mode = mode
         return mode
-
-    def redraw(self) -> None:
-        """As wide and as high as the terminal is now."""
-        self._terminal.draw(draw(self._state, self._sheet(), *self._terminal.size))
-
-    def close(self) -> None:
-        """Give the terminal back; again is harmless."""
-        self._terminal.close()
-
-    def _press(self, key: str) -> bool:
-        page = page_rows(self._terminal.size[1])
-        self._state = press(self._state, key, CHOICES, self._sheet().rows, page)
-        return self._state.is_over
 
     def _sheet(self) -> Sheet:
         state, table = self._state, self._table
