@@ -15,7 +15,7 @@ from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.measure import targets
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import TargetEnds, descendants
+from purebpf.measure.target_ends import TargetEnds, follow_descendants
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text
 
@@ -96,18 +96,11 @@ class EventSession(Closing, ABC, Generic[Event]):
             stream = EventStream(self.request(), whose, tree=target.tree)
             self.stream = stack.enter_context(stream)
             if target.tree and target.pids:
-                self._follow_present()
+                follow_descendants(target.pids, stream.follow)
             self._ends = stack.enter_context(TargetEnds(target.pids))
             self._started_s = time.monotonic()
             self._owned = stack.pop_all()
         return self
-
-    def _follow_present(self) -> None:
-        """Take in the children that exist; those of a child that was just found come next."""
-        entered = set(self._target.pids)
-        while missing := descendants(self._target.pids) - entered:
-            self.stream.follow(tuple(missing))
-            entered |= missing
 
     def wall_ns(self, time_ns: int) -> int:
         """The time of a record as nanoseconds since 1970."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
-__all__ = ["TargetEnds", "descendants"]
+__all__ = ["TargetEnds", "descendants", "follow_descendants"]
 
 
 def descendants(pids: Iterable[int]) -> set[int]:
@@ -31,6 +31,14 @@ def descendants(pids: Iterable[int]) -> set[int]:
             family.add(pid)
             left += children.get(pid, ())
     return family
+
+
+def follow_descendants(pids: Iterable[int], follow: Callable[[Collection[int]], object]) -> None:
+    """Pass on all below the processes; those of a child that was just passed on come next."""
+    entered = set(pids)
+    while missing := descendants(pids) - entered:
+        follow(missing)
+        entered |= missing
 
 
 class TargetEnds(Closing):

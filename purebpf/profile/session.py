@@ -24,7 +24,7 @@ from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import TargetEnds, descendants
+from purebpf.measure.target_ends import TargetEnds, follow_descendants
 from purebpf.profile.request import Options, title
 from purebpf.syscall import proc
 
@@ -165,10 +165,9 @@ class Profiler(Closing):
             )
             self._tree = stack.enter_context(tree)
             tgids = self._object.maps["tgids"]
-            entered = set(self._options.pids)
-            while missing := descendants(self._options.pids) - entered:
-                tgids.update(dict.fromkeys(missing, 1))
-                entered |= missing
+            follow_descendants(
+                self._options.pids, lambda missing: tgids.update(dict.fromkeys(missing, 1))
+            )
         self._targets = stack.enter_context(TargetEnds(self._options.pids))
 
     def _spec(self) -> ObjectSpec:

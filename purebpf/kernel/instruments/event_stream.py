@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,7 +101,7 @@ class EventStream(Closing):
         (type_id,) = btf.find(name)
         return codec(btf, type_id)
 
-    def follow(self, pids: Sequence[int]) -> None:
+    def follow(self, pids: Collection[int]) -> None:
         """Take in processes that exist already."""
         self.object.maps["tgids"].update(dict.fromkeys(pids, 1))
 
