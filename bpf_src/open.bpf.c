@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Files as they are opened: a record for each call of open(2), creat(2), openat(2) and openat2(2).
 #include "calls.h"
+#include "descriptors.h"
 #include "events.h"
 #include "path.h"
 
@@ -13,19 +14,6 @@ CONFIG u32 only_errno = 0; // only calls that failed with it
 enum kind {
 	OPENED = 0,
 };
-
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-} __attribute__((preserve_access_index));
-
-struct files_struct {
-	struct fdtable *fdt;
-} __attribute__((preserve_access_index));
-
-struct task_struct___files {
-	struct files_struct *files;
-} __attribute__((preserve_access_index));
 
 // Behind it: the path that was given, with its NUL; where that is relative, the names of the
 // directory it is relative to, the innermost first.
@@ -83,13 +71,8 @@ static __always_inline int begin_open(s32 dirfd, u64 path, u64 flags)
 // The directory that a descriptor of the current task is open on. False: it is open on nothing.
 static __always_inline bool directory_of(s32 dirfd, struct way_up *way)
 {
-	struct task_struct___files *task = (void *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **files = BPF_CORE_READ(table, fd), *file = NULL;
+	struct file *file = file_at(dirfd);
 
-	if ((u32)dirfd >= BPF_CORE_READ(table, max_fds))
-		return false;
-	bpf_probe_read_kernel(&file, sizeof(file), files + (u32)dirfd);
 	if (!file)
 		return false;
 	begin_way(way, __builtin_preserve_access_index(&file->f_path));

@@ -3,7 +3,7 @@
 #ifndef TCP_SOCKET_H
 #define TCP_SOCKET_H
 
-#include "task.h"
+#include "descriptors.h"
 
 #define AF_INET 2
 #define AF_INET6 10
@@ -73,19 +73,6 @@ struct file {
 	void *private_data;
 } __attribute__((preserve_access_index));
 
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-} __attribute__((preserve_access_index));
-
-struct files_struct {
-	struct fdtable *fdt;
-} __attribute__((preserve_access_index));
-
-struct task_struct___files {
-	struct files_struct *files;
-} __attribute__((preserve_access_index));
-
 static __always_inline u16 port_of(__be16 port)
 {
 	return __builtin_bswap16(port);
@@ -103,15 +90,9 @@ static __always_inline bool is_tcp(struct sock *sk)
 // closed it by now.
 static __always_inline struct sock *socket_at(u32 fd)
 {
-	struct task_struct___files *task = (void *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **place, *file = NULL;
+	struct file *file = file_at(fd);
 	struct socket *socket;
 
-	if (fd >= BPF_CORE_READ(table, max_fds))
-		return NULL;
-	place = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), place + fd);
 	if (!file)
 		return NULL;
 	socket = BPF_CORE_READ(file, private_data);
