@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from purebpf.results.model.width import cut, cut_start, display_width
+
 if TYPE_CHECKING:
     from purebpf.results import Loss
 
@@ -95,17 +97,14 @@ class JsonLines(ABC, Generic[Event]):
 
 def fit(line: str, width: int | None) -> str:
     """A line, cut to the width with `...` at its end."""
-    if width is None or len(line) <= width:
-        return line
-    return f"{line[: max(width - 3, 0)]}..."
+    return line if width is None else cut(line, width)
 
 
 def fit_path(columns: str, path: str, width: int | None) -> str:
     """A line that ends with a path, of which the end is what fits."""
-    room = None if width is None else width - len(columns)
-    if room is None or len(path) <= room:
+    if width is None:
         return columns + path
-    return f"{columns}...{path[len(path) - max(room - 3, 1) :]}"
+    return columns + cut_start(path, width - display_width(columns))
 
 
 def clock(time_ns: int) -> str:

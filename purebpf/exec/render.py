@@ -10,6 +10,7 @@ from purebpf.cli.units import duration_text
 from purebpf.errors import errno_name
 from purebpf.exec.events import Ended, Event, Executed, Refused
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.width import pad
 
 __all__ = ["JsonPrinter", "TextPrinter"]
 
@@ -40,7 +41,7 @@ class TextPrinter(TextLines[Event]):
         kind, what = _describe(event)
         return fit(
             f"{time}{kind:4} {task.pid:7} {task.ppid:7} {task.uid:5} "
-            f"{printable(task.comm):15}{cgroup} {printable(what)}",
+            f"{pad(printable(task.comm), 15)}{cgroup} {printable(what)}",
             width,
         )
 

@@ -9,6 +9,7 @@ from purebpf.cli.units import duration_text, size_text
 from purebpf.io.event import Request, Row
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.width import cut_start, pad
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 
 __all__ = ["Json", "Text"]
@@ -86,8 +87,7 @@ class Text:
             return f"{printable(row.disk)[:22]:22}"
         if self._by == "process":
             return f"{row.pid:>7} {printable(row.comm)[:14]:14}"
-        name = printable(row.file) or "[direct]"
-        return f"{name if len(name) <= 22 else '...' + name[-19:]:22}"  # noqa: PLR2004
+        return pad(cut_start(printable(row.file) or "[direct]", 22), 22)
 
 
 class Json(JsonLines[Request]):

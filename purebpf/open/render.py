@@ -21,6 +21,7 @@ from purebpf.open.flags import access, names
 from purebpf.open.summary import ROOM, Row, Summary
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text, printable
+from purebpf.results.model.width import pad
 
 __all__ = ["JsonPrinter", "TablePrinter", "TextPrinter"]
 
@@ -52,7 +53,7 @@ class TextPrinter(TextLines[Opened]):
         cgroup = f" {printable(event.cgroup):20}" if self._cgroups else ""
         result = errno_name(event.errno) if event.errno else f"fd {event.fd}"
         return (
-            f"{time}{result:8}{event.pid:7} {printable(event.comm):15}{cgroup} "
+            f"{time}{result:8}{event.pid:7} {pad(printable(event.comm), 15)}{cgroup} "
             f"{duration_text(event.duration_ns):>7} {access(event.flags):3} "
         )
 

@@ -6,7 +6,7 @@ format characters none.
 
 from __future__ import annotations
 
-__all__ = ["cut", "display_width", "pad"]
+__all__ = ["cut", "cut_start", "display_width", "pad"]
 
 _WIDE = frozenset("WF")
 _NO_WIDTH = frozenset(("Mn", "Me", "Cf"))
@@ -23,14 +23,25 @@ def cut(text: str, width: int) -> str:
     if display_width(text) <= width:
         return text
     more = _MORE[: max(width, 0)]
-    left = width - len(more)
+    return _beginning(text, width - len(more)) + more
+
+
+def cut_start(text: str, width: int) -> str:
+    """The text if it takes at most `width` columns, else `...` and its end."""
+    if display_width(text) <= width:
+        return text
+    more = _MORE[: max(width, 0)]
+    return more + _beginning(text[::-1], width - len(more))[::-1]
+
+
+def _beginning(text: str, width: int) -> str:
     kept = []
     for char in text:
-        left -= _columns(char)
-        if left < 0:
+        width -= _columns(char)
+        if width < 0:
             break
         kept.append(char)
-    return "".join(kept) + more
+    return "".join(kept)
 
 
 def pad(text: str, width: int) -> str:

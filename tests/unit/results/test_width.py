@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.results.model.units import count_in_unit, in_unit
-from purebpf.results.model.width import cut, display_width, pad
+from purebpf.results.model.width import cut, cut_start, display_width, pad
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,10 @@ def test_what_is_cut_fits(text: str, width: int) -> None:
     assert display_width(shown) <= width
     assert shown == text or shown.endswith("..."[:width])
     assert display_width(pad(text, width)) == width
+    end = cut_start(text, width)
+    assert display_width(end) <= width
+    assert end == text or end.startswith("..."[:width])
+    assert text.endswith(end.removeprefix("..."[:width])) or end == text
 
 
 @pytest.mark.parametrize(
