@@ -20,7 +20,7 @@ from purebpf.safe_path import refuse_unsafe
 refuse_unsafe()
 
 if TYPE_CHECKING:
-    from purebpf import report
+    from purebpf import asm, report
     from purebpf.abi.perf import perf_event_sample_format
     from purebpf.abi.syscalls import name as syscall_name
     from purebpf.btf.codec.codecs import codec
@@ -88,6 +88,7 @@ __all__ = [
     "Unknown",
     "VerifierError",
     "__version__",
+    "asm",
     "codec",
     "features",
     "format_frame",
@@ -135,6 +136,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Symbolizer": "purebpf.kernel.symbolize.symbolizer.Symbolizer",
             "Unknown": "purebpf.symbols.frame.Unknown",
             "VerifierError": "purebpf.errors.VerifierError",
+            "asm": "purebpf.asm.",
             "codec": "purebpf.btf.codec.codecs.codec",
             "features": "purebpf.kernel.features.features.",
             "format_frame": "purebpf.results.model.spelling.spell_location",

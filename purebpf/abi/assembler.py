@@ -16,12 +16,14 @@ free. The encoding is that of RFC 9669 and Documentation/bpf/standardization/ins
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import NewType
 
 from purebpf.abi.instruction import (
     CALL,
     EXIT,
     LD_IMM64,
+    PSEUDO_CALL,
     PSEUDO_FUNC,
     PSEUDO_KFUNC_CALL,
     PSEUDO_MAP_FD,
@@ -30,6 +32,7 @@ from purebpf.abi.instruction import (
 )
 
 __all__ = [
+    "ALU",
     "JUMPS",
     "R0",
     "R1",
@@ -44,10 +47,28 @@ __all__ = [
     "R10",
     "Assembler",
     "Label",
+    "Register",
     "TooLongError",
 ]
 
-R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = range(11)
+
+class Register(IntEnum):
+    """R0 has results, R1 to R5 arguments, R6 to R9 last over calls, R10 is where the stack ends."""
+
+    R0 = 0
+    R1 = 1
+    R2 = 2
+    R3 = 3
+    R4 = 4
+    R5 = 5
+    R6 = 6
+    R7 = 7
+    R8 = 8
+    R9 = 9
+    R10 = 10
+
+
+R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = Register
 
 JUMPS: Mapping[str, int] = {
     "==": 0x15,
@@ -57,12 +78,33 @@ JUMPS: Mapping[str, int] = {
     "!=": 0x55,
     "<": 0xA5,
     "<=": 0xB5,
+    "s>": 0x65,
+    "s>=": 0x75,
+    "s<": 0xC5,
+    "s<=": 0xD5,
 }
-"""Unsigned 64-bit comparisons with a constant; "&" jumps when a common bit is set."""
+"""64-bit comparisons with a constant, unsigned but for "s..."; "&": a common bit is set."""
 
-_ALU = {"+=": 0x07, "*=": 0x27, "|=": 0x47, "&=": 0x57, "<<=": 0x67, ">>=": 0x77, "=": 0xB7}
+ALU: Mapping[str, int] = {
+    "+=": 0x07,
+    "-=": 0x17,
+    "*=": 0x27,
+    "/=": 0x37,
+    "|=": 0x47,
+    "&=": 0x57,
+    "<<=": 0x67,
+    ">>=": 0x77,
+    "%=": 0x97,
+    "^=": 0xA7,
+    "=": 0xB7,
+    "s>>=": 0xC7,
+}
+"""64-bit operations with a constant, unsigned but for "s>>="."""
+
 _LOAD = {1: 0x71, 2: 0x69, 4: 0x61, 8: 0x79}
 _STORE = {1: 0x73, 2: 0x6B, 4: 0x63, 8: 0x7B}
+_STORE_CONSTANT = {1: 0x72, 2: 0x6A, 4: 0x62, 8: 0x7A}
+_ATOMIC = {4: 0xC3, 8: 0xDB}
 _REGISTER = 0x08  # BPF_X: the second operand is a register
 _JA = 0x05
 _FARTHEST = 0x7FFF
@@ -107,25 +149,25 @@ class Assembler:
     def move(self, register: int, value: int) -> None:
         """`register = value`, an unsigned or negative number of up to 64 bits."""
         if _fits(value):
-            self._emit(_ALU["="], register, imm=_as_signed(value))
+            self._emit(ALU["="], register, imm=_as_signed(value))
         else:
             self._wide(register, 0, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
 
     def copy(self, register: int, source: int) -> None:
         """`register = source`."""
-        self._emit(_ALU["="] | _REGISTER, register, source)
+        self._emit(ALU["="] | _REGISTER, register, source)
 
     def alu(self, operator: str, register: int, value: int) -> None:
-        """`register OP value` on 64 bits: "+=", "*=", "|=", "&=", "<<=", ">>="."""
+        """`register OP value` on 64 bits; an operator of `ALU`."""
         if not _fits(value):
             self.move(R2, value)
             self.alu_register(operator, register, R2)
         else:
-            self._emit(_ALU[operator], register, imm=_as_signed(value))
+            self._emit(ALU[operator], register, imm=_as_signed(value))
 
     def alu_register(self, operator: str, register: int, source: int) -> None:
         """`register OP source` on 64 bits."""
-        self._emit(_ALU[operator] | _REGISTER, register, source)
+        self._emit(ALU[operator] | _REGISTER, register, source)
 
     def load(self, register: int, base: int, offset: int, size: int) -> None:
         """`register = *(base + offset)`, `size` bytes, zero-extended."""
@@ -134,6 +176,14 @@ class Assembler:
     def store(self, base: int, offset: int, register: int, size: int) -> None:
         """`*(base + offset) = register`, its low `size` bytes."""
         self._emit(_STORE[size], base, register, offset)
+
+    def store_constant(self, base: int, offset: int, value: int, size: int) -> None:
+        """`*(base + offset) = value`, `size` bytes; 8 of them are sign-extended from 32 bits."""
+        self._emit(_STORE_CONSTANT[size], base, offset=offset, imm=_as_signed(value))
+
+    def atomic_add(self, base: int, offset: int, register: int, size: int) -> None:
+        """`*(base + offset) += register` in one step, 4 or 8 bytes."""
+        self._emit(_ATOMIC[size], base, register, offset)
 
     def map(self, register: int, map_fd: int) -> None:
         """`register` = a map, for a helper."""
@@ -162,6 +212,10 @@ class Assembler:
             self.move(R2, value)
             self._jump(JUMPS[operator] | _REGISTER, register, R2, 0, label)
 
+    def jump_register(self, operator: str, register: int, other: int, label: Label) -> None:
+        """Go to `label` if `register OP other`; an operator of `JUMPS`."""
+        self._jump(JUMPS[operator] | _REGISTER, register, other, 0, label)
+
     def go(self, label: Label) -> None:
         """Go to `label`."""
         self._jump(_JA, 0, 0, 0, label)
@@ -177,6 +231,14 @@ class Assembler:
         """
         self._emit(CALL, 0, PSEUDO_KFUNC_CALL, imm=type_id)
 
+    def call_function(self, label: Label) -> None:
+        """Call the function that begins at `label`, in this program; R1 to R5 are gone then.
+
+        Linux 4.16 (commit cc8b0b92a169).
+        """
+        self._functions.append((len(self._code), label))
+        self._emit(CALL, 0, PSEUDO_CALL)
+
     def exit(self) -> None:
         """Return R0."""
         self._emit(EXIT)
@@ -186,17 +248,22 @@ class Assembler:
 
         Raises:
             TooLongError: a label is farther than a jump reaches.
+            ValueError: a label was not placed.
         """
         code = list(self._code)
         for index, label in self._jumps:
-            distance = self._labels[label] - index - 1
-            assert distance >= 0  # every label is placed, and behind its jumps
-            if distance > _FARTHEST:
+            distance = self._distance(index, label)
+            if abs(distance) > _FARTHEST:
                 raise TooLongError(f"a jump of {distance} instructions")
             code[index] = code[index]._replace(offset=distance)
         for index, label in self._functions:
-            code[index] = code[index]._replace(imm=self._labels[label] - index - 1)
+            code[index] = code[index]._replace(imm=self._distance(index, label))
         return code
+
+    def _distance(self, index: int, label: Label) -> int:
+        if self._labels[label] < 0:
+            raise ValueError(f"instruction {index} refers to a label that was not placed")
+        return self._labels[label] - index - 1
 
     def _emit(
         self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, *, imm: int = 0

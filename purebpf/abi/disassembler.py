@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from purebpf.abi.assembler import JUMPS
+from purebpf.abi.assembler import ALU, JUMPS
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import (
     CALL,
     EXIT,
     LD_IMM64,
+    PSEUDO_CALL,
     PSEUDO_KFUNC_CALL,
     PSEUDO_MAP_VALUE,
     Instruction,
@@ -24,9 +25,11 @@ from purebpf.abi.names import member
 
 __all__ = ["disassemble", "listing"]
 
-_ALU = {0x07: "+=", 0x27: "*=", 0x47: "|=", 0x57: "&=", 0x67: "<<=", 0x77: ">>=", 0xB7: "="}
+_ALU = {code: operator for operator, code in ALU.items()}
 _LOAD = {0x71: "u8", 0x69: "u16", 0x61: "u32", 0x79: "u64"}
 _STORE = {0x73: "u8", 0x6B: "u16", 0x63: "u32", 0x7B: "u64"}
+_STORE_CONSTANT = {0x72: "u8", 0x6A: "u16", 0x62: "u32", 0x7A: "u64"}
+_ATOMIC = {0xC3: "u32", 0xDB: "u64"}
 _COMPARE = {code: operator for operator, code in JUMPS.items()}
 _REGISTER = 0x08
 _JA = 0x05
@@ -74,6 +77,8 @@ def _spell_call(instruction: Instruction, functions: Mapping[int, str]) -> str:
     if opcode == EXIT:
         return "exit"
     if opcode == CALL:
+        if src == PSEUDO_CALL:
+            return f"call {imm:#x}"
         if src == PSEUDO_KFUNC_CALL:
             return f"call {functions.get(imm, f'kernel function {imm}')}"
         name = getattr(member(bpf_func_id, imm), "name", "helper").removeprefix("BPF_FUNC_")
@@ -84,6 +89,10 @@ def _spell_call(instruction: Instruction, functions: Mapping[int, str]) -> str:
         return f"r{dst} = *({size} *)(r{src} {_spell_offset(offset)})"
     if size := _STORE.get(opcode):
         return f"*({size} *)(r{dst} {_spell_offset(offset)}) = r{src}"
+    if size := _STORE_CONSTANT.get(opcode):
+        return f"*({size} *)(r{dst} {_spell_offset(offset)}) = {imm:#x}"
+    if imm == 0 and (size := _ATOMIC.get(opcode)):
+        return f"lock *({size} *)(r{dst} {_spell_offset(offset)}) += r{src}"
     operand = f"r{src}" if opcode & _REGISTER else f"{imm:#x}"
     if operator := _ALU.get(opcode & ~_REGISTER):
         return f"r{dst} {operator} {operand}"

@@ -24,7 +24,7 @@ class Registers:
 
     def __init__(self) -> None:
         self._fields: dict[int, Field] = {}
-        self._oldest_first = list(_SCRATCH)
+        self._oldest_first: list[int] = list(_SCRATCH)
 
     def of(self, field: Field) -> FieldRegister:
         """The register for a field: the one that holds it, or else the one used longest ago."""
