@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from purebpf.exec.events import Ended, Event, Executed, Refused, Task
@@ -42,6 +41,8 @@ class Processes(EventSession[Event]):
         NotSupportedError: the kernel does not have what is needed.
     """
 
+    explained = _LOSSES
+
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
@@ -63,10 +64,6 @@ class Processes(EventSession[Event]):
         if self._options.failed and not record.fields.code:
             return None
         return self._ended(record.fields)
-
-    def explain_losses(self) -> Mapping[str, str]:
-        """A sentence for each field of `struct losses`."""
-        return _LOSSES
 
     def _task(self, fields: Any) -> Task:
         event = fields.event

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from purebpf.io.event import Request, Row, error_name, file_name, op_name
@@ -41,6 +40,8 @@ class Io(EventSession[Request]):
     Raises, when it is entered: as `EventSession`.
     """
 
+    explained = _LOSSES
+
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
@@ -65,10 +66,6 @@ class Io(EventSession[Request]):
             },
             {"rows": options.rows},
         )
-
-    def explain_losses(self) -> Mapping[str, str]:
-        """What can be lost, beyond what any tool can lose."""
-        return _LOSSES
 
     def make_event(self, record: Record) -> Request:
         """A slow request."""
@@ -107,7 +104,7 @@ class Io(EventSession[Request]):
                 bool(maker.issued_ns and maker.wanted) for maker in maps["requests"].values()
             )
             losses = self.stream.losses() | {"in_flight": in_flight}
-            return Ending(tuple(self.drain()), loss_of(losses, self.explain_losses()))
+            return Ending(tuple(self.drain()), loss_of(losses, self.explained))
 
     def _row(self, key: Any, row: Any) -> Row:
         return Row(

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.kernel.instruments.event_stream import EventStream, Record, StreamRequest
@@ -64,7 +64,13 @@ class EventSession(Closing, ABC, Generic[Event]):
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
         KernelError, NotSupportedError: as `EventStream`.
+
+    Attributes:
+        explained: a sentence for each field of the object's `struct losses`, as `loss_of` takes
+            them.
     """
+
+    explained: ClassVar[Mapping[str, str]]
 
     def __init__(self, target: EventTarget, command_pid: int = 0) -> None:
         self._target = target
@@ -79,10 +85,6 @@ class EventSession(Closing, ABC, Generic[Event]):
     @abstractmethod
     def make_event(self, record: Record) -> Event | None:
         """What a record says; None: nothing that was asked for."""
-
-    def explain_losses(self) -> Mapping[str, str]:
-        """A sentence for each field of the object's `struct losses`, as `loss_of` takes them."""
-        return {}
 
     def __enter__(self) -> Self:
         target = self._target
@@ -158,7 +160,7 @@ class EventSession(Closing, ABC, Generic[Event]):
         """
         with self._owned:
             self.stream.stop()
-            return Ending(tuple(self.drain()), loss_of(self.stream.losses(), self.explain_losses()))
+            return Ending(tuple(self.drain()), loss_of(self.stream.losses(), self.explained))
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

@@ -23,7 +23,7 @@ class OffCpu(ThreadProfiler):
         options: the target and which time.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
         fetch: gets debug files that are not on this machine
-        (`purebpf.kernel.symbolize.debuginfod`).
+            (`purebpf.kernel.symbolize.debuginfod`).
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from purebpf.abi import syscalls
 from purebpf.kernel.instruments.event_stream import Record, StreamRequest
@@ -38,6 +37,8 @@ class Opens(EventSession[Opened]):
         KernelError: the kernel refused something; says what, and what would help.
         NotSupportedError: the kernel does not have what is needed.
     """
+
+    explained = _LOSSES
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
@@ -89,7 +90,3 @@ class Opens(EventSession[Opened]):
             errno=max(0, -fields.result),
             duration_ns=fields.duration_ns,
         )
-
-    def explain_losses(self) -> Mapping[str, str]:
-        """A sentence for each field of `struct losses`."""
-        return _LOSSES

@@ -59,7 +59,7 @@ class Profiler(Closing):
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
             is sampled from its execve on, with everything it forks, however short that lives.
         fetch: gets debug files that are not on this machine
-        (`purebpf.kernel.symbolize.debuginfod`).
+            (`purebpf.kernel.symbolize.debuginfod`).
 
     Attributes:
         budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.

@@ -37,8 +37,7 @@ class Summary(Closing):
     Args:
         options: which calls to count and how; how to print them does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
-        is
-            counted from its execve on, with everything it forks.
+            is counted from its execve on, with everything it forks.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.

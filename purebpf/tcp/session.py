@@ -6,7 +6,6 @@ import errno
 import ipaddress
 import os
 import struct
-from collections.abc import Mapping
 from itertools import islice
 from typing import Self
 
@@ -52,6 +51,8 @@ class Tcp(EventSession[Event]):
     Raises, when it is entered: as `EventSession`. Connections that are open already have an owner
     only on kernels with bpf_sock_from_file() (Linux 5.11, commit 4f19cab76136).
     """
+
+    explained = _LOSSES
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
@@ -110,10 +111,6 @@ class Tcp(EventSession[Event]):
                     break  # the programs count what finds no place from now on
                 if error.errno != errno.EEXIST:  # else it was accepted a moment ago
                     raise
-
-    def explain_losses(self) -> Mapping[str, str]:
-        """What can be lost, beyond what any tool can lose."""
-        return _LOSSES
 
     def make_event(self, record: Record) -> Event | None:
         """An event of the kernel's record; addresses are named by the answers before it."""
