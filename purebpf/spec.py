@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from purebpf.abi.sections import DEFINITIONS, SecDef
 from purebpf.errors import SchemaError
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf

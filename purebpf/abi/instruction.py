@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 INSN_SIZE = 8
 

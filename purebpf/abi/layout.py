@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 
 class Layout(NamedTuple):

@@ -7,7 +7,7 @@ enum bpf_prog_type and enum bpf_attach_type of include/uapi/linux/bpf.h.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.tuples import NamedTuple
 
 BPF_F_SLEEPABLE = 1 << 4
 BPF_F_XDP_HAS_FRAGS = 1 << 5

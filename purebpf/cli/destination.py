@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.cli.arguments import output
 from purebpf.errors import KernelError
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.results import Profile

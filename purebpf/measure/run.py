@@ -12,11 +12,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.session import Session
 from purebpf.measure.stop import HasFileno, Stop
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.measure.child import Child

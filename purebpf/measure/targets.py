@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
 from purebpf.kernel.host import cgroups, cpus
 from purebpf.kernel.instruments.task_filter import TaskFilter
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "NoSuchTargetError",

@@ -12,12 +12,13 @@ fail before: programs guard such code by asking whether the field exists.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.abi.instruction import INSN_SIZE
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.relocate.code import Code
 from purebpf.spec import FunctionSpec
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.btf.core.matching import CoreResult

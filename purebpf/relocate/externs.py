@@ -15,11 +15,11 @@ commit 4976b718c355, "bpf: Introduce pseudo_btf_id"), 5.13 (functions: commit e6
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.abi.instruction import CALL, PSEUDO_BTF_ID, PSEUDO_KFUNC_CALL
 from purebpf.relocate.code import Code
 from purebpf.spec import ExternSpec
+from purebpf.tuples import NamedTuple
 
 __all__ = ["POISONED_KFUNC", "Externs", "ResolvedExtern", "write_extern"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from purebpf.abi.instruction import INSN_SIZE, PSEUDO_MAP_FD, PSEUDO_MAP_VALUE
 from purebpf.errors import LinkError
 from purebpf.relocate.code import Code
 from purebpf.spec import FunctionSpec, RelocationKind
+from purebpf.tuples import NamedTuple
 
 Placed = Iterable[tuple[int, FunctionSpec]]
 """Functions with the instruction each starts at, ascending."""

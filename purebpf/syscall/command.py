@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
@@ -17,6 +16,7 @@ from purebpf.abi.names import OBJECT_NAME_LENGTH, UNFIT_FOR_OBJECT_NAME
 from purebpf.errors import KernelError
 from purebpf.syscall import backend
 from purebpf.syscall.buffer import array_type
+from purebpf.tuples import NamedTuple
 
 Field = int | bytes | bytearray | None
 """A field's value: a number, the name of a map or program, or memory for the kernel.

@@ -12,13 +12,13 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 from purebpf.syscall.command import command
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "FD_SIZE",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 
 class UniformRecords(NamedTuple):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,6 +22,7 @@ HELP_ROOMS = {
     "purebpf.errors",
     "purebpf.lazy",
     "purebpf.safe_path",
+    "purebpf.tuples",
 }
 HELP_MODULES = 12
 """Of any command, beside its own package: from these rooms, and no more than so many."""
@@ -89,6 +92,16 @@ def among(modules: set[str], unwanted: set[str]) -> set[str]:
     }
 
 
+def slow_tuples(modules: set[str]) -> set[str]:
+    """The classes of `modules` that purebpf.tuples would make in half of the time."""
+    return {
+        f"{module}.{name}"
+        for module in modules
+        for name, value in vars(import_module(module)).items()
+        if getattr(value, "__orig_bases__", ()) == (NamedTuple,) and value.__module__ == module
+    }
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_imports_the_options_and_nothing_else_of_ours(command):
     modules = imported(RUN, f"purebpf.{command}", "--help")
@@ -114,6 +127,7 @@ def test_what_is_not_needed_to_attach_is_not_imported_before():
     ours = {module for module in modules if module.startswith("purebpf.")}
     last_names = {module.rpartition(".")[2] for module in ours}
     assert not last_names & NOT_BEFORE_ATTACH_ANYWHERE
+    assert not slow_tuples(ours)
 
 
 def test_the_rooms_exist() -> None:

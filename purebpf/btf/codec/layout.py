@@ -9,9 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.codec.values import INTEGER_CODES, Codec, Misfit, check_int, int_range
+from purebpf.tuples import NamedTuple
 
 _ROWS = 512
 """Records in one conversion of columns."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.codec.arrays import ArrayCodec
 from purebpf.btf.codec.layout import FieldPlace, Layout
 from purebpf.btf.codec.records import Record, instances, maker, record_class
 from purebpf.btf.codec.values import Buffer, Codec, Misfit, shown
 from purebpf.errors import SchemaError
+from purebpf.tuples import NamedTuple
 
 
 class Tail(NamedTuple):

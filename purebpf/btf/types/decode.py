@@ -6,10 +6,10 @@ A type is three 32-bit words (name, info, size or type) and a tail that depends 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from purebpf.btf.types import kinds as types
 from purebpf.btf.types.kinds import Kind, Type
+from purebpf.tuples import NamedTuple
 
 FIXED_TAIL = {Kind.INT: 1, Kind.ARRAY: 3, Kind.VAR: 1, Kind.DECL_TAG: 1}
 """Words after the first three, for kinds with a tail that does not depend on vlen."""

@@ -8,7 +8,9 @@ it keeps a pointer from being equal to a `const` of the same type, and narrows f
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from purebpf.tuples import NamedTuple
 
 
 class Kind(IntEnum):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.folder import Folder, Node
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "BPFFS",

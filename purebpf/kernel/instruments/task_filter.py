@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.maps.map import Map

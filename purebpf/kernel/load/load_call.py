@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.kernel.host import memlock
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field, Log
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 __all__ = ["UNRELATED", "LoadCall", "Outcome", "attempt"]
 

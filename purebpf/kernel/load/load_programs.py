@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import KernelError
@@ -27,6 +26,7 @@ from purebpf.spec import ProgramSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.command import Field
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 __all__ = ["load_programs"]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import NotSupportedError
 from purebpf.spec import ObjectSpec
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf

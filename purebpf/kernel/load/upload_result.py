@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 __all__ = ["UNRELATED", "Upload"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.errors import ENOTSUPP
 from purebpf.syscall import bpf
 from purebpf.syscall.command import BatchResult
 from purebpf.syscall.map_element import Elements
+from purebpf.tuples import NamedTuple
 
 __all__ = ["NO_BATCH", "Shape", "Unsupported", "chunk_size", "chunks"]
 

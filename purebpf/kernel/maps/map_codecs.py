@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec.codecs import codec
@@ -16,6 +16,7 @@ from purebpf.btf.codec.values import shown
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import SchemaError
 from purebpf.kernel.maps import map_traits
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "Bytes",

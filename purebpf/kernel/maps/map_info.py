@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from purebpf.abi.layouts import BPF_MAP_INFO
 from purebpf.kernel.maps import map_traits
 from purebpf.syscall import bpf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["MapInfo", "read_info"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.abi.perf import (
     PERF_EVENT_ATTR,
@@ -16,6 +15,7 @@ from purebpf.abi.perf import (
 from purebpf.errors import KernelError
 from purebpf.kernel.host import cpus, fd_limits
 from purebpf.syscall import perf_event, proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["OpenRequest", "explain_open_error", "mapping_explained"]
 

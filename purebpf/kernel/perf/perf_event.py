@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
 from purebpf.closable import Closing
@@ -16,6 +16,7 @@ from purebpf.kernel.perf.perf_names import Event, event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
 from purebpf.syscall import perf_event as sys
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.wire.perf_format import RecordFormat

@@ -6,7 +6,6 @@ Modifiers and the events of sysfs (`cpu/event=0x3c/u`) are those of `event_choic
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from purebpf.abi.perf import (
     perf_hw_cache_id,
@@ -17,6 +16,7 @@ from purebpf.abi.perf import (
     perf_type_id,
 )
 from purebpf.syscall import tracefs
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Event", "event_named", "known_names"]
 

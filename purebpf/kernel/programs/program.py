@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.layouts import BPF_PROG_INFO
@@ -14,6 +14,7 @@ from purebpf.closable import Closing
 from purebpf.kernel.host import pins
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.abi.sections import SecDef

@@ -19,10 +19,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf.closable import Closing
 from purebpf.kernel.unwind.copy_rings import CopyRings
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.rings.record_types import RecordMap

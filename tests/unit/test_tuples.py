@@ -1,0 +1,89 @@
+"""`purebpf.tuples.NamedTuple` makes what typing's does."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import sys
+import typing
+from typing import Any
+
+import pytest
+
+from purebpf import tuples
+
+
+def declare(base: Any) -> Any:
+    """A class of each side, from the same lines."""
+
+    class Numbers(base):
+        """Some numbers."""
+
+        first: int
+        second: int | None = None
+        rest: tuple[int, ...] = ()
+
+        @property
+        def has_second(self):
+            """Whether there are two."""
+            return self.second is not None
+
+        @classmethod
+        def one(cls):
+            """The number 1."""
+            return cls(1)
+
+        def __str__(self):
+            return f"<{self.first}>"
+
+    return Numbers
+
+
+OURS, THEIRS = declare(tuples.NamedTuple), declare(typing.NamedTuple)
+
+
+class Pickled(tuples.NamedTuple):
+    """At the top of a module, where pickle looks."""
+
+    number: int
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda kind: sorted(kind.__dict__.keys() - {"__orig_bases__"}),
+        lambda kind: (kind.__name__, kind.__qualname__, kind.__module__, kind.__doc__),
+        lambda kind: (kind.__bases__, kind._fields, kind._field_defaults, kind.__match_args__),
+        lambda kind: [*kind.__annotations__],
+        typing.get_type_hints,
+        lambda kind: [*inspect.signature(kind).parameters],
+        lambda kind: (kind(1), kind(1, 2), kind(first=1, rest=(3,)), kind.one(), kind._make("abc")),
+        lambda kind: (repr(kind(1)), str(kind(1)), kind(1).has_second, kind(1, 2).has_second),
+        lambda kind: (kind(1)._replace(second=2), kind(1)._asdict(), copy.copy(kind(1))),
+        lambda kind: (hash(kind(1)), kind(1) == (1, None, ()), kind(1) < kind(2)),
+        lambda kind: hasattr(kind(1), "__dict__"),
+        lambda kind: kind.has_second.__doc__,
+    ],
+)
+def test_it_is_as_that_of_typing(look):
+    assert look(OURS) == look(THEIRS)
+
+
+@pytest.mark.parametrize("kind", [OURS, THEIRS])
+@pytest.mark.parametrize("values", [(), (1, 2, (), 4)])
+def test_a_wrong_number_of_values_is_refused(kind, values):
+    with pytest.raises(TypeError, match="Numbers"):
+        kind(*values)
+
+
+def test_its_instances_are_pickled_by_the_name_of_the_class():
+    assert pickle.loads(pickle.dumps(Pickled(1))) == Pickled(1)
+
+
+def test_type_hints_are_those_of_the_module():
+    from purebpf.spec import ObjectSpec, ProgramSpec
+
+    assert typing.get_type_hints(ProgramSpec)["name"] is str
+    assert inspect.signature(ObjectSpec).parameters["name"].annotation == "str"
+    assert sys.modules[ObjectSpec.__module__].ObjectSpec is ObjectSpec
