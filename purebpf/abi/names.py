@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from typing import TypeVar
 
-__all__ = ["OBJECT_NAME_LENGTH", "UNFIT_FOR_OBJECT_NAME", "member", "member_name"]
+__all__ = ["FIT_FOR_OBJECT_NAME", "OBJECT_NAME_LENGTH", "member", "member_name"]
 
 OBJECT_NAME_LENGTH = 15
 """BPF_OBJ_NAME_LEN less the NUL."""
 
-UNFIT_FOR_OBJECT_NAME = re.compile(rb"[^A-Za-z0-9_.]")
-"""What bpf_obj_name_cpy() in kernel/bpf/syscall.c refuses in the name of a map or a program."""
+FIT_FOR_OBJECT_NAME = bytes(
+    byte if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "_.") else ord("_")
+    for byte in range(256)
+)
+"""`name.translate(...)`: what bpf_obj_name_cpy() in kernel/bpf/syscall.c refuses becomes `_`."""
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 

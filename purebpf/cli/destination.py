@@ -7,7 +7,6 @@ format.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,8 +32,8 @@ __all__ = [
     "writing",
 ]
 
-_FOREIGN = re.compile(r"\.(svg|png|jpe?g|gif|pdf)(\.gz)?$", re.IGNORECASE)
-"""Names of pictures, which a text in the default format is not."""
+_FOREIGN = ("svg", "png", "jpg", "jpeg", "gif", "pdf")
+"""Kinds of pictures, which a text in the default format is not."""
 _BINARY = ("pprof", "perf.data")
 
 
@@ -145,11 +144,11 @@ def _pair(
 
 def _check_name(parser: argparse.ArgumentParser, path: str) -> None:
     """End with status 2 where a file's name promises what purebpf does not write."""
-    if (foreign := _FOREIGN.search(path)) is not None:
-        kind = foreign[1].upper()
+    _, dot, kind = path.lower().removesuffix(".gz").rpartition(".")
+    if dot and kind in _FOREIGN:
         parser.error(
-            f"argument -o: will not write {kind}; use -o FILE.html: the page saves the flame graph "
-            "as SVG or PNG"
+            f"argument -o: will not write {kind.upper()}; use -o FILE.html: the page saves the "
+            "flame graph as SVG or PNG"
         )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
-from purebpf.kernel.host import cgroups, cpus
+from purebpf.kernel.host import cpus
 from purebpf.kernel.instruments.task_filter import TaskFilter
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
@@ -189,6 +189,8 @@ def open_cgroup(path: str) -> Descriptor:
 
 def is_below(tid: int, cgroup: str) -> bool:
     """Whether a thread is in a cgroup v2 directory, or below it, at this moment."""
+    from purebpf.kernel.host import cgroups
+
     root = cgroups.root()
     for line in (proc.cgroup(tid) or "").splitlines():
         number, _, path = line.split(":", 2)

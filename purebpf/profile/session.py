@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.instruments import process_tree, stack_maps
+from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.instruments.call_graph import describe_walking, load_walking
 from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
@@ -30,6 +30,7 @@ from purebpf.syscall import proc
 
 if TYPE_CHECKING:
     from purebpf.kernel.cpython.python_tables import PythonTables
+    from purebpf.kernel.instruments.process_tree import ProcessTree
     from purebpf.kernel.perf.perf_event import Event
     from purebpf.kernel.symbolize.debug_files import Fetch
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -78,7 +79,7 @@ class Profiler(Closing):
         self._owned = ExitStack()
         self._elapsed_s = self._idle_s = 0.0
         self._taken: CountsSnapshot | None = None
-        self._tree: process_tree.ProcessTree | None = None
+        self._tree: ProcessTree | None = None
 
     @property
     def event(self) -> Event:
@@ -100,7 +101,11 @@ class Profiler(Closing):
         first period never count.
         """
         asked = self._options.tree and self._options.pids
-        return bool(self._command_pid or asked) and process_tree.is_supported()
+        if not (self._command_pid or asked):
+            return False
+        from purebpf.kernel.instruments.process_tree import is_supported
+
+        return is_supported()
 
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
@@ -123,7 +128,9 @@ class Profiler(Closing):
             whose = whose._replace(cpus=())  # the events are on those
             spec = whose.apply(self._spec())
             if self._by_tree:
-                spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
+                from purebpf.kernel.instruments.process_tree import CAPACITY
+
+                spec = spec.set(has_tgids=True).resize(tgids=CAPACITY)
             self._object, self._walking, self._call_graph = load_walking(
                 spec,
                 options.call_graph if options.user_stacks else "",
@@ -160,7 +167,9 @@ class Profiler(Closing):
     def _follow(self, stack: ExitStack, namespace: tuple[int, int]) -> None:
         """Sample the children of the command, or of the processes, where they are asked for."""
         if self._by_tree:
-            tree = process_tree.ProcessTree(
+            from purebpf.kernel.instruments.process_tree import ProcessTree
+
+            tree = ProcessTree(
                 self._object.maps["tgids"], command_pid=self._command_pid, namespace=namespace
             )
             self._tree = stack.enter_context(tree)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from purebpf.abi.instruction import INSN_SIZE
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.relocate.code import Code
+from purebpf.relocate.linked_program import Patched
 from purebpf.spec import FunctionSpec
-from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.btf.core.matching import CoreResult
@@ -37,13 +37,6 @@ _WIDTH = 0x18
 _WIDTHS = {4: 0x00, 2: 0x08, 1: 0x10, 8: 0x18}
 _SIZES = {width: size for size, width in _WIDTHS.items()}
 _MAX_OFFSET = 32767
-
-
-class Patched(NamedTuple):
-    """A function's code after CO-RE, and why each poisoned slot is poisoned."""
-
-    code: bytes
-    poisoned: dict[int, str]
 
 
 def apply_core(

@@ -14,16 +14,20 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
-from purebpf.btf.types.kinds import DeclTag, Kind
 from purebpf.errors import FormatError, LinkError
 from purebpf.relocate.code import Code
-from purebpf.relocate.core import Patched, apply_core
-from purebpf.relocate.externs import Externs, write_extern
-from purebpf.relocate.linked_program import LinkedProgram, Reference, func_info, line_info
+from purebpf.relocate.linked_program import (
+    LinkedProgram,
+    Patched,
+    Reference,
+    func_info,
+    line_info,
+)
 from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 
 if TYPE_CHECKING:
     from purebpf.btf.core.matching import CoreMatcher, Targets
+    from purebpf.relocate.externs import Externs
 
 _EXCEPTION_CALLBACK = "exception_callback:"
 
@@ -127,6 +131,8 @@ class Linker:
 
     def _exception_callbacks(self, entry: str) -> Iterator[tuple[str, str]]:
         """(the program, what it wants called when it throws): nothing but a tag refers to it."""
+        from purebpf.btf.types.kinds import DeclTag
+
         btf, type_id = self._spec.btf, self._spec.functions[entry].type_id
         if btf is None or not type_id:
             return
@@ -139,6 +145,8 @@ class Linker:
     @cached_property
     def _tags(self) -> list[int]:
         """The ids of the object's declaration tags."""
+        from purebpf.btf.types.kinds import Kind
+
         btf = self._spec.btf
         assert btf is not None  # asked for by a function with a type
         return [type_id for type_id in range(1, len(btf)) if btf.kind(type_id) is Kind.DECL_TAG]
@@ -158,6 +166,8 @@ class Linker:
             if function.core_relocations and self._spec.btf is None:
                 raise self._error(function, "has CO-RE relocations, but the object has no BTF")
             if function.core_relocations or len(function.code) % INSN_SIZE:
+                from purebpf.relocate.core import apply_core
+
                 results = [
                     self._matcher.match(relocation) for relocation in function.core_relocations
                 ]
@@ -227,6 +237,8 @@ class Linker:
         self, code: Code, slot: int, function: FunctionSpec, relocation: Relocation
     ) -> str:
         """Write what the kernel has for an extern; why it is poisoned instead, or ""."""
+        from purebpf.relocate.externs import write_extern
+
         extern = self._spec.externs[relocation.target]
         resolved = self._externs(extern)
         if resolved is None and not extern.weak:

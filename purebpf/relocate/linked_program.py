@@ -105,6 +105,13 @@ class LinkedProgram(NamedTuple):
         return bytes(code)
 
 
+class Patched(NamedTuple):
+    """A function's code after CO-RE, and why each poisoned slot is poisoned."""
+
+    code: bytes
+    poisoned: dict[int, str]
+
+
 def func_info(functions: Placed, byteorder: str) -> bytes:
     """An array of struct bpf_func_info; b"" when a function has no BTF FUNC."""
     record = struct.Struct("<II" if byteorder == "little" else ">II")

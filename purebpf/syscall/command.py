@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
-from purebpf.abi.names import OBJECT_NAME_LENGTH, UNFIT_FOR_OBJECT_NAME
+from purebpf.abi.names import FIT_FOR_OBJECT_NAME, OBJECT_NAME_LENGTH
 from purebpf.errors import KernelError
 from purebpf.syscall import backend
 from purebpf.syscall.buffer import array_type
@@ -78,7 +78,7 @@ def issue(cmd: bpf_cmd, layout: str, fields: Mapping[str, Field]) -> tuple[int, 
         offset, code = known.fields[name]
         if code.endswith("s"):  # a name: cut and cleaned here, as bpf_obj_name_cpy() refuses others
             assert not isinstance(value, int)
-            value = UNFIT_FOR_OBJECT_NAME.sub(b"_", value)[:OBJECT_NAME_LENGTH]  # noqa: PLW2901
+            value = bytes(value).translate(FIT_FOR_OBJECT_NAME)[:OBJECT_NAME_LENGTH]  # noqa: PLW2901
         elif not isinstance(value, int):
             value = address_of(value)  # noqa: PLW2901
         try:

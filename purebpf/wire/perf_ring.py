@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from purebpf.errors import FormatError
 from purebpf.wire.formats import PERF_EVENT_HEADER
-from purebpf.wire.uniform_records import UniformRecords
+
+if TYPE_CHECKING:
+    from purebpf.wire.uniform_records import UniformRecords
 
 Buffer = bytes | bytearray | memoryview
 
@@ -95,4 +98,6 @@ def raw_run(data: bytes, kind: int) -> UniformRecords | None:
     )
     if same != (len(data) // size,) * 3:
         return None
+    from purebpf.wire.uniform_records import UniformRecords
+
     return UniformRecords(data, _RAW.size, length, size)

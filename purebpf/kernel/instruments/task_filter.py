@@ -67,8 +67,10 @@ class TaskFilter(NamedTuple):
         Raises:
             KernelError: the kernel refused.
         """
-        maps["tgids"].update(dict.fromkeys(self.pids, 1))
-        maps["tids"].update(dict.fromkeys(self.tids, 1))
+        if self.pids:
+            maps["tgids"].update(dict.fromkeys(self.pids, 1))
+        if self.tids:
+            maps["tids"].update(dict.fromkeys(self.tids, 1))
         if self.cgroup_fd is not None:
             maps["cgroup"][0] = self.cgroup_fd
 

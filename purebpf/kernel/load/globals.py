@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel.maps.map import Map
-from purebpf.kernel.maps.map_codecs import Bytes, Codec
 from purebpf.spec import ObjectSpec, VariableSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
+
+if TYPE_CHECKING:
+    from purebpf.kernel.maps.map_codecs import Codec
 
 __all__ = ["Globals"]
 
@@ -36,12 +38,9 @@ class Globals(Closing, MutableMapping[str, Any]):
     def __init__(self, spec: ObjectSpec, maps: Mapping[str, Map]) -> None:
         """Show the variables of `spec`; `maps` has their sections and stays open."""
         self._variables = {
-            name: variable._replace(
-                offset=variable.offset + spec.maps[variable.map].contents_offset
-            )
-            for name, variable in spec.variables.items()
-            if variable.map in maps
+            name: variable for name, variable in spec.variables.items() if variable.map in maps
         }
+        self._begins = {name: section.contents_offset for name, section in spec.maps.items()}
         self._maps = maps
         self._btf = spec.btf
         self._memory: dict[str, Memory] = {}
@@ -58,7 +57,8 @@ class Globals(Closing, MutableMapping[str, Any]):
         section = view if view is not None else self._read(variable.map)
         # No further than it goes: an array at the end of a struct has as many elements as follow.
         # A copy: memory that is looked at when a signal's handler raises cannot be unmapped.
-        own = bytes(section[variable.offset : variable.offset + variable.size])
+        start = self._begins[variable.map] + variable.offset
+        own = bytes(section[start : start + variable.size])
         return self._codec(variable).decode(own)
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -79,17 +79,18 @@ class Globals(Closing, MutableMapping[str, Any]):
         data = self._codec(variable).encode(value)
         if len(data) > variable.size:
             raise SchemaError(f"variable {name} has {variable.size} bytes, not {len(data)}")
-        end = variable.offset + len(data)
+        start = self._begins[variable.map] + variable.offset
+        end = start + len(data)
         if (view := self._view(variable.map)) is not None:
             if view.readonly:
                 reason = (
                     f"map {variable.map}, which another process created, is frozen or read-only"
                 )
                 raise NotSupportedError(f"writing {name!r}", reason)
-            view[variable.offset : end] = data
+            view[start:end] = data
             return
         section = self._read(variable.map)
-        section[variable.offset : end] = data
+        section[start:end] = data
         with _about(f"writing {name!r}"):
             bpf.map_update_elem(self._maps[variable.map].fileno(), _INDEX, section)
 
@@ -115,10 +116,12 @@ class Globals(Closing, MutableMapping[str, Any]):
             self._memory.popitem()[1].close()
 
     def _codec(self, variable: VariableSpec) -> Codec:
+        if self._btf is None or not variable.type_id:
+            from purebpf.kernel.maps.map_codecs import Bytes
+
+            return Bytes(variable.size)
         from purebpf.btf.codec.codecs import codec  # remembers what it made
 
-        if self._btf is None or not variable.type_id:
-            return Bytes(variable.size)
         return codec(self._btf, variable.type_id)
 
     def _view(self, section: str) -> memoryview | None:

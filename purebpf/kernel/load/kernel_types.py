@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.spec import ExternSpec, ObjectSpec
 
 if TYPE_CHECKING:
@@ -41,6 +40,8 @@ class KernelTypes(Closing):
         if self._btf is not None:
             yield self._btf
             return
+        from purebpf.kernel.types.kernel_btf import kernel_btf
+
         yield kernel_btf()
         yield from self.modules.types().values()
 

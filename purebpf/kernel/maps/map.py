@@ -16,13 +16,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.btf.types.parse import Btf
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.maps import map_bulk, map_traits
 from purebpf.kernel.maps.map_base import MapHandle
-from purebpf.kernel.maps.map_codecs import Codec, Handle, Readable
 from purebpf.kernel.maps.map_core import Store
-from purebpf.spec import MapSpec
 from purebpf.syscall.map_element import Element
 
 if TYPE_CHECKING:
@@ -55,10 +52,6 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
-
-    @staticmethod
-    def _inner_maps(btf: Btf | None, inner: MapSpec | None) -> Codec:
-        return _InnerMaps(btf, inner)
 
     # One element
 
@@ -307,26 +300,3 @@ class _Values(ValuesView[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return map_bulk.values(self._store)
-
-
-class _InnerMaps(Handle):
-    """The values of a map of maps: a descriptor goes in, an id comes out and is opened."""
-
-    def __init__(self, btf: Btf | None, inner: MapSpec | None) -> None:
-        super().__init__(map_traits.FD_SIZE)
-        self._btf = btf
-        self._inner = inner
-
-    def _open(self, map_id: int) -> Map:
-        inner = Map.from_id(map_id)
-        if inner.btf is None and self._btf is not None and self._inner is not None:
-            return inner.retyped(self._inner, self._btf)
-        return inner
-
-    def decode(self, buffer: Readable, offset: int = 0, /) -> Any:
-        """The map; the caller closes it."""
-        return self._open(super().decode(buffer, offset))
-
-    def iter_decode(self, buffer: Readable, /) -> Iterator[Any]:
-        """The maps; the caller closes each."""
-        return map(self._open, super().iter_decode(buffer))

@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
@@ -73,7 +74,7 @@ class MapHandle(Closing):
             self.info: MapInfo = read_info(descriptor.fd)
             self._store = Store(descriptor, self.info, btf, key_type_id, value_type_id)
             if self.info.type in map_traits.MAP_VALUES:
-                self._store.value = self._inner_maps(btf, inner)
+                self._store.make_values = partial(self._inner_maps, btf, inner)
         except BaseException:
             descriptor.close()
             raise
@@ -91,10 +92,12 @@ class MapHandle(Closing):
         self.struct_ops = b""
         self._arena: Memory | None = None
 
-    @staticmethod
-    def _inner_maps(btf: Btf | None, inner: MapSpec | None) -> Codec:
+    @classmethod
+    def _inner_maps(cls, btf: Btf | None, inner: MapSpec | None) -> Codec:
         """The codec of a map's values that are maps."""
-        raise NotImplementedError
+        from purebpf.kernel.maps.map_inner import InnerMaps
+
+        return InnerMaps(cls.from_id, btf, inner)
 
     @classmethod
     def create(

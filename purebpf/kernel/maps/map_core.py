@@ -15,6 +15,8 @@ from purebpf.syscall.map_element import Elements
 from purebpf.syscall.map_sizes import FD_VALUES, PER_CPU, Sizes, value_room
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from purebpf.btf.types.parse import Btf
     from purebpf.errors import KernelError
     from purebpf.kernel.maps.map_codecs import Codec
@@ -38,6 +40,7 @@ class Store:
         elements: for single elements.
         shape: for many.
         batches: whether to try the batch commands: false once the kernel refused one.
+        make_values: makes the codec of values that are more than bytes of a type: maps.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Store:
         self.elements = Elements(descriptor, Sizes(info.type, info.key_size, room))
         self.shape = Shape(info.key_size, room, info.max_entries or _UNLISTED)
         self.batches = True
+        self.make_values: Callable[[], Codec] | None = None
 
     @cached_property
     def key(self) -> Codec:
@@ -75,6 +79,8 @@ class Store:
     @cached_property
     def value(self) -> Codec:
         """The values' codec, as `key`; of tuples for a per-CPU map."""
+        if self.make_values is not None:
+            return self.make_values()
         info = self.info
         if info.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE and not self._type_ids[1]:
             from purebpf.kernel.maps.map_stacks import stack_codec

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.kernel.host import cgroups
 from purebpf.kernel.perf import perf_attr
-from purebpf.kernel.perf.perf_errors import OpenRequest, explain_open_error
 from purebpf.kernel.perf.perf_names import Event, event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
 from purebpf.syscall import perf_event as sys
@@ -117,6 +115,8 @@ class PerfEvent(Closing):
         group_fd = -1 if group is None else group.fileno()
         if cgroup is None:
             return cls._open(chosen, attr, pid, cpu, group_fd=group_fd)
+        from purebpf.kernel.host import cgroups
+
         with cgroups.open_cgroup_directory(cgroup) as opened:
             fd = opened.fileno()
             return cls._open(chosen, attr, fd, cpu, group_fd=group_fd, cgroup=cgroup)
@@ -141,6 +141,8 @@ class PerfEvent(Closing):
             try:
                 descriptor = sys.perf_event_open(attr, pid, cpu, group_fd, flags)
             except KernelError as error:
+                from purebpf.kernel.perf.perf_errors import OpenRequest, explain_open_error
+
                 first = first or explain_open_error(
                     error, OpenRequest(event.name, attr, pid, cpu, cgroup)
                 )

@@ -15,7 +15,6 @@ from purebpf.abi.perf import (
     perf_sw_ids,
     perf_type_id,
 )
-from purebpf.syscall import tracefs
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Event", "event_named", "known_names"]
@@ -86,6 +85,8 @@ def event_named(name: str) -> Event:
     """
     category, colon, tracepoint = name.partition(":")
     if colon:
+        from purebpf.syscall import tracefs
+
         number = tracefs.tracepoint_id(category, tracepoint)
         return Event(name, perf_type_id.PERF_TYPE_TRACEPOINT, number)
     type_and_config = _generic(_ALIASES.get(name, name)) or _cache(name) or _raw(name)

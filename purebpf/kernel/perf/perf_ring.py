@@ -14,7 +14,6 @@ import mmap
 
 from purebpf.abi.perf import PERF_EVENT_MMAP_PAGE
 from purebpf.errors import KernelError
-from purebpf.kernel.perf.perf_errors import mapping_explained
 from purebpf.syscall.memory import Memory
 from purebpf.wire.perf_ring import unread
 
@@ -41,6 +40,8 @@ class PerfRing:
         try:
             self._memory = Memory(fd, (1 + pages) * mmap.PAGESIZE, writable=True)
         except KernelError as error:
+            from purebpf.kernel.perf.perf_errors import mapping_explained
+
             raise mapping_explained(error, pages) from None
         self._control = self._memory.view[: mmap.PAGESIZE].cast("Q")
         self._data = self._memory.view[mmap.PAGESIZE :].toreadonly()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
-from purebpf.kernel.processes.cgroup_labels import CgroupLabels
-from purebpf.kernel.processes.process_names import ProcessNames
 from purebpf.kernel.processes.sideband import SideBand
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
+    from purebpf.kernel.processes.cgroup_labels import CgroupLabels
+    from purebpf.kernel.processes.process_names import ProcessNames
     from purebpf.symbols.address_spaces import AddressSpaces
 
 __all__ = ["Followed"]
@@ -25,8 +25,6 @@ class Followed(Closing):
 
     Attributes:
         tasks: the threads that `root` and its descendants are made of, so far.
-        cgroups: the container or unit that each process was in.
-        names: what each process is called.
     """
 
     def __init__(self, root: int = 0) -> None:
@@ -36,19 +34,31 @@ class Followed(Closing):
             KernelError: as `SideBand`.
         """
         self.tasks = 1
-        self.cgroups = CgroupLabels()
-        self.names = ProcessNames()
         self._family = {root}
         self._band = SideBand()
+
+    # Not imported before everything is attached:
 
     @cached_property
     def spaces(self) -> AddressSpaces:
         """Who had what mapped."""
-        from purebpf.symbols.address_spaces import (
-            AddressSpaces,  # not before everything is attached
-        )
+        from purebpf.symbols.address_spaces import AddressSpaces
 
         return AddressSpaces()
+
+    @cached_property
+    def cgroups(self) -> CgroupLabels:
+        """The container or unit that each process was in."""
+        from purebpf.kernel.processes.cgroup_labels import CgroupLabels
+
+        return CgroupLabels()
+
+    @cached_property
+    def names(self) -> ProcessNames:
+        """What each process is called."""
+        from purebpf.kernel.processes.process_names import ProcessNames
+
+        return ProcessNames()
 
     @property
     def fds(self) -> tuple[int, ...]:

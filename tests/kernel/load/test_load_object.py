@@ -130,8 +130,8 @@ def test_a_small_object_never_reads_the_kernels_btf(monkeypatch):
     def unexpected():
         raise AssertionError("read")
 
-    monkeypatch.setattr("purebpf.kernel.load.kernel_types.kernel_btf", unexpected)
     monkeypatch.setattr("purebpf.kernel.programs.attach_target.kernel_btf", unexpected)
+    monkeypatch.setattr("purebpf.kernel.types.kernel_btf.kernel_btf", unexpected)
     with purebpf.load(COUNTER) as obj:
         assert obj.programs
 
