@@ -8,7 +8,7 @@ from purebpf.cpython.code_objects import CodeObjects
 from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.memory import Memory, UnreadableError
 
-__all__ = ["MAX_FRAMES", "PythonFrame", "PythonStack", "read_frames"]
+__all__ = ["MAX_FRAMES", "FrameReader", "PythonFrame", "PythonStack", "read_frames"]
 
 MAX_FRAMES = 10_000
 _SHIM = 3
@@ -57,7 +57,7 @@ def read_frames(
 
     Whatever the memory holds, this ends: after `most` frames, or where a frame is its own caller.
     """
-    reader = _Reader(version, layout, memory, codes)
+    reader = FrameReader(version, layout, memory, codes)
     try:
         at = reader.first(thread)
     except UnreadableError:
@@ -74,7 +74,15 @@ def read_frames(
     return PythonStack(tuple(reader.frames), f"more than {most} frames" if at else "")
 
 
-class _Reader:
+class FrameReader:
+    """Reads frames one by one into `frames`.
+
+    Args:
+        version, layout: of the interpreter.
+        memory: the process's.
+        codes: its code objects.
+    """
+
     def __init__(
         self, version: tuple[int, int], layout: Layout, memory: Memory, codes: CodeObjects
     ) -> None:
@@ -90,6 +98,14 @@ class _Reader:
         if self._layout.current != NONE and frame:
             frame = self._memory.number(frame + self._layout.current)
         return frame
+
+    def read(self, at: int) -> PythonFrame:
+        """The frame at an address, of a coroutine: without its callers."""
+        self.frames.clear()
+        self.add(at)
+        if not self.frames:
+            raise UnreadableError
+        return self.frames.pop()
 
     def add(self, at: int) -> int:
         """Keep a frame; the address of its caller."""

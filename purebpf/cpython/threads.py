@@ -43,11 +43,19 @@ class ThreadState(NamedTuple):
 
 
 class Interpreter(NamedTuple):
-    """An interpreter: number 0 is the main one. `gil` is None where that cannot be read."""
+    """An interpreter.
+
+    Attributes:
+        number: 0 for the main one.
+        threads: those that it knows.
+        gil: None where that cannot be read.
+        address: of its PyInterpreterState.
+    """
 
     number: int
     threads: tuple[ThreadState, ...]
     gil: Gil | None
+    address: int = 0
 
 
 def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Interpreter]:
@@ -67,7 +75,8 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
         except UnreadableError:
             continue
         threads = tuple(_threads(layout, memory, head))
-        interpreters.append(Interpreter(number, threads, _gil(layout, memory, runtime, address)))
+        gil = _gil(layout, memory, runtime, address)
+        interpreters.append(Interpreter(number, threads, gil, address))
     return interpreters
 
 

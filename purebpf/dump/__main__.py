@@ -25,7 +25,12 @@ def _run(options: Options) -> int:
     from purebpf.dump.session import dump
 
     with Output(options.output) as output:
-        dumped = dump(options.pid, native=options.native, kernel=not options.user_stacks_only)
+        dumped = dump(
+            options.pid,
+            native=options.native,
+            kernel=not options.user_stacks_only,
+            tasks=options.async_tasks,
+        )
         output.write([document(dumped)] if options.json else lines(dumped))
     return 0
 

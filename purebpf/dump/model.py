@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DumpedFrame", "DumpedThread", "ProcessDump"]
+__all__ = ["DumpedFrame", "DumpedTask", "DumpedThread", "ProcessDump"]
 
 
 class DumpedFrame(NamedTuple):
@@ -49,6 +49,28 @@ class DumpedThread(NamedTuple):
     problems: tuple[str, ...]
 
 
+class DumpedTask(NamedTuple):
+    """A task of asyncio.
+
+    Attributes:
+        name: "Task-1", or the one that the program gave it.
+        state: "runs", "waits", "ready" (it has what it waited for, or has not begun).
+        waits_for: the names of the tasks that it waits for.
+        waits_on: the type of another object that it waits for: "Future"; "" for none.
+        awaited_by: the names of the tasks that wait for it.
+        frames: its coroutine and those that it awaits, innermost first; () of one that runs.
+        problems: why the frames are not all.
+    """
+
+    name: str
+    state: str
+    waits_for: tuple[str, ...]
+    waits_on: str
+    awaited_by: tuple[str, ...]
+    frames: tuple[DumpedFrame, ...]
+    problems: tuple[str, ...]
+
+
 class ProcessDump(NamedTuple):
     """A process.
 
@@ -59,6 +81,7 @@ class ProcessDump(NamedTuple):
         threads: by number.
         notes: what could not be read of all threads, and why.
         duration_s: how long it took.
+        tasks: those of asyncio; None: they were not asked for, or cannot be read.
     """
 
     pid: int
@@ -68,3 +91,4 @@ class ProcessDump(NamedTuple):
     threads: tuple[DumpedThread, ...]
     notes: tuple[str, ...]
     duration_s: float
+    tasks: tuple[DumpedTask, ...] | None = None

@@ -20,6 +20,7 @@ _EPILOG = """\
 examples:
   purebpf dump 185            what process 185 does now
   purebpf dump --native 185   with the frames of the Python interpreter itself
+  purebpf dump --async 185    with the tasks of asyncio
   purebpf dump --json 185     for a program
 
 exit status: 0; 1 an error; 2 a wrong option.
@@ -34,6 +35,7 @@ class Options(NamedTuple):
     Attributes:
         pid: the process.
         native: the frames of the interpreter, too.
+        async_tasks: the tasks of asyncio, too.
         user_stacks_only: no kernel frames.
         json: JSON instead of text.
         output: a file for the result; None is standard output.
@@ -41,6 +43,7 @@ class Options(NamedTuple):
 
     pid: int
     native: bool = False
+    async_tasks: bool = False
     user_stacks_only: bool = False
     json: bool = False
     output: str | None = None
@@ -57,6 +60,12 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument("pid", metavar="PID", type=positive_int, help="the process")
     made.add_argument(
         "--native", action="store_true", help="show the frames of the Python interpreter itself"
+    )
+    made.add_argument(
+        "--async",
+        dest="async_tasks",
+        action="store_true",
+        help="show the tasks of asyncio: where each waits, and which tasks wait for it",
     )
     made.add_argument(
         *("-U", "--user-stacks-only"), action="store_true", help="leave out the kernel's frames"

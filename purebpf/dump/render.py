@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from purebpf.dump.model import DumpedFrame, DumpedThread, ProcessDump
+from purebpf.dump.model import DumpedFrame, DumpedTask, DumpedThread, ProcessDump
 
 __all__ = ["document", "lines"]
 
@@ -20,6 +20,11 @@ def lines(dump: ProcessDump) -> Iterator[str]:
     for thread in dump.threads:
         yield "\n"
         yield from _thread(thread)
+    if dump.tasks is not None:
+        yield f"\nasyncio: {len(dump.tasks)} tasks\n"
+        for task in dump.tasks:
+            yield "\n"
+            yield from _task(task)
 
 
 def _thread(thread: DumpedThread) -> Iterator[str]:
@@ -31,9 +36,33 @@ def _thread(thread: DumpedThread) -> Iterator[str]:
     if thread.interpreter > 0:
         said.append(f"interpreter {thread.interpreter}")
     yield f'Thread {thread.tid} "{_printable(thread.name)}": {_printable(", ".join(said))}\n'
-    for frame in thread.frames:
+    yield from _frames(thread)
+
+
+def _task(task: DumpedTask) -> Iterator[str]:
+    said = [_task_state(task)]
+    if task.awaited_by:
+        said.append(f"awaited by {_quoted(task.awaited_by)}")
+    yield f'Task "{_printable(task.name)}": {_printable("; ".join(said))}\n'
+    yield from _frames(task)
+
+
+def _task_state(task: DumpedTask) -> str:
+    if task.waits_for:
+        return f"waits for {_quoted(task.waits_for)}"
+    if task.state == "waits":
+        return f"waits for a {task.waits_on}"
+    return "ready to run" if task.state == "ready" else task.state
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _frames(of: DumpedThread | DumpedTask) -> Iterator[str]:
+    for frame in of.frames:
         yield f"    {_printable(_frame(frame))}\n"
-    for problem in thread.problems:
+    for problem in of.problems:
         yield f"    ({_printable(problem)})\n"
 
 
@@ -68,8 +97,13 @@ def document(dump: ProcessDump) -> str:
     """The JSON."""
     import json
 
-    threads = [
-        {**thread._asdict(), "frames": [frame._asdict() for frame in thread.frames]}
-        for thread in dump.threads
-    ]
-    return json.dumps({**dump._asdict(), "threads": threads}, indent=1) + "\n"
+    tree = {**dump._asdict(), "threads": [_fields(thread) for thread in dump.threads]}
+    if dump.tasks is None:
+        del tree["tasks"]
+    else:
+        tree["tasks"] = [_fields(task) for task in dump.tasks]
+    return json.dumps(tree, indent=1) + "\n"
+
+
+def _fields(of: DumpedThread | DumpedTask) -> dict[str, object]:
+    return {**of._asdict(), "frames": [frame._asdict() for frame in of.frames]}

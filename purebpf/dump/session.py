@@ -77,13 +77,16 @@ class _State:
         }
 
 
-def dump(pid: int, *, native: bool = False, kernel: bool = True) -> ProcessDump:
+def dump(
+    pid: int, *, native: bool = False, kernel: bool = True, tasks: bool = False
+) -> ProcessDump:
     """The stacks of a process.
 
     Args:
         pid: the process, in our PID namespace.
         native: with the frames of the interpreter itself.
         kernel: with the frames in the kernel.
+        tasks: with the tasks of asyncio.
 
     Raises:
         NoSuchTargetError: there is no such process.
@@ -103,6 +106,11 @@ def dump(pid: int, *, native: bool = False, kernel: bool = True) -> ProcessDump:
         dumped = [
             _describe(pid, tid, copies, state, names, kernel=kernel) for tid in sorted(copies)
         ]
+        dumped_tasks = None
+        if tasks:
+            from purebpf.dump.async_tasks import dump_tasks
+
+            dumped_tasks = dump_tasks(pid, python, notes)
     return ProcessDump(
         pid,
         _command(pid),
@@ -111,6 +119,7 @@ def dump(pid: int, *, native: bool = False, kernel: bool = True) -> ProcessDump:
         tuple(dumped),
         tuple(notes),
         time.monotonic() - began,
+        dumped_tasks,
     )
 
 

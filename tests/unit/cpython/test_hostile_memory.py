@@ -13,7 +13,10 @@ from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
 from purebpf.cpython.frames import read_frames
 from purebpf.cpython.layouts import LAYOUTS
 from purebpf.cpython.memory import CachedMemory, Memory, UnreadableError
-from purebpf.cpython.threads import read_interpreters
+from purebpf.cpython.objects import Objects
+from purebpf.cpython.task_layouts import TASK_LAYOUTS
+from purebpf.cpython.tasks import read_tasks
+from purebpf.cpython.threads import Interpreter, ThreadState, read_interpreters
 
 _BASE = 0x10000
 _SIZE = 1 << 16
@@ -45,6 +48,40 @@ def test_random_memory_ends_in_reasons(version: tuple[int, int]) -> None:
         codes = CodeObjects(version, layout, memory)
         read_interpreters(layout, memory, _BASE)
         assert read_frames(version, layout, memory, codes, _BASE).problem
+
+
+@pytest.mark.parametrize("version", sorted(TASK_LAYOUTS))
+def test_tasks_in_random_memory_end(version: tuple[int, int]) -> None:
+    layouts = LAYOUTS[version], TASK_LAYOUTS[version]
+    if version >= (3, 14):  # what _asyncio says of itself
+        names = ("task_name", "task_coroutine", "task_node", "awaited_by", "awaited_by_is_set")
+        places = dict(zip(names, range(16, 96, 8), strict=False))
+        layouts = layouts[0], layouts[1]._replace(**places, thread_tasks=8, interpreter_tasks=16)
+    thread = ThreadState(_BASE + 64, 0, 0)
+    for seed in range(20):
+        source = random.Random(seed)  # noqa: S311
+        process = Process()
+        for at in range(0, _SIZE, 8):  # mostly pointers into itself, some numbers
+            far = source.choice((source.randrange(0, _SIZE, 8), -_BASE + source.randrange(64)))
+            process.put(_BASE + at, _BASE + far)
+        memory = CachedMemory(process.read)
+        codes = CodeObjects(version, layouts[0], memory)
+        interpreters = [Interpreter(0, (thread,), None, _BASE + 128)]
+        for task in read_tasks(version, layouts, memory, codes, interpreters):
+            assert task.problem or not task.frames
+
+
+@pytest.mark.parametrize("version", sorted(TASK_LAYOUTS))
+def test_containers_that_lie_about_their_size_are_refused(version: tuple[int, int]) -> None:
+    process = Process()
+    process.put(_BASE, *[1 << 62] * 1024)
+    process.put(_BASE + 0x4000 + 32, _BASE)  # of a dict: its keys; of a set: its mask
+    objects = Objects(version, LAYOUTS[version], Memory(process.read), 256)
+    for read in (objects.list_items, objects.set_items, objects.number):
+        with pytest.raises(UnreadableError):
+            read(_BASE)
+    with pytest.raises(UnreadableError):
+        list(objects.dict_items(_BASE + 0x4000))
 
 
 @pytest.mark.parametrize("one_string", [False, True])

@@ -15,15 +15,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.needs("gcc")
+@pytest.mark.parametrize("script", ["generate_cpython.py", "generate_cpython_tasks.py"])
 @pytest.mark.parametrize("python", pythons.every(), ids=lambda python: python.path)
-def test_layouts_are_those_of_the_headers(python: pythons.Python) -> None:
+def test_layouts_are_those_of_the_headers(python: pythons.Python, script: str) -> None:
     code = "import sysconfig; print(sysconfig.get_path('include'))"
     headers = subprocess.check_output([python.path, "-c", code], text=True).strip()
     if not (Path(headers) / "internal").is_dir():
         pytest.skip(f"{headers} has no internal headers")
     assert python.version in LAYOUTS
-    script = ROOT / "scripts/generate_cpython.py"
-    result = subprocess.run(
-        [sys.executable, script, "--check", headers], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, ROOT / "scripts" / script, "--check", headers]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -1,0 +1,83 @@
+"""asyncio's tasks in a process, for `--async`."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+
+from purebpf.cpython.tasks import MAX_TASKS, Task, read_tasks
+from purebpf.dump.model import DumpedFrame, DumpedTask
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.cpython.asyncio_file import find_task_layout
+from purebpf.kernel.cpython.python_process import PythonProcess
+
+__all__ = ["dump_tasks"]
+
+_ROUNDS = 5
+_PAUSE_S = 0.005
+_NUMBERS = re.compile(r"(\d+)")
+
+
+def dump_tasks(
+    pid: int, python: PythonProcess | None, notes: list[str]
+) -> tuple[DumpedTask, ...] | None:
+    """The tasks that have not ended, by name; None: they cannot be read, and `notes` says why."""
+    if python is None:
+        notes.append("--async: no interpreter whose tasks could be read")
+        return None
+    try:
+        layout = find_task_layout(pid, python)
+    except NotSupportedError as error:
+        notes.append(str(error))
+        return None
+    if layout is None:
+        return ()
+    last: list[Task] | None = None
+    for number in range(_ROUNDS):
+        if number:
+            time.sleep(_PAUSE_S)
+        reading = python.look()
+        layouts = (python.layout, layout)
+        tasks = read_tasks(
+            python.version, layouts, reading.memory, reading.codes, reading.interpreters
+        )
+        if tasks == last:
+            break
+        last = tasks
+    else:
+        notes.append("tasks changed while they were read: they may be of different moments")
+    if len(tasks) >= MAX_TASKS:
+        notes.append(f"only {MAX_TASKS} tasks were read")
+    return _describe(tasks)
+
+
+def _describe(tasks: list[Task]) -> tuple[DumpedTask, ...]:
+    names = {task.address: task.name for task in tasks}
+    awaited_by = defaultdict(list)
+    for task in tasks:
+        for address in task.waits_for:
+            awaited_by[address].append(task.name)
+    dumped = [_dumped(task, names, awaited_by[task.address]) for task in tasks]
+    return tuple(sorted(dumped, key=_by_name))
+
+
+def _dumped(task: Task, names: dict[int, str], awaited_by: list[str]) -> DumpedTask:
+    waits_for = sorted(names[address] for address in task.waits_for if address in names)
+    frames = [DumpedFrame("python", f.name, f.file, f.line) for f in task.frames]
+    state = "runs" if task.is_running else "waits" if waits_for or task.waits_on else "ready"
+    return DumpedTask(
+        name=task.name,
+        state=state,
+        waits_for=tuple(waits_for),
+        waits_on=task.waits_on,
+        awaited_by=tuple(sorted(awaited_by)),
+        frames=tuple(frames),
+        problems=(task.problem,) if task.problem else (),
+    )
+
+
+def _by_name(task: DumpedTask) -> list[tuple[int, str]]:
+    """Task-2 before Task-10."""
+    parts = _NUMBERS.split(task.name)
+    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
