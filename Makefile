@@ -1,6 +1,6 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
-BENCHES ?= profiler summary offcpu filter record reading map_element loading report page symbols unwind
+BENCHES ?= profiler summary offcpu filter record reading map_element loading report page symbols unwind python
 
 .PHONY: help fast bpf fixtures fixtures-check bpf-check abi formats test test-kernels bench
 
@@ -37,6 +37,6 @@ test:  ## the tests, on this kernel
 test-kernels:  ## the live tests in guests: make test-kernels KERNELS="6.1 6.12", or KERNELS=all
 	sh scripts/test_kernels.sh $(KERNELS)
 
-bench:  ## measure against bpftrace, libbpf, perf, bcc, ... side by side; tables into docs/performance.md
+bench:  ## measure against bpftrace, libbpf, perf, bcc, py-spy, ... side by side; tables into docs/performance.md
 	for bench in $(BENCHES); do echo "== $$bench"; $(PYTHON) bench/$$bench.py || missed=1; done; \
 	$(PYTHON) bench/results.py && [ -z "$$missed" ]
