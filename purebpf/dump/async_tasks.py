@@ -24,7 +24,7 @@ def dump_tasks(
 ) -> tuple[DumpedTask, ...] | None:
     """The tasks that have not ended, by name; None: they cannot be read, and `notes` says why."""
     if python is None:
-        notes.append("--async: no interpreter whose tasks could be read")
+        notes.append("--async: the process does not run an interpreter that purebpf can read")
         return None
     try:
         layout = find_task_layout(pid, python)
