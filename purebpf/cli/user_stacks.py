@@ -11,6 +11,7 @@ _WAYS = {
     "tables": "by unwind tables",
     "copy": "by unwinding copies",
     "fp": "by frame pointers",
+    "recorded": "as the file has them",
 }
 
 

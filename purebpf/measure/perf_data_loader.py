@@ -16,16 +16,19 @@ from purebpf.measure.naming import interruptible
 from purebpf.measure.recorded_copies import RecordedCopies
 from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.results.build import stack_ends
-from purebpf.results.build.perf_data_aggregate import DEEP, SLOT_NS, Counted, Owner, count
+from purebpf.results.build.chain_ends import chain_method
+from purebpf.results.build.perf_data_aggregate import DEEP, SLOT_NS, Counted, Owner, Unwind, count
 from purebpf.results.model.profile import NO_MARKS
 from purebpf.results.model.stack_end import end_of, root_frame
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
-from purebpf.symbols.frame import Address, Frame, Reason, Unknown, without_stray_tail
+from purebpf.symbols.frame import Address, Frame, Unknown, without_stray_tail
+from purebpf.symbols.frame import Reason as Unnamed
 from purebpf.symbols.kallsyms import addresses
 from purebpf.symbols.runtimes import Runtime
 from purebpf.syscall import proc
+from purebpf.unwind.reason import Reason
 from purebpf.wire.callchain import Stacks
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
@@ -119,14 +122,38 @@ def of_bytes(data: bytes, source: str, wanted: LoadOptions = _ANYTHING) -> Read:
 def _read(file: PerfData, wanted: LoadOptions) -> Read:
     build_ids = build_ids_of(file)
     periods = [_is_weight(event, wanted) for event in file.events]
+    methods = _chain_methods(file)
     with RecordedCopies(file, build_ids) as copies:
-        counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=copies.methods)
+        methods |= copies.methods
+        counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=methods)
     number = _number(file, counted, wanted.event)
     names = _FileNames(counted, build_ids.get(KERNEL, b""), wanted)
     read_file = _name_read(file, counted, number, names, periods=periods[number])
     if number in copies.methods:
         _add_ends(read_file.profile, copies, number)
+    elif way := _way_of_walking(counted, number):
+        read_file.profile.about["call_graph"] = way
     return read_file
+
+
+def _chain_methods(file: PerfData) -> dict[int, Unwind]:
+    """How the stacks of each event are had that has call chains."""
+    packed = file.feature(Feature.VERSION)
+    is_ours = packed is not None and string(packed).startswith("purebpf ")
+    methods = {}
+    for number, event in enumerate(file.events):
+        method = chain_method(event.sample_type, is_ours=is_ours and _is_of_programs(event))
+        if method is not None:
+            methods[number] = method
+    return methods
+
+
+def _way_of_walking(counted: Counted, number: int) -> str:
+    """How the stacks of an event were walked; "" where the file does not say how they ended."""
+    reasons = {stacks.reason for _, stacks in counted.found[number]}
+    if not any(reasons):
+        return ""
+    return "fp" if reasons <= {0, Reason.FRAME_POINTERS} else "recorded"
 
 
 def _add_ends(profile: Profile, copies: RecordedCopies, number: int) -> None:
@@ -186,11 +213,13 @@ def _name_read(
     with interruptible(names.budget):
         for (owner, stacks), weight in counted.found[number].items():
             user = names.user(owner, stacks.user)
-            is_cut = len(stacks.user) + len(stacks.kernel) >= limit and not stacks.reason
-            if is_cut and len(user) == len(stacks.user):
-                truncated += counted.deep[number][owner, stacks]
             root = user[-1] if user else None
             end = end_of(stacks.reason, stacks.guessed, root)
+            is_full = len(stacks.user) + len(stacks.kernel) >= limit
+            is_chain = stacks.reason in (0, Reason.FRAME_POINTERS)
+            if is_full and is_chain and len(user) == len(stacks.user):
+                truncated += counted.deep[number][owner, stacks]
+                end = end_of(Reason.TOO_DEEP, 0, root) if end.cut else end
             user += root_frame(end)
             kernel_side = names.kernel(stacks.kernel)
             when = tuple(sorted(slots.get((owner, stacks), {}).items()))
@@ -312,7 +341,7 @@ class _FileNames:
     def _kernel(self, call_chain: tuple[int, ...]) -> Answers:
         if self._why_not:
             return [
-                Unknown(Reason.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
+                Unknown(Unnamed.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
                 for at in call_chain
             ]
         if not self._moved:

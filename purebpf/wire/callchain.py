@@ -19,8 +19,8 @@ _FIRST_MARK = _MARKS - 4095  # PERF_CONTEXT_MAX
 class Stacks(NamedTuple):
     """The addresses of both sides, leaf first; () for a side without a stack.
 
-    Where the user side was unwound from a copy, `reason` is how it ended
-    (`purebpf.unwind.reason`) and `guessed` how many steps were guesses; 0 where the kernel walked.
+    `reason` is how the user side ended (`purebpf.unwind.reason`), 0 where that is not known, and
+    `guessed` how many of its steps were guesses.
     """
 
     kernel: tuple[int, ...]

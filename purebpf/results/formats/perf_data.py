@@ -24,7 +24,7 @@ from purebpf.abi.perf import perf_callchain_context as context
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.results.model.profile import Profile, Row, Stack
-from purebpf.results.model.stack_end import CUT
+from purebpf.results.model.stack_end import CUT, StackEnd, cut_mapping
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import (
@@ -51,6 +51,7 @@ _SAMPLE_TYPE = (
 _MONOTONIC = 1
 _PAGE = 4096
 _PLACELESS = ("inlined", CUT)
+_IN_CUT = 8  # where in its page: readers look a caller up at the address before
 _EXECUTABLE, _PRIVATE = 5, 2  # mmap(2): PROT_READ | PROT_EXEC, MAP_PRIVATE
 _ROUND = 10_000  # samples between two marks by which a reader may forget what came before
 _KERNEL_CONTEXT, _USER_CONTEXT = context.PERF_CONTEXT_KERNEL, context.PERF_CONTEXT_USER
@@ -196,12 +197,16 @@ def _records(profile: Profile, rows: list[Row]) -> Iterator[Record]:
             comms[pid, tid] = comm
             yield Comm(pid, tid, comm, False, time_ns)
         yield from mappings.new(pid, row.user, time_ns)
+        if row.user and row.marks.end.cut:
+            yield from mappings.cut(pid, row.marks.end, time_ns)
         yield _sample(row, pid, tid, time_ns, weight)
 
 
 def _sample(row: Row, pid: int, tid: int, time_ns: int, weight: int) -> Sample:
     kernel: list[int] = [entry.address for entry in row.kernel or ()]
     user: list[int] = [entry.address for entry in row.user or () if entry.kind not in _PLACELESS]
+    if user and row.marks.end.cut:
+        user.append(cut_mapping(row.marks.end)[1] + _IN_CUT)
     chain: list[int] = []
     if kernel:
         chain += [_KERNEL_CONTEXT, *kernel]
@@ -295,6 +300,16 @@ class _Mappings:
             yield Mmap2(
                 pid, pid, start, length, offset, path, *file, _EXECUTABLE, _PRIVATE, time_ns
             )  # fmt: skip
+
+    def cut(self, pid: int, end: StackEnd, time_ns: int) -> Iterator[Mmap2]:
+        """The mapping that says why a stack is cut, if it was not yet written."""
+        path, start = cut_mapping(end)
+        mapping = _Mapping(path, "", start)
+        if mapping not in self._told[pid]:
+            self._told[pid].add(mapping)
+            self._pages[mapping] = start, _PAGE
+            file = (0, 0, 0, b"")
+            yield Mmap2(pid, pid, start, _PAGE, 0, path, *file, _EXECUTABLE, _PRIVATE, time_ns)
 
     def _needed(self, stack: Stack | None) -> list[_Mapping]:
         """The mappings in a stack."""

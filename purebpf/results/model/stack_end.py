@@ -7,7 +7,16 @@ from typing import NamedTuple
 from purebpf.symbols.frame import Address, Frame, Unknown
 from purebpf.unwind.reason import Reason
 
-__all__ = ["CUT", "WHOLE", "StackEnd", "end_of", "is_cut", "root_frame"]
+__all__ = [
+    "CUT",
+    "WHOLE",
+    "StackEnd",
+    "cut_mapping",
+    "end_of",
+    "is_cut",
+    "reason_in_path",
+    "root_frame",
+]
 
 CUT = "cut"
 """The kind of the frame at the root of a stack that lacks its own."""
@@ -24,6 +33,10 @@ _FRAMES = {
     **{reason.name.lower(): _SHOWN.get(reason, "[cut]") for reason in Reason},
     _UNVERIFIED: "[unverified]",
 }
+_REASONS = {reason.name.lower(): reason for reason in Reason} | {_UNVERIFIED: Reason.FRAME_POINTERS}
+_PATH = "[cut: {}]"
+_PATHS = {_PATH.format(name): reason for name, reason in _REASONS.items()}
+_PAGE = 4096
 _BY_FRAME_POINTERS = (Reason.FRAME_POINTERS, Reason.COMPAT32, Reason.NO_REGISTERS)
 
 _ROOTS = frozenset(
@@ -74,6 +87,20 @@ def root_frame(end: StackEnd) -> tuple[Frame, ...]:
     if not end.cut:
         return ()
     return (Frame(_FRAMES[end.cut], 0, "", Address(0), CUT),)
+
+
+def cut_mapping(end: StackEnd) -> tuple[str, int]:
+    """What stands for that frame in a file of addresses: a mapping, and where it begins.
+
+    Readers without its name show the mapping. It takes a page of those that no process maps
+    (vm.mmap_min_addr, 65,536) as far as there are some.
+    """
+    return _PATH.format(end.cut), _PAGE * (1 + _REASONS[end.cut])
+
+
+def reason_in_path(path: str) -> Reason | None:
+    """Why a stack is cut that ends in such a mapping; None: it is another one."""
+    return _PATHS.get(path)
 
 
 def is_cut(name: str) -> bool:
