@@ -34,7 +34,8 @@ enum stack_id {
 struct stack {
 	u32 depth;
 	__u16 reason;  // purebpf/unwind/reason.py
-	__u16 guessed; // frames that followed frame pointers for lack of a rule
+	__u16 guessed; // frames that followed frame pointers for lack of a rule; of FRAME_POINTERS
+		       // the words behind the frames: user_stacks.h
 	u64 addresses[MAX_DEPTH]; // leaf first; zero behind `depth`
 };
 
@@ -186,8 +187,9 @@ __noinline u64 intern_scratch(u32 place, u64 kind)
 	return STACK_LOST;
 }
 
-// The id of the stack of `size` bytes that a helper left in `scratch`; below 0: its error.
-static __always_inline u64 keep(u32 place, u64 kind, long size)
+// The id of the stack of `size` bytes that a helper left in `scratch`; below 0: its error. Behind it
+// are words for each bit of `words`.
+static __always_inline u64 keep(u32 place, u64 kind, long size, u32 words)
 {
 	struct stack *mine = bpf_map_lookup_elem(&scratch, &place);
 	struct stack_stats *st = bpf_map_lookup_elem(&stack_stats, &place);
@@ -203,7 +205,7 @@ static __always_inline u64 keep(u32 place, u64 kind, long size)
 	}
 	mine->depth = size / sizeof(u64);
 	mine->reason = kind ? 0 : FRAME_POINTERS;
-	mine->guessed = 0;
+	mine->guessed = words;
 	if (!mine->depth)
 		return STACK_NONE;
 	if (mine->depth >= max_depth) {
@@ -212,6 +214,7 @@ static __always_inline u64 keep(u32 place, u64 kind, long size)
 		else
 			st->user_truncated++;
 	}
+	mine->depth += (words & 1) + (words >> 1);
 	return intern_scratch(place, kind);
 }
 
@@ -224,7 +227,8 @@ static __always_inline u64 walk(void *ctx, u32 place, u64 kind)
 		return STACK_LOST;
 	return keep(place, kind,
 		    bpf_get_stack(ctx, mine->addresses, sizeof(mine->addresses),
-				  kind ? 0 : BPF_F_USER_STACK));
+				  kind ? 0 : BPF_F_USER_STACK),
+		    0);
 }
 
 #endif

@@ -46,6 +46,10 @@ enum rule_kind {
 	RULE_DEPTH = 9,
 };
 
+// In place of the depth of RULE_DEPTH: the caller is on another stack; there is none.
+#define DEPTH_ELSEWHERE -2
+#define DEPTH_OUTERMOST -3
+
 enum rule_flags {
 	FP_SAVED = 1,
 	FP_UNDEFINED = 2,

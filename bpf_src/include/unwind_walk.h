@@ -199,6 +199,13 @@ static __always_inline bool read_user(void *to, u32 size, u64 address)
 #define CODE(back) ((u8)(code >> (64 - 8 * (back)))) // the byte so far before an address
 #define CALL_INDIRECT(size) (CODE(size) == 0xff && (CODE((size) - 1) & 0x38) == 0x10)
 
+// Whether the 8 bytes before an address end in a call.
+static __always_inline bool ends_in_call(u64 code)
+{
+	return CODE(5) == 0xe8 || CALL_INDIRECT(2) || CALL_INDIRECT(3) || CALL_INDIRECT(4) ||
+	       CALL_INDIRECT(6) || CALL_INDIRECT(7);
+}
+
 // Whether a call may have left the return address of a frame: rules hold for no other. libgcc
 // writes the address of an exception handler over one (uw_install_context_1) before it goes there,
 // and makecontext(3) begins a stack with a function. GO_ON; or else how the walk ends.
@@ -218,10 +225,7 @@ __noinline int check_call(u32 place)
 			return WALK_READ_FAULT;
 		return *is_entry ? WALK_RULE_UNSUPPORTED : GO_ON;
 	}
-	if (CODE(5) == 0xe8 || CALL_INDIRECT(2) || CALL_INDIRECT(3) || CALL_INDIRECT(4) ||
-	    CALL_INDIRECT(6) || CALL_INDIRECT(7))
-		return GO_ON;
-	return WALK_RULE_UNSUPPORTED;
+	return ends_in_call(code) ? GO_ON : WALK_RULE_UNSUPPORTED;
 }
 
 // Leaves a frame that the kernel built for a signal handler: struct rt_sigframe without its first
@@ -417,6 +421,10 @@ __noinline int step_without_rule(u32 place, int depth)
 		return WALK_NO_UNWIND_INFO;
 	if (!walk->mapping.exe)
 		return step_by_guess(place);
+	if (depth == DEPTH_OUTERMOST && !walk->is_exact)
+		return WALK_COMPLETE;
+	if (depth <= DEPTH_ELSEWHERE)
+		return WALK_NO_UNWIND_INFO;
 	if (is_sigreturn(walk->pc) || is_sigreturn(walk->pc - 7) ||
 	    (walk->is_exact && is_sigreturn(walk->pc - SIGRETURN_BYTES)))
 		return step_from_signal(place);

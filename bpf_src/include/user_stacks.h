@@ -27,6 +27,17 @@ enum call_graph {
 // Read-only, so that the verifier removes what is off. Frame pointers need nothing of a kernel.
 CONFIG u32 call_graph = BY_FRAME_POINTERS;
 
+// By frame pointers the caller of a leaf without a frame is missing: its return address is at the
+// stack pointer, or above the one register that was pushed. Both words are kept behind the frames
+// where a call may have left them; user space knows by the leaf's rule which one it is, if any.
+enum leaf_words {
+	NO_LEAF_WORDS = 0,
+	OF_USER_MODE = 1, // of samples that interrupted code of the user
+	OF_ALL = 2,	  // x86_64, Linux 5.15: bpf_task_pt_regs
+};
+
+CONFIG u32 leaf_words = NO_LEAF_WORDS;
+
 // Offsets in struct task_struct, which user space looks up in the kernel's BTF once samples are
 // taken: the start does not wait for it. Until then processes have no identity, and every stack is
 // copied. `group_leader_at` is written last.
@@ -107,6 +118,69 @@ static __always_inline u64 identity_of_process(void)
 	leader = task_word(bpf_get_current_task(), group_leader_at);
 	return task_word(leader, start_time_at) << EXECUTED_BITS |
 	       (task_word(leader, self_exec_id_at) & EXECUTED_MASK);
+}
+
+// Whether a call may have left a word.
+static __always_inline bool is_return_address(u64 word)
+{
+	u64 code;
+
+	return word >> 12 && !(word >> 47) &&
+	       read_user(&code, sizeof(code), word - sizeof(code)) && ends_in_call(code);
+}
+
+// Puts the words at the stack pointer behind a stack of `depth` frames; a bit for each that was.
+static __always_inline u32 append_leaf_words(struct stack *stack, u32 depth,
+					     struct registers *registers)
+{
+	u64 top[2];
+	u32 words = 0;
+
+	if (registers->cs != USER_CS || !read_user(top, sizeof(top), registers->sp))
+		return 0;
+	OPAQUE(depth);
+	if (depth > MAX_DEPTH - 2)
+		return 0;
+	if (is_return_address(top[0])) {
+		stack->addresses[depth++] = top[0];
+		words = 1;
+	}
+	if (registers->bp != registers->sp && is_return_address(top[1])) { // or it is a frame
+		OPAQUE(depth);
+		if (depth > MAX_DEPTH - 1)
+			return words;
+		stack->addresses[depth] = top[1];
+		words |= 2;
+	}
+	return words;
+}
+
+// The id of the current task's stack by frame pointers. `ctx` begins with the registers if this is
+// a sample.
+static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_sample)
+{
+	struct stack *stack = bpf_map_lookup_elem(&scratch, &place);
+	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
+	struct registers *interrupted = ctx, *registers = 0;
+	u32 words = 0;
+	long size;
+
+	if (!stack || !record)
+		return STACK_LOST;
+	size = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), BPF_F_USER_STACK);
+	if (leaf_words == NO_LEAF_WORDS || size <= 0)
+		return keep(place, 0, size, 0);
+	if (is_sample && (interrupted->cs & 3) == 3) {
+		record->registers.cs = interrupted->cs;
+		record->registers.sp = interrupted->sp;
+		record->registers.bp = interrupted->bp;
+		registers = &record->registers;
+	} else if (leaf_words == OF_ALL && saved_registers(&record->registers)) {
+		registers = &record->registers;
+	}
+	if (registers)
+		words = append_leaf_words(stack, size / sizeof(u64), registers);
+	return keep(place, 0, size, words);
 }
 
 // Moves the walk at a place to the stack there.
@@ -257,7 +331,7 @@ static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, 
 	if (!user_stacks)
 		return STACK_NONE;
 	if (call_graph == BY_FRAME_POINTERS)
-		return walk(ctx, place, 0);
+		return walk_by_frame_pointers(ctx, place, true);
 	record = describe_sample(place, tgid, key, size);
 	if (!record || !st)
 		return STACK_LOST;
@@ -279,7 +353,7 @@ static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, 
 	if (!user_stacks)
 		return STACK_NONE;
 	if (call_graph == BY_FRAME_POINTERS)
-		return walk(ctx, place, 0);
+		return walk_by_frame_pointers(ctx, place, is_sample);
 	if (!st)
 		return STACK_LOST;
 	ticket = TICKET_BITS | (u64)place << 56 | (u64)bpf_get_smp_processor_id() << 40 |

@@ -59,7 +59,7 @@ static __always_inline void describe(struct listed_task *listed, struct task_str
 	if (kernel_stacks) {
 		size = bpf_get_task_stack(task, room->addresses, sizeof(room->addresses), 0);
 		listed->known.key.kernel_stack = // lost only if the task is wanted
-			size < 0 ? STACK_UNAVAILABLE : keep(place, KERNEL_BIT, size);
+			size < 0 ? STACK_UNAVAILABLE : keep(place, KERNEL_BIT, size, 0);
 	}
 	if (!user_stacks || !task_pt_regs || listed->is_kernel_thread)
 		return;

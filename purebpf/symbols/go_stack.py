@@ -1,8 +1,11 @@
 """How far Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
 
 A Go program has no call frame information when it is stripped, but frame pointers, which a leaf
-does not always have set up. Layout: Go's src/runtime/symtab.go, pcvalue: for each function a
-list of pairs (change of the value, zigzag; instructions it holds for), in LEB128, from -1 on.
+does not always have set up. Functions that change stacks say so in place of a depth: the frame
+pointer leads to the other stack, past the caller, which only the scheduler's memory knows.
+
+Layout: Go's src/runtime/symtab.go, pcvalue: for each function a list of pairs (change of the value,
+zigzag; instructions it holds for), in LEB128, from -1 on.
 """
 
 from __future__ import annotations
@@ -17,14 +20,25 @@ from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_table import go_table
 
-__all__ = ["GoStack", "go_stack"]
+__all__ = ["ELSEWHERE", "OUTERMOST", "GoStack", "go_stack"]
 
+ELSEWHERE, OUTERMOST = -2, -3
+"""In place of a depth: the caller is on another stack; there is none, nothing returns here."""
+_CHANGE_STACKS = {
+    b"runtime.systemstack": ELSEWHERE,
+    b"runtime.asmcgocall": ELSEWHERE,
+    b"runtime.morestack": ELSEWHERE,
+    b"runtime.mcall": OUTERMOST,
+}
+"""Go's src/runtime/asm_*.s: they have no frame, and call with another stack pointer."""
 _FUNCTION = struct.Struct("<IiiII")
 """Start, name, bytes of arguments, deferreturn, and where in the numbers the SP table is."""
 _LONGEST = 1 << 14
 """Bytes of one function's table; generated functions of 1 MB have a tenth of that."""
 _DEEPEST = 1 << 30
 _LARGEST = 1 << 32
+_MOST_PLACES = 4096
+"""At which the bytes of a name, or of its offset, are looked at."""
 
 
 class GoStack:
@@ -49,16 +63,20 @@ class GoStack:
         if sys.byteorder == "big":
             words.byteswap()
         self._starts, self._places = words[::2], words[1::2]
+        self._changing: dict[int, int] | None = None
 
     def depth(self, address: int) -> int | None:
         """Bytes between the stack pointer and what it was at the function's start; None: unknown.
 
         Args:
             address: of an instruction, as a virtual offset of the file.
+
+        Returns:
+            the bytes; or `ELSEWHERE` or `OUTERMOST` in functions that change stacks.
         """
         target = address - self._table.text
         at = bisect_right(self._starts, target) - 1 if target >= 0 else -1
-        known_depth = None
+        known_depth: int | None = None
         for offset, depth in self._steps(at):
             if offset > target:
                 break
@@ -82,6 +100,9 @@ class GoStack:
         if at < 0:
             return
         start = self._starts[at]
+        if at in self._changing_stacks():
+            yield start, self._changing_stacks()[at]
+            return
         end = self._starts[at + 1] if at + 1 < len(self._starts) else start + _LARGEST
         try:
             raw = self._read(self._table.functions_at + self._places[at], _FUNCTION.size)
@@ -99,6 +120,34 @@ class GoStack:
             is_depth = 0 <= depth < _DEEPEST and not depth & 7
             yield start + offset, depth if is_depth else None
 
+    def _changing_stacks(self) -> dict[int, int]:
+        """The functions that change stacks, by number, and what they have in place of a depth."""
+        if self._changing is None:
+            self._changing = {}
+            try:
+                data = self._image.contents(self._table.section)
+            except FormatError:
+                data = b""
+            for name, instead in _CHANGE_STACKS.items():
+                for number in self._numbers_of(data, name):
+                    self._changing[number] = instead
+        return self._changing
+
+    def _numbers_of(self, data: bytes, name: bytes) -> Iterator[int]:
+        """The functions of a name, found by its offset in what is known of them.
+
+        There may be one of each ABI: the other one calls that which changes stacks.
+        """
+        table = self._table
+        for at in _places(data, b"\0" + name + b"\0", table.names_at):
+            wanted = struct.pack("<i", at + 1 - table.names_at)
+            for place in _places(data, wanted, table.functions_at + 4):
+                (start,) = struct.unpack_from("<I", data, place - 4)
+                number = bisect_right(self._starts, start) - 1
+                offset = place - 4 - table.functions_at
+                if number >= 0 and (self._starts[number], self._places[number]) == (start, offset):
+                    yield number
+
     def _read(self, at: int, size: int) -> bytes:
         section = self._table.section
         return self._image.read(section.offset + at, max(0, min(size, section.size - at)))
@@ -110,6 +159,16 @@ def go_stack(image: ElfImage) -> GoStack | None:
         return GoStack(image)
     except FormatError:
         return None
+
+
+def _places(data: bytes, wanted: bytes, begin: int) -> Iterator[int]:
+    """Where bytes are from `begin` on; not more often than sound tables have them."""
+    at = begin - 1
+    for _ in range(_MOST_PLACES):
+        at = data.find(wanted, at + 1)
+        if at < 0:
+            return
+        yield at
 
 
 def _values(data: bytes, quantum: int) -> Iterator[tuple[int, int]]:

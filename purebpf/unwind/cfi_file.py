@@ -58,7 +58,10 @@ class WholeWindows(NamedTuple):
 
 
 class StackDepths(Protocol):
-    """How many bytes functions without rules have taken from the stack; a `GoStack` is one."""
+    """How many bytes functions without rules have taken from the stack; a `GoStack` is one.
+
+    Below 0: `DEPTH_ELSEWHERE` and `DEPTH_OUTERMOST` of `purebpf.unwind.rule`.
+    """
 
     def depth(self, address: int, /) -> int | None:
         """At an address; None: not known."""

@@ -44,6 +44,10 @@ class Special(Enum):
     """A function that nothing called."""
     STUB = 5
     """A stub of a PLT without a rule: the frame of what it goes on to."""
+    ELSEWHERE = 6
+    """The caller is on another stack."""
+    OUTERMOST = 7
+    """There is no caller, as code without a rule knows otherwise."""
 
 
 Known = Plan | Special

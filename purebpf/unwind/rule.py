@@ -13,6 +13,8 @@ __all__ = [
     "CFA_DEPTH",
     "CFA_EXPRESSION",
     "CFA_UNSUPPORTED",
+    "DEPTH_ELSEWHERE",
+    "DEPTH_OUTERMOST",
     "UNSUPPORTED",
     "How",
     "RegisterRule",
@@ -25,6 +27,12 @@ CFA_UNSUPPORTED = -2
 CFA_DEPTH = -3
 """In place of the register that the CFA is relative to. `CFA_DEPTH`: there is no rule, but a leaf
 has taken that many bytes from the stack.
+"""
+
+DEPTH_ELSEWHERE = -2
+DEPTH_OUTERMOST = -3
+"""Depths of code that called with another stack pointer: the caller's stack is not known; there is
+no caller.
 """
 
 

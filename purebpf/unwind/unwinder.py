@@ -22,7 +22,7 @@ from purebpf.unwind.expression import ExpressionError, evaluate
 from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, Machine, ends_in_call, is_stub
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.rule import CFA_EXPRESSION, How, Row
+from purebpf.unwind.rule import CFA_EXPRESSION, DEPTH_ELSEWHERE, DEPTH_OUTERMOST, How, Row
 from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
 __all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Space", "Unwinder", "Unwound"]
@@ -71,7 +71,7 @@ class CodeFile(Protocol):
     def stack_depth(self, address: int) -> int | None:
         """Bytes that the function has taken from the stack at an address without a rule.
 
-        None if that is not known either.
+        Below 0: `DEPTH_ELSEWHERE`, `DEPTH_OUTERMOST`; None if that is not known either.
         """
 
 
@@ -207,6 +207,10 @@ class Unwinder:
             return Special.UNSUPPORTED
         if exact and is_stub(file.code(address - STUB_BYTES, 2 * STUB_BYTES), self._machine):
             return Special.STUB
+        depth = file.stack_depth(address)
+        if depth is not None and depth <= DEPTH_ELSEWHERE:
+            is_outermost = depth == DEPTH_OUTERMOST and not exact
+            return Special.OUTERMOST if is_outermost else Special.ELSEWHERE
         is_entry = not exact and self._is_entry(file, address + 1)
         return Special.ENTRY if is_entry else Special.NO_RULE
 
@@ -289,8 +293,10 @@ class _Walk:
             return self._by_plan(rule)
         if rule is Special.SIGRETURN:
             return self._by_signal()
-        if rule is Special.ENTRY:
+        if rule in (Special.ENTRY, Special.OUTERMOST):
             return 0
+        if rule is Special.ELSEWHERE:
+            raise _Stop(Reason.NO_UNWIND_INFO)
         if rule is Special.STUB:
             return self._by_stub()
         if rule is Special.UNSUPPORTED:

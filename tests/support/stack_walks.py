@@ -203,6 +203,12 @@ def _code_of(program: Path) -> list[tuple[int, str]]:
 
 def names_of(run: Run, program: Path, frames: list[int]) -> list[str]:
     """The program's own functions in a trace from main on, repeated ones once."""
+    names = own_names(run, program, frames)
+    return names[names.index("main") :: -1] if "main" in names else []
+
+
+def own_names(run: Run, program: Path, frames: list[int]) -> list[str]:
+    """The program's own functions in a trace, the innermost first."""
     mapped = re.findall(rf"^(\w+)-(\w+) .*{re.escape(str(program))}$", run.maps, re.MULTILINE)
     bias, end = int(mapped[0][0], 16), int(mapped[-1][1], 16)
     code = _code_of(program)
@@ -210,5 +216,4 @@ def names_of(run: Run, program: Path, frames: list[int]) -> list[str]:
     bias = 0 if starts[0] >= bias else bias  # linked to where it is mapped
     exact = [frames[0], *(frame - 1 for frame in frames[1:])]
     inside = [at - bias for at in exact if int(mapped[0][0], 16) <= at < end]
-    names = [code[bisect_right(starts, at) - 1][1] for at in inside]
-    return names[names.index("main") :: -1] if "main" in names else []
+    return [code[bisect_right(starts, at) - 1][1] for at in inside]

@@ -21,6 +21,8 @@ __all__ = ["CHOICES", "CallGraph", "describe_walking", "load_walking"]
 CHOICES = ("auto", "tables", "copy", "fp")
 _NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
 """enum call_graph of user_stacks.h."""
+_LEAF_WORDS_OF_USER_MODE, _LEAF_WORDS_OF_ALL = 1, 2
+"""enum leaf_words of user_stacks.h."""
 _MACHINE = "x86_64"
 _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
@@ -84,7 +86,7 @@ def _load(
     earlier: EarlierLookup | None,
 ) -> tuple[Object, UserStacks | None]:
     if mode in ("", "fp"):
-        return owned.enter_context(load(_without_tables(spec))), None
+        return _load_frame_pointers(_without_tables(spec), mode, load, owned), None
     if (machine := os.uname().machine) != _MACHINE:
         raise NotSupportedError(
             f"--call-graph {mode}", f"it is for x86-64, and this CPU is {machine}"
@@ -99,6 +101,18 @@ def _load(
         )
         owned.push(undo.pop_all())
     return loaded, stacks
+
+
+def _load_frame_pointers(
+    spec: ObjectSpec, mode: str, load: Callable[[ObjectSpec], Object], owned: ExitStack
+) -> Object:
+    """With the words that tell the caller of a leaf without a frame, as far as the kernel can."""
+    if not mode or os.uname().machine != _MACHINE:
+        return owned.enter_context(load(spec))
+    try:
+        return owned.enter_context(load(spec.set(leaf_words=_LEAF_WORDS_OF_ALL)))
+    except (KernelError, NotSupportedError):  # before Linux 5.15
+        return owned.enter_context(load(spec.set(leaf_words=_LEAF_WORDS_OF_USER_MODE)))
 
 
 def _without_tables(spec: ObjectSpec) -> ObjectSpec:

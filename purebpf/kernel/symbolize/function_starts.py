@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.errors import FormatError
 from purebpf.kernel.symbolize.elf_files import FileAccount, Identity, open_mapped
@@ -17,6 +17,8 @@ from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from purebpf.symbols.budget import Budget
     from purebpf.symbols.proc_maps import MappedFile, Mapping
     from purebpf.unwind.cfi_file import CfiFile, Function
@@ -26,6 +28,8 @@ __all__ = ["FunctionStarts"]
 _MOST = 128
 """Files that are remembered: of each at most half a MiB of entries, and its table of starts."""
 _END = 1 << 64
+
+_Answer = TypeVar("_Answer")
 
 
 class FunctionStarts:
@@ -58,9 +62,22 @@ class FunctionStarts:
         identity = self._identities.get(mapping.file)
         known = self._files.get(identity) if identity else None
         function = known.known(where) if known else None
-        return function or self._read(mapping, pids, where)
+        return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
-    def _read(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
+    def return_slot(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> int | None:
+        """How far above the stack pointer a function has its return address, at one instruction.
+
+        Arguments and errors are those of `find`; None where that is not known, or where the rule
+        is not relative to the stack pointer.
+        """
+        return self._read(mapping, pids, lambda file, fd: file.return_slot(fd, where))
+
+    def _read(
+        self,
+        mapping: Mapping,
+        pids: tuple[int, ...],
+        ask: Callable[[_File, int], _Answer | None],
+    ) -> _Answer | None:
         try:
             fd = open_mapped(mapping, pids)
         except OSError:
@@ -71,7 +88,7 @@ class FunctionStarts:
                 self._identities[mapping.file] = identity
             with self._budget.on_behalf(file=FileAccount(identity, mapping.file.path)):
                 file = self._file(identity, fd, mapping.file.path)
-                return file.function(fd, where) if file else None
+                return ask(file, fd) if file else None
         finally:
             os.close(fd)
 
@@ -110,15 +127,30 @@ class _File:
         address = virtual_offset(self._image.segments, where)
         if address is None:
             return None
+        function = self._rules(fd).function(address)
+        if function is not None and not self.known(where):
+            insort(self._known, function)
+        return function
+
+    def return_slot(self, fd: int, where: FileOffset) -> int | None:
+        """Where the return address is at a byte, from the stack pointer up."""
+        address = virtual_offset(self._image.segments, where)
+        rules = self._rules(fd)
+        row = rules.row(address) if address is not None and rules.machine else None
+        if row is None or row.is_signal or rules.machine is None:
+            return None
+        saved = row.registers.get(row.ra)
+        if row.cfa_register != rules.machine.sp or not isinstance(row.cfa, int):
+            return None
+        return row.cfa + saved if isinstance(saved, int) else None
+
+    def _rules(self, fd: int) -> CfiFile:
         self._fd = fd
         if self._entries is None:
             from purebpf.unwind.cfi_file import CfiFile
 
             self._entries = CfiFile(self._image)
-        function = self._entries.function(address)
-        if function is not None and not self.known(where):
-            insort(self._known, function)
-        return function
+        return self._entries
 
     def _read(self, offset: int, size: int) -> bytes:
         self._budget.spend(size)

@@ -173,6 +173,21 @@ class Symbolizer:
             return named
         return [*self.python.merge(pid, addresses, named)]
 
+    def return_slot(self, pid: int, address: int, comm: str | None = None) -> int | None:
+        """How far above the stack pointer a leaf has its return address, by its file's rules.
+
+        None where that is not known, or where the rule is not relative to the stack pointer.
+        """
+        mapping = self._mapping(pid, address, comm)
+        if mapping is None or mapping.file.is_anonymous or mapping.file.is_special:
+            return None
+        where = mapping.file_offset(Address(address))
+        try:
+            with self._payers.get(pid) or self._payer(pid):
+                return self._starts.return_slot(mapping, self._family(pid), where)
+        except OverBudgetError:
+            return None
+
     def _answers(self, pid: int, comm: str | None) -> _UserAnswers:
         """What was answered about a process, as long as its mappings stay what they were."""
         known = self._user_answers.get((pid, comm))

@@ -16,6 +16,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, Budget, OverBudgetError
 from purebpf.symbols.proc_maps import MappedFile, Mapping
 from purebpf.unwind.address_space import CodeMapping
+from purebpf.unwind.compat32 import follow_frame_pointers
 from purebpf.unwind.machine import AARCH64, X86_64, Machine
 from purebpf.unwind.perf_registers import is_compat, sampled_registers
 from purebpf.unwind.reason import Reason
@@ -68,7 +69,10 @@ class RecordedStacks(Closing):
             return Unwound([], Reason.NO_REGISTERS, 0)
         pc, values = pc_and_values
         if is_compat(self._machine, mask, registers):
-            return Unwound([pc], Reason.COMPAT32, 0)
+            sp, fp = values[self._machine.sp], values[self._machine.fp]
+            if sp is None or fp is None:
+                return Unwound([pc], Reason.COMPAT32, 0)
+            return follow_frame_pointers(pc, sp, fp, stack)
         try:
             with self._budget.on_behalf(**{RUN: 0, PROCESS: pid}):
                 return self._unwinder(spaces, pid).unwind(pc, values, stack)

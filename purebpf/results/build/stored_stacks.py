@@ -10,12 +10,15 @@ from purebpf.results.model.loss import Cause
 from purebpf.results.model.profile import Row, Stack
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
+from purebpf.unwind.reason import Reason as Ended
 
-__all__ = ["AddressNames", "Stacks", "causes", "count_truncated"]
+__all__ = ["AddressNames", "Stacks", "causes", "count_truncated", "with_caller"]
 
 # enum stack_id
 _NONE = 0
 _FIRST = 16
+
+_NO_END = (0, 0)
 
 Answers = Sequence[Frame | Unknown]
 
@@ -29,6 +32,10 @@ class AddressNames(Protocol):
 
     def user_stack(self, pid: int, addresses: Sequence[int], comm: str | None = None) -> Answers:
         """Name a user stack."""
+        ...
+
+    def return_slot(self, pid: int, address: int, comm: str | None = None) -> int | None:
+        """How far above the stack pointer a leaf has its return address; None: not known."""
         ...
 
 
@@ -53,10 +60,17 @@ class Stacks:
             return _name_stack(addresses, number, names.kernel_stack)
 
         def name_user(number: int, pid: int, comm: str) -> tuple[Stack | None, StackEnd]:
-            stack = _name_stack(addresses, number, lambda stack: names.user_stack(pid, stack, comm))
+            reason, guessed = ends.get(number, _NO_END) if ends else _NO_END
+
+            def look_up(stack: Sequence[int]) -> Answers:
+                if reason == Ended.FRAME_POINTERS and guessed:
+                    stack = with_caller(stack, guessed, names.return_slot(pid, stack[0], comm))
+                return names.user_stack(pid, stack, comm)
+
+            stack = _name_stack(addresses, number, look_up)
             if not stack or ends is None or number not in ends:
                 return stack, WHOLE
-            end = end_of(*ends[number], stack[-1])
+            end = end_of(reason, 0 if reason == Ended.FRAME_POINTERS else guessed, stack[-1])
             return (*stack, *root_frame(end)), end
 
         named = cache(name_user)
@@ -67,6 +81,22 @@ class Stacks:
         """The user stack with a number, of a process and a comm; None for one that was lost."""
         self.end: Callable[[int, int, str], StackEnd] = lambda *of: named(*of)[1]
         """How that stack ended."""
+
+
+def with_caller(stack: Sequence[int], words: int, slot: int | None) -> Sequence[int]:
+    """A stack by frame pointers, with the caller of a leaf without a frame.
+
+    Args:
+        stack: addresses, and behind them the words of `words`.
+        words: bit n is set if the word 8 * n above the leaf's stack pointer is there, as a call may
+            have left it: enum leaf_words in bpf_src/include/user_stacks.h.
+        slot: how far above the stack pointer the leaf has its return address; None: not known.
+    """
+    frames, candidates = stack[: -words.bit_count()], stack[-words.bit_count() :]
+    if slot is None or slot & 7 or not words >> (slot >> 3) & 1:
+        return frames
+    caller = candidates[(words & (1 << (slot >> 3)) - 1).bit_count()]
+    return (*frames[:1], caller, *frames[1:])
 
 
 def _name_stack(

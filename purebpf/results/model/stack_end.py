@@ -47,7 +47,7 @@ _ROOTS = frozenset(
         *("thread_start", "_dl_start_user", "__clone_internal"),
         # of Go
         *("_rt0_amd64", "_rt0_amd64_linux", "_rt0_arm64_linux", "runtime.rt0_go"),
-        *("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.systemstack"),
+        *("runtime.goexit", "runtime.mstart", "runtime.mcall"),
     }
 )
 """Functions that no other one calls: without unwind tables, only they say that a stack is whole."""
@@ -90,7 +90,7 @@ def root_frame(end: StackEnd) -> tuple[Frame, ...]:
 
 
 def cut_mapping(end: StackEnd) -> tuple[str, int]:
-    """What stands for that frame in a file of addresses: a mapping, and where it begins.
+    """What shows that frame in a file of addresses: a mapping, and where it begins.
 
     Readers without its name show the mapping. It takes a page of those that no process maps
     (vm.mmap_min_addr, 65,536) as far as there are some.

@@ -137,3 +137,17 @@ def test_copies_are_too_deep_at_the_limit_of_frames(tmp_path: Path) -> None:
     names = [frame.get("name", "?") for frame in found["frames"]]
     assert {names[stack["user"][-1]] for stack in deep(found)} == {"[truncated]"}
     assert {stack["cut"] for stack in deep(found)} == {"too_deep"}
+
+
+def test_call_chains_of_the_kernel_do_not_look_whole(tmp_path: Path) -> None:
+    file = tmp_path / "perf.data"
+    perf_record(file, "--call-graph", "fp", "-F", "999", build(tmp_path), "0.4")
+    run = report(file, "--format", "json")
+    found = json.loads(run.stdout)
+    names = [frame.get("name", "?") for frame in found["frames"]]
+    ends = {
+        stack.get("cut") for stack in found["stacks"] if "leaf" in {names[f] for f in stack["user"]}
+    }
+    assert ends == {"unverified"}
+    assert "user stacks: " in run.stderr
+    assert found["about"]["call_graph"] == "fp"

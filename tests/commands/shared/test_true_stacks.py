@@ -121,6 +121,23 @@ def test_by_frame_pointers_no_stack_claims_to_be_whole(tmp_path: Path) -> None:
     assert all(stack[0] == "[unverified]" for _, stack, cut in rows if cut)
 
 
+@pytest.mark.needs("task_pt_regs", "x86_64")
+def test_by_frame_pointers_the_caller_of_a_leaf_without_a_frame_is_there(tmp_path: Path) -> None:
+    """GCC gives `leaf` no frame also where frames are asked for."""
+    source = tmp_path / "chain.c"
+    source.write_text(_CHAIN)
+    command = ["gcc", "-O2", "-fno-omit-frame-pointer", "-w", "-o", tmp_path / "chain", source]
+    subprocess.run(command, check=True)
+    rows, _ = measured(
+        "profile", "-U", "-F", 299, "--call-graph", "fp", 2, "--", tmp_path / "chain"
+    )
+    leaves = [(weight, stack) for weight, stack, _ in rows if stack and stack[-1] == "leaf"]
+    chain = ["main", "level1", "level2", "level3", "leaf"]
+    assert sum(weight for weight, _ in leaves) > 10
+    assert all(stack[-len(chain) :] == chain for _, stack in leaves)
+    assert not any("leaf" in stack[:-1] for _, stack, _ in rows)
+
+
 @pytest.mark.parametrize("name", ["python", "xz", "perl", "c++"])
 def test_profile_of_programs_has_whole_stacks(tmp_path: Path, name: str) -> None:
     commands: dict[str, list[Any]] = {

@@ -19,6 +19,7 @@ from tests.support.stack_walks import (
     check_counters,
     check_equality,
     names_of,
+    own_names,
     share_in_bpf,
     walk_run,
 )
@@ -128,6 +129,40 @@ def test_code_of_go(tmp_path: Path) -> None:
     leaves = [tuple(trace[:5]) for trace in traces if trace[0] == "main.leaf"]
     assert len(leaves) > len(traces) / 2
     assert set(leaves) == {("main.leaf", "main.level2", "main.level1", "main.main", "runtime.main")}
+
+
+_GO_COLLECTS = """package main
+type node struct { l, r *node; pad [6]int }
+var sink *node
+//go:noinline
+func tree(d int) *node {
+	if d == 0 { return &node{} }
+	return &node{l: tree(d - 1), r: tree(d - 1)}
+}
+func main() { for { sink = tree(12) } }
+"""
+_CHANGE_STACKS = {"runtime.systemstack.abi0", "runtime.asmcgocall.abi0", "runtime.morestack.abi0"}
+
+
+@pytest.mark.any_kernel
+@pytest.mark.needs("go")
+def test_stacks_of_go_end_where_they_are_changed(tmp_path: Path) -> None:
+    """Frame pointers lead from runtime.systemstack past its caller: no such stack looks whole."""
+    (tmp_path / "program.go").write_text(_GO_COLLECTS)
+    cache = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    subprocess.run(["go", "build", "program.go"], cwd=tmp_path, env=cache, check=True)
+    run = walk_run(tmp_path / "program", copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    ends: Counter[tuple[str, bool]] = Counter()
+    for each in run.late():
+        names = own_names(run, tmp_path / "program", each.walked.frames)
+        if each.walked.reason.is_whole:
+            assert not _CHANGE_STACKS & {*names}
+        else:
+            ends[names[-1], each.walked.reason is Reason.NO_UNWIND_INFO] += 1
+    assert ends["runtime.systemstack.abi0", True] > 0
+    assert not ends["runtime.systemstack.abi0", False]
 
 
 _32_BITS = r"""

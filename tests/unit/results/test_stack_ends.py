@@ -70,6 +70,39 @@ def test_a_cut_stack_has_a_frame_at_its_root(reason: Reason, root: str, shown: s
     assert stacks.user(20, 1, "x") is stack
 
 
+@pytest.mark.parametrize(
+    ("words", "slot", "callers"),
+    [
+        (1, 0, [7, 2, 1]),
+        (1, 8, [2, 1]),
+        (1, None, [2, 1]),
+        (1, 4, [2, 1]),
+        (2, 8, [7, 2, 1]),
+        (2, 0, [2, 1]),
+        (3, 0, [7, 2, 1]),
+        (3, 8, [8, 2, 1]),
+        (3, 16, [2, 1]),
+        (3, 1 << 40, [2, 1]),
+    ],
+)
+def test_the_caller_of_a_leaf_without_a_frame(
+    words: int, slot: int | None, callers: list[int]
+) -> None:
+    class Rules(Names):
+        def return_slot(self, pid, address, comm=None):
+            assert (pid, address, comm) == (1, 3, "x")
+            return slot
+
+    kept = [7, 8][: words.bit_count()]
+    stacks = Stacks({20: [3, 2, 1, *kept]}, Rules("_start"), {20: (Reason.FRAME_POINTERS, words)})
+    assert names_of(stacks.user(20, 1, "x")) == [
+        "f3",
+        *(f"f{caller}" for caller in callers[:-1]),
+        "_start",
+    ]
+    assert stacks.end(20, 1, "x") == WHOLE
+
+
 def test_every_reason_has_a_frame() -> None:
     for reason in Reason:
         end = end_of(reason, 2, None)

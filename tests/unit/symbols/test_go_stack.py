@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.go_stack import go_stack
+from purebpf.symbols.go_stack import ELSEWHERE, OUTERMOST, go_stack
+from purebpf.symbols.go_table import go_functions
+from purebpf.unwind.rule import DEPTH_ELSEWHERE, DEPTH_OUTERMOST
 from tests.unit.symbols.symbol_file import symbol_file
 from tests.unit.symbols.test_go_table import _image
 
@@ -78,6 +80,10 @@ def test_changes_are_where_the_depth_of_an_instruction_changes(quantum):
             assert depth == stack.depth(address)
 
 
+def test_the_unwinder_has_the_same_numbers():
+    assert (ELSEWHERE, OUTERMOST) == (DEPTH_ELSEWHERE, DEPTH_OUTERMOST)
+
+
 def test_files_without_a_table():
     assert go_stack(ElfImage.of_bytes(symbol_file())) is None
     assert go_stack(_image(b"")) is None
@@ -114,7 +120,23 @@ def test_depths_are_those_of_the_call_frame_information(tmp_path):
     cache = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
     command = ["go", "build", "-o", str(path), str(tmp_path / "program.go")]
     subprocess.run(command, env=cache, check=True)
-    stack = go_stack(ElfImage.of_bytes(path.read_bytes()))
+    image = ElfImage.of_bytes(path.read_bytes())
+    stack = go_stack(image)
+    changing = {
+        address: {b"mcall": OUTERMOST}.get(name.removeprefix(b"runtime."), ELSEWHERE)
+        for start, size, name in go_functions(image)
+        if name.removeprefix(b"runtime.") in (b"systemstack", b"asmcgocall", b"morestack", b"mcall")
+        for address in range(start, start + size)
+    }
+    assert {*changing.values()} == {OUTERMOST, ELSEWHERE}
+    assert {stack.depth(address) - depth for address, depth in changing.items()} == {0}
+    window = range(min(changing) & -1024, max(changing) + 1)
+    known = {address: stack.depth(address) for address in window}
+    depth = None
+    changes = dict(stack.depths(window.start, window.stop))
+    for address in window:
+        depth = changes.get(address, depth)
+        assert depth == known[address]
     listed = subprocess.run(
         ["readelf", "--debug-dump=frames-interp", str(path)],
         capture_output=True,
@@ -123,6 +145,7 @@ def test_depths_are_those_of_the_call_frame_information(tmp_path):
     ).stdout
     _, _, listed = listed.partition(" FDE ")
     rows = re.findall(r"^([0-9a-f]{16}) rsp\+(\d+) ", listed, re.MULTILINE)
+    rows = [row for row in rows if int(row[0], 16) not in changing]
     assert len(rows) > 1000
     wrong = [row for row in rows if stack.depth(int(row[0], 16)) not in (int(row[1]) - 8, None)]
     unknown = [row for row in rows if stack.depth(int(row[0], 16)) is None]
