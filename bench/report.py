@@ -99,7 +99,7 @@ def alone(work: Callable[[], int]) -> tuple[float, int, int]:
 
 
 def converted(text: str, rounds: int) -> Iterator[Figure]:
-    """`python -m purebpf.convert` of a saved profile to pprof, from its start to its end."""
+    """`purebpf convert` of a saved profile to pprof, from its start to its end."""
     with tempfile.TemporaryDirectory() as folder:
         saved, there = Path(folder, "saved.json"), Path(folder, "profile.pb.gz")
         saved.write_text(text)

@@ -1,6 +1,6 @@
-"""`purebpf COMMAND ...`: the console script, also `python -m purebpf` and the zipapp.
+"""`purebpf COMMAND ...`: the console script, also `python -P -m purebpf` and the zipapp.
 
-It chooses a command and calls its `main`; `python -m purebpf.COMMAND` does the same. Only the
+It chooses a command and calls its `main`; `python -P -m purebpf.COMMAND` does the same. Only the
 chosen command is imported.
 """
 

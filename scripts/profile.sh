@@ -2,4 +2,4 @@
 # Profile this machine: sh scripts/profile.sh [options of purebpf.profile] [seconds]
 cd "$(dirname "$0")/.." || exit 1
 . scripts/venv.sh
-exec "$python" -m purebpf.profile "${@:-5}"
+exec "$python" -P -m purebpf.profile "${@:-5}"

@@ -1,4 +1,4 @@
-"""`python -m purebpf.completion`."""
+"""`purebpf completion`."""
 
 from __future__ import annotations
 

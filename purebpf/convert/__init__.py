@@ -1,1 +1,1 @@
-"""`python -m purebpf.convert`: a saved profile in other formats."""
+"""`purebpf convert`: a saved profile in other formats."""

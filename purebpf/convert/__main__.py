@@ -1,4 +1,4 @@
-"""`python -m purebpf.convert`."""
+"""`purebpf convert`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`python -m purebpf.cpudist`: see docs/cpudist.md."""
+"""`purebpf cpudist`: see docs/cpudist.md."""

@@ -1,4 +1,4 @@
-"""`python -m purebpf.cpudist`."""
+"""`purebpf cpudist`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`python -m purebpf.diff`: what changed between two saved profiles."""
+"""`purebpf diff`: what changed between two saved profiles."""

@@ -1,4 +1,4 @@
-"""`python -m purebpf.diff`."""
+"""`purebpf diff`."""
 
 from __future__ import annotations
 

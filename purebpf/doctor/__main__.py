@@ -1,4 +1,4 @@
-"""`python -m purebpf.doctor`."""
+"""`purebpf doctor`."""
 
 from __future__ import annotations
 

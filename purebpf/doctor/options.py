@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.doctor`."""
+"""The command line of `purebpf doctor`."""
 
 from __future__ import annotations
 

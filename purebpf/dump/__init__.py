@@ -1,1 +1,1 @@
-"""`python -m purebpf.dump`: see docs/dump.md. In programs: `purebpf.dump.session.dump`."""
+"""`purebpf dump`: see docs/dump.md. In programs: `purebpf.dump.session.dump`."""

@@ -1,4 +1,4 @@
-"""`python -m purebpf.dump`."""
+"""`purebpf dump`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.dump`."""
+"""The command line of `purebpf dump`."""
 
 from __future__ import annotations
 

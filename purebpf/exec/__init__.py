@@ -1,4 +1,4 @@
-"""Processes as they start programs and end: `python -m purebpf.exec`, and as a library:
+"""Processes as they start programs and end: `purebpf exec`, and as a library:
 
     from purebpf.exec import Options, Processes
 

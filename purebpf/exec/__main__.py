@@ -1,4 +1,4 @@
-"""`python -m purebpf.exec`."""
+"""`purebpf exec`."""
 
 from __future__ import annotations
 

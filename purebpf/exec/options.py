@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.exec`."""
+"""The command line of `purebpf exec`."""
 
 from __future__ import annotations
 

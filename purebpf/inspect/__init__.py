@@ -1,4 +1,4 @@
-"""What an object file holds, and what a kernel would make of it: `python -m purebpf.inspect`.
+"""What an object file holds, and what a kernel would make of it: `purebpf inspect`.
 
     from purebpf.inspect import describe
 

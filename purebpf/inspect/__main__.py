@@ -1,4 +1,4 @@
-"""`python -m purebpf.inspect`."""
+"""`purebpf inspect`."""
 
 from __future__ import annotations
 

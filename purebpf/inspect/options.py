@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.inspect`."""
+"""The command line of `purebpf inspect`."""
 
 from __future__ import annotations
 

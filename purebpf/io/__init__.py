@@ -1,4 +1,4 @@
-"""Latency of block devices: `python -m purebpf.io`, and as a library:
+"""Latency of block devices: `purebpf io`, and as a library:
 
     from purebpf.io import Io, Options
 

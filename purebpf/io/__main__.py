@@ -1,4 +1,4 @@
-"""`python -m purebpf.io`."""
+"""`purebpf io`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.io`."""
+"""The command line of `purebpf io`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Off-CPU time: `python -m purebpf.offcpu`, and as a library:
+"""Off-CPU time: `purebpf offcpu`, and as a library:
 
     from purebpf.offcpu import OffCpu, Options
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.offcpu`."""
+"""`purebpf offcpu`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.offcpu`."""
+"""The command line of `purebpf offcpu`."""
 
 from __future__ import annotations
 

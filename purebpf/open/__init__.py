@@ -1,4 +1,4 @@
-"""Files as they are opened: `python -m purebpf.open`, and as a library:
+"""Files as they are opened: `purebpf open`, and as a library:
 
     from purebpf.open import Options, Opens
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.open`."""
+"""`purebpf open`."""
 
 from __future__ import annotations
 

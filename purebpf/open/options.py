@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.open`."""
+"""The command line of `purebpf open`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CPU profiler: `python -m purebpf.profile`, and as a library:
+"""The CPU profiler: `purebpf profile`, and as a library:
 
     from purebpf.profile import Options, Profiler
 

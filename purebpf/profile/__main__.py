@@ -1,4 +1,4 @@
-"""`python -m purebpf.profile`."""
+"""`purebpf profile`."""
 
 from __future__ import annotations
 

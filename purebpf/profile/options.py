@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.profile`."""
+"""The command line of `purebpf profile`."""
 
 from __future__ import annotations
 

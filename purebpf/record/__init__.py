@@ -1,4 +1,4 @@
-"""The recorder: `python -m purebpf.record`, and as a library:
+"""The recorder: `purebpf record`, and as a library:
 
     from purebpf.record import Options, Recorder
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.record`."""
+"""`purebpf record`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.record`."""
+"""The command line of `purebpf record`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles as data, and `python -m purebpf.report`, which shows perf.data files with names.
+"""Profiles as data, and `purebpf report`, which shows perf.data files with names.
 
 from purebpf.measure.perf_data_loader import read
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.report`."""
+"""`purebpf report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long tasks wait for a CPU: `python -m purebpf.runqlat`, and as a library:
+"""How long tasks wait for a CPU: `purebpf runqlat`, and as a library:
 
     from purebpf.runqlat import Spans
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.runqlat`."""
+"""`purebpf runqlat`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampled addresses within ranges: `python -m purebpf.sampleip`, and as a library:
+"""Sampled addresses within ranges: `purebpf sampleip`, and as a library:
 
 from purebpf.sampleip.request import Options
 from purebpf.sampleip.session import Sampler

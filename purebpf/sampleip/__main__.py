@@ -1,4 +1,4 @@
-"""`python -m purebpf.sampleip`."""
+"""`purebpf sampleip`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.sampleip`."""
+"""The command line of `purebpf sampleip`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Filters for users who may not load programs: `python -m purebpf.setup pin --user ann`."""
+"""Filters for users who may not load programs: `purebpf setup pin --user ann`."""

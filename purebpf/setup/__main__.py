@@ -1,4 +1,4 @@
-"""`python -m purebpf.setup`."""
+"""`purebpf setup`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.setup`."""
+"""The command line of `purebpf setup`."""
 
 from __future__ import annotations
 

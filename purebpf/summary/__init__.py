@@ -1,4 +1,4 @@
-"""The system call summary: `python -m purebpf.summary`, and as a library:
+"""The system call summary: `purebpf summary`, and as a library:
 
     from purebpf.summary import Options, Summary
 

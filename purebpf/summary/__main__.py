@@ -1,4 +1,4 @@
-"""`python -m purebpf.summary`."""
+"""`purebpf summary`."""
 
 from __future__ import annotations
 

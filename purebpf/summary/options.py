@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.summary`."""
+"""The command line of `purebpf summary`."""
 
 from __future__ import annotations
 

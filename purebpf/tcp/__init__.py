@@ -1,4 +1,4 @@
-"""TCP connections as they begin and end: `python -m purebpf.tcp`, and as a library:
+"""TCP connections as they begin and end: `purebpf tcp`, and as a library:
 
     from purebpf.tcp import Options, Tcp
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.tcp`."""
+"""`purebpf tcp`."""
 
 from __future__ import annotations
 

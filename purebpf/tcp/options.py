@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.tcp`."""
+"""The command line of `purebpf tcp`."""
 
 from __future__ import annotations
 

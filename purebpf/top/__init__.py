@@ -1,1 +1,1 @@
-"""`python -m purebpf.top`: what the CPUs do now, in a terminal."""
+"""`purebpf top`: what the CPUs do now, in a terminal."""

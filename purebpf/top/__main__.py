@@ -1,4 +1,4 @@
-"""`python -m purebpf.top`."""
+"""`purebpf top`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.top`."""
+"""The command line of `purebpf top`."""
 
 from __future__ import annotations
 

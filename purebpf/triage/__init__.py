@@ -1,1 +1,1 @@
-"""`python -m purebpf.triage`: the whole machine in one screen."""
+"""`purebpf triage`: the whole machine in one screen."""

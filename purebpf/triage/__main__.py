@@ -1,4 +1,4 @@
-"""`python -m purebpf.triage`."""
+"""`purebpf triage`."""
 
 from __future__ import annotations
 

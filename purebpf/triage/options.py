@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.triage`."""
+"""The command line of `purebpf triage`."""
 
 from __future__ import annotations
 

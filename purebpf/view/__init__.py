@@ -1,1 +1,1 @@
-"""`python -m purebpf.view`: a page over a folder of saved profiles."""
+"""`purebpf view`: a page over a folder of saved profiles."""

@@ -1,4 +1,4 @@
-"""`python -m purebpf.view`."""
+"""`purebpf view`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wall clock of threads: `python -m purebpf.wall`, and as a library:
+"""The wall clock of threads: `purebpf wall`, and as a library:
 
     from purebpf.wall import Wall, Options
 

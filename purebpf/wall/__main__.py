@@ -1,4 +1,4 @@
-"""`python -m purebpf.wall`."""
+"""`purebpf wall`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.wall`."""
+"""The command line of `purebpf wall`."""
 
 from __future__ import annotations
 

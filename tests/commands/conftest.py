@@ -69,7 +69,7 @@ def workloads(tmp_path_factory: pytest.TempPathFactory) -> Workloads:
 
 @pytest.fixture
 def profile() -> Run:
-    """Run `python -m purebpf.profile` with arguments, in front of it those of `prefix`."""
+    """Run `purebpf profile` with arguments, in front of it those of `prefix`."""
 
     def run(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         command = [*prefix, sys.executable, "-m", "purebpf.profile", "-v", *arguments]

@@ -7,6 +7,7 @@ import re
 from tests.support.environment import ROOT
 
 PAGE = (ROOT / "docs/security.md").read_text()
+_TEXTS = {".py", ".sh", ".c", ".h"}
 
 
 def test_every_test_that_the_page_names_is_there() -> None:
@@ -29,10 +30,15 @@ def test_the_way_to_report_is_there() -> None:
 
 def test_what_is_shown_to_type_does_not_look_for_modules_here() -> None:
     """Without -P, Python imports from the current directory first, which others may write to."""
-    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
-    lines = [line for page in pages for line in page.read_text().splitlines()]
-    assert [line for line in lines if re.search(r"python3? -m purebpf\b(?!\.\.\.)", line)] == []
-    assert any("python -P -m purebpf" in line for line in lines)
+    files = [path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md"]
+    files += (ROOT / "docs").rglob("*.md")
+    for folder in ("purebpf", "scripts", "bench", "examples", "bpf_src"):
+        files += [path for path in (ROOT / folder).rglob("*") if path.suffix in _TEXTS]
+    lines = [(path.name, line) for path in files for line in path.read_text().splitlines()]
+    unsafe = re.compile(r"""python["\w}.]* -m purebpf\b(?!\.\.\.)""")
+    assert len(files) > 400
+    assert [(name, line) for name, line in lines if unsafe.search(line)] == []
+    assert any("python -P -m purebpf" in line for _, line in lines)
 
 
 def test_tests_that_the_page_of_fuzzing_names_are_there() -> None:

@@ -1,4 +1,4 @@
-"""`python -m purebpf.doctor`: what it says of this machine is so, for root and for others."""
+"""`purebpf doctor`: what it says of this machine is so, for root and for others."""
 
 from __future__ import annotations
 

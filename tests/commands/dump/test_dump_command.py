@@ -1,4 +1,4 @@
-"""`python -m purebpf.dump` says of each thread what the thread says of itself."""
+"""`purebpf dump` says of each thread what the thread says of itself."""
 
 from __future__ import annotations
 

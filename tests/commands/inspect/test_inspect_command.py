@@ -1,4 +1,4 @@
-"""`python -m purebpf.inspect`: what it prints, and that docs/inspect.md says the same."""
+"""`purebpf inspect`: what it prints, and that docs/inspect.md says the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.inspect --stubs`: mypy --strict knows an object's maps, globals and fields."""
+"""`purebpf inspect --stubs`: mypy --strict knows an object's maps, globals and fields."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Record = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    """Run `python -m purebpf.record -o perf.data` with arguments, in a directory of its own."""
+    """Run `purebpf record -o perf.data` with arguments, in a directory of its own."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", *arguments]

@@ -1,4 +1,4 @@
-"""`python -m purebpf.report` on files of `perf record --call-graph dwarf`: the stacks are whole."""
+"""`purebpf report` on files of `perf record --call-graph dwarf`: the stacks are whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m purebpf.report` on files of purebpf.record and of perf record."""
+"""`purebpf report` on files of purebpf.record and of perf record."""
 
 from __future__ import annotations
 

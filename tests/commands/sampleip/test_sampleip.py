@@ -20,7 +20,7 @@ SampleIp = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def sampleip() -> SampleIp:
-    """Run `python -m purebpf.sampleip` with arguments."""
+    """Run `purebpf sampleip` with arguments."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""`python -m purebpf.setup`, by root and by users who may nothing."""
+"""`purebpf setup`, by root and by users who may nothing."""
 
 from __future__ import annotations
 

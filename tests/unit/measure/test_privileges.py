@@ -10,7 +10,7 @@ from purebpf.errors import KernelError
 from purebpf.kernel.host import privilege
 from purebpf.measure.privileges import needing
 
-NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -m purebpf.profile")
+NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -P -m purebpf.profile")
 
 
 def test_what_is_refused_says_what_all_of_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
