@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from purebpf.cpython.layout import NONE, Layout
-from purebpf.cpython.lines import line_at
+from purebpf.cpython.lines import LineTable
 from purebpf.cpython.memory import Memory, UnreadableError
 
 __all__ = ["TRAMPOLINES", "Code", "CodeObjects", "decode_string", "read_string"]
 
 _MOST_NAME = 1024
 _MOST_PATH = 4096
-_MOST_TABLE = 1 << 20
+_MOST_TABLE = 1 << 19
+_MOST_TABLES = 1 << 25
+"""Bytes of tables of lines: of one code object, and of all of a process."""
 _KIND_BITS, _COMPACT, _ASCII = 2, 1 << 5, 1 << 6
 """Of PyASCIIObject.state: the kind is bits 2 to 4."""
 TRAMPOLINES = (3, 12)
@@ -26,7 +28,7 @@ class Code(NamedTuple):
     Attributes:
         name: qualified (`Handler.get`) from 3.11 on.
         file, first_line: where its definition begins.
-        lines: the table that tells the line of an instruction.
+        lines: of its instructions.
         start: the address of its first instruction; 0 before 3.11.
         is_trampoline: nothing that a program wrote: `_Py_InitCleanup` (3.12), which the loop puts
             below an `__init__` that it calls itself. It has one string as name and as file.
@@ -35,7 +37,7 @@ class Code(NamedTuple):
     name: str
     file: str
     first_line: int
-    lines: bytes
+    lines: LineTable
     start: int
     is_trampoline: bool = False
 
@@ -55,6 +57,7 @@ class CodeObjects:
         self._memory = memory
         self._known: dict[int, Code] = {}
         self._types: dict[int, bool] = {}
+        self._tables_left = _MOST_TABLES
 
     def read(self, address: int) -> Code:
         """The code object at an address.
@@ -74,7 +77,7 @@ class CodeObjects:
         else:
             signed = instruction - (1 << 32) if instruction >> 31 & 1 else instruction
             offset = signed * (2 if self._version >= (3, 10) else 1)
-        return line_at(self._version, code.lines, code.first_line, offset)
+        return code.lines.at(offset)
 
     def _read(self, address: int) -> Code:
         layout, memory = self._layout, self._memory
@@ -87,11 +90,12 @@ class CodeObjects:
         if name in (NONE, 0):
             name = _word(raw, layout.code_name)
         file, lines = _word(raw, layout.code_filename), _word(raw, layout.code_lines)
+        first_line = int.from_bytes(raw[layout.code_first_line :][:4], "little", signed=True)
         return Code(
             read_string(memory, layout, name, _MOST_NAME),
             read_string(memory, layout, file, _MOST_PATH),
-            int.from_bytes(raw[layout.code_first_line :][:4], "little", signed=True),
-            self._bytes(lines),
+            first_line,
+            LineTable(self._version, self._table(lines), first_line),
             0 if layout.code_bytes == NONE else address + layout.code_bytes,
             self._version >= TRAMPOLINES and name == file,
         )
@@ -103,10 +107,12 @@ class CodeObjects:
             self._types[kind] = self._memory.bytes(name, 5) == b"code\0"
         return self._types[kind]
 
-    def _bytes(self, address: int) -> bytes:
+    def _table(self, address: int) -> bytes:
+        """A table of lines; b"" for one that is too long."""
         length = self._memory.number(address + self._layout.bytes_length)
-        if length > _MOST_TABLE:
-            raise UnreadableError
+        if length > min(_MOST_TABLE, self._tables_left):
+            return b""
+        self._tables_left -= length
         return self._memory.bytes(address + self._layout.bytes_data, length)
 
 

@@ -6,37 +6,64 @@ InternalDocs/code_objects.md) from 3.11 on.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 
-__all__ = ["line_at"]
+__all__ = ["LineTable"]
 
 _NO_LINE = -128
+_NO_END = 1 << 62
 _CODE_UNIT = 2
 _LONG, _NO_COLUMNS, _NOTHING = 14, 13, 15
 _ONE_LINE = range(10, 13)
 
 
-def line_at(version: tuple[int, int], table: bytes, first_line: int, offset: int) -> int:
-    """The line of the instruction at a byte offset of the code; 0 where it has none."""
-    if offset < 0:
-        return first_line  # called, and no instruction run yet
-    if version < (3, 10):
-        return _by_lnotab(table, first_line, offset)
-    ranges = _by_deltas(table, first_line) if version < (3, 11) else _locations(table, first_line)
-    for end, line in ranges:
-        if offset < end:
-            return max(0, line)
-    return 0
+class LineTable:
+    """The lines of a code object's instructions. The table is decoded once, when it is needed.
+
+    Args:
+        version: of the interpreter.
+        table: as CPython keeps it; b"": the lines are not known.
+        first_line: where the definition begins.
+    """
+
+    def __init__(self, version: tuple[int, int], table: bytes, first_line: int) -> None:
+        self._version = version
+        self._table = table
+        self._first_line = first_line
+
+    def at(self, offset: int) -> int:
+        """The line of the instruction at a byte offset of the code; 0 where it has none."""
+        if offset < 0:
+            return self._first_line  # called, and no instruction run yet
+        ends, lines = self._ranges
+        number = bisect_right(ends, offset)
+        return max(0, lines[number]) if number < len(ends) else 0
+
+    @cached_property
+    def _ranges(self) -> tuple[array[int], array[int]]:
+        """Where the instructions of a line end, and the line."""
+        if self._version < (3, 10):
+            decode = _by_lnotab
+        else:
+            decode = _by_deltas if self._version < (3, 11) else _locations
+        ends, lines = array("q"), array("q")
+        for end, line in decode(self._table, self._first_line):
+            ends.append(end)
+            lines.append(line)
+        return ends, lines
 
 
-def _by_lnotab(table: bytes, line: int, offset: int) -> int:
+def _by_lnotab(table: bytes, line: int) -> Iterator[tuple[int, int]]:
+    """The end of each range, and its line."""
     at = 0
     for step, delta in zip(table[::2], table[1::2], strict=False):
         at += step
-        if at > offset:
-            break
+        yield at, line
         line += delta - 256 if delta > 127 else delta
-    return line
+    yield _NO_END, line
 
 
 def _by_deltas(table: bytes, line: int) -> Iterator[tuple[int, int]]:

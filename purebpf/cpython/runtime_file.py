@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
@@ -17,6 +18,10 @@ _RUNTIME, _LOOP, _VERSION = b"_PyRuntime", b"_PyEval_EvalFrameDefault", b"Py_Ver
 _PREFIX = _LOOP + b"."
 """What a compiler splits off: `.cold`, `.cold.0`, `.lto_priv.0`."""
 _MOST_SYMBOLS = 1 << 20
+_MOST_PARTS = 16
+_MOST_CODE = 1 << 20
+"""Bytes of an evaluation loop: those of CPython have 30 to 200 thousand."""
+_MOST_JUMPS = 10_000
 _JCC = 0x0F
 _JCC_KINDS = range(0x80, 0x90)
 
@@ -51,16 +56,17 @@ def read_runtime_file(image: ElfImage) -> RuntimeFile | None:
         return None
     section = image.section(".PyRuntime")
     runtime, version = (section.address if section else 0), 0
-    loop: list[CodeRange] = []
+    loop: dict[CodeRange, None] = {}
     for name in (".dynsym", ".symtab"):
         for symbol, address, size in _symbols(image, image.section(name)):
             if symbol == _RUNTIME:
                 runtime = address
             elif symbol == _VERSION:
                 version = address
-            elif size and CodeRange(address, address + size) not in loop:
-                loop.append(CodeRange(address, address + size))
-    return RuntimeFile(runtime, tuple(loop), version) if runtime else None
+            elif size:
+                loop[CodeRange(address, address + size)] = None
+    parts = tuple(islice(loop, _MOST_PARTS))
+    return RuntimeFile(runtime, parts, version) if runtime else None
 
 
 def _symbols(image: ElfImage, table: Section | None) -> list[tuple[bytes, int, int]]:
@@ -106,18 +112,21 @@ def cold_part(
     Conditional jumps leave a function for its own cold part only: the target of most of them.
 
     Args:
-        code: the instructions of `loop`.
+        code: the instructions of `loop`; not more than a MiB of them is looked at.
         loop: where they are.
         function: where the code around an address starts and ends, by call frame information.
     """
     targets: Counter[tuple[int, int]] = Counter()
+    code = code[:_MOST_CODE]
+    jumps = 0
     at = code.find(_JCC)
-    while 0 <= at <= len(code) - 6:
+    while 0 <= at <= len(code) - 6 and jumps < _MOST_JUMPS:
         if code[at + 1] in _JCC_KINDS:
             target = (
                 loop.start + at + 6 + int.from_bytes(code[at + 2 : at + 6], "little", signed=True)
             )
             if not loop.start <= target < loop.end:
+                jumps += 1
                 other_part = function(target)
                 if other_part is not None and other_part[0] != loop.start:
                     targets[other_part] += 1

@@ -64,6 +64,7 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
     The lists are of a process that runs: a thread that starts or ends now may be missing.
     """
     interpreters = []
+    known: set[int] = set()
     try:
         first = memory.number(runtime + layout.interpreters)
     except UnreadableError:
@@ -74,14 +75,15 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
             head = memory.number(address + layout.threads)
         except UnreadableError:
             continue
-        threads = tuple(_threads(layout, memory, head))
+        threads = tuple(_threads(layout, memory, head, known))
         gil = _gil(layout, memory, runtime, address)
         interpreters.append(Interpreter(number, threads, gil, address))
     return interpreters
 
 
-def _threads(layout: Layout, memory: Memory, first: int) -> Iterator[ThreadState]:
-    for address in _linked(memory, first, layout.thread_next, _MOST_THREADS):
+def _threads(layout: Layout, memory: Memory, first: int, known: set[int]) -> Iterator[ThreadState]:
+    """Those of an interpreter; `known` are those of all interpreters before."""
+    for address in _linked(memory, first, layout.thread_next, _MOST_THREADS, known):
         try:
             pthread = memory.number(address + layout.thread_id)
             has_native = layout.native_id != NONE
@@ -104,9 +106,11 @@ def _gil(layout: Layout, memory: Memory, runtime: int, interpreter: int) -> Gil 
     return Gil(start, start + layout.gil_size, holder)
 
 
-def _linked(memory: Memory, address: int, following: int, most: int) -> Iterator[int]:
-    """The addresses of a linked list."""
-    seen: set[int] = set()
+def _linked(
+    memory: Memory, address: int, following: int, most: int, known: set[int] | None = None
+) -> Iterator[int]:
+    """The addresses of a linked list, up to one of those that are known already."""
+    seen = set() if known is None else known
     while address and address not in seen and len(seen) < most:
         seen.add(address)
         yield address

@@ -35,6 +35,11 @@ _HIGHEST = 1 << 64
 _PAUSE_S = 0.005
 _MOST_STACK = 1 << 24
 """Bytes of a stack that are read, up to the end of its mapping. RLIMIT_STACK is 8 MiB mostly."""
+_MOST_STACKS = 1 << 28
+_LEAST_STACK = 1 << 14
+"""Bytes of all stacks, which are kept until the end; and of one that comes after them."""
+_MOST_READS = 1 << 22
+"""Of all Python frames: 10,000 threads with 100 frames need a quarter of them."""
 _WRITABLE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw", re.MULTILINE)
 
 
@@ -164,8 +169,8 @@ def _copy(
     if memory is None:
         return _State()
     with memory:
-        ends = _ends(pid)
-        reading = python.look() if python else None
+        sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
+        reading = python.look(_MOST_READS) if python else None
         state = _State(reading.interpreters if reading else ())
         for tid, thread in threads.items():
             known = copies.get(tid)
@@ -174,7 +179,7 @@ def _copy(
             stack = b""
             if thread.is_asleep and thread.registers:
                 pointer = thread.registers[_SP]
-                stack = memory.read(pointer, _used(pointer, ends))
+                stack = memory.read(pointer, sizes.of(pointer))
             frames = None
             if python and reading and thread.pthread in state.threads:
                 python_thread, _ = state.threads[thread.pthread]
@@ -192,10 +197,29 @@ def _ends(pid: int) -> list[tuple[int, int]]:
     return [(int(start, 16), int(end, 16)) for start, end in ranges]
 
 
-def _used(pointer: int, mappings: list[tuple[int, int]]) -> int:
-    """Bytes from a stack pointer to the end of the stack: all of them are in use."""
-    at = bisect_right(mappings, (pointer, _HIGHEST)) - 1
-    return max(0, min(_MOST_STACK, mappings[at][1] - pointer)) if at >= 0 else 0
+class StackSizes:
+    """How many bytes of each stack are read.
+
+    Args:
+        mappings: where memory that may be a stack starts and ends, in order.
+        read: bytes of stacks that are kept already.
+    """
+
+    def __init__(self, mappings: list[tuple[int, int]], read: int = 0) -> None:
+        self._mappings = mappings
+        self._left = _MOST_STACKS - read
+
+    def of(self, pointer: int) -> int:
+        """Those from a stack pointer to the end of the stack: all of them are in use.
+
+        A thread's pointer may lie anywhere; less is read once all stacks are too much.
+        """
+        at = bisect_right(self._mappings, (pointer, _HIGHEST)) - 1
+        if at < 0:
+            return 0
+        used = min(_MOST_STACK, self._mappings[at][1] - pointer, max(self._left, _LEAST_STACK))
+        self._left -= max(0, used)
+        return max(0, used)
 
 
 def _is_still(before: ThreadNow, after: ThreadNow | None) -> bool:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from purebpf.closable import Closing
 from purebpf.cpython.code_objects import CodeObjects
 from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
-from purebpf.cpython.frames import PythonStack, read_frames
+from purebpf.cpython.frames import MAX_FRAMES, PythonStack, read_frames
 from purebpf.cpython.layout import Layout
 from purebpf.cpython.layouts import LAYOUTS
-from purebpf.cpython.memory import CachedMemory, Memory, UnreadableError
+from purebpf.cpython.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read_runtime_file
 from purebpf.cpython.threads import Interpreter, read_interpreters
 from purebpf.errors import FormatError, NotSupportedError
@@ -107,15 +107,16 @@ class PythonProcess(Closing):
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
         return self._memory.read(address, size)
 
-    def look(self) -> PythonReading:
-        """Its interpreters and threads now."""
-        memory = CachedMemory(self._memory.read)
+    def look(self, most_reads: int = MOST_READS) -> PythonReading:
+        """Its interpreters and threads now; `most_reads`: of this look (see `CachedMemory`)."""
+        memory = CachedMemory(self._memory.read, most_reads)
         codes = CodeObjects(self.version, self.layout, memory)
         return PythonReading(read_interpreters(self.layout, memory, self.runtime), memory, codes)
 
-    def frames(self, reading: PythonReading, thread: int) -> PythonStack:
-        """The frames of the thread state at an address."""
-        return read_frames(self.version, self.layout, reading.memory, reading.codes, thread)
+    def frames(self, reading: PythonReading, thread: int, most: int = MAX_FRAMES) -> PythonStack:
+        """The frames of the thread state at an address; `most` of them."""
+        memory, codes = reading.memory, reading.codes
+        return read_frames(self.version, self.layout, memory, codes, thread, most=most)
 
     def close(self) -> None:
         """Close the memory; again is harmless."""

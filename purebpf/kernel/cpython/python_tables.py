@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.cpython.code_objects import TRAMPOLINES, decode_string
 from purebpf.cpython.frames import PythonFrame
 from purebpf.cpython.layout import NONE, Layout
-from purebpf.cpython.lines import line_at
+from purebpf.cpython.lines import LineTable
 from purebpf.cpython.memory import Memory, UnreadableError
 from purebpf.cpython.merge import merge
 from purebpf.cpython.runtime_file import CodeRange
@@ -28,6 +30,7 @@ from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.types.task_offsets import fsbase_offset
 from purebpf.results.model.loss import Cause, Loss
+from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.symbols.start_functions import is_start
@@ -43,6 +46,17 @@ _MOST_THREADS = 8
 """Threads that must agree on where their state is."""
 
 _MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
+_MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
+"""Bytes of tables of lines: of one code object, and of all."""
+
+_MOST_PROCESSES = 4096  # of the map `pythons`
+_ALLOWANCES = {
+    PROCESS: Allowance(1 << 40, 3.0),
+    USER: Allowance(1 << 40, 20.0),
+    RUN: Allowance(1 << 40, 60.0),
+}
+"""What looking for interpreters may cost in ten minutes. One takes milliseconds of CPU time, or a
+tenth of a second if its file was not seen before; what a process holds is its user's to decide."""
 _OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
 _NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
 
@@ -69,7 +83,7 @@ class _Code(NamedTuple):
     name: str
     file: str
     first_line: int
-    lines: bytes
+    lines: LineTable
     version: tuple[int, int]
     is_trampoline: bool
 
@@ -82,6 +96,7 @@ class PythonTables(Closing):
         variables: its globals: gets an offset in the kernel's tasks.
         lines: whether lines are wanted.
         native: whether to keep the frames of the interpreter itself.
+        budget: pays for looking into processes.
 
     Attributes:
         merges, inexact: stacks that were merged, and those of them that did not fit together.
@@ -95,6 +110,7 @@ class PythonTables(Closing):
         *,
         lines: bool = False,
         native: bool = False,
+        budget: Budget | None = None,
     ) -> None:
         self._table = maps["pythons"]
         self._lines, self._native = lines, native
@@ -106,7 +122,12 @@ class PythonTables(Closing):
         self._executed: set[int] = set()
         self._by_generation: dict[int, _Interpreter] = {}
         self._codes: dict[int, _Code] = {}
-        self._numbers: dict[_Code, int] = {}
+        self._numbers: dict[tuple[str, str, int], int] = {}
+        self._tables_left = _MOST_TABLES
+        self._budget = budget or Budget(_ALLOWANCES)
+        self._generation = 0
+        self._published: dict[int, tuple[int, int]] = {}
+        self._over: list[tuple[int, int]] = []
         self.merges = self.inexact = 0
         self.skipped: dict[int, str] = {}
         try:
@@ -148,6 +169,15 @@ class PythonTables(Closing):
         self._executed.discard(tgid)
         self._unsure.discard(tgid)
         try:
+            with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
+                self._look_at(tgid, process, identity, is_new=is_new)
+        except OverBudgetError as error:
+            self.skipped[tgid] = str(error)
+            self._known.setdefault(tgid, None)
+            self._later.drop(tgid)
+
+    def _look_at(self, tgid: int, process: int, identity: int, *, is_new: bool) -> None:
+        try:
             python = _find(tgid, self._files)
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
@@ -172,10 +202,20 @@ class PythonTables(Closing):
             return
         layout, loop = python.layout, python.loop
         known = _Interpreter(python.version, layout, loop, python.path, python, slot)
-        generation = len(self._by_generation) + 1
-        self._known[tgid] = self._by_generation[generation] = known
-        packed = _pack(python, slot, identity, generation)
-        bpf.map_update_elem(self._table.fileno(), process.to_bytes(4, "little"), packed)
+        self._generation += 1
+        packed = _pack(python, slot, identity, self._generation)
+        try:
+            bpf.map_update_elem(self._table.fileno(), process.to_bytes(4, "little"), packed)
+        except KernelError as error:
+            python.close()
+            if error.errno != errno.E2BIG:
+                raise
+            self.skipped[tgid] = f"{_MOST_PROCESSES} processes with an interpreter run already"
+            return
+        if tgid in self._published:
+            self._over.append((tgid, self._published[tgid][1]))
+        self._published[tgid] = process, self._generation
+        self._known[tgid] = self._by_generation[self._generation] = known
 
     def _look_later(self, tgid: int, process: int, identity: int) -> None:
         self._later.add(tgid, process, identity)
@@ -188,6 +228,8 @@ class PythonTables(Closing):
         elif isinstance(record, Exit) and record.pid == record.tid:
             self._executed.add(record.pid)
             self._later.drop(record.pid)
+            if record.pid in self._published:
+                self._over.append((record.pid, self._published[record.pid][1]))
 
     def look_again_s(self) -> float:
         """Seconds until `drain()` is due, with or without records."""
@@ -198,8 +240,22 @@ class PythonTables(Closing):
         for tgid, process, identity in self._later.due():
             self._look_later(tgid, process, identity)  # or `publish` drops it
             self.publish(tgid, process, identity)
+        over, self._over = self._over, []
         for raw in self._ring.drain():
             self._add(raw)
+        for tgid, generation in over:  # all names that it sent are taken in
+            self._forget(tgid, generation)
+
+    def _forget(self, tgid: int, generation: int) -> None:
+        """Give up the place and the memory of a program that has ended."""
+        ended = self._by_generation.pop(generation, None)
+        if ended is not None:
+            ended.process.close()
+        process, last = self._published.get(tgid, (0, 0))
+        if last == generation:
+            del self._published[tgid]
+            with suppress(KernelError):  # ENOENT
+                bpf.map_delete_elem(self._table.fileno(), process.to_bytes(4, "little"))
 
     def _add(self, raw: bytes) -> None:
         if len(raw) < _CODE.size:
@@ -212,14 +268,26 @@ class PythonTables(Closing):
         if known is None:
             return
         memory = Memory(known.process.read)
+        lines = self._read_table(memory, known.layout, table) if self._lines else b""
         self._codes[number] = _Code(
             _text(memory, known.layout, name, (names, name_state, name_length)),
             _text(memory, known.layout, path, (paths, path_state, path_length)),
             first,
-            _table(memory, known.layout, table) if self._lines else b"",
+            LineTable(known.version, lines, first),
             known.version,
             known.version >= TRAMPOLINES and name == path,
         )
+
+    def _read_table(self, memory: Memory, layout: Layout, address: int) -> bytes:
+        """A table of lines; b"" for one that is too long, or not there."""
+        try:
+            size = memory.number(address + layout.bytes_length)
+            if size > min(_MOST_TABLE, self._tables_left):
+                return b""
+            self._tables_left -= size
+            return memory.bytes(address + layout.bytes_data, size)
+        except UnreadableError:
+            return b""
 
     def read_sleeping(self, tgid: int, pthreads: Container[int]) -> dict[int, tuple[int, ...]]:
         """The words of threads that sleep, by their thread pointers; only of what is published.
@@ -229,21 +297,28 @@ class PythonTables(Closing):
         known = self._known.get(tgid)
         if known is None:
             return {}
-        reading = known.process.look()
         words: dict[int, tuple[int, ...]] = {}
-        for interpreter in reading.interpreters:
-            for thread in interpreter.threads:
-                if thread.pthread in pthreads:
-                    stack = known.process.frames(reading, thread.address)
-                    frames = stack.frames[:_MOST_FRAMES]
-                    words[thread.pthread] = tuple(self._word(known, frame) for frame in frames)
+        try:
+            with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
+                reading = known.process.look()
+                for interpreter in reading.interpreters:
+                    for thread in interpreter.threads:
+                        if thread.pthread in pthreads and thread.pthread not in words:
+                            stack = known.process.frames(reading, thread.address, _MOST_FRAMES)
+                            words[thread.pthread] = tuple(
+                                self._word(known, frame) for frame in stack.frames
+                            )
+        except OverBudgetError as error:
+            self.skipped[tgid] = str(error)
         return words
 
     def _word(self, known: _Interpreter, frame: PythonFrame) -> int:
         """A word for a frame that was read here, with the line that it has now."""
-        code = _Code(frame.name, frame.file, frame.line, b"", known.version, is_trampoline=False)
-        number = self._numbers.setdefault(code, len(self._numbers) << 2 | _OWN_PLACE)
-        self._codes[number] = code
+        key = frame.name, frame.file, frame.line
+        number = self._numbers.setdefault(key, len(self._numbers) << 2 | _OWN_PLACE)
+        if number not in self._codes:
+            no_lines = LineTable(known.version, b"", frame.line)
+            self._codes[number] = _Code(*key, no_lines, known.version, is_trampoline=False)
         word = TAG | number << CODE_SHIFT | _NOT_STARTED
         return word | ENTRY if frame.is_entry else word
 
@@ -379,19 +454,11 @@ def _text(memory: Memory, layout: Layout, address: int, read: tuple[bytes, int, 
         return ""
 
 
-def _table(memory: Memory, layout: Layout, address: int) -> bytes:
-    try:
-        size = memory.number(address + layout.bytes_length)
-        return memory.bytes(address + layout.bytes_data, size)
-    except UnreadableError:
-        return b""
-
-
 def _line(code: _Code, instruction: int) -> int:
     if instruction & _NOT_STARTED:  # below 0: called, and nothing executed yet
         return code.first_line
     scale = 2 if code.version == (3, 10) else 1
-    return line_at(code.version, code.lines, code.first_line, instruction * scale)
+    return code.lines.at(instruction * scale)
 
 
 def _frame(frame: PythonFrame) -> Answer:

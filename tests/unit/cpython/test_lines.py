@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.cpython.lines import line_at
+from purebpf.cpython.lines import LineTable
 from tests.support import pythons
 
 _SAYS = """
@@ -52,9 +52,10 @@ def test_every_instruction_has_the_line_that_its_python_says(python: pythons.Pyt
         count = 0
         for table, first, lines in json.loads(result.stdout):
             start = 0
+            known = LineTable(python.version, bytes.fromhex(table), first)
             for end, line in lines:
                 for offset in {start, end - 2}:
-                    got = line_at(python.version, bytes.fromhex(table), first, offset)
+                    got = known.at(offset)
                     assert got == line, (path, first, offset)
                     count += 1
                 start = end
@@ -64,9 +65,9 @@ def test_every_instruction_has_the_line_that_its_python_says(python: pythons.Pyt
 def test_a_function_that_has_not_begun_is_at_its_first_line() -> None:
     code: CodeType = test_a_function_that_has_not_begun_is_at_its_first_line.__code__
     first = code.co_firstlineno
-    assert line_at(sys.version_info[:2], code.co_linetable, first, -2) == first
+    assert LineTable(sys.version_info[:2], code.co_linetable, first).at(-2) == first
 
 
 @given(st.sampled_from([(3, 8), (3, 10), (3, 13)]), st.binary(max_size=64), st.integers(-2, 999))
 def test_any_bytes_give_a_line(version: tuple[int, int], table: bytes, offset: int) -> None:
-    assert isinstance(line_at(version, table, 1, offset), int)
+    assert isinstance(LineTable(version, table, 1).at(offset), int)

@@ -39,7 +39,9 @@ def test_names_cannot_move_the_cursor():
 
 
 def test_a_user_without():
-    missing = Check("pinned slots", False, f"none in {FOLDER}", "sudo python -P -m purebpf.setup pin")
+    missing = Check(
+        "pinned slots", False, f"none in {FOLDER}", "sudo python -P -m purebpf.setup pin"
+    )
     found = Preflight(1000, False, False, (EVENTS, OWN, SYSTEM, missing))
     lines = "".join(render_status(Status("ann", found, ()))).splitlines()
     assert lines[0] == "filters of ann (uid 1000) run in user space only"
