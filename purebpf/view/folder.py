@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import count
 from typing import NamedTuple
 
 from purebpf.errors import KernelError, PurebpfError
@@ -14,8 +17,12 @@ from purebpf.results import Profile
 __all__ = ["Folder", "Saved", "Summary"]
 
 _ENDINGS = (".json", ".json.gz", ".folded", ".folded.gz", ".data", ".perf.data")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DEPTH = 4
 _MOST = 5000
+_MOST_ENTRIES = 100_000
+"""Names that a look into the folder and those below goes through: others may make any number."""
 
 
 class Saved(NamedTuple):
@@ -61,8 +68,8 @@ class Folder:
             raise KernelError("open(2)", error.errno or 0, f"folder {path}") from None
 
     def files(self) -> list[Saved]:
-        """What is there now, by name; the first 5,000."""
-        return sorted(_walk(self.path, "", _DEPTH))[:_MOST]
+        """What is there now, by name; the first 5,000 of the 100,000 entries that are looked at."""
+        return sorted(_walk(self.path, "", _DEPTH, count()))[:_MOST]
 
     def find(self, name: str) -> Saved | None:
         """The file of this name, if it is one of `files()`: no other path is ever opened."""
@@ -74,10 +81,46 @@ class Folder:
         Raises:
             PurebpfError: as `profile_loader.read`.
         """
-        with self._reading:  # each takes memory for all of its stacks
-            profile = profile_loader.read(os.path.join(self.path, saved.name), timed=True)
+        path = os.path.join(self.path, saved.name)
+        fd = self._open(saved.name)
+        place = f"/dev/fd/{fd}"
+        try:
+            with self._reading:  # each takes memory for all of its stacks
+                profile = profile_loader.read(place, timed=True)
+        except PurebpfError as error:
+            raise PurebpfError(str(error).replace(place, path)) from None
+        except MemoryError:
+            raise PurebpfError(f"{path}: there is not enough memory to read it") from None
+        finally:
+            os.close(fd)
         self._known[saved] = _summarize(saved, profile)
         return profile
+
+    def _open(self, name: str) -> int:
+        """A descriptor of a regular file, by no link, whatever took its place since it was listed.
+
+        Raises:
+            KernelError: it is not there, or something else is.
+        """
+        *folders, last = name.split("/")
+        try:
+            at = os.open(self.path, _FOLDER)
+            try:
+                for part in folders:
+                    below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+                    os.close(at)
+                    at = below
+                if stat.S_ISREG(os.stat(last, dir_fd=at, follow_symlinks=False).st_mode):
+                    fd = os.open(last, _FILE, dir_fd=at)
+                    if stat.S_ISREG(os.fstat(fd).st_mode):
+                        return fd
+                    os.close(fd)
+                raise OSError(errno.ENOENT, "")
+            finally:
+                os.close(at)
+        except OSError as error:
+            number = error.errno or errno.EIO
+            raise KernelError("open(2)", number, f"profile {self.path}/{name}") from None
 
     def known(self, saved: Saved) -> Summary | None:
         """The summary of a file that was read already."""
@@ -93,17 +136,23 @@ class Folder:
                 self._known[saved] = nothing._replace(problem=str(error), is_complete=False)
         return self._known[saved]
 
+    def forget_all_but(self, files: Collection[Saved]) -> None:
+        """Forget what was said of files that are gone, and of earlier versions."""
+        self._known = {saved: self._known[saved] for saved in files if saved in self._known}
 
-def _walk(root: str, below: str, depth: int) -> Iterator[Saved]:
+
+def _walk(root: str, below: str, depth: int, seen: Iterator[int]) -> Iterator[Saved]:
+    """The profiles in a folder and those below it; `seen` counts the entries of all."""
     try:
-        entries = list(os.scandir(os.path.join(root, below)))
+        with os.scandir(os.path.join(root, below)) as scan:
+            entries = [entry for entry in scan if next(seen) < _MOST_ENTRIES]
     except OSError:  # it went away, or is not for us
         return
     for entry in entries:
         name = os.path.join(below, entry.name)
         try:
             if entry.is_dir(follow_symlinks=False) and depth > 0:
-                yield from _walk(root, name, depth - 1)
+                yield from _walk(root, name, depth - 1, seen)
             elif entry.is_file(follow_symlinks=False) and name.lower().endswith(_ENDINGS):
                 status = entry.stat(follow_symlinks=False)
                 yield Saved(name, status.st_size, status.st_mtime_ns)

@@ -102,7 +102,7 @@ def _time_line(read: Iterable[Summary], token: str) -> str:
     if len(shown) < 2 or len(units) != 1:  # heights of other units cannot be compared
         return ""
     first = min(summary.started_s for summary in shown)
-    whole = max(summary.started_s + summary.elapsed_s for summary in shown) - first
+    whole = max(summary.started_s + summary.elapsed_s for summary in shown) - first or 1
     most = max(summary.total / summary.elapsed_s for summary in shown) or 1
     bars = []
     for summary in sorted(shown, key=lambda summary: summary.started_s):

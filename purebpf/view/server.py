@@ -14,6 +14,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.results import Profile
 from purebpf.results.formats import html
+from purebpf.results.model.spelling import printable
 from purebpf.view.folder import Folder
 from purebpf.view.list_page import list_page
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import socket
 
 __all__ = ["FolderServer"]
+
+_PATIENCE_S = 1.0
 
 
 class FolderServer(Closing):
@@ -33,7 +36,7 @@ class FolderServer(Closing):
     def __init__(self, folder: Folder, where: tuple[str, int]) -> None:
         self.folder = folder
         self.token = secrets.token_urlsafe(16)
-        self._closed = threading.Event()
+        self._closed, self._wanted = threading.Event(), threading.Event()
         try:
             self._door = HttpDoor(where, self._has_token, self._answer)
         except OSError as error:
@@ -56,15 +59,29 @@ class FolderServer(Closing):
     def close(self) -> None:
         """Finish the answers under way, and stop; again is harmless."""
         self._closed.set()
+        self._wanted.set()
         self._door.close()
-        self._reader.join()
+        self._reader.join(_PATIENCE_S)  # a large file is not waited for
 
     def _read_all(self) -> None:
-        """Read each file once, so that the list has its figures."""
-        for saved in self.folder.files():
-            if self._closed.is_set():
-                return
-            self.folder.summarize(saved)
+        """Read each file once, so that the list has its figures; and what a list finds later."""
+        while not self._closed.is_set():
+            self._wanted.clear()
+            files = self.folder.files()
+            for saved in files:
+                if self._closed.is_set():
+                    return
+                self.folder.summarize(saved)
+            self.folder.forget_all_but(files)
+            self._wanted.wait()
+
+    def list(self, note: str = "") -> str:
+        """The page with the list."""
+        files = self.folder.files()
+        read = [summary for saved in files if (summary := self.folder.known(saved))]
+        if len(read) < len(files):
+            self._wanted.set()
+        return list_page(self.folder.path, files, read, self.token, note)
 
     def _has_token(self, path: str) -> bool:
         token = parse_qs(path.partition("?")[2]).get("token", [""])[0]
@@ -94,7 +111,7 @@ class _FolderRequest(Request):
         try:
             text = page(fields)
         except PurebpfError as error:
-            problem = f"{error}\n".encode("utf-8", "backslashreplace")
+            problem = f"{printable(str(error))}\n".encode()
             self.send(HTTPStatus.UNPROCESSABLE_ENTITY, "text/plain", problem)
             return
         except LookupError as error:
@@ -103,10 +120,7 @@ class _FolderRequest(Request):
         self.send(HTTPStatus.OK, "text/html", text.encode("utf-8", "backslashreplace"))
 
     def _list(self, _fields: dict[str, str]) -> str:
-        folder = self._server.folder
-        files = folder.files()
-        read = [summary for saved in files if (summary := folder.known(saved))]
-        return list_page(folder.path, files, read, self._server.token)
+        return self._server.list()
 
     def _profile(self, fields: dict[str, str]) -> str:
         return html.page(self._read(fields.get("name", "")))
@@ -114,11 +128,7 @@ class _FolderRequest(Request):
     def _compare(self, fields: dict[str, str]) -> str:
         names = [fields.get(side, "") for side in ("before", "after")]
         if not all(names):
-            folder = self._server.folder
-            files = folder.files()
-            read = [summary for saved in files if (summary := folder.known(saved))]
-            note = "Mark one profile as before and one as after."
-            return list_page(folder.path, files, read, self._server.token, note)
+            return self._server.list("Mark one profile as before and one as after.")
         before, after = map(self._read, names)
         return html.comparison(before, after, f"{names[0]} -> {names[1]}")
 
