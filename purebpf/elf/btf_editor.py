@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from purebpf.btf.types.decode import VLEN
 from purebpf.btf.types.kinds import DatasecEntry, Kind, Linkage
-from purebpf.btf.types.parse import Btf, starts
+from purebpf.btf.types.parse import Btf, starts, with_starts
 
 _HEADER = "HBBIIIII"
 _HEADER_SIZE = 24
@@ -125,4 +125,4 @@ class BtfEditor:
             len(types),
             len(self._strings),
         )
-        return Btf(header + types + self._strings, source=self._source)
+        return with_starts(header + types + self._strings, self._starts[1:], self._source)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ def read_btf_ext(data: memoryview, btf: Btf, source: str) -> BtfExt:
         section: dict(records) for section, records in reader.records(0, _FUNCTION_SIZE, "II")
     }
     lines = {
-        section: [LineInfo._make(record) for record in records]
+        section: [*map(partial(tuple.__new__, LineInfo), records)]  # as _make, and quicker
         for section, records in reader.records(1, _LINE_SIZE, "IIII")
     }
     core = {

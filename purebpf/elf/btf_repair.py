@@ -26,7 +26,7 @@ from purebpf.btf.types.kinds import (
     Linkage,
     Var,
 )
-from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.parse import Btf, ids_of
 from purebpf.elf.btf_editor import BtfEditor
 from purebpf.elf.container import STB_LOCAL, ElfObject
 from purebpf.errors import FormatError, LinkError, NotSupportedError
@@ -57,9 +57,8 @@ def repair(btf: Btf, elf: ElfObject, hidden_functions: Iterable[int]) -> Repaire
     repairer = _Repairer(btf, elf)
     for type_id in hidden_functions:
         repairer.editor.set_function_linkage(type_id, Linkage.STATIC)
-    for type_id in range(1, len(btf)):
-        if btf.kind(type_id) is Kind.DATASEC:
-            repairer.repair_datasec(type_id)
+    for type_id in ids_of(btf, Kind.DATASEC):
+        repairer.repair_datasec(type_id)
     return Repaired(repairer.editor.finish(), repairer.externs, repairer.datasecs)
 
 
@@ -189,11 +188,10 @@ class _Repairer:
 
 
 def _int32(btf: Btf) -> int:
-    for type_id in range(1, len(btf)):
-        if btf.kind(type_id) is Kind.INT:
-            btf_type = btf.type(type_id)
-            if isinstance(btf_type, Int) and btf_type.bits == 32 and btf_type.size == 4:
-                return type_id
+    for type_id in ids_of(btf, Kind.INT):
+        btf_type = btf.type(type_id)
+        if isinstance(btf_type, Int) and btf_type.bits == 32 and btf_type.size == 4:
+            return type_id
     return 0
 
 

@@ -35,7 +35,7 @@ R_BPF_64_64 = 1
 R_BPF_64_32 = 10
 
 _OPCODE = {R_BPF_64_64: LD_IMM64, R_BPF_64_32: CALL}
-_DWARF = ".debug_"
+_NOT_RELOCATED = (".debug_", ".BTF")
 _LAYOUTS = {"SHT_REL": "QQ", "SHT_RELA": "QQq"}
 
 
@@ -68,7 +68,7 @@ def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
     """Every relocation, by the index of the section it applies to, sorted by offset.
 
     Those of DWARF are left out: purebpf does not read it, and their offsets are of uncompressed
-    bytes.
+    bytes. So are those of BTF, which is read by its own offsets.
 
     Raises:
         FormatError: a table that is malformed, or names a section or symbol that is not there.
@@ -79,7 +79,7 @@ def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
             if not 0 < table.info < len(elf.sections):
                 problem = f"applies to section {table.info}, which does not exist"
                 raise elf.error(f"section {table.name}", problem)
-            if not elf.sections[table.info].name.startswith(_DWARF):
+            if not elf.sections[table.info].name.startswith(_NOT_RELOCATED):
                 by_section.setdefault(table.info, []).extend(_read_table(elf, table))
     for relocations in by_section.values():
         relocations.sort(key=itemgetter(0))
@@ -91,17 +91,17 @@ def _read_table(elf: ElfObject, table: Section) -> Iterator[RawRelocation]:
     if table.entsize != layout.size or table.size % layout.size:
         problem = f"{table.size} bytes of {table.entsize}-byte relocations"
         raise elf.error(f"section {table.name}", problem)
-    size = elf.sections[table.info].size
+    section, symbols = elf.sections[table.info], elf.symbols
     for offset, info, *addend in layout.iter_unpack(elf.contents(table)):
         kind, symbol = info & 0xFFFFFFFF, info >> 32
         if kind == R_BPF_NONE:
             continue
-        where = f"relocation of {elf.sections[table.info].name}+{offset:#x}"
-        if symbol >= len(elf.symbols):
-            raise elf.error(where, f"symbol {symbol} does not exist")
-        if offset >= size:
-            raise elf.error(where, f"the section has {size} bytes")
-        yield RawRelocation(offset, kind, elf.symbols[symbol], *(addend or (None,)))
+        if symbol >= len(symbols) or offset >= section.size:
+            problem = f"the section has {section.size} bytes"
+            if symbol >= len(symbols):
+                problem = f"symbol {symbol} does not exist"
+            raise elf.error(f"relocation of {section.name}+{offset:#x}", problem)
+        yield RawRelocation(offset, kind, symbols[symbol], *(addend or (None,)))
 
 
 class Resolver:

@@ -146,10 +146,11 @@ class Linker:
     def _tags(self) -> list[int]:
         """The ids of the object's declaration tags."""
         from purebpf.btf.types.kinds import Kind
+        from purebpf.btf.types.parse import ids_of
 
         btf = self._spec.btf
         assert btf is not None  # asked for by a function with a type
-        return [type_id for type_id in range(1, len(btf)) if btf.kind(type_id) is Kind.DECL_TAG]
+        return [*ids_of(btf, Kind.DECL_TAG)]
 
     @cached_property
     def _matcher(self) -> CoreMatcher:

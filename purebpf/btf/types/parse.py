@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from purebpf.btf.types import decode
@@ -21,7 +21,7 @@ from purebpf.btf.types.kinds import MODIFIERS, Kind, Type
 from purebpf.btf.types.strings import Strings, essential_name, occurrences
 from purebpf.errors import FormatError
 
-__all__ = ["MAX_DEPTH", "Btf", "essential_name", "starts"]
+__all__ = ["MAX_DEPTH", "Btf", "essential_name", "ids_of", "starts", "with_starts"]
 
 MAX_DEPTH = 64
 """Longest chain of typedefs, qualifiers and arrays, and deepest nesting; the kernel's is 32."""
@@ -85,7 +85,12 @@ class Btf:
         base: Btf | None = None,
         source: str = "BTF",
     ) -> None:
-        self.data = bytes(data)
+        self._open(bytes(data), base, source)
+        self._offsets = self._index()
+
+    def _open(self, data: bytes, base: Btf | None, source: str) -> None:
+        """Everything but where the types are."""
+        self.data = data
         self.base = base
         self.source = source
         self.memo: dict[object, Any] = {}
@@ -98,7 +103,6 @@ class Btf:
         self._first = len(base) if base is not None else 1
         self._strings: Strings
         self._words = self._read_header()
-        self._offsets = self._index()
 
     def __len__(self) -> int:
         return self._first + len(self._offsets)
@@ -253,9 +257,12 @@ class Btf:
         """The id behind typedefs, qualifiers and type tags."""
         current = type_id
         for _ in range(MAX_DEPTH):
-            if self.kind(current) not in MODIFIERS:
+            if current == 0:
+                return 0
+            owner, at = self._locate(current)
+            if decode.kind_number(owner._words[at + 1]) not in MODIFIERS:
                 return current
-            current = self.type(current).type_id  # type: ignore[union-attr]
+            current = owner._words[at + 2]
         problem = f"more than {MAX_DEPTH} typedefs and qualifiers, or a cycle"
         raise FormatError(self.source, f"type {type_id}", problem)
 
@@ -280,6 +287,9 @@ class Btf:
         current, count = type_id, 1
         for _ in range(MAX_DEPTH):
             current = self.resolve(current)
+            if self.kind(current) in _OF_MEMBERS:  # which need not be decoded
+                owner, at = self._locate(current)
+                return self._check_size(type_id, count * owner._words[at + 2])
             btf_type = self.type(current)
             if isinstance(btf_type, types.Array):
                 current, count = btf_type.element, min(count * btf_type.count, _MAX_SIZE)
@@ -398,12 +408,21 @@ def starts(btf: Btf) -> Sequence[int]:
     return btf._offsets
 
 
-_SIZED = (
-    types.Int,
-    types.Struct,
-    types.Union,
-    types.Enum,
-    types.Enum64,
-    types.Float,
-    types.Datasec,
-)
+def with_starts(data: bytes, starts: Iterable[int], source: str) -> Btf:
+    """The Btf of a blob without a base, of which it is known where the types start."""
+    btf = Btf.__new__(Btf)
+    btf._open(data, None, source)
+    btf._offsets = array("I", starts)
+    return btf
+
+
+def ids_of(btf: Btf, kind: Kind) -> Iterator[int]:
+    """The ids of a blob's own types of a kind, ascending."""
+    words = btf._words
+    for type_id, at in enumerate(btf._offsets, btf._first):
+        if decode.kind_number(words[at + 1]) == kind:
+            yield type_id
+
+
+_OF_MEMBERS = frozenset({Kind.STRUCT, Kind.UNION, Kind.DATASEC})
+_SIZED = (types.Int, types.Enum, types.Enum64, types.Float)
