@@ -21,7 +21,15 @@ from purebpf.btf.types.kinds import MODIFIERS, Kind, Type
 from purebpf.btf.types.strings import Strings, essential_name, occurrences
 from purebpf.errors import FormatError
 
-__all__ = ["MAX_DEPTH", "Btf", "essential_name", "ids_of", "starts", "with_starts"]
+__all__ = [
+    "MAX_DEPTH",
+    "Btf",
+    "essential_name",
+    "ids_of",
+    "starts",
+    "with_distinct_names",
+    "with_starts",
+]
 
 MAX_DEPTH = 64
 """Longest chain of typedefs, qualifiers and arrays, and deepest nesting; the kernel's is 32."""
@@ -413,6 +421,12 @@ def with_starts(data: bytes, starts: Iterable[int], source: str) -> Btf:
     btf = Btf.__new__(Btf)
     btf._open(data, None, source)
     btf._offsets = array("I", starts)
+    return btf
+
+
+def with_distinct_names(btf: Btf) -> Btf:
+    """The same, which is known to have no string of its own twice: names are found sooner."""
+    btf._strings.distinct = True
     return btf
 
 

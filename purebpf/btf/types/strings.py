@@ -7,6 +7,7 @@ costs no memory and no set-up, where a dict of all names takes 60 ms and 35 MB.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 _MAX_NAME = 4096
 
@@ -34,9 +35,13 @@ class Strings:
     """Names by offset. With a `base`, offsets below `len(base)` are the base's.
 
     The section must be empty or end with NUL. Methods raise ValueError for a bad offset.
+
+    Attributes:
+        distinct: no string is in the section twice. A search ends with the first place then, which
+            for what kernels have most of is near the start.
     """
 
-    __slots__ = ("_base", "_data", "_end", "_first", "_flavoured", "_start")
+    __slots__ = ("_base", "_data", "_end", "_first", "_flavoured", "_start", "distinct")
 
     def __init__(self, data: bytes, start: int, end: int, base: Strings | None = None) -> None:
         self._data = data
@@ -45,6 +50,7 @@ class Strings:
         self._base = base
         self._first = len(base) if base else 0
         self._flavoured: dict[str, list[int]] | None = None
+        self.distinct = False
 
     def __len__(self) -> int:
         """The end of the offsets: the base's strings and these, in bytes."""
@@ -84,10 +90,10 @@ class Strings:
         shift = self._first - self._start
         if self._data.startswith(raw + b"\0", self._start, self._end):
             offsets.append(self._first)
-        needle = b"\0" + raw + b"\0"
-        offsets += (
-            at + 1 + shift for at in occurrences(self._data, needle, self._start, self._end)
-        )
+        places = occurrences(self._data, b"\0" + raw + b"\0", self._start, self._end)
+        if self.distinct:
+            places = islice(places, 1)
+        offsets += (at + 1 + shift for at in places)
         return offsets
 
     def find_flavours(self, name: str) -> list[int]:

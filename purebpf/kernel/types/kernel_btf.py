@@ -8,7 +8,7 @@ import os
 import struct
 from functools import cache
 
-from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.parse import Btf, with_distinct_names
 from purebpf.errors import NotSupportedError, errno_name
 
 __all__ = ["kernel_btf", "no_types", "read_kernel_btf"]
@@ -21,11 +21,14 @@ _HEADER_SIZE = 24
 def kernel_btf() -> Btf:
     """The types of the running kernel, read once (5 MB, some 15 ms) and kept.
 
+    pahole and resolve_btfids, which write them, keep one of equal strings: `btf__dedup` and
+    `btf__add_str` of libbpf (tools/lib/bpf/btf.c and strset.c).
+
     Raises:
         NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
         FormatError: it is malformed.
     """
-    return Btf(read_kernel_btf(), source=_PATH)
+    return with_distinct_names(Btf(read_kernel_btf(), source=_PATH))
 
 
 def read_kernel_btf() -> bytes:

@@ -82,3 +82,14 @@ def test_refused_btf_comes_with_the_kernels_reason():
         assert uploaded.descriptor is None
         assert not uploaded.functions
         assert uploaded.problem.startswith("bpf(BPF_BTF_LOAD) failed with EEXIST: [1] STRUCT loop")
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_the_kernel_has_no_string_twice_and_a_search_that_knows_it_says_the_same():
+    kernel = purebpf.kernel_btf()
+    strings = kernel.data[kernel._strings._start : kernel._strings._end - 1].split(b"\0")
+    assert len(strings) == len(set(strings))
+    plain = purebpf.Btf(kernel.data)
+    for name in ("task_struct", "sock", "int", "pid", "unsigned int", "no such name", ""):
+        assert kernel.find(name) == plain.find(name)
+        assert kernel.find_essential(name) == plain.find_essential(name)
