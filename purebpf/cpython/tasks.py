@@ -8,6 +8,7 @@ What a task waits for is in it up to 3.13; from 3.14 on, each task and future na
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from purebpf.cpython.code_objects import CodeObjects
@@ -25,6 +26,8 @@ MAX_TASKS = 10_000
 _TASK = "_asyncio.Task"
 _MOST_AWAITERS = 8
 """How many futures may lie between two tasks: gather() in gather()."""
+_MOST_WAITS = 100_000
+"""Of all tasks for each other: a process may say that each waits for all."""
 
 
 class Task(NamedTuple):
@@ -188,11 +191,12 @@ class _Reader:
     def with_awaiters(self, tasks: list[Task]) -> list[Task]:
         """The tasks, with what each of them waits for by what says that it awaits it."""
         known = {task.address for task in tasks}
-        waits: dict[int, list[int]] = {task.address: list(task.waits_for) for task in tasks}
+        waits = {task.address: dict.fromkeys(task.waits_for) for task in tasks}
+        left = _MOST_WAITS
         for task in tasks:
-            for awaiter in self._awaiters([task.address], known):
-                if task.address not in waits[awaiter]:
-                    waits[awaiter].append(task.address)
+            for awaiter in islice(self._awaiters([task.address], known), left):
+                waits[awaiter][task.address] = None
+                left -= 1
         return [task._replace(waits_for=tuple(waits[task.address])) for task in tasks]
 
     def _awaiters(self, addresses: Iterable[int], known: set[int]) -> set[int]:
@@ -200,7 +204,8 @@ class _Reader:
         found_tasks: set[int] = set()
         turn, seen = set(addresses), set(addresses)
         for _ in range(_MOST_AWAITERS):
-            turn = {awaiter for address in turn for awaiter in self._awaited_by(address)} - seen
+            awaiters = (awaiter for address in turn for awaiter in self._awaited_by(address))
+            turn = set(islice(awaiters, MAX_TASKS)) - seen
             seen |= turn
             found_tasks |= turn & known
             turn -= known

@@ -5,12 +5,16 @@ from __future__ import annotations
 import struct
 import time
 
+import pytest
+
+from purebpf.cpython import tasks
 from purebpf.cpython.code_objects import CodeObjects
 from purebpf.cpython.frames import read_frames
 from purebpf.cpython.layouts import LAYOUTS
 from purebpf.cpython.lines import LineTable
 from purebpf.cpython.memory import CachedMemory
 from purebpf.cpython.runtime_file import CodeRange, cold_part, read_runtime_file
+from purebpf.cpython.task_layouts import TASK_LAYOUTS
 from purebpf.cpython.threads import read_interpreters
 from purebpf.symbols.elf_image import ElfImage
 from tests.support.hollow_file import HollowFile, Part
@@ -117,3 +121,39 @@ def test_a_table_of_lines_is_read_once() -> None:
     for offset in range(0, 1 << 18, 64):
         lines.at(offset)
     assert time.thread_time() - began < 1
+
+
+def test_tasks_that_all_wait_for_each_other_are_counted_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory = CachedMemory(endless)
+    layouts = _LAYOUT, TASK_LAYOUTS[3, 14]
+    reader = tasks._Reader((3, 14), layouts, memory, CodeObjects((3, 14), _LAYOUT, memory))
+    asked = 0
+
+    def awaited_by(_: int) -> list[int]:
+        nonlocal asked
+        asked += 1
+        return list(range(1, 3001))
+
+    monkeypatch.setattr(reader, "_awaited_by", awaited_by)
+    many = [tasks.Task(number, "", (), False, (), "", "") for number in range(1, 3001)]
+    began = time.thread_time()
+    waits = reader.with_awaiters(many)
+    assert sum(len(task.waits_for) for task in waits) == 100_000
+    assert time.thread_time() - began < 10
+
+
+def test_futures_without_number_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = CachedMemory(endless)
+    layouts = _LAYOUT, TASK_LAYOUTS[3, 14]
+    reader = tasks._Reader((3, 14), layouts, memory, CodeObjects((3, 14), _LAYOUT, memory))
+    asked: list[int] = []
+
+    def awaited_by(address: int) -> list[int]:
+        asked.append(address)
+        return list(range(address << 16, (address << 16) + 65_536))
+
+    monkeypatch.setattr(reader, "_awaited_by", awaited_by)
+    assert reader._awaiters([1], {1}) == set()
+    assert len(asked) <= 8 * 10_000
