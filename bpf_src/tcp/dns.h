@@ -13,11 +13,16 @@
 #define UDP_HEADER 8
 #define IPV6_HEADER 40
 
+struct net_device {
+	possible_net_t nd_net;
+} __attribute__((preserve_access_index));
+
 struct sk_buff {
 	unsigned int len;
 	unsigned int data_len;
 	__be16 protocol;
 	unsigned char *data;
+	struct net_device *dev;
 } __attribute__((preserve_access_index));
 
 // Where UDP begins behind the header of IP; 0: it is another protocol.
@@ -36,7 +41,7 @@ static __always_inline u32 udp_at(struct sk_buff *skb, unsigned char *data)
 	return protocol == ETH_P_IPV6 && header[6] == IPPROTO_UDP ? IPV6_HEADER : 0;
 }
 
-static __always_inline void send_answer(unsigned char *message, u32 size)
+static __always_inline void send_answer(unsigned char *message, u32 size, u32 netns)
 {
 	struct dns_answer *answer = bpf_ringbuf_reserve(&events, sizeof(*answer), 0);
 	u32 part = size < DNS_SIZE ? size : DNS_SIZE;
@@ -49,7 +54,7 @@ static __always_inline void send_answer(unsigned char *message, u32 size)
 	answer->head.time_ns = bpf_ktime_get_ns();
 	answer->head.kind = TCP_NAME;
 	answer->size = size;
-	answer->pad = 0;
+	answer->netns = netns;
 	OPAQUE(part);
 	if (part > DNS_SIZE || bpf_probe_read_kernel(answer->message, part, message))
 		answer->size = 0;
@@ -70,7 +75,8 @@ static __always_inline int look_for_answer(struct sk_buff *skb)
 		return 0;
 	linear = BPF_CORE_READ(skb, len) - BPF_CORE_READ(skb, data_len);
 	if (linear > start + UDP_HEADER)
-		send_answer(data + start + UDP_HEADER, linear - start - UDP_HEADER);
+		send_answer(data + start + UDP_HEADER, linear - start - UDP_HEADER,
+			    BPF_CORE_READ(skb, dev, nd_net.net, ns.inum));
 	return 0;
 }
 

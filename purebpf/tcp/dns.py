@@ -87,20 +87,24 @@ def _name(message: bytes, at: int) -> tuple[str, int]:
 
 
 class Names:
-    """The last name of each address; at most so many."""
+    """The last name of each address in each network namespace; at most so many.
+
+    What came in another namespace names nothing: every user may be root in one of their own
+    (user_namespaces(7)), and say there what they like.
+    """
 
     def __init__(self, most: int = 16384) -> None:
         self._most = most
-        self._names: OrderedDict[str, str] = OrderedDict()
+        self._names: OrderedDict[tuple[int, str], str] = OrderedDict()
 
-    def add(self, answer: Answer) -> None:
-        """Take in what a name server said."""
+    def add(self, answer: Answer, netns: int) -> None:
+        """Take in what a name server said in a network namespace."""
         for address in answer.addresses:
-            self._names[address] = answer.names[0]
-            self._names.move_to_end(address)
+            self._names[netns, address] = answer.names[0]
+            self._names.move_to_end((netns, address))
         while len(self._names) > self._most:
             self._names.popitem(last=False)
 
-    def get(self, address: str) -> str:
+    def get(self, address: str, netns: int) -> str:
         """The name, or ""."""
-        return self._names.get(address, "")
+        return self._names.get((netns, address), "")

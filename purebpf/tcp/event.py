@@ -30,7 +30,8 @@ class Event(NamedTuple):
         received, sent: payload, without what was sent again.
         retransmits: segments that were sent again so far.
         error: an errno's name, such as ECONNREFUSED; "": none.
-        remote_name: what a name server called that address.
+        netns: the number of the network namespace; of kind dns, where the answer came.
+        remote_name: what a name server called that address, in the same network namespace.
         names, addresses: of kind dns, the name that was asked for first.
     """
 

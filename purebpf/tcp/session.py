@@ -121,8 +121,10 @@ class Tcp(EventSession[Event]):
             answer = parse(bytes(fields.message[: fields.size]))
             if answer is None:
                 return None
-            self._names.add(answer)
-            return Event(time_ns, "dns", names=answer.names, addresses=answer.addresses)
+            self._names.add(answer, fields.netns)
+            return Event(
+                time_ns, "dns", netns=fields.netns, names=answer.names, addresses=answer.addresses
+            )
         remote = _address(fields.family, fields.remote)
         return Event(
             time_ns,
@@ -139,7 +141,7 @@ class Tcp(EventSession[Event]):
             fields.local_port,
             remote,
             fields.remote_port,
-            self._names.get(remote),
+            self._names.get(remote, fields.netns),
             fields.took_ns or None,
             fields.received,
             fields.sent,

@@ -240,8 +240,10 @@ def answer(message: bytes) -> bytes:
     return header + question + b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + b"\x7f\0\0\1"
 
 
+QUESTION = bytes.fromhex("0007 0100 0001 0000 0000 0000") + b"\x03www\x04test\0\0\x01\0\x01"
+
+
 def test_remote_addresses_have_the_name_that_dns_gave_them():
-    question = bytes.fromhex("0007 0100 0001 0000 0000 0000") + b"\x03www\x04test\0\0\x01\0\x01"
     with listening() as listener, ExitStack() as stack:
         server, client = (
             stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2)
@@ -255,7 +257,7 @@ def test_remote_addresses_have_the_name_that_dns_gave_them():
         tcp = stack.enter_context(Tcp(Options(dns=True, events=("dns", "connect"))))
         thread = Thread(target=serve)
         thread.start()
-        client.sendto(question, ("127.0.0.1", 53))
+        client.sendto(QUESTION, ("127.0.0.1", 53))
         assert client.recv(512)
         thread.join()
         talk(listener, 1, 1)
@@ -267,6 +269,35 @@ def test_remote_addresses_have_the_name_that_dns_gave_them():
     said, made = events
     assert (said.kind, said.addresses) == ("dns", ("127.0.0.1",))
     assert (made.kind, made.remote_name) == ("connect", "www.test")
+
+
+ELSEWHERE = f"""
+import socket
+client, server = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+server.bind(("127.0.0.1", 53))
+client.bind(("127.0.0.1", 0))
+server.sendto({answer(QUESTION)!r}, client.getsockname())
+assert client.recv(512)
+"""
+
+
+@pytest.mark.needs("mount_namespace")
+def test_what_is_said_in_another_network_names_nothing_here():
+    """Every user is root in a network namespace of their own, and may send from port 53 there."""
+    with listening() as listener, Tcp(Options(dns=True, events=("dns", "connect"))) as tcp:
+        script = 'ip link set lo up && exec "$0" -c "$1"'
+        line = ["unshare", "--net", "sh", "-c", script, sys.executable, ELSEWHERE]
+        subprocess.run(line, check=True)
+        talk(listener, 1, 1)
+        events = [
+            event
+            for event in tcp.stop().events
+            if event.names == ("www.test",) or event.netns == netns()
+        ]
+    said, made = events
+    assert said.kind == "dns"
+    assert said.netns not in (0, netns())
+    assert (made.kind, made.remote_name) == ("connect", "")
 
 
 CLIENT = """

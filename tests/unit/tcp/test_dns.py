@@ -69,8 +69,9 @@ def test_no_damage_is_too_strange(at: int, damage: bytes) -> None:
 
 def test_names_are_the_last_ones_and_bounded() -> None:
     names = Names(most=2)
-    names.add(Answer(("a",), ("1.1.1.1",)))
-    names.add(Answer(("b",), ("1.1.1.1", "2.2.2.2")))
-    assert [names.get(x) for x in ("1.1.1.1", "2.2.2.2", "3.3.3.3")] == ["b", "b", ""]
-    names.add(Answer(("c",), ("3.3.3.3",)))
-    assert [names.get(x) for x in ("1.1.1.1", "2.2.2.2", "3.3.3.3")] == ["", "b", "c"]
+    names.add(Answer(("a",), ("1.1.1.1",)), 1)
+    names.add(Answer(("b",), ("1.1.1.1", "2.2.2.2")), 1)
+    assert [names.get(x, 1) for x in ("1.1.1.1", "2.2.2.2", "3.3.3.3")] == ["b", "b", ""]
+    names.add(Answer(("c",), ("3.3.3.3",)), 1)
+    assert [names.get(x, 1) for x in ("1.1.1.1", "2.2.2.2", "3.3.3.3")] == ["", "b", "c"]
+    assert names.get("3.3.3.3", 2) == "", "of another network namespace"
