@@ -6,7 +6,7 @@ costs no memory and no set-up, where a dict of all names takes 60 ms and 35 MB.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 _MAX_NAME = 4096
@@ -37,8 +37,8 @@ class Strings:
     The section must be empty or end with NUL. Methods raise ValueError for a bad offset.
 
     Attributes:
-        distinct: no string is in the section twice. A search ends with the first place then, which
-            for what kernels have most of is near the start.
+        distinct: no string is in the section twice, not even inside another. A search ends with
+            the first place then, which for what kernels have most of is near the start.
     """
 
     __slots__ = ("_base", "_data", "_end", "_first", "_flavoured", "_start", "distinct")
@@ -115,13 +115,15 @@ class Strings:
             at = self._data.index(b"\0", at, self._end)
         return flavours
 
-    def share_tails(self, offsets: Iterable[int]) -> bool:
+    def share_tails(self, offsets: Sequence[int]) -> bool:
         """Whether one of `offsets` is inside a longer string; 0 never is.
 
         Raises:
             IndexError: one of them, before any that is, is beyond the strings.
         """
         base = self._base
+        if self.distinct and base is None and max(offsets, default=0) < len(self):
+            return False
         before = memoryview(self._data)[self._start - 1 : max(self._end - 1, self._start - 1)]
         if base is None:
             return any(map(before.__getitem__, filter(None, offsets)))

@@ -66,7 +66,7 @@ def kernel_version() -> int:
         (r"(\d+)\.(\d+)\.(\d+)", system.release),
         (r"(\d+)\.(\d+)()", system.release),
     ):
-        if version := re.match(pattern, text):
+        if text and (version := re.match(pattern, text)):
             major, minor, sublevel = (int(part or 0) for part in version.groups())
             return major << 16 | minor << 8 | min(sublevel, _SUBLEVEL_LIMIT)
     return 0

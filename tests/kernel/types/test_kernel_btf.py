@@ -8,6 +8,7 @@ import pytest
 
 import purebpf
 from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import starts
 from purebpf.kernel.load.upload_btf import upload_btf
 from purebpf.kernel.types import kernel_btf as btf
 from purebpf.syscall.backend import replaced
@@ -90,6 +91,8 @@ def test_the_kernel_has_no_string_twice_and_a_search_that_knows_it_says_the_same
     strings = kernel.data[kernel._strings._start : kernel._strings._end - 1].split(b"\0")
     assert len(strings) == len(set(strings))
     plain = purebpf.Btf(kernel.data)
+    names = [kernel._words[at] for at in starts(kernel)]
+    assert not plain._strings.share_tails(names)
     for name in ("task_struct", "sock", "int", "pid", "unsigned int", "no such name", ""):
         assert kernel.find(name) == plain.find(name)
         assert kernel.find_essential(name) == plain.find_essential(name)
