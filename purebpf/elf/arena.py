@@ -8,13 +8,13 @@ Source: libbpf, init_arena_map_data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.elf.btf_repair import Repaired
 from purebpf.elf.container import ElfObject
 from purebpf.elf.data import variables_in
 from purebpf.elf.maps import PlacedMap
 from purebpf.spec import MapSpec, VariableSpec
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Arena", "read_arena"]
 

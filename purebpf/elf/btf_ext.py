@@ -12,12 +12,13 @@ import struct
 from collections.abc import Iterator
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.abi.instruction import INSN_SIZE
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError
 from purebpf.spec import CoreRelocation, LineInfo
+from purebpf.tuples import NamedTuple
 
 _MAGIC = 0xEB9F
 _HEADER = "HBBIIIII"

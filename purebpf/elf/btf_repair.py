@@ -12,7 +12,6 @@ What is done to each is what libbpf does (btf_fixup_datasec, bpf_object__collect
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.btf.types.kinds import (
     Array,
@@ -31,6 +30,7 @@ from purebpf.elf.btf_editor import BtfEditor
 from purebpf.elf.container import STB_LOCAL, ElfObject
 from purebpf.errors import FormatError, LinkError, NotSupportedError
 from purebpf.spec import ExternSpec
+from purebpf.tuples import NamedTuple
 
 _KSYMS = ".ksyms"
 KCONFIG = ".kconfig"

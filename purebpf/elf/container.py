@@ -11,9 +11,9 @@ docs/design/0010-elf-and-layouts.md.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
 SHF_EXECINSTR = 4

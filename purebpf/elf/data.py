@@ -8,12 +8,11 @@ lookup-free direct value access for maps"), 5.5 (BPF_F_MMAPABLE: commit fc970227
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.btf.types.kinds import Datasec, Linkage, Var
 from purebpf.elf.btf_repair import KCONFIG, Repaired
 from purebpf.elf.container import ElfObject, Section
 from purebpf.spec import MapSpec, VariableSpec
+from purebpf.tuples import NamedTuple
 
 ARRAY = 2
 BPF_F_RDONLY_PROG = 1 << 7

@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
 
 from purebpf.abi.instruction import INSN_SIZE, LD_IMM64
 from purebpf.elf.container import (
@@ -21,6 +20,7 @@ from purebpf.elf.container import (
     Symbol,
 )
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 
 _STT_NOTYPE = 0
 _LINKAGE = {STB_LOCAL: "static", STB_GLOBAL: "global", STB_WEAK: "weak"}

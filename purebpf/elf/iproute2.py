@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.spec import MapSpec, ProgramSpec
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "EXTRA_SIZE",

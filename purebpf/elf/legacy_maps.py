@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.btf.types.parse import Btf
@@ -28,6 +27,7 @@ from purebpf.elf.iproute2 import (
 )
 from purebpf.errors import FormatError
 from purebpf.spec import MapSpec, ProgramSpec
+from purebpf.tuples import NamedTuple
 
 __all__ = ["LegacyMaps", "read_legacy_maps"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.types.kinds import (
     Array,
@@ -32,6 +32,7 @@ from purebpf.elf.functions import Functions
 from purebpf.elf.relocations import RawRelocation
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import MapSpec, ProgramSpec
+from purebpf.tuples import NamedTuple
 
 MAPS = ".maps"
 

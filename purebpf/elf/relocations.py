@@ -12,7 +12,6 @@ import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import NamedTuple
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, LD_IMM64, PSEUDO_CALL
 from purebpf.elf.btf_repair import KCONFIG
@@ -29,6 +28,7 @@ from purebpf.elf.functions import Function, Functions
 from purebpf.elf.jump_tables import ENTRY_SIZE, read_jump_tables
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import ExternSpec, Relocation, RelocationKind
+from purebpf.tuples import NamedTuple
 
 R_BPF_NONE = 0
 R_BPF_64_64 = 1

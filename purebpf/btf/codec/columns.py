@@ -15,11 +15,12 @@ A bit field has a column of its own name only where that holds its value: all bi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.types import kinds
 from purebpf.btf.types.parse import MAX_DEPTH, Btf
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["dtype_of"]
 

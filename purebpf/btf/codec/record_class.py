@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from purebpf.btf.codec.arrays import Array, Octets, Text
 from purebpf.btf.codec.layout import FieldPlace
@@ -32,6 +32,7 @@ from purebpf.btf.codec.values import (
     WideInteger,
 )
 from purebpf.errors import SchemaError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["BoundCodec", "bind", "is_record_class"]
 

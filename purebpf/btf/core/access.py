@@ -9,13 +9,13 @@ are found by name and nameless structs and unions are searched on the way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.rules import fields_agree, types_agree, types_match
 from purebpf.btf.types.kinds import Array, Enum, Enum64, Fwd, Kind, Member, Struct, Union
 from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.errors import CoreRelocationError, FormatError
+from purebpf.tuples import NamedTuple
 
 MAX_DEPTH = 64
 """The longest path, nameless levels included (BPF_CORE_SPEC_MAX_LEN)."""

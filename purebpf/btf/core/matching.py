@@ -15,7 +15,7 @@ Source: bpf_core_calc_relo_insn() in libbpf's relo_core.c, which decides the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.access import (
@@ -31,6 +31,7 @@ from purebpf.btf.core.value import Value, evaluate, is_resizable
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["CoreMatcher", "CoreResult", "Targets", "match"]
 

@@ -7,13 +7,12 @@ over each candidate of the target. Bit fields are read by a load of `BYTE_SIZE` 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.access import ENUM_KINDS, FIELD_KINDS, Access
 from purebpf.btf.types.kinds import Array, Enum, Enum64, Int, Member, Ptr, Struct, Union
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError
+from purebpf.tuples import NamedTuple
 
 _REGISTER_BITS = 64
 _REGISTER_SIZE = 8

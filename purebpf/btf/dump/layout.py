@@ -8,11 +8,11 @@ unnamed bit fields. The rules are those of the System V ABIs, which x86-64 and B
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.btf.types import kinds
 from purebpf.btf.types.parse import MAX_DEPTH, Btf
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Layouts", "MemberPlace", "padding"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.btf.dump.layout import Layouts, MemberPlace, padding
 from purebpf.btf.dump.names import C_TYPES, CNames, identifier
@@ -11,6 +10,7 @@ from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import MAX_DEPTH, Btf
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Text"]
 

@@ -11,7 +11,6 @@ copies of those it may call, and its function info names the copies. As libbpf d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.btf.types.kinds import (
@@ -29,6 +28,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.elf.btf_editor import BtfEditor
 from purebpf.kernel.features import features
 from purebpf.spec import ObjectSpec
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Copies", "fit_contexts", "with_contexts"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import (
     BPF_F_LINK,
@@ -30,6 +30,7 @@ from purebpf.kernel.programs.attach_target import AttachTarget
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.spec import MapSpec, ObjectSpec, ProgramSpec
 from purebpf.syscall import bpf
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.kernel_types import KernelTypes

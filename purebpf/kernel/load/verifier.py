@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import NamedTuple
 
 from purebpf.btf.types.parse import Btf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Explanation", "explain", "source_line"]
 

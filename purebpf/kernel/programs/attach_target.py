@@ -6,12 +6,13 @@ means the `f` of vmlinux, else that of a module; `SEC("fentry/module:f")` says w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.spec import ProgramSpec
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.programs.program import Program

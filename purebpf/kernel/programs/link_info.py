@@ -7,13 +7,13 @@ type, under the kernel's names; a type without a member here has None.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_link_type
 from purebpf.abi.layouts import BPF_LINK_INFO
 from purebpf.abi.names import member
 from purebpf.syscall import bpf
 from purebpf.syscall.command import address_of
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "UPDATED",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.names import member_name
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
 from purebpf.syscall import bpf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["TestRun", "run"]
 

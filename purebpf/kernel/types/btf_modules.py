@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.abi.layouts import BPF_BTF_INFO
 from purebpf.btf.types.kinds import Kind
@@ -22,6 +21,7 @@ from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import bpf
 from purebpf.syscall.buffer import Buffer
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ModuleType", "Modules"]
 
