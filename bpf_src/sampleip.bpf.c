@@ -106,7 +106,6 @@ static __always_inline int sample(struct sample_context *ctx, bool typed)
 	bool numbered;
 	u32 zero = 0;
 	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
-	long err;
 
 	if (!st)
 		return 0;
@@ -128,15 +127,8 @@ static __always_inline int sample(struct sample_context *ctx, bool typed)
 	event.time_ns = now_ns;
 	event.cpu = bpf_get_smp_processor_id();
 	bpf_get_current_comm(event.comm, sizeof(event.comm));
-	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &event, sizeof(event));
-	if (!err)
-		st->emitted++;
-	else if (err == -ENOSPC)
-		st->output_full++;
-	else if (err == -ENOENT)
-		st->output_none++;
-	else
-		st->output_failed++;
+	count_output(bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &event, sizeof(event)),
+		     &st->emitted, &st->output_full, &st->output_none, &st->output_failed);
 	return 0;
 }
 

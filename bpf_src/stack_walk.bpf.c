@@ -2,23 +2,10 @@
 // Each sample with its user stack, walked without frame pointers. What cannot be walked to its end
 // goes to user space as a copy: user registers, and the top of the stack, which the kernel appends
 // as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER). x86_64 only.
-#include "copy_budget.h"
-#include "pid_namespace.h"
-#include "targets.h"
+#include "copied_sample.h"
 #include "unwind_walk.h"
 
 CONFIG bool copies_all = false; // copy each sample, however its walk ended: to compare both
-
-// The same as of stack_copy.bpf.c.
-struct stack_copy {
-	u64 time_ns; // CLOCK_MONOTONIC
-	u32 cpu;
-	u32 tgid;
-	u32 tid;
-	u32 is_compat; // a 32-bit task
-	struct registers registers;
-	char comm[TASK_COMM_LEN];
-};
 
 struct stack_walk {
 	struct stack_copy sample;
@@ -47,12 +34,6 @@ struct stats {
 	u64 lost;	   // `walked` had no room
 	u64 ends[WALK_REASONS]; // walks, by reason
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} copies SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -87,7 +68,6 @@ static __always_inline u64 record_size(u32 depth)
 static __always_inline bool copy(void *ctx, struct stack_walk *record, struct stats *st)
 {
 	bool is_needed = copy_helps(record->reason);
-	long err;
 
 	if (!may_copy(record->sample.time_ns)) {
 		if (is_needed)
@@ -95,20 +75,11 @@ static __always_inline bool copy(void *ctx, struct stack_walk *record, struct st
 		st->refused++;
 		return false;
 	}
-	err = bpf_perf_event_output(ctx, &copies, BPF_F_CURRENT_CPU, record,
-				    record_size(record->depth));
-	if (!err) {
-		st->copied++;
+	if (output_copy(ctx, record, record_size(record->depth), &st->copied, &st->output_full,
+			&st->output_none, &st->output_failed))
 		return true;
-	}
 	if (is_needed)
 		record->reason = WALK_COPY_LOST;
-	if (err == -ENOSPC)
-		st->output_full++;
-	else if (err == -ENOENT)
-		st->output_none++;
-	else
-		st->output_failed++;
 	return false;
 }
 
@@ -133,7 +104,6 @@ static __always_inline void send(void *ctx, struct stack_walk *record, struct wa
 
 static __always_inline int walk_sample(struct registers *ctx, bool typed)
 {
-	u64 now_ns = bpf_ktime_get_ns(), both = bpf_get_current_pid_tgid();
 	u32 zero = 0;
 	struct stack_walk *record = bpf_map_lookup_elem(&records, &zero);
 	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
@@ -143,29 +113,16 @@ static __always_inline int walk_sample(struct registers *ctx, bool typed)
 	if (!st || !record || !walk)
 		return 0;
 	st->seen++;
-	if (!own_numbers(both, typed, &sample.tgid, &sample.tid)) {
-		st->outside_namespace++;
+	if (!take_sample(ctx, typed, &sample, &st->others, &st->outside_namespace,
+			 &st->no_registers))
 		return 0;
-	}
-	if (!both || !listed(sample.tgid, sample.tid) || !in_cgroup()) {
-		st->others++;
-		return 0;
-	}
-	if (!user_registers(ctx, &sample.registers)) {
-		st->no_registers++;
-		return 0;
-	}
-	sample.time_ns = now_ns;
-	sample.cpu = bpf_get_smp_processor_id();
-	sample.is_compat = sample.registers.cs != USER_CS;
-	bpf_get_current_comm(sample.comm, sizeof(sample.comm));
 	record->sample = sample;
 	record->identity = process_identity();
-	record->process = both >> 32;
+	record->process = bpf_get_current_pid_tgid() >> 32;
 	walk_stack(walk, 0, &sample.registers, record->process, record->identity);
 	st->walked++;
 	st->frames += walk->depth;
-	st->walk_ns += bpf_ktime_get_ns() - now_ns;
+	st->walk_ns += bpf_ktime_get_ns() - sample.time_ns;
 	send(ctx, record, walk, st);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Counters in a hash, by any key, which every CPU writes.
+// Counters: in a hash, by any key, which every CPU writes; and of what came of an output.
 #ifndef COUNTER_H
 #define COUNTER_H
 
@@ -37,6 +37,21 @@ static __always_inline void count(void *counters, const void *key, u64 *counted,
 		(*busy)++;
 	else
 		(*full)++;
+}
+
+// Counts what came of bpf_perf_event_output: it was sent, the ring of the CPU had no room, the CPU has
+// no ring (it came online later), or another error. False: user space does not get it.
+static __always_inline bool count_output(long err, u64 *sent, u64 *full, u64 *none, u64 *failed)
+{
+	if (!err)
+		(*sent)++;
+	else if (err == -ENOSPC)
+		(*full)++;
+	else if (err == -ENOENT)
+		(*none)++;
+	else
+		(*failed)++;
+	return !err;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #define USER_STACKS_H
 
 #include "copy_budget.h"
+#include "copy_output.h"
 #include "stacks.h"
 
 #define PYTHON_PLACES PLACES
@@ -77,12 +78,6 @@ struct unwind_stats {
 	u64 output_failed; //
 	u64 ends[WALK_REASONS]; // walks, by reason
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} copies SEC(".maps");
 
 struct missed_stack *copies_record; // the type of what it carries
 
@@ -209,7 +204,6 @@ static __always_inline bool send_missed(void *ctx, struct missed_stack *record, 
 {
 	u32 depth = walk->depth;
 	u64 size;
-	long err;
 
 	if (!may_copy(record->time_ns)) {
 		walk->reason = WALK_COPY_REFUSED;
@@ -225,18 +219,10 @@ static __always_inline bool send_missed(void *ctx, struct missed_stack *record, 
 	if (depth > WALK_FRAMES)
 		depth = WALK_FRAMES;
 	size = __builtin_offsetof(struct missed_stack, frames) + depth * sizeof(u64);
-	err = bpf_perf_event_output(ctx, &copies, BPF_F_CURRENT_CPU, record, size);
-	if (!err) {
-		st->copied++;
+	if (output_copy(ctx, record, size, &st->copied, &st->output_full, &st->output_none,
+			&st->output_failed))
 		return true;
-	}
 	walk->reason = WALK_COPY_LOST;
-	if (err == -ENOSPC)
-		st->output_full++;
-	else if (err == -ENOENT)
-		st->output_none++;
-	else
-		st->output_failed++;
 	return false;
 }
 
