@@ -22,6 +22,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.unwind.reason import Reason
 from tests.support.cgroups import made
+from tests.support.faults import slow_host
 
 __all__ = ["CHAIN", "LEVELS", "Walking", "build"]
 
@@ -76,6 +77,8 @@ class Walking:
                 catch_up=self.follow if follow else None,
             )
             self.walker = stack.enter_context(StackWalker(self.loaded.maps, stacks, pages=pages))
+            if slow_host():  # Python would not keep up
+                frequency //= 10
             events = stack.enter_context(
                 PerfEvents.sampling(frequency=frequency, event="cpu-clock", disabled=1)
             )
@@ -143,9 +146,9 @@ class Walking:
         while not is_over() and time.monotonic() < deadline:
             self.wait(0.01)
 
-    def collect(self, count: int) -> None:
-        """Read until there are so many stacks."""
-        self.until(lambda: len(self.found) >= count)
+    def collect(self, count: int, whole: int = 0) -> None:
+        """Read until there are so many stacks, and so many walks in BPF that were whole."""
+        self.until(lambda: len(self.found) >= count and self.missed[Reason.COMPLETE] >= whole)
 
     def stop(self) -> None:
         """Read what is left."""

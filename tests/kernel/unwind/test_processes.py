@@ -69,6 +69,10 @@ int main(void) {
 """
 
 
+_COMPARED = 21
+"""Walks of which the copy is compared."""
+
+
 def _equal(walking: Walking) -> None:
     """What BPF called whole is what the copy of the same sample gives."""
     whole = 0
@@ -77,12 +81,14 @@ def _equal(walking: Walking) -> None:
             if each.trace.reason is not Reason.COPY_SHORT:
                 assert each.walked == each.trace
             whole += 1
-    assert whole > 20
+    assert whole >= _COMPARED
 
 
 def _check_all_but_execve(walking: Walking) -> None:
     """All traces are whole but those taken in execve(2) and _exit(2), which drop the stack."""
     cut = [each.trace for each in walking.found if not each.trace.reason.is_whole]
+    lost = {Reason.COPY_LOST: walking.stats["output_full"]}  # Python has not kept up
+    cut = [trace for trace in cut if not lost.get(trace.reason)]
     assert len(cut) < len(walking.found) / 2  # the machine may be busy
     assert all(len(trace.frames) == 1 for trace in cut)
     assert {trace.reason for trace in cut} <= {
@@ -180,7 +186,8 @@ def test_without_who_follows_a_process_that_is_gone_is_said_to_be(tmp_path: Path
         for _ in range(10):
             walking.run(program)
         walking.stop()
-        assert set(walking.ends) == {Reason.PROCESS_GONE}
+        lost = {Reason.COPY_LOST} if walking.stats["output_full"] else set()
+        assert {Reason.PROCESS_GONE} <= set(walking.ends) <= {Reason.PROCESS_GONE} | lost
 
 
 def test_a_copy_is_unwound_by_the_program_that_it_was_taken_of(tmp_path: Path) -> None:
@@ -222,7 +229,7 @@ def test_libraries_that_are_loaded_and_unloaded(tmp_path: Path) -> None:
     with Walking(copies_all=True, copies_per_second=0) as walking:
         walking.only("program")
         walking.start(program, tmp_path / "0", tmp_path / "1")
-        walking.collect(600)
+        walking.collect(600, whole=_COMPARED)
         walking.stop()
         late = [each for each in walking.found if each.time_ns > walking.found[0].time_ns + 10**9]
         _check_all_but_execve(walking)
@@ -250,7 +257,7 @@ def test_the_file_of_a_program_changes_its_name(tmp_path: Path, change: str) -> 
             other.rename(program)
         else:
             program.rename(tmp_path / "elsewhere")
-        walking.collect(200)
+        walking.collect(200, whole=_COMPARED)
         walking.stop()
         _equal(walking)
         _check_all_but_execve(walking)
@@ -286,7 +293,7 @@ def test_ways_to_link(tmp_path: Path, flags: tuple[str, ...]) -> None:
     with Walking(copies_all=True, copies_per_second=0) as walking:
         walking.only("program")
         walking.start(program)
-        walking.collect(200)
+        walking.collect(200, whole=_COMPARED)
         walking.stop()
         _equal(walking)
         _check_all_but_execve(walking)
@@ -300,7 +307,7 @@ def test_programs_of_musl(tmp_path: Path, flags: tuple[str, ...]) -> None:
     with Walking(copies_per_second=0, pages=4096) as walking:
         walking.only("program")
         walking.start(program)
-        walking.collect(200)
+        walking.collect(200, whole=_COMPARED)
         walking.stop()
         assert len(walking.found) > 50
         deep = [each.trace for each in walking.found if len(each.trace.frames) >= 5]
@@ -313,7 +320,7 @@ def test_the_vdso(tmp_path: Path) -> None:
     with Walking(copies_all=True, copies_per_second=0) as walking:
         walking.only("program")
         walking.start(program)
-        walking.collect(200)
+        walking.collect(200, whole=_COMPARED)
         text = Path(f"/proc/{walking.found[-1].tgid}/maps").read_text()
         walking.stop()
         (vdso,) = [line for line in text.splitlines() if line.endswith("[vdso]")]
@@ -334,7 +341,7 @@ def test_a_process_in_a_container(tmp_path: Path) -> None:
     with Walking(copies_all=True, copies_per_second=0) as walking:
         walking.only("program")
         walking.start(*command, program, inside)
-        walking.collect(200)
+        walking.collect(200, whole=_COMPARED)
         walking.stop()
         assert not (inside / "program").exists()
         _equal(walking)
@@ -369,6 +376,8 @@ int main(void) {
         threads = {each.tid for each in walking.found}
         assert len(threads) > 100
         late = [each for each in walking.found if each.time_ns > walking.found[-1].time_ns - 10**9]
-        assert {each.trace.reason for each in late} <= _WHOLE
+        cut = [each.trace for each in late if each.trace.reason not in _WHOLE]
+        assert all(len(trace.frames) == 1 for trace in cut), cut  # where clone3(2) returns to
+        assert len(cut) < len(late) / 100
         assert sum(each.is_copied for each in late) < len(late) / 10
         assert len(walking.loaded.maps["procs"]) < 10
