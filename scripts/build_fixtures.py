@@ -33,6 +33,7 @@ EXTRA_FLAGS = {"attach_usdt": ("-D__TARGET_ARCH_x86",)}
 VARIANTS = {
     "elf_big_endian": ("elf_functions", {"bpfel": "bpfeb"}),
     "elf_no_btf": ("elf_data", {"-g": "-g0"}),
+    "load_unoptimised": ("load_advice", {"-O2": "-O0"}),
 }
 """An object, the source it is of, and the flags that differ."""
 

@@ -165,8 +165,8 @@ def _retry(
         if reduced != call:
             outcome = attempt(reduced, given.log_level)
     if isinstance(outcome.result, KernelError):
-        btf, problem = given.prepared.spec.btf, given.btf_problem
-        raise load_refusal.explain_refusal(program, linked, outcome, btf, problem) from None
+        spec, problem = given.prepared.spec, given.btf_problem
+        raise load_refusal.explain_refusal(program, linked, outcome, spec, problem) from None
     return outcome
 
 

@@ -9,14 +9,13 @@ import errno
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
-from purebpf.btf.types.parse import Btf
 from purebpf.errors import ENOTSUPP, KernelError, VerifierError
 from purebpf.kernel.features import features
 from purebpf.kernel.host import privilege
 from purebpf.kernel.load import verifier
 from purebpf.kernel.load.load_call import UNRELATED, LoadCall, Outcome
 from purebpf.relocate.linked_program import LinkedProgram
-from purebpf.spec import ProgramSpec
+from purebpf.spec import ObjectSpec, ProgramSpec
 
 __all__ = ["explain_refusal", "is_about_the_call", "leave_out_unknown"]
 
@@ -63,7 +62,11 @@ def leave_out_unknown(call: LoadCall, program: ProgramSpec) -> LoadCall:
 
 
 def explain_refusal(
-    program: ProgramSpec, linked: LinkedProgram, outcome: Outcome, btf: Btf | None, btf_problem: str
+    program: ProgramSpec,
+    linked: LinkedProgram,
+    outcome: Outcome,
+    spec: ObjectSpec,
+    btf_problem: str,
 ) -> KernelError:
     """The refusal in words; `btf_problem` is what the kernel made of the object's BTF."""
     error, log = outcome.result, outcome.log
@@ -73,12 +76,23 @@ def explain_refusal(
         return KernelError(error.call, number, f"program {program.name!r}")
     line, instruction, source = verifier.explain(log)
     poisoned = ""
+
+    def source_of(index: int) -> str:
+        if spec.btf is None or not linked.line_info:
+            return ""
+        return verifier.source_line(linked.line_info, spec.btf, index)
+
     if instruction is not None:
-        if btf is not None and linked.line_info:
-            known = verifier.source_line(linked.line_info, btf, instruction)
-            source = known or source
+        source = source_of(instruction) or source
         poisoned = linked.poisoned.get(instruction, "")
-    why, fix = ("", "") if line else _silent_refusal(program, error)
+    if not line:
+        why, fix = _silent_refusal(program, error, log)
+    else:
+        why, fix = "", ""
+        if not poisoned:
+            from purebpf.kernel.load.verifier_advice import Refusal, advise
+
+            fix = advise(Refusal(line, source, log, program.section, spec.license, source_of))
     if btf_problem:
         without = f"it was loaded without part of its BTF: {btf_problem}"
         why = f"{why}. {without}" if why else without
@@ -94,8 +108,8 @@ def explain_refusal(
     )
 
 
-def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]:
-    """Why, when the verifier was not even asked; and what would help."""
+def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple[str, str]:
+    """Why, when the verifier was not even asked or did not say; and what would help."""
     if error.errno == errno.EPERM:
         needed = ["CAP_BPF"]
         if program.type in _TRACING:
@@ -115,6 +129,9 @@ def _silent_refusal(program: ProgramSpec, error: KernelError) -> tuple[str, str]
                 "with spec.only(...)"
             ),
         )
+    if log.strip():
+        last = log.rstrip().rpartition("\n")[2].strip()
+        return f"no line of the verifier log gives a reason; the last one: {last}", ""
     return "the verifier log is empty", ""
 
 

@@ -78,7 +78,8 @@ def test_the_error_reads_as_a_sentence():
     assert str(refusal("null_pointer")) == (
         "program 'null_pointer': bpf(BPF_PROG_LOAD) failed with EACCES. "
         "R0 invalid mem access 'map_value_or_null', "
-        "at load_refused.bpf.c:20: return *value; // never checked"
+        "at load_refused.bpf.c:20: return *value; // never checked. "
+        "check `value` for NULL before line 20: bpf_map_lookup_elem() may return NULL"
     )
 
 

@@ -78,6 +78,18 @@ BPF program is too large. Processed 1000001 insn
 processed 1000001 insns (limit 1000000) max_states_per_insn 4 total_states 25001 peak_states 25001
 """
 
+VERDICT_BEHIND_A_BRANCH = """\
+0: R1=ctx() R10=fp0
+; if (bpf_get_prandom_u32() == 3) @ refused.c:10
+0: (85) call bpf_get_prandom_u32#7    ; R0=scalar()
+1: (56) if w0 != 0x3 goto pc-2 0: R0=scalar() R10=fp0
+0: (85) call bpf_get_prandom_u32#7    ; R0=scalar()
+1: (56) if w0 != 0x3 goto pc-2 infinite loop detected at insn 0
+cur state: R0=scalar() R10=fp0
+old state: R0=scalar() R10=fp0
+processed 4 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 0
+"""
+
 BEFORE_ANY_INSTRUCTION = """\
 attach_btf_id 1 is not a typedef
 processed 0 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0
@@ -94,6 +106,9 @@ EXPECTED = {
     ),
     QUOTED_AND_NOT_REACHED: Explanation("infinite loop detected at insn 2", 2, "turn = turn;"),
     CUT_AT_THE_START: Explanation("BPF program is too large. Processed 1000001 insn", 3, ""),
+    VERDICT_BEHIND_A_BRANCH: Explanation(
+        "infinite loop detected at insn 0", 1, "refused.c:10: if (bpf_get_prandom_u32() == 3)"
+    ),
     BEFORE_ANY_INSTRUCTION: Explanation("attach_btf_id 1 is not a typedef", None, ""),
     "": Explanation("", None, ""),
 }
