@@ -155,7 +155,9 @@ class ElfObject:
         """Check e_ident, and give the byte order."""
         data = self._data
         if bytes(data[:4]) != _MAGIC:
-            raise self.error("ELF header", "not an ELF file")
+            from purebpf.elf.not_elf import describe
+
+            raise self.error("ELF header", describe(bytes(data[:HEADER_SIZE]), self.source))
         if len(data) < HEADER_SIZE:
             raise self.error("ELF header", f"truncated: {len(data)} bytes of {HEADER_SIZE}")
         if data[4] != 2:

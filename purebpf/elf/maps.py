@@ -19,6 +19,7 @@ from purebpf.btf.types.kinds import (
     Enum,
     Enum64,
     FuncProto,
+    Fwd,
     Linkage,
     Member,
     Ptr,
@@ -162,6 +163,13 @@ class _Definition:
         if not isinstance(pointer, Ptr):
             raise self._error(
                 f"attribute {member.name!r} is not a type; use __type({member.name}, T)"
+            )
+        declared = self._btf.type(self._btf.resolve(pointer.type_id))
+        if isinstance(declared, Fwd):
+            name = f"{'union' if declared.is_union else 'struct'} {declared.name}"
+            raise self._error(
+                f"its {member.name} is {name}, which BTF only declares; if the C defines it, clang "
+                f"keeps it with: const {name} *unused __attribute__((unused));"
             )
         try:
             size = self._btf.sizeof(pointer.type_id)

@@ -49,7 +49,21 @@ class Path(Protocol):
         ...
 
 
-Source = str | Path | bytes | bytearray | memoryview | BinaryIO
+@runtime_checkable
+class Resource(Protocol):
+    """importlib.resources.abc.Traversable, as far as it is needed: a file, maybe in a zip."""
+
+    @property
+    def name(self) -> str:
+        """The file's name without folders."""
+        ...
+
+    def read_bytes(self) -> bytes:
+        """All of it."""
+        ...
+
+
+Source = str | Path | Resource | bytes | bytearray | memoryview | BinaryIO
 
 _TEXT = ".text"
 _SIZE_LIMIT = 1 << 28
@@ -62,8 +76,9 @@ def read_object(source: Source) -> ObjectSpec:
     """What an object file of clang (`-target bpf -c`) or `bpftool gen object` says.
 
     Args:
-        source: a path, the bytes, or a binary file. Objects of either byte order are read; code
-            stays in the order of the file.
+        source: a path, the bytes, a binary file, or a file of a package
+            (`importlib.resources.files(__name__) / "tool.bpf.o"`), also of one in a zip. Objects
+            of either byte order are read; code stays in the order of the file.
 
     Pointers that are stored in .data or .rodata are not relocated, as in libbpf; a
     RuntimeWarning says so.
@@ -128,10 +143,14 @@ def _read(source: Source) -> tuple[bytes, str]:
     """The bytes, and the path or ""."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), ""
+    if isinstance(source, str) and "\n" in source:  # C, as bcc takes it; read no further
+        return source.encode(), ""
     if isinstance(source, str | Path):
         path = source if isinstance(source, str) else source.__fspath__()
         with open(path, "rb") as file:
             return _contents(file), path
+    if isinstance(source, Resource):
+        return source.read_bytes(), source.name
     name = getattr(source, "name", "")
     return _contents(source), name if isinstance(name, str) else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,46 @@ def test_all_kinds_of_source_say_the_same() -> None:
         assert read_object(file) == by_path
     for source in (data, bytearray(data), memoryview(data), io.BytesIO(data)):
         assert read_object(source).functions == by_path.functions
+
+
+def test_a_file_of_a_package_in_a_zip_is_read(tmp_path: Path) -> None:
+    path = DATA / "elf_unlicensed.bpf.o"
+    archive = tmp_path / "tool.pyz"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(path, "tool/elf_unlicensed.bpf.o")
+    spec = read_object(zipfile.Path(archive, "tool/elf_unlicensed.bpf.o"))
+    assert (spec.name, spec.source) == ("elf_unlicensed", "elf_unlicensed.bpf.o")
+    assert spec.functions == read_object(path).functions
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "the file is empty"),
+        (b"BC\xc0\xde" + bytes(80), "LLVM bitcode, not an object; compile without -emit-llvm"),
+        (b"; ModuleID = 'x.c'\n", "LLVM assembly, not an object"),
+        (b"\x1f\x8b\x08" + bytes(80), "a gzip file; unpack it first"),
+        (
+            b"// Counts.\n#include <linux/bpf.h>\n",
+            "C source, not an object; compile it with: clang",
+        ),
+        (b"hello, world\n", "not an ELF file"),
+        (bytes(80), "not an ELF file"),
+    ],
+)
+def test_what_is_not_an_object_yet_is_recognised(data: bytes, problem: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        read_object(data)
+    assert caught.value.problem.startswith(problem)
+
+
+def test_c_source_says_the_command_that_compiles_it(tmp_path: Path) -> None:
+    path = tmp_path / "count.bpf.c"
+    path.write_text("struct event { int pid; };\n")
+    with pytest.raises(FormatError, match=f" -c {path} -o {tmp_path}/count.bpf.o$"):
+        read_object(path)
+    with pytest.raises(FormatError, match=r"C source.* -c NAME.bpf.c -o NAME.bpf.o$"):
+        read_object("#include <linux/bpf.h>\nint main;\n")
 
 
 def test_a_pipe_is_read_to_its_end() -> None:
