@@ -29,6 +29,7 @@ ENUMS = {
         "bpf_prog_type",
         "bpf_attach_type",
         "bpf_link_type",
+        "bpf_perf_event_type",
         "bpf_core_relo_kind",
         "bpf_stats_type",
     ),

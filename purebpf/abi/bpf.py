@@ -228,6 +228,18 @@ class bpf_link_type(IntEnum):
     __MAX_BPF_LINK_TYPE = 16
 
 
+class bpf_perf_event_type(IntEnum):
+    """enum bpf_perf_event_type."""
+
+    BPF_PERF_EVENT_UNSPEC = 0
+    BPF_PERF_EVENT_UPROBE = 1
+    BPF_PERF_EVENT_URETPROBE = 2
+    BPF_PERF_EVENT_KPROBE = 3
+    BPF_PERF_EVENT_KRETPROBE = 4
+    BPF_PERF_EVENT_TRACEPOINT = 5
+    BPF_PERF_EVENT_EVENT = 6
+
+
 class bpf_core_relo_kind(IntEnum):
     """enum bpf_core_relo_kind."""
 

@@ -37,14 +37,16 @@ class Descriptor(Closing):
 
     Attributes:
         fd: the number; -1 when it is closed.
+        owner: what it is, for that warning: "map 'counts'"; or "".
     """
 
-    __slots__ = ("__weakref__", "fd")
+    __slots__ = ("__weakref__", "fd", "owner")
 
     def __init__(self, fd: int) -> None:
         if isinstance(fd, Fresh):
             fd.taken = True  # nothing is called, and so no handler runs, between this and the next
         self.fd = fd
+        self.owner = ""
 
     def fileno(self) -> int:
         """The number.
@@ -91,8 +93,9 @@ class Descriptor(Closing):
 
     def __del__(self) -> None:
         if getattr(self, "fd", _CLOSED) != _CLOSED:
+            what = f"{self.owner} ({self!r})" if self.owner else repr(self)
             try:  # the warning may be an error
-                warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+                warnings.warn(f"unclosed {what}", ResourceWarning, stacklevel=2, source=self)
             finally:
                 self.close()
 

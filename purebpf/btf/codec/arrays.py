@@ -43,6 +43,8 @@ class ArrayCodec(Codec):
 class Text(ArrayCodec):
     """A char array as str. A value ends at its first NUL; a key keeps what follows."""
 
+    takes_bytes = True
+
     def __init__(self, c_type: str, count: int, order: str, *, key: bool) -> None:
         super().__init__(c_type, 1, count, order)
         cut = _cut_short if count <= _SHORT else cut_at_nul
@@ -71,6 +73,8 @@ class Text(ArrayCodec):
 
 class Octets(ArrayCodec):
     """An array of unsigned char as bytes."""
+
+    takes_bytes = True
 
     def __init__(self, c_type: str, count: int, order: str) -> None:
         super().__init__(c_type, 1, count, order)

@@ -68,8 +68,10 @@ class Codec:
         convert: slot to value, or None when the slot is the value.
         weight: how many values one decoding makes.
         pack_slot: a slot as bytes.
+        takes_bytes: whether bytes of another size mean something.
     """
 
+    takes_bytes = False
     convert: Callable[[Any], Any] | None = None
 
     def __init__(self, c_type: str, size: int, code: str, order: str) -> None:
@@ -135,10 +137,12 @@ class Codec:
 
     def to_slot(self, value: Any) -> Any:
         """`value` as its slot; raises Misfit."""
-        if isinstance(value, (bytes, bytearray, memoryview)) and memoryview(value).nbytes == (
-            self.size
-        ):
-            return self._slot.unpack(value)[0]
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            count = memoryview(value).nbytes
+            if count == self.size:
+                return self._slot.unpack(value)[0]
+            if not self.takes_bytes:
+                raise Misfit(self.c_type, f"{shown(value)} has {count} bytes, not {self.size}")
         if value is None:
             raise Misfit(self.c_type, "is missing")
         return self.lower(value)

@@ -8,8 +8,10 @@ event".
 from __future__ import annotations
 
 import errno
+import re
+from contextlib import suppress
 
-from purebpf.errors import KernelError
+from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.options import target_of
 from purebpf.kernel.attach.perf_event import owning_link
@@ -21,6 +23,7 @@ from purebpf.syscall import tracefs
 __all__ = ["attach"]
 
 _MISSING = {errno.ENOENT: "this kernel does not have this tracepoint"}
+_FIELD = re.compile(r"\toffset:(\d+);\tsize:(\d+);")
 _ANY_CPU = 0
 """The program runs wherever the tracepoint is passed; the event must merely be somewhere."""
 
@@ -34,7 +37,8 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     Raises:
         TypeError: no target, and none in the section name.
         ValueError: a target that is not "category/name"; the program is closed.
-        AttachError: ENOENT, no such tracepoint; EEXIST, the program is on it already.
+        AttachError: ENOENT, no such tracepoint; EEXIST, the program is on it already; EACCES, it
+            reads more than the tracepoint's record has.
         NotSupportedError: no tracefs; a cookie, and a kernel that has none.
     """
     where = target_of(program, target, "target required: a tracepoint, 'category/name'")
@@ -42,7 +46,13 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     if not category or not name or "/" in name:
         raise ValueError(f"{where!r} is not a tracepoint: expected 'category/name'")
     what = f"program {program.name!r} on tracepoint {category}/{name}"
-    return owning_link(program, _open_tracepoint(category, name, what), what, cookie=cookie)
+    event = _open_tracepoint(category, name, what)
+    try:
+        return owning_link(program, event, what, cookie=cookie)
+    except AttachError as error:
+        if error.errno == errno.EACCES and not error.why:
+            raise _explain_beyond_record(error, what, category, name) from None
+        raise
 
 
 def _open_tracepoint(category: str, name: str, what: str) -> PerfEvent:
@@ -55,3 +65,14 @@ def _open_tracepoint(category: str, name: str, what: str) -> PerfEvent:
             fix = "list tracepoints with: perf list tracepoint"
             raise attach_error(error, what, _MISSING, fix=fix) from None
         raise attach_error(error, what) from None
+
+
+def _explain_beyond_record(error: AttachError, what: str, category: str, name: str) -> AttachError:
+    """The only EACCES of perf_event_set_bpf_prog(): the verifier does not know the record."""
+    ends = [0]
+    with suppress(KernelError, NotSupportedError):
+        fields = tracefs.tracepoint_format(category, name)
+        ends += (int(at) + int(size) for at, size in _FIELD.findall(fields))
+    why = f"the program reads beyond the record, which has {max(ends)} bytes"
+    fix = f"compare its struct with /sys/kernel/tracing/events/{category}/{name}/format"
+    return attach_error(error, what, {errno.EACCES: why}, fix=fix)

@@ -18,7 +18,7 @@ from purebpf.kernel.host.pins import make_directory, unpin
 from purebpf.kernel.load.prepare_spec import Prepared
 from purebpf.kernel.load.upload_result import Upload
 from purebpf.kernel.maps.map import Map
-from purebpf.kernel.maps.map_create import fit_sizes
+from purebpf.kernel.maps.map_pin import shape_differences
 from purebpf.kernel.maps.map_traits import MAP_VALUES
 from purebpf.relocate.linked_program import LinkedProgram
 from purebpf.spec import MapSpec, ObjectSpec
@@ -89,14 +89,9 @@ def _adopt(spec: ObjectSpec, map_spec: MapSpec, given: Map) -> Map:
 
     How many entries it has, and its flags, are its maker's business.
     """
-    given_shape = (given.type, given.info.key_size, given.info.value_size)
-    asked = fit_sizes(map_spec)
-    if given_shape != (asked.type, asked.key_size, asked.value_size):
+    if different := shape_differences(map_spec, given.info):
         raise NotSupportedError(
-            f"map {given.name!r} as {map_spec.name!r}",
-            f"it has type {given_shape[0]}, keys of {given_shape[1]} and values of "
-            f"{given_shape[2]} bytes; the object needs type {asked.type}, "
-            f"{asked.key_size} and {asked.value_size} bytes",
+            f"map {given.name!r} as {map_spec.name!r}", f"it has {', '.join(different)}"
         )
     taken = Map.from_fd(given.fileno())
     if spec.btf is not None:

@@ -132,7 +132,11 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
         Raises:
             KeyError: it is empty, and there is no default.
+            NotSupportedError: the map is not a queue or stack.
         """
+        if self.type == bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER:
+            reason = "a bloom filter does not give values back; ask it with: value in map"
+            raise NotSupportedError(f"reading map {self.name!r}", reason)
         return self._take("reading", _MISSING, default, Element.lookup)
 
     def _take(self, verb: str, key: Any, default: Any, how: map_bulk.Read) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 
+from purebpf.abi.bpf import bpf_map_type
 from purebpf.abi.layouts import BPF_MAP_INFO
+from purebpf.abi.names import member
 from purebpf.kernel.maps import map_traits
 from purebpf.syscall import bpf
 from purebpf.tuples import NamedTuple
@@ -22,7 +24,7 @@ class MapInfo(NamedTuple):
     """struct bpf_map_info; what an older kernel does not report is 0.
 
     Attributes:
-        type: enum bpf_map_type.
+        type: enum bpf_map_type; a plain int when it is newer than our tables.
         id: its number, as in `bpftool map`.
         name: at most 15 characters; "" before Linux 4.15 (commit ad5b177bd73f).
         key_size: bytes.
@@ -69,4 +71,5 @@ def read_info(fd: int) -> MapInfo:
     ]
     start, code = places["name"]
     (name,) = struct.unpack_from(code, data, start)
+    kind = member(bpf_map_type, kind)
     return MapInfo(kind, number, name.partition(b"\0")[0].decode(errors="replace"), *others)

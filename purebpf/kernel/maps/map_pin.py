@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 
 from purebpf.errors import KernelError
 from purebpf.kernel.maps import map_traits
@@ -12,7 +13,7 @@ from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["differences", "open_id"]
+__all__ = ["differences", "open_id", "shape_differences"]
 
 _ADDED_BY_KERNEL = 0x80
 """BPF_F_RDONLY_PROG, which the kernel sets for DEVMAPs (dev_map_alloc)."""
@@ -47,11 +48,23 @@ def differences(spec: MapSpec, info: MapInfo) -> list[str]:
     if info.type in map_traits.REDIRECTS and not asked.flags & _ADDED_BY_KERNEL:
         flags &= ~_ADDED_BY_KERNEL
     rows = (
-        ("type", map_traits.type_name(asked.type), map_traits.type_name(info.type)),
-        ("key_size", asked.key_size, info.key_size),
-        ("value_size", asked.value_size, info.value_size),
         ("max_entries", asked.max_entries, info.max_entries),
         ("map_flags", hex(asked.flags), hex(flags)),
         ("map_extra", asked.map_extra, info.map_extra),
     )
+    return [*shape_differences(spec, info), *_differing(rows)]
+
+
+def shape_differences(spec: MapSpec, info: MapInfo) -> list[str]:
+    """How keys and values differ: in what a program that was compiled for `spec` relies on."""
+    asked = fit_sizes(spec)
+    rows = (
+        ("type", map_traits.type_name(asked.type), map_traits.type_name(info.type)),
+        ("key_size", asked.key_size, info.key_size),
+        ("value_size", asked.value_size, info.value_size),
+    )
+    return _differing(rows)
+
+
+def _differing(rows: Iterable[tuple[str, object, object]]) -> list[str]:
     return [f"{name} {theirs}, not {ours}" for name, ours, theirs in rows if ours != theirs]

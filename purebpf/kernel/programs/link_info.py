@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.abi.bpf import bpf_attach_type, bpf_link_type
+from purebpf.abi.bpf import bpf_attach_type, bpf_link_type, bpf_perf_event_type
 from purebpf.abi.layouts import BPF_LINK_INFO
 from purebpf.abi.names import member
 from purebpf.syscall import bpf
@@ -288,20 +288,26 @@ def _iterator(fd: int, info: Fields) -> IterLink:
     return iter_link._replace(tid=info["iter_task_tid"], pid=info["iter_task_pid"])
 
 
-_UPROBE, _URETPROBE, _KPROBE, _KRETPROBE, _TRACEPOINT, _EVENT = range(1, 7)
-"""enum bpf_perf_event_type."""
+_UPROBES = (
+    bpf_perf_event_type.BPF_PERF_EVENT_UPROBE,
+    bpf_perf_event_type.BPF_PERF_EVENT_URETPROBE,
+)
+_KPROBES = (
+    bpf_perf_event_type.BPF_PERF_EVENT_KPROBE,
+    bpf_perf_event_type.BPF_PERF_EVENT_KRETPROBE,
+)
 
 
 def _perf_event(fd: int, info: Fields) -> PerfEventLink:
-    kind = info["perf_event_type"]
+    kind = member(bpf_perf_event_type, info["perf_event_type"])
     perf_link = PerfEventLink(kind, "", 0, 0, 0, 0, 0)
-    if kind in (_UPROBE, _URETPROBE):
+    if kind in _UPROBES:
         return perf_link._replace(
             name=_text(fd, "perf_event_uprobe_file_name", "perf_event_uprobe_name_len"),
             offset=info["perf_event_uprobe_offset"],
             cookie=info["perf_event_uprobe_cookie"],
         )
-    if kind in (_KPROBE, _KRETPROBE):
+    if kind in _KPROBES:
         return perf_link._replace(
             name=_text(fd, "perf_event_kprobe_func_name", "perf_event_kprobe_name_len"),
             offset=info["perf_event_kprobe_offset"],
@@ -309,12 +315,12 @@ def _perf_event(fd: int, info: Fields) -> PerfEventLink:
             missed=info["perf_event_kprobe_missed"],
             cookie=info["perf_event_kprobe_cookie"],
         )
-    if kind == _TRACEPOINT:
+    if kind == bpf_perf_event_type.BPF_PERF_EVENT_TRACEPOINT:
         return perf_link._replace(
             name=_text(fd, "perf_event_tracepoint_tp_name", "perf_event_tracepoint_name_len"),
             cookie=info["perf_event_tracepoint_cookie"],
         )
-    if kind == _EVENT:
+    if kind == bpf_perf_event_type.BPF_PERF_EVENT_EVENT:
         return perf_link._replace(
             config=info["perf_event_event_config"], cookie=info["perf_event_event_cookie"]
         )

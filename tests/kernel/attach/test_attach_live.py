@@ -240,6 +240,17 @@ def test_tracepoints_that_are_not_there():
                 obj.programs["on_tracepoint"].attach(malformed)
 
 
+@tracepoints
+def test_a_program_that_reads_beyond_the_record_of_a_tracepoint():
+    reason = r"EACCES. the program reads beyond the record, which has 12 bytes. compare its struct"
+    with (
+        purebpf.load(mine("on_tracepoint")) as obj,
+        pytest.raises(purebpf.AttachError, match=reason) as caught,
+    ):
+        obj.programs["on_tracepoint"].attach("irq/softirq_raise")
+    assert caught.value.fix.endswith("/sys/kernel/tracing/events/irq/softirq_raise/format")
+
+
 @btf_tracepoints
 def test_a_btf_tracepoint_that_is_not_there_cannot_even_be_loaded():
     with pytest.raises(purebpf.NotSupportedError, match="not have tracepoint 'no_such_tracepoint'"):

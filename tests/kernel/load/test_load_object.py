@@ -216,7 +216,8 @@ def test_a_map_may_be_given_instead_of_made():
         assert calls[5].total == 7
         with pytest.raises(KeyError, match="unknown map nothing"):
             purebpf.load(COUNTER, maps={"nothing": calls})
-        with pytest.raises(purebpf.NotSupportedError, match="as 'calls': it has type 2"):
+        reason = "as 'calls': it has type ARRAY, not HASH, key_size 4, not 8, value_size 8, not 16"
+        with pytest.raises(purebpf.NotSupportedError, match=reason):
             purebpf.load(COUNTER, maps={"calls": first.maps[".bss"]})
 
 
