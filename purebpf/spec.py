@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from purebpf.abi.sections import DEFINITIONS, SecDef
 from purebpf.errors import SchemaError
+from purebpf.similar import unknown_name
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -247,7 +248,10 @@ class ObjectSpec(NamedTuple):
                 problem = "is a kernel configuration value; override it with load(..., kconfig=)"
                 raise SchemaError(f"{self.source}: {name} {problem}")
             image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
-            encoded = codec(self.btf, variable.type_id).encode(value)
+            try:
+                encoded = codec(self.btf, variable.type_id).encode(value)
+            except SchemaError as error:
+                raise SchemaError(f"{self.source}: variable {name}: {error}") from None
             if len(encoded) > variable.size:
                 raise SchemaError(f"{self.source}: variable {name} has {variable.size} bytes")
             image[variable.offset : variable.offset + len(encoded)] = encoded
@@ -387,12 +391,7 @@ def _lookup(entries: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
     """`found[name]`, or a KeyError that helps with spelling."""
     if name in entries:
         return entries[name]
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, entries)
-    raise KeyError(
-        f"{problem} {name!r}; {'similar: ' + ', '.join(close) if close else 'no similar name'}"
-    )
+    raise unknown_name(entries, name, problem)
 
 
 def _map_type(number: int) -> str:

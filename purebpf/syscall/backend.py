@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from purebpf.abi.bpf import bpf_cmd
@@ -88,6 +89,10 @@ class KernelDoor:
         call = self._opening if opens else self._syscall
         result: int = call(self._bpf_number, command, attr, size)
         return result if result >= 0 else -ctypes.get_errno()
+
+    def prepared(self, command: int, attr: Attr, size: int) -> Callable[[], int]:
+        """`bpf` with these arguments, to be called often: -1, and not the error, when it fails."""
+        return partial(self._syscall, self._bpf_number, command, attr, size)
 
     def perf_event_open(self, attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
         """See `Door`."""

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from purebpf.btf.codec.values import INTEGER_CODES, Codec, Misfit, check_int, int_range
+from purebpf.btf.codec.values import (
+    INTEGER_CODES,
+    UNFIT,
+    Codec,
+    Misfit,
+    check_int,
+    int_range,
+    repeated,
+)
 from purebpf.tuples import NamedTuple
 
 _ROWS = 512
@@ -202,6 +210,8 @@ class Layout:
         format: the struct, all `size` bytes of it.
         converts: (field, function) where a field is not its slot; None if parts have more or
             fewer than one field.
+        lowers: the same for writing: the fields that struct does not check, as it cuts and pads
+            bytes; None as for `converts`.
     """
 
     def __init__(self, parts: Sequence[Part], size: int, order: str) -> None:
@@ -219,6 +229,10 @@ class Layout:
         if all(isinstance(part, Field) for part in parts):
             fields = [part.convert for part in parts if isinstance(part, Field)]
             self.converts = [(i, convert) for i, convert in enumerate(fields) if convert]
+        self.lowers: list[tuple[int, Callable[[Any], Any]]] | None = None
+        if self.converts is not None:
+            codecs = [part.codec for part in parts if isinstance(part, Field)]
+            self.lowers = [(i, c.to_slot) for i, c in enumerate(codecs) if c.code.endswith("s")]
 
     def read(self, raw: bytes) -> list[Any]:
         """The fields' values of exactly these bytes."""
@@ -253,6 +267,37 @@ class Layout:
 
     def write(self, values: Sequence[Any]) -> bytes:
         """The bytes of one value for each field; raises Misfit."""
+        return self.write_at_once(values) or self._write_by_part(values)
+
+    def write_at_once(self, values: Sequence[Any]) -> bytes:
+        """The same in one call of struct; b"" where that needs a closer look, or a value is bad."""
+        if self.lowers is None:
+            return b""
+        try:
+            if self.lowers:
+                values = [*values]
+                for index, lower in self.lowers:
+                    values[index] = lower(values[index])
+            return self.format.pack(*values)
+        except (*UNFIT, Misfit, IndexError):
+            return b""
+
+    def write_many(self, records: Sequence[Sequence[Any]]) -> bytes:
+        """What `write_at_once` does for many records, all with a value for each field."""
+        if self.lowers is None:
+            return b""
+        try:
+            values = chain.from_iterable(records)
+            if self.lowers:
+                columns: list[Iterable[Any]] = [*zip(*records, strict=True)]
+                for index, lower in self.lowers:
+                    columns[index] = map(lower, columns[index])
+                values = chain.from_iterable(zip(*columns, strict=True))
+            return repeated(self.format, len(records)).pack(*values)
+        except (*UNFIT, Misfit):
+            return b""
+
+    def _write_by_part(self, values: Sequence[Any]) -> bytes:
         slots = []
         start = 0
         for part in self.parts:

@@ -82,6 +82,7 @@ class BoundCodec:
         make = _maker(codec, cls)
         self.size = codec.size
         self.encode = codec.encode
+        self.encode_many = codec.encode_many
         self.inner = codec
         self._make = make
         # Only a class that adds nothing to a tuple can be made of one without a call of its own.

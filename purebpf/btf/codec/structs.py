@@ -9,7 +9,7 @@ from typing import Any
 from purebpf.btf.codec.arrays import ArrayCodec
 from purebpf.btf.codec.layout import FieldPlace, Layout
 from purebpf.btf.codec.records import Record, instances, maker, record_class
-from purebpf.btf.codec.values import Buffer, Codec, Misfit, shown
+from purebpf.btf.codec.values import UNFIT, Buffer, Codec, Misfit, shown
 from purebpf.errors import SchemaError
 from purebpf.tuples import NamedTuple
 
@@ -61,10 +61,11 @@ class StructCodec(Codec):
         self.weight = layout.weight
         self.names = (*layout.names, tail.name) if tail else layout.names
         self.record = record_class(name, self.names)
-        self._make = make = maker(self.record)
+        self._make = maker(self.record)
         if tail is None and layout.converts == []:
-            unpack_from = layout.format.unpack_from
-            self.from_start = lambda buffer: make(unpack_from(buffer))
+            unpack_from, new, made = layout.format.unpack_from, tuple.__new__, self.record
+            self.from_start = lambda buffer: new(made, unpack_from(buffer))
+        self._rows = frozenset() if tail else frozenset({tuple, list, self.record})
         self._places = {name: place for place, name in enumerate(self.names)}
         self._places.update(zip(self.record._fields, range(len(self.names)), strict=True))
 
@@ -125,6 +126,43 @@ class StructCodec(Codec):
         order, fields = layout.format.format[:1], layout.format.format[1:]
         unpack = struct.Struct(f"{order}{before}x{fields}{after}x").iter_unpack
         return lambda buffer: layout.rows(unpack(buffer))
+
+    def encode(self, value: Any) -> bytes:
+        """As `Codec.encode`; a tuple, list or record of plain values in one call of struct."""
+        kind = value.__class__
+        if kind in self._rows and (data := self._layout.write_at_once(value)):
+            return data
+        if kind is bytes and len(value) == self.size and not self._tail:
+            raw: bytes = value
+            return raw
+        return super().encode(value)
+
+    def writer(self) -> Callable[[bytearray, Any], object]:
+        """As `Codec.writer`."""
+        encode, layout, rows = self.encode, self._layout, self._rows
+        if layout.lowers != []:
+            return super().writer()
+        pack_into = layout.format.pack_into
+
+        def write(buffer: bytearray, value: Any) -> None:
+            kind = value.__class__
+            if kind is tuple or kind in rows:
+                try:
+                    pack_into(buffer, 0, *value)
+                except UNFIT:
+                    pass
+                else:
+                    return
+            buffer[:] = encode(value)
+
+        return write
+
+    def encode_some(self, values: Sequence[Any]) -> bytes:
+        """As `Codec.encode_some`, for tuples, lists and records."""
+        flat = self._rows.issuperset(map(type, values))
+        if flat and {len(self.names)}.issuperset(map(len, values)):
+            return self._layout.write_many(values) or super().encode_some(values)
+        return super().encode_some(values)
 
     def to_bytes(self, value: Any) -> bytes:
         """The record, followed by the elements of a flexible array."""

@@ -7,7 +7,7 @@ Python value (None: the slot is the value), `lower` does the reverse.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from operator import itemgetter
@@ -22,12 +22,19 @@ Buffer = bytes | bytearray | memoryview
 INTEGER_CODES = {1: "Bb", 2: "Hh", 4: "Ii", 8: "Qq"}
 """struct codes by size: unsigned, signed."""
 
+_TOGETHER = 256
+"""Values in one format."""
+
 _KEPT_ENUMS = 256
 
 _SHOWN = 80
 """Characters of a value that an error shows."""
 
 _FLOAT_CODES = {2: "e", 4: "f", 8: "d"}
+
+
+UNFIT = (struct.error, TypeError, OverflowError)
+"""What `struct.Struct.pack` raises for a value that does not fit."""
 
 
 class Misfit(Exception):  # noqa: N818 -- never leaves the codecs: it becomes a SchemaError
@@ -57,6 +64,12 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
+@lru_cache(64)
+def repeated(layout: struct.Struct, count: int) -> struct.Struct:
+    """The format of `count` records, one after the other."""
+    return struct.Struct(layout.format[:1] + count * layout.format[1:])
+
+
 class Codec:
     """Values of one BTF type, to and from bytes.
 
@@ -69,9 +82,11 @@ class Codec:
         weight: how many values one decoding makes.
         pack_slot: a slot as bytes.
         takes_bytes: whether bytes of another size mean something.
+        plain: the class of values that are their own slot, or None.
     """
 
     takes_bytes = False
+    plain: type | None = None
     convert: Callable[[Any], Any] | None = None
 
     def __init__(self, c_type: str, size: int, code: str, order: str) -> None:
@@ -124,12 +139,52 @@ class Codec:
 
         SchemaError names the field, its C type and the value when it does not fit.
         """
+        if value.__class__ is self.plain:
+            try:
+                return self.pack_slot(value)
+            except UNFIT:
+                pass  # what is wrong is worth a closer look
         try:
             return self.to_bytes(value)
         except Misfit as misfit:
             place = self.c_type + "".join(reversed(misfit.steps))
             kind = f": {misfit.c_type}" if misfit.steps else ""
             raise SchemaError(f"{place}{kind}: {misfit.problem}") from None
+
+    def writer(self) -> Callable[[bytearray, Any], object]:
+        """What puts the bytes that `encode` gives into a buffer of their size."""
+        encode, pack_into, plain = self.encode, self._slot.pack_into, self.plain
+
+        def write(buffer: bytearray, value: Any) -> None:
+            if value.__class__ is plain:
+                try:
+                    pack_into(buffer, 0, value)
+                except UNFIT:
+                    pass
+                else:
+                    return
+            buffer[:] = encode(value)
+
+        return write
+
+    def encode_many(self, values: Sequence[Any]) -> bytes:
+        """The bytes of many values, one after the other; SchemaError as `encode`.
+
+        Some hundred at a time are written in one call of struct where their types allow that.
+        """
+        starts = range(0, len(values), _TOGETHER)
+        return b"".join([self.encode_some(values[at : at + _TOGETHER]) for at in starts])
+
+    def encode_some(self, values: Sequence[Any]) -> bytes:
+        """What `encode_many` does, for as many as one format should have."""
+        if self.plain is not None and {self.plain}.issuperset(map(type, values)):
+            try:
+                return repeated(self._slot, len(values)).pack(*values)
+            except UNFIT:
+                pass
+        if {bytes}.issuperset(map(type, values)) and {self.size}.issuperset(map(len, values)):
+            return b"".join(values)
+        return b"".join(map(self.encode, values))
 
     def to_bytes(self, value: Any) -> bytes:
         """What `encode` does, but raises Misfit."""
@@ -165,6 +220,8 @@ class Codec:
 
 class Integer(Codec):
     """An int of 1, 2, 4 or 8 bytes; pointers too."""
+
+    plain = int
 
     def __init__(self, c_type: str, size: int, order: str, *, signed: bool) -> None:
         super().__init__(c_type, size, INTEGER_CODES[size][signed], order)
@@ -219,6 +276,8 @@ class Boolean(Codec):
 class FloatingPoint(Codec):
     """A float, double or _Float16."""
 
+    plain = float
+
     def __init__(self, c_type: str, size: int, order: str) -> None:
         super().__init__(c_type, size, _FLOAT_CODES[size], order)
 
@@ -234,6 +293,8 @@ class FloatingPoint(Codec):
 
 class Enumeration(Codec):
     """An enum: its IntEnum's members, and plain ints for values it does not name."""
+
+    plain = int
 
     def __init__(
         self, c_type: str, size: int, order: str, *, signed: bool, values: Mapping[str, int]

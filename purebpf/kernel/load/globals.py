@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,11 @@ from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel.maps.map import Map
+from purebpf.similar import unknown_name
 from purebpf.spec import ObjectSpec, VariableSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.maps.map_codecs import Codec
@@ -22,6 +24,15 @@ __all__ = ["Globals"]
 
 _INDEX = bytes(4)
 """A data section is an array with one element."""
+
+
+class _Mapped(NamedTuple):
+    """A variable in mapped memory, and what decodes a copy of its bytes."""
+
+    memory: Memory
+    start: int
+    end: int
+    decode: Callable[[bytes], Any]
 
 
 class Globals(Closing, MutableMapping[str, Any]):
@@ -44,6 +55,7 @@ class Globals(Closing, MutableMapping[str, Any]):
         self._maps = maps
         self._btf = spec.btf
         self._memory: dict[str, Memory] = {}
+        self._mapped: dict[str, _Mapped] = {}
 
     def __getitem__(self, name: str) -> Any:
         """The variable's value.
@@ -52,14 +64,19 @@ class Globals(Closing, MutableMapping[str, Any]):
             KeyError: there is no such variable.
             KernelError: the section cannot be mapped or read.
         """
-        variable = self._variables[name]
-        view = self._view(variable.map)
-        section = view if view is not None else self._read(variable.map)
         # No further than it goes: an array at the end of a struct has as many elements as follow.
         # A copy: memory that is looked at when a signal's handler raises cannot be unmapped.
+        if (place := self._mapped.get(name)) is not None:
+            return place.decode(bytes(place.memory.view[place.start : place.end]))
+        variable = self._variable(name)
         start = self._begins[variable.map] + variable.offset
-        own = bytes(section[start : start + variable.size])
-        return self._codec(variable).decode(own)
+        end = start + variable.size
+        codec = self._codec(variable)
+        memory = self._map_section(variable.map)
+        if memory is None:
+            return codec.decode(bytes(self._read(variable.map)[start:end]))
+        self._mapped[name] = _Mapped(memory, start, end, codec.decode)
+        return codec.decode(bytes(memory.view[start:end]))
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Give the variable a value, which the program sees at once.
@@ -70,24 +87,27 @@ class Globals(Closing, MutableMapping[str, Any]):
             NotSupportedError: it is constant, or in a map that is frozen or read-only.
             KernelError: the section cannot be mapped or written.
         """
-        variable = self._variables[name]
+        variable = self._variable(name)
         if self._maps[variable.map].frozen:
             raise NotSupportedError(
                 f"writing {name!r}",
                 f"it is constant after load; use spec.set({name}=...) before load()",
             )
-        data = self._codec(variable).encode(value)
+        try:
+            data = self._codec(variable).encode(value)
+        except SchemaError as error:
+            raise SchemaError(f"variable {name}: {error}") from None
         if len(data) > variable.size:
             raise SchemaError(f"variable {name} has {variable.size} bytes, not {len(data)}")
         start = self._begins[variable.map] + variable.offset
         end = start + len(data)
-        if (view := self._view(variable.map)) is not None:
-            if view.readonly:
+        if (memory := self._map_section(variable.map)) is not None:
+            if memory.view.readonly:
                 reason = (
                     f"map {variable.map}, which another process created, is frozen or read-only"
                 )
                 raise NotSupportedError(f"writing {name!r}", reason)
-            view[start:end] = data
+            memory.view[start:end] = data
             return
         section = self._read(variable.map)
         section[start:end] = data
@@ -112,8 +132,15 @@ class Globals(Closing, MutableMapping[str, Any]):
 
     def close(self) -> None:
         """Unmap the sections; again is harmless. The maps are not closed."""
+        self._mapped.clear()
         while self._memory:
             self._memory.popitem()[1].close()
+
+    def _variable(self, name: str) -> VariableSpec:
+        variable = self._variables.get(name)
+        if variable is None:
+            raise unknown_name(self._variables, name, "unknown global variable")
+        return variable
 
     def _codec(self, variable: VariableSpec) -> Codec:
         if self._btf is None or not variable.type_id:
@@ -124,16 +151,16 @@ class Globals(Closing, MutableMapping[str, Any]):
 
         return codec(self._btf, variable.type_id)
 
-    def _view(self, section: str) -> memoryview | None:
+    def _map_section(self, section: str) -> Memory | None:
         """The section's memory, mapped when it is first needed; None where it cannot be."""
         if (memory := self._memory.get(section)) is None:
             owner = self._maps[section]
             if owner.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
-                return owner.arena.view
+                return owner.arena
             if not owner.info.flags & BPF_F_MMAPABLE:
                 return None
             memory = self._memory[section] = _map_memory(owner)
-        return memory.view
+        return memory
 
     def _read(self, section: str) -> bytearray:
         owner = self._maps[section]

@@ -14,6 +14,7 @@ from purebpf.kernel.load.globals import Globals
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
+from purebpf.similar import Named
 from purebpf.spec import ObjectSpec
 
 __all__ = ["Object"]
@@ -43,8 +44,11 @@ class Object(Closing):
     ) -> None:
         self.spec = spec
         self.btf_problem = btf_problem
-        self._maps = MappingProxyType(dict(maps))
-        self._programs = MappingProxyType(dict(programs))
+        named_maps, named_programs = Named(maps), Named(programs)
+        named_maps.problem = f"object {spec.name!r}: unknown map"
+        named_programs.problem = f"object {spec.name!r}: unknown program"
+        self._maps = MappingProxyType(named_maps)
+        self._programs = MappingProxyType(named_programs)
         self._globals = Globals(spec, self._maps)
         self._links: list[Link] = []
         self._owned = owned

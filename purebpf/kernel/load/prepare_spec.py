@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import NotSupportedError
+from purebpf.similar import unknown_name
 from purebpf.spec import ObjectSpec
 from purebpf.tuples import NamedTuple
 
@@ -84,9 +85,9 @@ def prepare_spec(
         reason = f"its code is {spec.byteorder}-endian, but this machine is {sys.byteorder}-endian"
         raise NotSupportedError(f"loading {spec.source}", reason)
     if unknown := given.keys() - spec.maps.keys():
-        raise KeyError(f"{spec.source}: unknown map {', '.join(sorted(unknown))}")
+        raise unknown_name(spec.maps, min(unknown), f"{spec.source}: unknown map")
     if unknown := replaced.keys() - spec.programs.keys():
-        raise KeyError(f"{spec.source}: unknown program {', '.join(sorted(unknown))}")
+        raise unknown_name(spec.programs, min(unknown), f"{spec.source}: unknown program")
     if _KCONFIG in spec.maps:
         from purebpf.kernel.load.kconfig import configure
 

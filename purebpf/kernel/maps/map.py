@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.errors import NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel.maps import map_bulk, map_traits
 from purebpf.kernel.maps.map_base import MapHandle
 from purebpf.kernel.maps.map_core import Store
-from purebpf.syscall.map_element import Element
+from purebpf.syscall.map_element import Element, Errno
 
 if TYPE_CHECKING:
     from purebpf.kernel.rings.record_types import RecordType
@@ -55,37 +55,42 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     # One element
 
-    def _lookup(self, key: Any, flags: int = 0) -> Any:
-        store = self._store
-        raw = store.key.encode(key)
-        element = store.elements.take()
-        try:
-            element.key[:] = raw
-            if not (result := element.lookup(flags)):
-                return store.value.decode(element.value)
-        finally:
-            store.elements.give(element)
-        if result == -errno.ENOENT:
-            return _MISSING
-        raise store.explain_failure(-result, "reading", "LOOKUP_ELEM", repr(key))
-
     def __getitem__(self, key: Any) -> Any:
-        if (value := self._lookup(key)) is _MISSING:
-            raise KeyError(key)
+        store = self._store
+        try:
+            value = store.elements.look_up(store.write_key, key, store.read_value)
+        except SchemaError as error:
+            raise store.named(error, "key") from None
+        if value.__class__ is Errno:
+            if value == errno.ENOENT:
+                raise KeyError(key)
+            raise self._explain_lookup(value, key)
         return value
 
     def get(self, key: Any, default: Any = None, *, flags: int = 0) -> Any:
         """The value, or `default`. `flags`: BPF_F_LOCK, to read a value with a spin lock whole."""
-        return default if (value := self._lookup(key, flags)) is _MISSING else value
+        store = self._store
+        try:
+            value = store.elements.look_up(store.write_key, key, store.read_value, flags)
+        except SchemaError as error:
+            raise store.named(error, "key") from None
+        if value.__class__ is Errno:
+            if value == errno.ENOENT:
+                return default
+            raise self._explain_lookup(value, key)
+        return value
+
+    def _explain_lookup(self, error: int, key: Any) -> KernelError:
+        return self._store.explain_failure(error, "reading", "LOOKUP_ELEM", repr(key))
 
     def __contains__(self, key: object) -> bool:
         store = self._store
         element = store.elements.take()
         try:
             if self.type == bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER:
-                element.value[:] = store.value.encode(key)
+                element.value[:] = store.encode_value(key)
             else:
-                element.key[:] = store.key.encode(key)
+                element.key[:] = store.encode_key(key)
             result = element.lookup()
         finally:
             store.elements.give(element)
@@ -96,19 +101,14 @@ class Map(MapHandle, MutableMapping[Any, Any]):
     def put(self, key: Any, value: Any, flags: int = 0) -> None:
         """Store one value. `flags`: BPF_NOEXIST (EEXIST), BPF_EXIST (ENOENT), BPF_F_LOCK."""
         store = self._store
-        raw_key, raw_value = store.key.encode(key), store.value.encode(value)
-        element = store.elements.take()
         try:
-            element.key[:] = raw_key
-            element.value[:] = raw_value
-            result = element.update(flags)
-        finally:
-            store.elements.give(element)
+            result = store.elements.update(store.write_key, key, store.write_value, value, flags)
+        except SchemaError as error:
+            raise store.misfit(error, key) from None
         if result:
             raise store.explain_failure(-result, "updating", "UPDATE_ELEM", repr(key))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.put(key, value)
+    __setitem__ = put
 
     def __delitem__(self, key: Any) -> None:
         if not self.delete([key]):
@@ -141,14 +141,14 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     def _take(self, verb: str, key: Any, default: Any, how: map_bulk.Read) -> Any:
         store = self._store
-        raw = b"" if key is _MISSING else store.key.encode(key)
+        raw = b"" if key is _MISSING else store.encode_key(key)
         if len(raw) != store.info.key_size:
             raise NotSupportedError(f"{verb} map {self.name!r} without a key", str(store.info))
         element = store.elements.take()
         try:
             element.key[:] = raw
             if not (result := how(element)):
-                return store.value.decode(element.value)
+                return store.read_value(element.value)
         finally:
             store.elements.give(element)
         if result != -errno.ENOENT:
@@ -159,7 +159,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     def _take_map(self, key: Any, default: Any) -> Any:
         """The inner map, opened before it is deleted: the outer map may hold the last reference."""
-        if (inner := self._lookup(key)) is not _MISSING:
+        if (inner := self.get(key, _MISSING)) is not _MISSING:
             with ExitStack() as undo:
                 undo.callback(inner.close)
                 if self.delete([key]):
@@ -224,6 +224,21 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         types = (self.btf, self.key_type_id, self.value_type_id)
         return map_arrays(self._store, *types, at_rest=at_rest)
 
+    def from_numpy(self, keys: Any, values: Any) -> None:
+        """Store the values of many keys, in bulk, from arrays such as `to_numpy` gives.
+
+        Arrays of other number types are converted where that changes no number. The values of a
+        per-CPU map have a column for each possible CPU.
+
+        Raises:
+            NotSupportedError: numpy is not installed.
+            SchemaError: arrays that do not have the map's types, or not a value for each key.
+            KernelError: a refusal; what came before it is stored.
+        """
+        from purebpf.kernel.maps.map_numpy import store_arrays
+
+        store_arrays(self._store, self.btf, (self.key_type_id, self.value_type_id), keys, values)
+
     def update(  # type: ignore[override]
         self,
         other: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
@@ -232,12 +247,11 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         flags: int = 0,
     ) -> None:
         """Store many values, in bulk; `flags` as in `put`. Stops at the first one refused."""
-        pairs = other.items() if isinstance(other, Mapping) else other
-        map_bulk.update(self._store, pairs, flags)
+        map_bulk.update(self._store, other, flags)
 
     def delete(self, keys: Iterable[Any]) -> int:
         """Delete many keys, in bulk: how many were there."""
-        return map_bulk.delete(self._store, map(self._store.key.encode, keys))
+        return map_bulk.delete(self._store, map(self._store.encode_key, keys))
 
     def drain(self) -> list[tuple[Any, Any]]:
         """Take out every element, in bulk: each is either here or still in the map."""
@@ -258,13 +272,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         Raises:
             SchemaError: the class differs from the struct; shows both side by side.
         """
-        from purebpf.kernel.maps.map_codecs import bound
-
-        store = self._store
-        if key is not None:
-            store.key = bound(store.key, key)
-        if value is not None:
-            store.value = bound(store.value, value)
+        self._store.bind(key, value)
         return self
 
     def read(

@@ -79,6 +79,7 @@ class MapHandle(Closing):
             descriptor.close()
             raise
         self.name = name or self.info.name
+        self._store.name = self.name
         descriptor.owner = f"map {self.name!r}"
         self.type = self.info.type
         self.max_entries = self.info.max_entries

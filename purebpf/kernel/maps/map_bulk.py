@@ -10,11 +10,13 @@ Elements are decoded by the chunk and chained: no step of Python's is taken for 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
+from purebpf.errors import SchemaError
 from purebpf.kernel.maps import map_traits
 from purebpf.kernel.maps.map_batch import NO_BATCH, Unsupported, chunk_size, chunks
 from purebpf.kernel.maps.map_core import Store
@@ -32,6 +34,7 @@ __all__ = [
     "keys",
     "pairs",
     "raw_keys",
+    "store_rows",
     "take",
     "update",
     "values",
@@ -219,48 +222,97 @@ def clear(store: Store) -> None:
         delete(store, raw_keys(store))
 
 
-def update(store: Store, items: Iterable[tuple[Any, Any]], flags: int) -> None:
+def update(store: Store, items: Mapping[Any, Any] | Iterable[tuple[Any, Any]], flags: int) -> None:
     """Store every pair; stops at the first that is refused.
 
     Raises:
         KernelError: a refusal; what came before it is stored.
         SchemaError: a key or value that the map cannot hold.
     """
-    encode_key, encode_value = store.key.encode, store.value.encode
-    encoded = ((encode_key(key), encode_value(value)) for key, value in items)
-    # A batch that fails half way is repeated singly, which BPF_NOEXIST would not survive.
-    while store.batches and not flags:
-        chunk = list(islice(encoded, chunk_size(store.shape)))
-        if not chunk:
-            return
-        if not _update_batch(store, chunk):
-            _update_singly(store, chunk, flags)
+    count = chunk_size(store.shape)
+    for some, theirs in _split_pairs(items, count):
+        # A batch that fails half way is repeated singly, which BPF_NOEXIST would not survive.
+        if store.batches and not flags:
+            raw, data = _encode_all(store, some, "key"), _encode_all(store, theirs, "value")
+            if _store_columns(store, raw, data):
+                continue
             store.batches = False
-    _update_singly(store, encoded, flags)
+        _update_singly(store, zip(some, theirs, strict=True), flags)
 
 
-def _update_batch(store: Store, chunk: list[tuple[bytes, bytes]]) -> bool:
-    """Store them; False when there are no batches here."""
-    columns = [b"".join(column) for column in zip(*chunk, strict=True)]
+def _split_pairs(
+    items: Mapping[Any, Any] | Iterable[tuple[Any, Any]], count: int
+) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+    """Keys and values apart, `count` at a time."""
+    if isinstance(items, dict):
+        keys, values = iter(items), iter(items.values())
+        while some := list(islice(keys, count)):
+            yield some, list(islice(values, count))
+        return
+    pairs = iter(items.items() if isinstance(items, Mapping) else items)
+    while chunk := list(islice(pairs, count)):
+        if {tuple}.issuperset(map(type, chunk)) and {2}.issuperset(map(len, chunk)):
+            yield list(map(itemgetter(0), chunk)), list(map(itemgetter(1), chunk))
+        else:
+            columns: Iterator[tuple[Any, ...]] = zip(*chunk, strict=True)
+            some, theirs = map(list, columns)
+            yield some, theirs
+
+
+def _encode_all(store: Store, values: Sequence[Any], what: str) -> bytes:
+    codec = store.key if what == "key" else store.value
+    encode_many: Callable[[Sequence[Any]], bytes] | None = getattr(codec, "encode_many", None)
+    try:
+        if encode_many is not None:
+            return encode_many(values)
+        return b"".join(map(codec.encode, values))
+    except SchemaError as error:
+        raise store.named(error, what) from None
+
+
+def store_rows(store: Store, keys: memoryview, values: memoryview) -> None:
+    """Store the bytes of many keys and values; KernelError as `update`."""
+    key_size, value_size = store.shape.key_size, store.shape.value_size
+    count, step = len(keys) // key_size, chunk_size(store.shape)
+    for at in range(0, count, step):
+        some = bytes(keys[at * key_size : (at + step) * key_size])
+        theirs = bytes(values[at * value_size : (at + step) * value_size])
+        if store.batches and _store_columns(store, some, theirs):
+            continue
+        store.batches = False
+        rows = [
+            (some[i * key_size :][:key_size], theirs[i * value_size :][:value_size])
+            for i in range(len(some) // key_size)
+        ]
+        _update_singly(store, rows, 0)
+
+
+def _store_columns(store: Store, some: bytes, theirs: bytes) -> bool:
+    """Store the values `theirs` of the keys `some`; False when there are no batches here."""
+    size = store.shape.key_size
+    count = len(some) // size
     with store.elements.using() as fd:
-        result = bpf.map_update_batch(fd, columns[0], columns[1], len(chunk))
+        result = bpf.map_update_batch(fd, some, theirs, count)
     if result.errno in NO_BATCH:
         return False
     if result.errno:
-        at = store.key_text(chunk[min(result.done, len(chunk) - 1)][0])
+        start = min(result.done, count - 1) * size
+        at = store.key_text(some[start : start + size])
         raise store.explain_failure(result.errno, "updating", "UPDATE_BATCH", at)
     return True
 
 
-def _update_singly(store: Store, encoded: Iterable[tuple[bytes, bytes]], flags: int) -> None:
-    element = store.elements.take()
-    try:
-        for key, value in encoded:
-            element.key[:], element.value[:] = key, value
+def _update_singly(store: Store, items: Iterable[tuple[Any, Any]], flags: int) -> None:
+    for key, value in items:
+        raw, data = store.encode_key(key), store.encode_value(value)
+        element = store.elements.take()
+        try:
+            element.key[:], element.value[:] = raw, data
             if result := element.update(flags):
-                raise store.explain_failure(-result, "updating", "UPDATE_ELEM", store.key_text(key))
-    finally:
-        store.elements.give(element)
+                at = store.key_text(raw)
+                raise store.explain_failure(-result, "updating", "UPDATE_ELEM", at)
+        finally:
+            store.elements.give(element)
 
 
 def delete(store: Store, raw: Iterable[bytes]) -> int:

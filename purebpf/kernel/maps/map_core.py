@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from purebpf.abi.bpf import bpf_map_type
+from purebpf.errors import SchemaError
 from purebpf.kernel.host import cpus
 from purebpf.kernel.maps import map_traits
 from purebpf.kernel.maps.map_batch import Shape
 from purebpf.kernel.maps.map_info import MapInfo
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.map_element import Elements
+from purebpf.syscall.map_element import Elements, Write
 from purebpf.syscall.map_sizes import FD_VALUES, PER_CPU, Sizes, value_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from purebpf.btf.types.parse import Btf
     from purebpf.errors import KernelError
     from purebpf.kernel.maps.map_codecs import Codec
@@ -41,6 +41,7 @@ class Store:
         shape: for many.
         batches: whether to try the batch commands: false once the kernel refused one.
         make_values: makes the codec of values that are more than bytes of a type: maps.
+        name: the map's, for messages.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Store:
         self.shape = Shape(info.key_size, room, info.max_entries or _UNLISTED)
         self.batches = True
         self.make_values: Callable[[], Codec] | None = None
+        self.name = info.name
 
     @cached_property
     def key(self) -> Codec:
@@ -92,6 +94,59 @@ class Store:
             info.type, info.value_size, self._btf, self._type_ids[1], self._cpus
         )
 
+    @cached_property
+    def read_value(self) -> Callable[[bytearray], Any]:
+        """What decodes the value of an element, which has room for all of it."""
+        quick: Callable[[bytearray], Any] | None = getattr(self.value, "from_start", None)
+        return quick or self.value.decode
+
+    @cached_property
+    def write_key(self) -> Write:
+        """What puts a key into an element; SchemaError as `encode_key`, without the map's name."""
+        return _writer(self.key)
+
+    @cached_property
+    def write_value(self) -> Write:
+        """What puts a value into an element, as `write_key`."""
+        return _writer(self.value)
+
+    def bind(self, key: type | None, value: type | None) -> None:
+        """Have keys or values be instances of these classes; SchemaError as `bound`."""
+        from purebpf.kernel.maps.map_codecs import bound
+
+        if key is not None:
+            self.key = bound(self.key, key)
+        if value is not None:
+            self.value = bound(self.value, value)
+        for made in ("read_value", "write_key", "write_value"):
+            self.__dict__.pop(made, None)
+
+    def encode_key(self, key: Any) -> bytes:
+        """The bytes of a key; SchemaError names the map."""
+        try:
+            return self.key.encode(key)
+        except SchemaError as error:
+            raise self.named(error, "key") from None
+
+    def encode_value(self, value: Any) -> bytes:
+        """The bytes of a value; SchemaError names the map."""
+        try:
+            return self.value.encode(value)
+        except SchemaError as error:
+            raise self.named(error, "value") from None
+
+    def named(self, error: SchemaError, what: str) -> SchemaError:
+        """The error of a key or value that does not fit, with the map's name."""
+        return SchemaError(f"map {self.name!r}: {what}: {error}")
+
+    def misfit(self, error: SchemaError, key: Any) -> SchemaError:
+        """The same, of a key or of the value that was to be stored with it."""
+        try:
+            self.key.encode(key)
+        except SchemaError:
+            return self.named(error, "key")
+        return self.named(error, "value")
+
     def close(self) -> None:
         """Close the map; again is harmless. A call that another thread is in ends first."""
         self.elements.close()
@@ -107,3 +162,15 @@ class Store:
         decoded: Any = self.key.decode(raw)
         text = repr(decoded)
         return text if len(text) <= _LONGEST_KEY_TEXT else text[: _LONGEST_KEY_TEXT - 3] + "..."
+
+
+def _writer(codec: Codec) -> Write:
+    if (writer := getattr(codec, "writer", None)) is not None:
+        made: Write = writer()
+        return made
+    encode = codec.encode
+
+    def write(buffer: bytearray, value: Any) -> None:
+        buffer[:] = encode(value)
+
+    return write

@@ -6,13 +6,13 @@ import struct
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.abi.layouts import BPF_MAP_INFO
-from purebpf.abi.names import member
 from purebpf.kernel.maps import map_traits
 from purebpf.syscall import bpf
 from purebpf.tuples import NamedTuple
 
 __all__ = ["MapInfo", "read_info"]
 
+_TYPES: dict[int, int] = {int(known): known for known in bpf_map_type}
 _NUMBERS = (
     *("type", "id", "key_size", "value_size", "max_entries", "map_flags"),
     *("btf_id", "btf_key_type_id", "btf_value_type_id", "map_extra"),
@@ -71,5 +71,5 @@ def read_info(fd: int) -> MapInfo:
     ]
     start, code = places["name"]
     (name,) = struct.unpack_from(code, data, start)
-    kind = member(bpf_map_type, kind)
+    kind = _TYPES.get(kind, kind)
     return MapInfo(kind, number, name.partition(b"\0")[0].decode(errors="replace"), *others)

@@ -83,7 +83,7 @@ def test_what_is_asked_for_must_be_there(original):
         purebpf.NotSupportedError, match=r"not have a function 'no_such.*known: .*decide"
     ):
         purebpf.load(SPEC.only("replaces_nothing"), targets={"replaces_nothing": ask})
-    with pytest.raises(KeyError, match="unknown program mistyped"):
+    with pytest.raises(KeyError, match="unknown program 'mistyped'"):
         purebpf.load(SPEC.only("refuse"), targets={"mistyped": ask})
 
 

@@ -214,7 +214,7 @@ def test_a_map_may_be_given_instead_of_made():
             calls[5] = {"total": 7, "last_cpu": 0}
             assert second.maps["calls"][5].total == 7
         assert calls[5].total == 7
-        with pytest.raises(KeyError, match="unknown map nothing"):
+        with pytest.raises(KeyError, match="unknown map 'nothing'; no similar name"):
             purebpf.load(COUNTER, maps={"nothing": calls})
         reason = "as 'calls': it has type ARRAY, not HASH, key_size 4, not 8, value_size 8, not 16"
         with pytest.raises(purebpf.NotSupportedError, match=reason):

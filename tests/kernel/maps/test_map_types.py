@@ -23,7 +23,7 @@ from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel.host import cpus
 from purebpf.kernel.maps import map_traits
 from purebpf.kernel.maps.map import Map
-from tests.kernel.map_specs import BTF, spec, typed
+from tests.kernel.map_specs import BTF, VALUE, spec, typed
 from tests.kernel.producers import Numbers
 
 pytestmark = pytest.mark.needs("bpf")
@@ -232,6 +232,54 @@ def test_queues_and_stacks(kind, order):
                 by_key()
 
 
+def test_bytes_of_another_length_are_called_that():
+    queue = spec(t.BPF_MAP_TYPE_QUEUE, 0, 16, 3, value_type_id=VALUE)
+    problem = r"map 'queue': value: struct value: b'abc' has 3 bytes, not 16"
+    with Map.create(queue, btf=BTF) as m, pytest.raises(SchemaError, match=problem):
+        m.push(b"abc")
+
+
+def test_what_does_not_fit_is_named_with_its_map():
+    with Map.create(typed(t.BPF_MAP_TYPE_HASH), btf=BTF) as m:
+        value = r"map 'hash': value: struct value\.total: .* -1 is out of range"
+        key = r"map 'hash': key: struct key: does not have a field 'pdi'; it has pid, comm"
+        for write in (
+            lambda: m.put((1, "a"), (-1, 0)),
+            lambda: m.update({(1, "a"): (1, 1), (1, "b"): (-1, 0)}),
+            lambda: m.update([((1, "b"), (-1, 0))], flags=BPF_NOEXIST),
+        ):
+            with pytest.raises(SchemaError, match=value):
+                write()
+        for ask in (
+            lambda: m[{"pdi": 1}],
+            lambda: m.get({"pdi": 1}),
+            lambda: {"pdi": 1} in m,
+            lambda: m.put({"pdi": 1}, (1, 1)),
+            lambda: m.delete([{"pdi": 1}]),
+            lambda: m.pop({"pdi": 1}),
+            lambda: m.update([({"pdi": 1}, (1, 1))]),
+        ):
+            with pytest.raises(SchemaError, match=key):
+                ask()
+        assert len(m) == 0
+
+
+def test_pairs_of_any_kind_are_stored():
+    pairs = [[(1, "a"), (1, 1)], ((2, "b"), {"total": 2, "last": 2}), iter(((3, "c"), (3, 3)))]
+    with Map.create(typed(t.BPF_MAP_TYPE_HASH), btf=BTF) as m:
+        m.update(pairs)
+        assert sorted(value.total for value in m.values()) == [1, 2, 3]
+        with pytest.raises(ValueError, match="zip"):
+            m.update([((4, "d"), (4, 4)), ((5, "e"),)])
+        assert len(m) == 3
+
+
+def test_a_map_that_was_forgotten_is_named():
+    held = [Map.create(spec(t.BPF_MAP_TYPE_ARRAY))]
+    with pytest.warns(ResourceWarning, match=r"unclosed map 'array' \(Descriptor\(\d+\)\)"):
+        held.clear()
+
+
 def test_a_full_queue_may_drop_its_oldest():
     with Map.create(spec(t.BPF_MAP_TYPE_QUEUE, 0, 4, 2)) as m:
         for value in (b"one.", b"two.", b"tre."):
@@ -253,6 +301,8 @@ def test_a_bloom_filter_knows_what_it_was_given():
             SchemaError, match=r"a BLOOM_FILTER does not have keys: .* `value in map`"
         ):
             m[5]
+        with pytest.raises(NotSupportedError, match="ask it with: value in map"):
+            m.peek(43)
 
 
 def test_what_has_keys_is_not_pushed_to():

@@ -127,6 +127,50 @@ def test_values_of_each_cpu_are_columns(t):
         assert values["c"].tolist() == [[3] * cpus]
 
 
+def test_arrays_go_back_in(t):
+    spec = MapSpec("m", HASH, 8, t.btf.sizeof(t.value), 5000, 0, t.key, t.value)
+    with Map.create(spec, btf=t.btf) as m, Map.create(spec, btf=t.btf) as other:
+        m.update({(i, 7): (i * i, f"n{i}", (i, 1), (i, 2)) for i in range(4099)})
+        other.from_numpy(*m.to_numpy())
+        assert dict(other.items()) == dict(m.items())
+        keys, values = m.to_numpy()
+        other.clear()
+        other.batches = other._store.batches = False  # as before Linux 5.6
+        other.from_numpy(keys[::2], values[::2])  # not contiguous
+        assert len(other) == 2050
+        assert all(m[key] == value for key, value in other.items())
+
+
+def test_values_of_each_cpu_go_back_in(t):
+    spec = MapSpec("m", PERCPU, 8, t.btf.sizeof(t.odd), 50, 0, t.key, t.odd)
+    with Map.create(spec, btf=t.btf) as m:
+        cpus = len(m._store.value.decode(bytes(m._store.shape.value_size)))
+        m.update({(i, 2): [(cpu, i, 3) for cpu in range(cpus)] for i in range(20)})
+        before = dict(m.items())
+        keys, values = m.to_numpy()
+        m.clear()
+        m.from_numpy(keys, values)
+        assert dict(m.items()) == before
+        with pytest.raises(SchemaError, match=r"values have shape \(20,\), not \(20, "):
+            m.from_numpy(keys, values[:, 0])
+
+
+def test_numbers_of_other_types_are_converted_where_they_fit(t):
+    with Map.create(MapSpec("m", HASH, 4, 4, 50, 0, t.number, t.number), btf=t.btf) as m:
+        m.from_numpy(np.arange(9), [n * n for n in range(9)])
+        assert dict(m.items()) == {n: n * n for n in range(9)}
+        for keys, values, problem in (
+            ([-1], [1], "keys of dtype int64 do not fit into uint32"),
+            ([1], [0.5], "values of dtype float64 do not fit into uint32"),
+            (["x"], [1], "keys of dtype <U1 do not fit into uint32"),
+            ([1, 2], [1], r"values have shape \(1,\), not \(2,\)"),
+            (np.zeros(1, "u4,u4"), [1], "keys of dtype .*f0.* not uint32"),
+        ):
+            with pytest.raises(SchemaError, match=f"map 'm': {problem}"):
+                m.from_numpy(keys, values)
+        assert len(m) == 9
+
+
 def test_a_map_without_types(t):
     with Map.create(MapSpec("m", ARRAY, 4, 3, 5)) as m:
         m[2] = b"abc"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.layout import Layout
+from purebpf.errors import SchemaError
 from tests.support.btf_builder import BtfBuilder
 
 pytestmark = pytest.mark.slow
@@ -143,3 +147,53 @@ def test_any_bytes_decode_as_a_key_and_come_back(case, data):
     raw = data.draw(st.binary(min_size=c.size, max_size=c.size))
     assert c.encode(c.decode(raw)) == raw
     assert hash(c.decode(raw)) == hash(c.decode(raw))
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 65), 1 << 65),
+    st.floats(),
+    st.text(max_size=4),
+    st.binary(max_size=9),
+    st.tuples(),
+    st.dictionaries(st.integers(0, 3), st.integers(0, 3), max_size=2),
+)
+
+
+def written(c, value):
+    """The bytes by the long way, part by part, or the error's text."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Layout, "write_at_once", lambda *_: b"")
+        patch.setattr(type(c), "plain", None)
+        return outcome(c.encode, value)
+
+
+def outcome(encode, value):
+    try:
+        return encode(value)
+    except SchemaError as error:
+        return str(error)
+
+
+@settings(max_examples=300)
+@given(cases(), ODD, st.data())
+def test_every_way_to_write_gives_the_same_bytes_or_the_same_error(case, odd, data):
+    btf, type_id, value = case
+    for key in (False, True):
+        c = codec(btf, type_id, key=key)
+        values = [value, odd, c.decode(c.encode(value))]
+        if isinstance(value, tuple) and value:
+            place = data.draw(st.integers(0, len(value) - 1))
+            values += [(*value[:place], odd, *value[place + 1 :]), list(value), value[1:]]
+        for candidate in values:
+            expected = written(c, candidate)
+            assert outcome(c.encode, candidate) == expected
+            buffer = bytearray(b"\xff" * c.size)
+            write = partial(c.writer(), buffer)
+            if outcome(write, candidate) is None:
+                assert buffer == expected
+            else:
+                assert isinstance(expected, str)
+            many = outcome(c.encode_many, [candidate] * 3)
+            assert many == (expected if isinstance(expected, str) else expected * 3)

@@ -13,7 +13,7 @@ from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.syscall import backend
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.map_element import Elements
+from purebpf.syscall.map_element import Elements, Errno
 from tests.support.doors import answer_map_info
 
 
@@ -147,3 +147,51 @@ def test_an_element_that_an_exception_dropped_is_not_waited_for(elements):
         os.fstat(fd)
         elements.close()
     assert elements.descriptor.closed
+
+
+def assign(buffer, value):
+    buffer[:] = value
+
+
+def test_a_value_is_stored_and_looked_up_in_one_call(table, elements):
+    assert elements.update(assign, b"ab", assign, b"one", flags=2) == 0
+    assert elements.look_up(assign, b"ab", bytes) == b"one"
+    missing = elements.look_up(assign, b"zz", bytes, 4)
+    assert isinstance(missing, Errno)
+    assert missing == errno.ENOENT
+    assert table.flags == [2, 0, 4]
+
+
+def test_an_element_comes_back_whatever_the_encoder_raises(elements):
+    for call in (
+        lambda: elements.look_up(assign, b"too long", bytes),
+        lambda: elements.update(assign, b"ab", assign, b"long!"),
+    ):
+        with pytest.raises(BufferError):
+            call()
+    assert len(elements._idle) == len(elements._known) == 1
+
+
+def test_an_encoder_may_close_the_map(elements):
+    def closing(buffer, value):
+        elements.close()
+        buffer[:] = value
+
+    assert isinstance(elements.look_up(closing, b"ab", bytes), Errno)
+    assert elements.descriptor.closed
+    for call in (
+        lambda: elements.look_up(assign, b"ab", bytes),
+        lambda: elements.update(assign, b"ab", assign, b"one"),
+    ):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_a_door_that_was_replaced_is_not_passed_by(elements):
+    kernel = backend.door
+    with backend.replaced(backend.KernelDoor()) as other:
+        made = Elements(elements.descriptor, elements.sizes).take()
+    assert made.door is other
+    made.key[:] = b"ab"
+    assert backend.door is kernel
+    assert made.lookup() == -errno.ENOENT  # the table's answer, not the kernel's EBADF
