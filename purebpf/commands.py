@@ -16,6 +16,7 @@ COMMANDS = {
     "open": "files as they are opened, failures first",
     "io": "block devices: latency by device, process or file",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
+    "mem": "memory by stack: not freed, allocated, grown, page faults",
     "runqlat": "run queue latency, as a histogram",
     "cpudist": "time on or off the CPU, as a histogram",
     "record": "record samples in a perf.data file, with filters in the kernel",

@@ -268,8 +268,10 @@ static __always_inline void append_python(struct walk *walk, u32 place, struct m
 	walk->depth = depth + count;
 }
 
-// The stack of `record->registers`, of the current task. `record->key` and `tgid` are set.
-static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_stack *record)
+// The stack of `record->registers`, of the current task. `record->key` and `tgid` are set. Only a
+// stack that begins where the kernel says that it does can be sent.
+static __always_inline u64 walk_record(void *ctx, u32 place, struct missed_stack *record,
+				       bool may_send)
 {
 	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
 	struct stack_stats *stack_st = bpf_map_lookup_elem(&stack_stats, &place);
@@ -285,12 +287,17 @@ static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_st
 		st->ends[found->reason]++;
 	if (python)
 		append_python(found, place, record);
-	if (copy_helps(found->reason) && send_missed(ctx, record, found, st))
+	if (may_send && copy_helps(found->reason) && send_missed(ctx, record, found, st))
 		return STACK_SENT;
 	if (found->reason == WALK_TOO_DEEP)
 		stack_st->user_truncated++;
 	put_walk(stack, found);
 	return intern_scratch(place, 0);
+}
+
+static __always_inline u64 walk_registers(void *ctx, u32 place, struct missed_stack *record)
+{
+	return walk_record(ctx, place, record, true);
 }
 
 // The record of a place, for a sample that is counted under `key`, of `size` bytes.
@@ -328,6 +335,17 @@ static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, 
 	return walk_registers(ctx, place, record);
 }
 
+// An id that no stack had before.
+static __always_inline u64 new_ticket(u32 place)
+{
+	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
+
+	if (!st)
+		return STACK_LOST;
+	return TICKET_BITS | (u64)place << 56 | (u64)bpf_get_smp_processor_id() << 40 |
+	       (++st->tickets & ((1ULL << 40) - 1));
+}
+
 // The same where something is counted only later: the id of the stack, or one that the copy was sent
 // with as its key. User space gives the stack it finishes that id.
 static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample)
@@ -340,12 +358,9 @@ static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, 
 		return STACK_NONE;
 	if (call_graph == BY_FRAME_POINTERS)
 		return walk_by_frame_pointers(ctx, place, is_sample);
-	if (!st)
-		return STACK_LOST;
-	ticket = TICKET_BITS | (u64)place << 56 | (u64)bpf_get_smp_processor_id() << 40 |
-		 (++st->tickets & ((1ULL << 40) - 1));
+	ticket = new_ticket(place);
 	record = describe_sample(place, tgid, &ticket, sizeof(ticket));
-	if (!record)
+	if (!record || !st)
 		return STACK_LOST;
 	if (is_sample ? !user_registers(ctx, &record->registers) :
 			!saved_registers(&record->registers)) {

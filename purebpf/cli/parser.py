@@ -144,9 +144,12 @@ def add_targets(
     thread: str = "-t",
     processes: str = "these processes only",
     threads: str = "these threads only",
-    cpus: str = "these CPUs only",
+    cpus: str | None = "these CPUs only",
 ) -> None:
-    """Options `pids`, `tids`, `cpus` (empty: all) and `cgroup`; `thread` is how `-t` is spelt."""
+    """Options `pids`, `tids`, `cpus` (empty: all) and `cgroup`; `thread` is how `-t` is spelt.
+
+    The others are helps; without `cpus` there is no such option.
+    """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
         *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
@@ -156,10 +159,11 @@ def add_targets(
         *(thread, "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
         help=f"{threads}: TID[,TID...]",
     )  # fmt: skip
-    group.add_argument(
-        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
-        help=f"{cpus}: 0-3,8",
-    )  # fmt: skip
+    if cpus is not None:
+        group.add_argument(
+            *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+            help=f"{cpus}: 0-3,8",
+        )  # fmt: skip
     either.add_argument(
         "--comm", dest="called", metavar="NAME", help="the processes that have this name now"
     )

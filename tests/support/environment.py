@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "open": ("0.3",),
     "tcp": ("0.3",),
     "io": ("0.3",),
+    "mem": ("0.3",),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
 

@@ -47,6 +47,8 @@ def load_walking(
     load: Callable[[ObjectSpec], Object],
     owned: ExitStack,
     earlier: EarlierLookup | None = None,
+    *,
+    pages: int = 256,
 ) -> tuple[Object, UserStacks | None, CallGraph]:
     """Load an object that includes user_stacks.h.
 
@@ -57,6 +59,7 @@ def load_walking(
         load: puts a spec into the kernel.
         owned: closes what is opened.
         earlier: what a process had mapped at a time, see `UserStacks`.
+        pages: of the rings of copies, see `UserStacks`.
 
     Returns:
         the object; what finishes its stacks, None with frame pointers; and what was chosen.
@@ -69,13 +72,13 @@ def load_walking(
     if asked not in ("", "fp"):
         mode = "tables" if asked == "auto" else asked
         try:
-            return *_load(spec, mode, load, owned, earlier), CallGraph(mode)
+            return *_load(spec, mode, load, owned, earlier, pages=pages), CallGraph(mode)
         except (KernelError, NotSupportedError) as error:
             if asked != "auto":
                 raise
             why = str(error).partition("\n")[0]
     mode = asked and "fp"
-    return *_load(spec, mode, load, owned, earlier), CallGraph(mode, why)
+    return *_load(spec, mode, load, owned, earlier, pages=pages), CallGraph(mode, why)
 
 
 def _load(
@@ -84,6 +87,8 @@ def _load(
     load: Callable[[ObjectSpec], Object],
     owned: ExitStack,
     earlier: EarlierLookup | None,
+    *,
+    pages: int,
 ) -> tuple[Object, UserStacks | None]:
     if mode in ("", "fp"):
         return _load_frame_pointers(_without_tables(spec), mode, load, owned), None
@@ -97,7 +102,13 @@ def _load(
     with ExitStack() as undo:
         loaded = undo.enter_context(load(spec))
         stacks = undo.enter_context(
-            UserStacks(loaded.maps, loaded.globals, tables=mode == "tables", earlier=earlier)
+            UserStacks(
+                loaded.maps,
+                loaded.globals,
+                tables=mode == "tables",
+                earlier=earlier,
+                pages=pages,
+            )
         )
         owned.push(undo.pop_all())
     return loaded, stacks

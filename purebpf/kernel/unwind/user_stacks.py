@@ -169,6 +169,11 @@ class UserStacks(Closing):
         """Whether copies wait: what their processes had mapped may be asked for."""
         return bool(self._raw or self._new or self._waiting)
 
+    def prepare(self) -> None:
+        """Import what finishes stacks, 0.1 s, now: a burst may follow the first copy."""
+        if self._finisher is None:
+            self._finisher = self._owned.enter_context(self._make_finisher())
+
     def feed(self, record: object) -> None:
         """Take in what a process did, as `SideBand` reports it."""
         if self._finisher is not None:  # else nothing is known that could change
@@ -237,8 +242,8 @@ class UserStacks(Closing):
             self._finish_one()
 
     def _decode_one(self) -> None:
-        if self._finisher is None:
-            self._finisher = self._owned.enter_context(self._make_finisher())
+        self.prepare()
+        assert self._finisher is not None
         data = self._raw.popleft()
         self._new.extend(self._finisher.records(data))
         self._nbytes += sum([len(missed.copy.stack) for missed in self._new]) - len(data)
@@ -263,8 +268,8 @@ class UserStacks(Closing):
 
     def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Trace:
         """The stack of a thread that sleeps, from the registers that are known and its memory."""
-        if self._finisher is None:
-            self._finisher = self._owned.enter_context(self._make_finisher())
+        self.prepare()
+        assert self._finisher is not None
         frames, reason, guessed = self._finisher.unwind(pid, pc, sp, fp, stack)
         return Trace(tuple(frames), reason, guessed)
 

@@ -125,6 +125,11 @@ def test_io_loads():
     load_each(objects.spec("io").only(*io_programs()), grouping=range(3))
 
 
+@pytest.mark.needs("vmlinux_btf", "x86_64", "task_pt_regs", "atomic_fetch", "perf_event")
+def test_mem_loads():
+    load_each(every("mem"))
+
+
 @pytest.mark.needs("vmlinux_btf", "new_iterators")
 def test_tcp_loads():
     load_each(every("tcp"))

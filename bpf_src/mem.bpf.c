@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Memory by user stack: page faults, how address spaces grow, what is allocated and not freed.
+#define PLACES 4 // programs that are preempted at the same time: see take_place()
+#include "comm.h"
+#include "pid_namespace.h"
+#include "targets.h"
+#include "mem/growth.h"
+#include "mem/allocators.h"
+
+static __always_inline int fault(struct registers *ctx, u32 kind)
+{
+	struct origin from = {.registers = ctx};
+	struct stats *st = stats_here();
+	struct site_key key = {};
+
+	if (!phase || !st || is_own_process())
+		return 0;
+	COUNT(st, faults);
+	if (!wanted(&key, kind, st))
+		return 0;
+	from.caller = caller_of_allocator();
+	key.user_stack = stack_here(ctx, &from, key.tgid, st);
+	add_to_site(&key, 0, st);
+	return 0;
+}
+
+SEC("?perf_event")
+int on_minor_fault(struct registers *ctx)
+{
+	return fault(ctx, MINOR_FAULT);
+}
+
+SEC("?perf_event")
+int on_major_fault(struct registers *ctx)
+{
+	return fault(ctx, MAJOR_FAULT);
+}
+
+SEC("?tp_btf/sys_enter")
+int on_call(u64 *ctx)
+{
+	if (phase && ctx[1] == CALL_BRK)
+		begin_brk();
+	return 0;
+}
+
+SEC("?tp_btf/sys_exit")
+int on_call_end(u64 *ctx)
+{
+	struct registers *registers = (void *)ctx[0];
+	struct stats *st = stats_here();
+	struct registers call;
+	struct site_key key = {};
+	struct origin from = {};
+	struct growth growth;
+	u64 number = 0;
+
+	if (!phase || !st)
+		return 0;
+	bpf_probe_read_kernel(&number, sizeof(number), &registers->orig_ax);
+	if (number != CALL_MMAP && number != CALL_BRK && number != CALL_MREMAP)
+		return 0;
+	if (bpf_probe_read_kernel(&call, sizeof(call), registers) || call.cs != USER_CS)
+		return 0;
+	growth = growth_of(&call, ctx[1]);
+	if (!growth.bytes || !wanted(&key, growth.kind, st))
+		return 0;
+	COUNT(st, growths);
+	from.caller = caller_of_allocator();
+	key.user_stack = stack_here(ctx, &from, key.tgid, st);
+	add_to_site(&key, growth.bytes, st);
+	return 0;
+}
+
+SEC("?uprobe")
+int on_entry(struct registers *ctx)
+{
+	return enter_function(ctx);
+}
+
+SEC("?uretprobe")
+int on_return(struct registers *ctx)
+{
+	return leave_function(ctx);
+}
+
+// The same by links that are taken away at once, not function after function.
+SEC("?uprobe.multi")
+int on_entries(struct registers *ctx)
+{
+	return enter_function(ctx);
+}
+
+SEC("?uretprobe.multi")
+int on_returns(struct registers *ctx)
+{
+	return leave_function(ctx);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

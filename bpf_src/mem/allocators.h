@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// malloc(3) and the like, at uprobes. x86_64 only.
+//
+// A thread is in one allocator at a time: what it calls inside belongs to it. Memory is entered when
+// the allocator returns it, and removed before it is freed: no other thread can have the address in
+// between.
+#ifndef MEM_ALLOCATORS_H
+#define MEM_ALLOCATORS_H
+
+#include "sites.h"
+
+// The cookie of a probe: what its function takes.
+enum function {
+	MALLOC = 1,	    // (bytes)
+	CALLOC = 2,	    // (elements, bytes of each)
+	ALIGNED_ALLOC = 3,  // (alignment, bytes)
+	POSIX_MEMALIGN = 4, // (where the address goes, alignment, bytes); returns 0
+	REALLOC = 5,	    // (address, bytes)
+	FREE = 6,	    // (address)
+};
+
+struct call {
+	u64 bytes;
+	u64 pointer; // POSIX_MEMALIGN: where to; REALLOC: what is given back
+	u32 function;
+	u32 was_followed; // REALLOC: `old` is what `pointer` was
+	struct allocation old;
+	struct registers caller; // those that outlive a call, as it will find them
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64); // bpf_get_current_pid_tgid()
+	__type(value, struct call);
+} calls SEC(".maps");
+
+static __always_inline struct allocation_key allocation_at(u64 address)
+{
+	struct allocation_key key = {
+		.address = address,
+		.process = bpf_get_current_pid_tgid() >> 32,
+	};
+
+	return key;
+}
+
+// Adds to what was freed, or takes back, as `sign` says.
+static __always_inline void count_freed(struct allocation *allocation, s64 sign)
+{
+	struct site *site = bpf_map_lookup_elem(&sites, &allocation->site);
+
+	if (!site)
+		return;
+	__sync_fetch_and_add(&site->freed, sign);
+	__sync_fetch_and_add(&site->freed_bytes, sign * allocation->bytes);
+}
+
+// False: it was allocated before the run, by the process that forked this one, or by a thread that
+// was not asked for.
+static __always_inline bool remove(u64 address, struct allocation *was)
+{
+	struct allocation_key key = allocation_at(address);
+	struct allocation *allocation = bpf_map_lookup_elem(&allocations, &key);
+
+	if (!allocation)
+		return false;
+	*was = *allocation;
+	if (bpf_map_delete_elem(&allocations, &key))
+		return false;
+	count_freed(was, 1);
+	return true;
+}
+
+static __always_inline int enter(u64 address, struct allocation *allocation, struct stats *st)
+{
+	struct allocation_key key = allocation_at(address);
+	struct site *site;
+	int err;
+
+	if (bpf_map_lookup_elem(&allocations, &key))
+		COUNT(st, replaced);
+	err = bpf_map_update_elem(&allocations, &key, allocation, BPF_ANY);
+	if (!err)
+		return 0;
+	if (err == -EBUSY)
+		COUNT(st, allocations_busy);
+	else
+		COUNT(st, allocations_full);
+	site = bpf_map_lookup_elem(&sites, &allocation->site);
+	if (site) {
+		__sync_fetch_and_add(&site->unfollowed, 1);
+		__sync_fetch_and_add(&site->unfollowed_bytes, allocation->bytes);
+	}
+	return err;
+}
+
+// What the current thread will find when it leaves the allocator that it is in; NULL: in none.
+static __always_inline struct registers *caller_of_allocator(void)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	return call ? &call->caller : NULL;
+}
+
+static __always_inline bool asked_for(void)
+{
+	u32 tgid, tid;
+
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	return !(own_tgid && tgid == own_tgid) && listed(tgid, tid) && in_cgroup();
+}
+
+// The thread enters an allocator. A deeper stack means that another one has called it; that one
+// ended without a return if the stack is less deep (longjmp).
+static __always_inline void begin(struct registers *ctx, struct call *call, struct stats *st)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	struct call *outer;
+
+	if (!asked_for())
+		return;
+	outer = bpf_map_lookup_elem(&calls, &thread);
+	if (outer && ctx->sp < outer->caller.sp)
+		return;
+	call->caller = *ctx;
+	bpf_probe_read_user(&call->caller.ip, sizeof(u64), (void *)ctx->sp);
+	call->caller.sp += sizeof(u64);
+	if (call->function == REALLOC && call->pointer)
+		call->was_followed = remove(call->pointer, &call->old);
+	if (bpf_map_update_elem(&calls, &thread, call, BPF_ANY))
+		COUNT(st, calls_full);
+}
+
+static __always_inline int enter_function(struct registers *ctx)
+{
+	struct call call = {.function = bpf_get_attach_cookie(ctx), .bytes = ctx->di};
+	struct stats *st = stats_here();
+	struct allocation was;
+
+	if (!phase || !st)
+		return 0;
+	switch (call.function) {
+	case FREE:
+		if (ctx->di && remove(ctx->di, &was))
+			COUNT(st, frees);
+		return 0;
+	case CALLOC:
+		call.bytes = ctx->di * ctx->si;
+		break;
+	case ALIGNED_ALLOC:
+		call.bytes = ctx->si;
+		break;
+	case POSIX_MEMALIGN:
+		call.bytes = ctx->dx;
+		call.pointer = ctx->di;
+		break;
+	case REALLOC:
+		call.bytes = ctx->si;
+		call.pointer = ctx->di;
+		break;
+	}
+	begin(ctx, &call, st);
+	return 0;
+}
+
+// The address that an allocator gives; 0: none.
+static __always_inline u64 result_of(struct registers *ctx, struct call *call)
+{
+	u64 address = 0;
+
+	if (call->function != POSIX_MEMALIGN)
+		return ctx->ax;
+	if ((u32)ctx->ax || bpf_probe_read_user(&address, sizeof(address), (void *)call->pointer))
+		return 0;
+	return address;
+}
+
+static __always_inline void end(struct registers *ctx, struct call *call, struct stats *st)
+{
+	struct allocation allocation = {.bytes = call->bytes};
+	struct origin from = {.registers = ctx, .back = 1};
+	u64 address = result_of(ctx, call);
+
+	if (!address) {
+		if (call->function == REALLOC && !call->bytes)
+			return; // that frees
+		COUNT(st, failed);
+		if (call->was_followed && !enter(call->pointer, &call->old, st))
+			count_freed(&call->old, -1);
+		return;
+	}
+	if (call->was_followed)
+		COUNT(st, frees);
+	if (!wanted(&allocation.site, ALLOCATED, st))
+		return;
+	allocation.site.user_stack = stack_here(ctx, &from, allocation.site.tgid, st);
+	COUNT(st, allocations);
+	if (add_to_site(&allocation.site, allocation.bytes, st))
+		enter(address, &allocation, st);
+}
+
+// The end of any of them but free. That of what it calls inside leaves the stack deeper.
+static __always_inline int leave_function(struct registers *ctx)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	struct call *begun = bpf_map_lookup_elem(&calls, &thread);
+	struct stats *st = stats_here();
+	struct call call;
+
+	if (!begun || !st || ctx->sp != begun->caller.sp)
+		return 0;
+	call = *begun;
+	bpf_map_delete_elem(&calls, &thread);
+	if (phase)
+		end(ctx, &call, st);
+	return 0;
+}
+
+#endif

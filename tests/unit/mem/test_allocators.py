@@ -1,0 +1,71 @@
+"""Which functions of a file are an allocator's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from purebpf.errors import AttachError, NotSupportedError
+from purebpf.kernel.instruments.allocators import (
+    EVERY_PROCESS,
+    Function,
+    allocator_in,
+    executable_allocator,
+)
+
+pytestmark = pytest.mark.needs("gcc", "nm")
+
+
+def build(folder: Path, source: str) -> Path:
+    code, target = folder / "a.c", folder / "liba.so"
+    code.write_text(source)
+    command = ["gcc", "-shared", "-fno-builtin", "-nostdlib", "-fPIC", "-o", target, code]
+    subprocess.run(command, check=True)
+    return target
+
+
+def offsets(library: Path) -> dict[str, int]:
+    """By nm; sections of such a library are in the file where they are in memory."""
+    lines = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+    return {
+        line.split()[-1]: int(line.split()[0], 16) for line in lines.splitlines() if line[0] != " "
+    }
+
+
+def test_functions_are_found_where_nm_says(tmp_path: Path) -> None:
+    source = "".join(
+        f"void *{name}(void) {{ return 0; }}\n"
+        for name in ("malloc", "free", "realloc", "_Znwm", "_ZdlPvm", "mallocate")
+    )
+    library = build(tmp_path, source)
+    places = offsets(library)
+    allocator = allocator_in(str(library))
+    assert dict(allocator.functions) == {
+        places["malloc"]: Function.MALLOC,
+        places["free"]: Function.FREE,
+        places["realloc"]: Function.REALLOC,
+        places["_Znwm"]: Function.MALLOC,
+        places["_ZdlPvm"]: Function.FREE,
+    }
+    assert allocator.pid == EVERY_PROCESS
+    assert Function.FREE not in dict(allocator.returning).values()
+    assert len(allocator.returning) == 3
+
+
+def test_malloc_alone_is_not_an_allocator(tmp_path: Path) -> None:
+    library = build(tmp_path, "void *malloc(void) { return 0; }\n")
+    with pytest.raises(NotSupportedError, match="no symbols of malloc and free"):
+        allocator_in(str(library))
+
+
+def test_a_file_that_does_not_exist_is_named() -> None:
+    with pytest.raises(AttachError, match=r"libnone\.so"):
+        allocator_in("libnone.so")
+
+
+def test_a_script_brings_no_allocator(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n")
+    assert executable_allocator(str(script)) == []

@@ -1,0 +1,153 @@
+"""What mem prints and counts, from sites that the kernel could have added up."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.cli.destination import ResultOptions
+from purebpf.kernel.instruments.memory_tracer import Site
+from purebpf.mem.loss import losses
+from purebpf.mem.profiles import MemoryUse, fill, since, totals
+from purebpf.mem.render import render, spell_bytes
+from purebpf.mem.request import SHOWN, Options
+from purebpf.results import Profile
+from purebpf.results.build.stored_stacks import Stacks
+from purebpf.symbols.frame import Frame
+
+SITES = [
+    Site("shop", 7, "malloc", 17, 100, 51_200, 40, 20_480, 10, 5_120),
+    Site("shop", 7, "malloc", 18, 1, 8, 1, 8, 0, 0),
+    Site("shop", 7, "malloc", 17, 10, 5_120, 0, 0, 0, 0),  # the same stack, finished later
+    Site("shop", 7, "mmap", 17, 3, 12_288, 0, 0, 0, 0),
+    Site("shop", 7, "reserved", 17, 1, 1 << 26, 0, 0, 0, 0),
+    Site("shop", 7, "minor fault", 17, 41, 0, 0, 0, 0, 0),
+    Site("shop", 7, "major fault", 18, 2, 0, 0, 0, 0, 0),
+]
+STATS = dict.fromkeys(
+    (
+        *("sites_full", "sites_busy", "allocations_full", "allocations_busy", "calls_full"),
+        *("places_taken", "faults_missed", "recursion_misses", "children_missed", "replaced"),
+        *("outside_namespace", "allocations", "growths", "faults", "stacks_full"),
+        *("stacks_crowded", "stacks_busy", "user_truncated", "kernel_truncated"),
+        *("user_unavailable", "kernel_unavailable"),
+    ),
+    0,
+)
+GOLDEN = """\
+not freed        30.7 kB  in 60 allocations
+allocated        56.3 kB  in 111 allocations, 41 freed  (--show allocated)
+grown            12.3 kB  in 3 mmap or brk calls  (--show grown)
+reserved         67.1 MB  of addresses without memory
+page faults           43  2 from disk  (--show faults)
+
+not freed, by function:
+
+    self            total         function
+ 100.0 %          100.0 %         grows [shop]
+   0.0 %          100.0 %         main [shop]
+
+1 of 1 stacks, 100 % of 30720 bytes, the heaviest last:
+
+    grows [shop]
+    main [shop]
+    -                shop (7)
+        100.0 %  30720 bytes
+
+"""
+
+
+class Names:
+    """Two functions of one file."""
+
+    def kernel_stack(self, addresses: object) -> tuple[Frame, ...]:
+        raise AssertionError(addresses)
+
+    def user_stack(self, pid: int, addresses: object, comm: str | None = None) -> tuple[Frame, ...]:
+        assert (pid, comm) == (7, "shop")
+        return tuple([Frame(name, 0, "/bin/shop", 0, "user") for name in addresses])  # type: ignore[attr-defined]
+
+
+def made() -> MemoryUse:
+    stacks = Stacks({17: ("grows", "main"), 18: ("once", "main")}, Names())  # type: ignore[dict-item]
+    profiles = []
+    for shown in SHOWN:
+        unit = "faults" if shown == "faults" else "bytes"
+        profile = Profile("mem", unit=unit, about=totals(SITES))
+        fill(profile, shown, SITES, stacks, lambda _: "")
+        profiles.append(profile)
+    return MemoryUse(*profiles)
+
+
+def test_the_text_is_as_expected() -> None:
+    text = "".join(map(str, render(made(), Options(pids=(7,)), ResultOptions(), "text")))
+    assert text == GOLDEN
+
+
+def test_what_was_freed_or_not_followed_is_not_unfreed() -> None:
+    (row,) = made().unfreed.rows()
+    assert (row.weight, row.marks.times) == (30_720, 60)
+
+
+def test_equal_stacks_are_one_row() -> None:
+    weights = sorted((row.weight, row.marks.times) for row in made().allocated.rows())
+    assert weights == [(8, 1), (56_320, 110)]
+
+
+def test_reserved_addresses_are_not_growth() -> None:
+    (row,) = made().grown.rows()
+    assert (row.weight, row.labels.state) == (12_288, "mmap")
+
+
+def test_minor_and_major_faults_are_apart() -> None:
+    faults = {row.labels.state: row.weight for row in made().faults.rows()}
+    assert faults == {"minor fault": 41, "major fault": 2}
+
+
+def test_without_malloc_no_line_speaks_of_it() -> None:
+    text = "".join(map(str, render(made(), Options(), ResultOptions(), "text")))
+    assert "freed" not in text
+    assert text.startswith("grown ")
+
+
+def test_what_came_between_two_looks_is_the_difference() -> None:
+    once = SITES[:2]
+    later = [once[0]._replace(times=130, size=60_000, freed=41), *once[1:], once[1]._replace(pid=8)]
+    grown, same, new = since(later, once)
+    assert (grown.times, grown.size, grown.freed, grown.freed_size) == (30, 8_800, 1, 0)
+    assert (same.times, same.size, same.freed) == (0, 0, 0)
+    assert new == once[1]._replace(pid=8)
+
+
+def test_each_loss_says_what_would_help() -> None:
+    loss = losses(
+        {**STATS, "allocations_full": 3, "sites_full": 2},
+        Options(),
+        side_band_lost=0,
+        max_depth=127,
+    )
+    assert loss.any
+    said = {cause.name: cause.what for cause in loss.causes}
+    assert "--allocations 524288" in said["allocations_full"]
+    assert "--hash-storage-size 81920" in said["map_full"]
+
+
+@pytest.mark.parametrize(("options", "is_loss"), [(Options(), True), (Options(pids=(1,)), False)])
+def test_faults_of_other_processes_are_a_note(options: Options, *, is_loss: bool) -> None:
+    loss = losses({**STATS, "faults_missed": 1}, options, side_band_lost=0, max_depth=127)
+    assert loss.any is is_loss
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (9_999, "9,999 bytes"),
+        (10_000, "10.0 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (12_345_678, "12.3 MB"),
+        (1 << 62, "4.6 EB"),
+    ],
+)
+def test_sizes_are_short(size: int, text: str) -> None:
+    assert spell_bytes(size) == text
