@@ -4,7 +4,6 @@
 // A call opens in the state of its task and closes in statistics that have one writer each: the
 // programs run with preemption off, or are kept from nesting, so a row that names its CPU (or its
 // thread) is written by nobody else. See docs/design/0003-summary-statistics.md.
-#include "summary/abi.h"
 #include "summary/decide.h"
 #include "summary/list.h"
 #include "summary/rows.h"

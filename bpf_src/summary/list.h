@@ -3,7 +3,6 @@
 #ifndef SUMMARY_LIST_H
 #define SUMMARY_LIST_H
 
-#include "abi.h"
 #include "decide.h"
 
 CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)

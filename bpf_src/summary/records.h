@@ -3,23 +3,17 @@
 #ifndef SUMMARY_RECORDS_H
 #define SUMMARY_RECORDS_H
 
+#include "call_abi.h"
 #include "histogram.h"
 #include "task.h"
 
 typedef __u16 u16;
-
-#define X32_BIT (1U << 30)
 
 enum mode {
 	MODE_TOTAL = 0,
 	MODE_THREAD = 1,
 	MODE_PROCESS = 2,
 	MODE_CGROUP = 3,
-};
-
-enum abi {
-	ABI_NATIVE = 0,
-	ABI_COMPAT = 1, // 32-bit
 };
 
 // What is known of a task. Times are nanoseconds of CLOCK_MONOTONIC.

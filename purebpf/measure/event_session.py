@@ -86,6 +86,10 @@ class EventSession(Closing, ABC, Generic[Event]):
     def make_event(self, record: Record) -> Event | None:
         """What a record says; None: nothing that was asked for."""
 
+    def finish(self) -> Iterable[Event]:
+        """What is known only when the run is over."""
+        return ()
+
     def __enter__(self) -> Self:
         target = self._target
         with (
@@ -160,7 +164,8 @@ class EventSession(Closing, ABC, Generic[Event]):
         """
         with self._owned:
             self.stream.stop()
-            return Ending(tuple(self.drain()), loss_of(self.stream.losses(), self.explained))
+            events = (*self.drain(), *self.finish())
+            return Ending(events, loss_of(self.stream.losses(), self.explained))
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

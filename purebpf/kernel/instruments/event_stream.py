@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
 from purebpf.btf.codec.codecs import codec
 from purebpf.closable import Closing
-from purebpf.kernel.instruments import process_tree
+from purebpf.kernel.instruments import process_tree, sched_compat
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
 from purebpf.kernel.rings.ring_buffer import RingBuffer
@@ -43,6 +43,9 @@ class StreamRequest(NamedTuple):
         programs: the programs to attach, in this order; () for all.
         settings: constants of the object.
         sizes: max_entries of its maps.
+        others: programs that are loaded, but not attached.
+        prepare: what to do with the object between its load and the first attachment; what it
+            returns is closed with the stream.
     """
 
     object: str
@@ -50,6 +53,8 @@ class StreamRequest(NamedTuple):
     programs: Sequence[str] = ()
     settings: Mapping[str, Any] = {}
     sizes: Mapping[str, int] = {}
+    others: Sequence[str] = ()
+    prepare: Callable[[Any], AbstractContextManager[Any] | None] = lambda _: None
 
 
 class EventStream(Closing):
@@ -70,8 +75,10 @@ class EventStream(Closing):
         follows = bool(whose.command_pid or (tree and whose.pids))
         asked = whose._replace(own_pid=os.getpid(), command_pid=0)
         spec = objects.spec(request.object)
+        if "task_storage" in spec.variables:
+            spec = sched_compat.adapt(spec)
         if request.programs:
-            spec = spec.only(*request.programs)
+            spec = spec.only(*request.programs, *request.others)
         spec = asked.apply(spec).set(**request.settings).resize(**request.sizes)
         if follows:
             spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
@@ -79,6 +86,8 @@ class EventStream(Closing):
         with ExitStack() as stack:
             self.object: Object = stack.enter_context(load(spec))
             asked.fill(self.object.maps)
+            if (kept := request.prepare(self.object)) is not None:
+                stack.enter_context(kept)
             ring: Any = stack.enter_context(RingBuffer(self.object.maps["events"], bytes))
             self._ring: RingBuffer = ring
             if follows:
@@ -111,11 +120,13 @@ class EventStream(Closing):
 
     def drain(self) -> Iterator[Record]:
         """The events that came since the last call, in the order in which they were sent."""
-        decoders = self._decoders
-        for data in self._ring.drain():
-            (kind,) = _KIND.unpack_from(data)
-            decoder = decoders[kind]
-            yield Record(kind, decoder.decode(data), data[decoder.size :])
+        return map(self.decode, self._ring.drain())
+
+    def decode(self, data: bytes) -> Record:
+        """What the bytes of a record say."""
+        (kind,) = _KIND.unpack_from(data)
+        decoder = self._decoders[kind]
+        return Record(kind, decoder.decode(data), data[decoder.size :])
 
     def stop(self) -> None:
         """Detach, and wait until the last record is complete."""

@@ -130,6 +130,11 @@ def test_mem_loads():
     load_each(every("mem"))
 
 
+@pytest.mark.needs("vmlinux_btf", "current_task_btf")
+def test_trace_loads():
+    load_each(sched_compat.adapt(every("trace")))
+
+
 @pytest.mark.needs("vmlinux_btf", "new_iterators")
 def test_tcp_loads():
     load_each(every("tcp"))

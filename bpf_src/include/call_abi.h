@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // By which ABI the current task makes its call.
-#ifndef SUMMARY_ABI_H
-#define SUMMARY_ABI_H
+#ifndef CALL_ABI_H
+#define CALL_ABI_H
 
-#include "records.h"
+#include "task.h"
+
+#define X32_BIT (1U << 30)
+
+enum abi {
+	ABI_NATIVE = 0,
+	ABI_COMPAT = 1, // 32-bit
+};
 
 CONFIG u32 compat_flag = 0;    // the bit of thread_info that marks a 32-bit call
 CONFIG int compat_offset = -1; // where in a task that is, for programs without BTF

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// System calls as they happen: a record for each when it returns, with what its arguments point to.
+//
+// What that is depends on the call. These programs do what is the same for all; before and after,
+// they jump to a program that purebpf/trace/code.py wrote for the signature of the call, which
+// copies strings and structs behind the record, straight on. A call without pointers has none.
+#include "trace/records.h"
+
+CONFIG u32 command_tgid = 0; // who is going to execute the command: its execve counts
+CONFIG u32 exec_numbers[2] = {}; // of execve and execveat
+CONFIG bool only_failed = false;
+CONFIG u64 least_ns = 0; // only calls that take as long
+
+#define SLOTS 512	// numbers of an ABI that have programs of their own
+#define MAX_ERRNO 4095
+
+struct losses {
+	u64 states_full;       // calls of tasks that found no place
+	u64 outside_namespace; // calls of tasks without a number in our pid namespace
+};
+
+struct losses losses = {};
+u64 lost[2 * SLOTS] = {}; // dropped calls, by slot; the last of each half: all others
+u64 lost_calls = 0;
+
+#define COUNT(field) __sync_fetch_and_add(&losses.field, 1)
+
+int send_call(u64 *ctx);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 2 * SLOTS);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} at_start SEC(".maps"), at_end SEC(".maps");
+
+// Where the programs of `at_end` go on.
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__array(values, int(u64 *));
+} then SEC(".maps") = {.values = {[0] = (void *)&send_call}};
+
+struct pt_regs___arguments {
+	unsigned long di, si, dx, r10, r8, r9; // x86-64
+	unsigned long bx, cx, bp;	       // i386: bx, cx, dx, si, di, bp
+	u64 regs[31];			       // arm64
+	u64 orig_x0;
+} __attribute__((preserve_access_index));
+
+struct task_struct___exit {
+	int exit_code;
+} __attribute__((preserve_access_index));
+
+struct kernel_siginfo {
+	int si_signo;
+	int si_errno;
+	int si_code;
+} __attribute__((preserve_access_index));
+
+#define SIGINFO_FIELDS 16 // where the union of siginfo_t begins on 64-bit machines
+
+static __always_inline void read_arguments(u64 *to, struct pt_regs___arguments *regs, u8 abi)
+{
+	if (!bpf_core_field_exists(regs->di)) {
+		to[0] = regs->orig_x0;
+		to[1] = regs->regs[1];
+		to[2] = regs->regs[2];
+		to[3] = regs->regs[3];
+		to[4] = regs->regs[4];
+		to[5] = regs->regs[5];
+	} else if (abi == ABI_COMPAT) {
+		to[0] = (u32)regs->bx;
+		to[1] = (u32)regs->cx;
+		to[2] = (u32)regs->dx;
+		to[3] = (u32)regs->si;
+		to[4] = (u32)regs->di;
+		to[5] = (u32)regs->bp;
+	} else {
+		to[0] = regs->di;
+		to[1] = regs->si;
+		to[2] = regs->dx;
+		to[3] = regs->r10;
+		to[4] = regs->r8;
+		to[5] = regs->r9;
+	}
+}
+
+// Where a call has its programs and its counter.
+static __always_inline u32 slot_of(u32 nr, u8 abi)
+{
+	u32 first = abi == ABI_COMPAT ? SLOTS : 0;
+
+	return first + (nr < SLOTS - 1 ? nr : SLOTS - 1);
+}
+
+// Whether a process that is not among those asked for is about to become the command.
+static __always_inline bool may_become_command(u32 tgid, u32 nr)
+{
+	return command_tgid && tgid == command_tgid &&
+	       (nr == exec_numbers[0] || nr == exec_numbers[1]);
+}
+
+SEC("?tp_btf/sys_enter")
+int enter_call(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u32 nr = ctx[1], tgid, tid;
+	u8 is_awaited = 0, abi;
+	struct task_state *state;
+	struct call *call;
+
+	if (!own_task_wanted(&tgid, &tid)) {
+		if (!may_become_command(tgid, nr))
+			return 0;
+		is_awaited = 1;
+	}
+	abi = abi_of(regs);
+	if (has_calls && !call_wanted(nr, abi))
+		return 0;
+	state = state_of(own_task(), true);
+	if (!state) {
+		COUNT(states_full);
+		return 0;
+	}
+	call = &state->call;
+	call->event.tgid = tgid;
+	call->event.tid = tid;
+	call->nr = nr;
+	call->abi = abi;
+	call->is_awaited = is_awaited;
+	call->missed = 0;
+	call->used = 0;
+	call->open = 1;
+	read_arguments(call->arguments, (void *)regs, abi);
+	call->event.time_ns = bpf_ktime_get_ns();
+	bpf_tail_call(ctx, &at_start, slot_of(nr, abi));
+	return 0;
+}
+
+static __always_inline void send(struct task_state *state)
+{
+	struct call *call = &state->call;
+	u64 used = call->used;
+	u32 slot;
+
+	call->open = 0;
+	call->lost = lost_calls;
+	if (used > CAPTURE_ROOM)
+		return; // not so
+	if (!bpf_ringbuf_output(&events, state, sizeof(*call) + used, 0))
+		return;
+	slot = slot_of(call->nr, call->abi);
+	if (slot < 2 * SLOTS)
+		__sync_fetch_and_add(&lost[slot], 1);
+	__sync_fetch_and_add(&lost_calls, 1);
+	__sync_fetch_and_add(&events_full, 1);
+}
+
+// What is known of the end of the call of the current task.
+static __always_inline void end(struct call *call, u64 now, u8 ending)
+{
+	u64 began = call->event.time_ns;
+
+	begin_event(&call->event, CALL, call->event.tgid, call->event.tid);
+	call->event.time_ns = began;
+	call->duration_ns = now - began;
+	call->ending = ending;
+	if (!call->event.tgid)
+		COUNT(outside_namespace);
+}
+
+static __always_inline bool end_wanted(struct call *call, s64 result, u64 now)
+{
+	u32 tgid, tid;
+
+	if (call->is_awaited && (result || !own_task_wanted(&tgid, &tid)))
+		return false;
+	if (only_failed && (u64)result < (u64)-MAX_ERRNO)
+		return false;
+	return now - call->event.time_ns >= least_ns;
+}
+
+SEC("?tp_btf/sys_exit")
+int leave_call(u64 *ctx)
+{
+	struct task_state *state = state_of(own_task(), false);
+	struct call *call;
+	u64 now;
+
+	if (!state || !state->call.open)
+		return 0;
+	now = bpf_ktime_get_ns();
+	call = &state->call;
+	if (!end_wanted(call, ctx[1], now)) {
+		call->open = 0;
+		return 0;
+	}
+	call->result = ctx[1];
+	end(call, now, RETURNED);
+	bpf_tail_call(ctx, &at_end, slot_of(call->nr, call->abi));
+	send(state);
+	return 0;
+}
+
+SEC("?tp_btf/sys_exit")
+int send_call(u64 *ctx)
+{
+	struct task_state *state = state_of(own_task(), false);
+
+	if (state)
+		send(state);
+	return 0;
+}
+
+// A thread ends: in a call that does not return.
+SEC("?tp_btf/sched_process_exit")
+int end_task(u64 *ctx)
+{
+	struct task_state *state = state_of(own_task(), false);
+	struct task_struct___exit *task = (void *)own_task();
+	struct exited record = {};
+	u64 now = bpf_ktime_get_ns();
+	u32 tgid, tid;
+
+	if (!own_task_wanted(&tgid, &tid))
+		return 0;
+	if (state && state->call.open) {
+		if (!only_failed && end_wanted(&state->call, 0, now)) {
+			end(&state->call, now, UNFINISHED);
+			send(state);
+		}
+		state->call.open = 0;
+	}
+	begin_event(&record.event, EXITED, tgid, tid);
+	record.code = BPF_CORE_READ(task, exit_code);
+	send_event(&record, sizeof(record));
+	forget_by_address(bpf_get_current_task());
+	return 0;
+}
+
+SEC("?tp_btf/signal_deliver")
+int deliver_signal(u64 *ctx)
+{
+	struct kernel_siginfo *info = (void *)ctx[1];
+	struct signal record = {};
+	u32 tgid, tid;
+
+	if (!own_task_wanted(&tgid, &tid))
+		return 0;
+	begin_event(&record.event, SIGNAL, tgid, tid);
+	record.number = BPF_CORE_READ(info, si_signo);
+	record.code = BPF_CORE_READ(info, si_code);
+	record.error = BPF_CORE_READ(info, si_errno);
+	bpf_probe_read_kernel(record.fields, sizeof(record.fields), (void *)info + SIGINFO_FIELDS);
+	send_event(&record, sizeof(record));
+	return 0;
+}
+
+// Every call that is open, for the end of a run.
+SEC("?iter/task")
+int list_calls(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_state *state;
+	u64 used;
+
+	if (!task || only_failed)
+		return 0;
+	state = state_of(task, false);
+	if (!state || !state->call.open || state->call.is_awaited)
+		return 0;
+	state->call.duration_ns = bpf_ktime_get_ns() - state->call.event.time_ns;
+	if (state->call.duration_ns < least_ns)
+		return 0;
+	used = state->call.used;
+	if (used > CAPTURE_ROOM)
+		return 0; // not so
+	state->call.event.kind = CALL;
+	state->call.ending = IN_FLIGHT;
+	state->call.lost = lost_calls;
+	BPF_CORE_READ_STR_INTO(&state->call.event.comm, task, comm);
+	bpf_seq_write(ctx->meta->seq, state, sizeof(state->call) + used);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

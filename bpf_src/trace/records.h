@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What is kept of a call while it lasts, and sent when it ends.
+#ifndef TRACE_RECORDS_H
+#define TRACE_RECORDS_H
+
+#include "call_set.h"
+#include "events.h"
+
+typedef __u16 u16;
+typedef __s32 s32;
+
+#define CAPTURE_ROOM 6144 // bytes of what arguments point to; purebpf/trace/capture.py has it, too
+
+enum kind {
+	CALL = 0,   // struct call, and what was captured
+	EXITED = 1, // struct exited: a thread ended
+	SIGNAL = 2, // struct signal: one is delivered
+};
+
+enum ending {
+	RETURNED = 0,
+	UNFINISHED = 1, // the thread ended in it
+	IN_FLIGHT = 2,	// it was open when the run ended
+};
+
+// Behind it: `used` bytes, each piece with a struct piece before it, at a multiple of 8.
+struct call {
+	struct event event; // of its end, but that `time_ns` is when it began
+	u64 duration_ns;
+	s64 result;
+	u64 arguments[6];
+	u32 nr;
+	u8 abi;
+	u8 ending;
+	u8 open;      // it lasts
+	u8 is_awaited; // by the process that is to execute the command: wanted if that succeeds
+	u16 missed;   // which arguments could not be read at the start, as bits
+	u16 pad;
+	u32 used;
+	u64 lost; // calls that were dropped until now, in the whole run
+};
+
+struct piece {
+	u32 id;
+	u32 size;
+};
+
+struct exited {
+	struct event event;
+	u32 code; // as wait(2) has it
+	u32 pad;
+};
+
+struct signal {
+	struct event event;
+	u32 number;
+	s32 code;
+	s32 error;
+	u32 pad;
+	s32 fields[6]; // of the union in siginfo_t
+};
+
+struct call *anchor_call; // keep the types in BTF
+struct exited *anchor_exited;
+struct signal *anchor_signal;
+
+struct task_state {
+	struct call call;
+	u8 pieces[CAPTURE_ROOM];
+};
+
+#define SPARE_STATES 64
+#include "task_state.h"
+
+#endif
