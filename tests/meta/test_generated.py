@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.btf.types.parse import Btf
-from scripts import generate_formats
+from scripts import generate_formats, generate_trace_tables
 from scripts.generate_abi import disagreements
 
 
@@ -18,3 +18,8 @@ def test_abi_tables_do_not_contradict_this_kernel():
 
 def test_struct_formats_are_those_of_the_declarations() -> None:
     assert generate_formats.TARGET.read_text() == generate_formats.generate()
+
+
+@pytest.mark.needs("tracefs", "x86_64")
+def test_trace_tables_do_not_contradict_this_machine() -> None:
+    assert list(generate_trace_tables.disagreements()) == []
