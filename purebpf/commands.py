@@ -12,6 +12,7 @@ COMMANDS = {
     "wall": "each thread's wall-clock time: on CPU, in the run queue, blocked",
     "dump": "the present stack of every thread of a process, Python too",
     "summary": "system calls: count, errors and latency",
+    "trace": "system calls as they happen, like strace, without stopping a process",
     "exec": "processes as they start and end: arguments, status, lifetime",
     "open": "files as they are opened, failures first",
     "io": "block devices: latency by device, process or file",

@@ -41,11 +41,13 @@ def add_targets(made: argparse.ArgumentParser, *, cpus: str) -> argparse._Argume
     return group
 
 
-def add_output(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def add_output(
+    made: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")
+) -> argparse._ArgumentGroup:
     """Options of `EventView`; returns their group."""
     group = made.add_argument_group("output")
     group.add_argument(
-        "--format", choices=("text", "json"), default="text", help="json: an object on each line"
+        "--format", choices=formats, default="text", help="json: an object on each line"
     )
     parser.add_output(group)
     return group

@@ -1,0 +1,116 @@
+"""What is copied of the memory that arguments point to. Pure.
+
+The copies are made in the kernel, some when a call begins and some when it ends, and follow its
+record as pieces, each with an id that says which argument it is of.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = [
+    "AT",
+    "END",
+    "RESULT",
+    "ROOM",
+    "Block",
+    "Bytes",
+    "Capture",
+    "Copy",
+    "Environment",
+    "Message",
+    "Strings",
+    "Text",
+    "Vector",
+    "piece_id",
+]
+
+ROOM = 6144
+"""For all pieces of a call, in bytes: CAPTURE_ROOM of bpf_src/trace/records.h."""
+
+END = 128
+"""The bit of an id that says: when the call ended."""
+
+RESULT = -1
+"""As a length: what the call returns."""
+
+AT = 8
+"""Added to the number of an argument, as a length: the 32 bits that it points to."""
+
+
+class Text(NamedTuple):
+    """A string, of at most `room` bytes with its NUL."""
+
+    argument: int
+    room: int
+
+
+class Block(NamedTuple):
+    """`size` bytes."""
+
+    argument: int
+    size: int
+
+
+class Bytes(NamedTuple):
+    """As many times `unit` bytes as `length` says, `room` bytes at most.
+
+    `length` is the number of an argument, with AT or without, or RESULT.
+    """
+
+    argument: int
+    length: int
+    room: int
+    unit: int = 1
+
+
+class Strings(NamedTuple):
+    """Strings of which the argument has the addresses, up to one that is 0."""
+
+    argument: int
+    most: int
+    room: int
+
+
+class Environment(NamedTuple):
+    """The addresses of strings, `blocks` of 256 bytes: to count them."""
+
+    argument: int
+    blocks: int
+
+
+class Vector(NamedTuple):
+    """An array of struct iovec, and `room` bytes of each of the first `entries` buffers."""
+
+    argument: int
+    length: int
+    entries: int
+    room: int
+
+
+class Message(NamedTuple):
+    """A struct msghdr: its name, its array of struct iovec, their buffers, and control data."""
+
+    argument: int
+    entries: int
+    room: int
+
+
+Copy = Text | Block | Bytes | Strings | Environment | Vector | Message
+
+
+class Capture(NamedTuple):
+    """What is copied for a signature of a call.
+
+    `again`: what could not be read at the start is tried again at the end: then the kernel has
+    brought the page in. After an execve the memory is another one.
+    """
+
+    start: tuple[Copy, ...] = ()
+    end: tuple[Copy, ...] = ()
+    again: bool = True
+
+
+def piece_id(argument: int, part: int = 0, *, end: bool = False) -> int:
+    """Which piece is which: part 0 is the first thing that the argument points to."""
+    return argument << 8 | (END if end else 0) | part

@@ -1,0 +1,321 @@
+"""The programs that copy what arguments point to: one for each signature, straight on.
+
+They run at both ends of a call, between the programs of bpf_src/trace.bpf.c, which jump here and,
+at the end, are jumped to. The record of the call is in the state of its task:
+
+    R6  the state        R7  bytes of pieces that there are        R9  the context
+
+R8 keeps a size over a helper. The loops of an array are unrolled: they are short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from purebpf.asm import R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, Label, MapName, Program, Stack
+from purebpf.trace.capture import (
+    AT,
+    RESULT,
+    ROOM,
+    Block,
+    Bytes,
+    Copy,
+    Environment,
+    Message,
+    Strings,
+    Text,
+    Vector,
+    piece_id,
+)
+
+__all__ = ["Layout", "program"]
+
+_HEAD = 8  # struct piece
+_IOVEC = 16
+_MSGHDR = 56
+_POINTER = 8
+_ENVIRONMENT_BLOCK = 256
+
+# Of the stack, from its end.
+_KEY = -8
+_NUMBER = -16
+_ENTRY = -32  # a struct iovec
+_HEADER = -96  # a struct msghdr
+
+Emit = Callable[[], None]
+
+
+class Layout(NamedTuple):
+    """Where the kernel half keeps what these programs use, in bytes of its `struct task_state`."""
+
+    arguments: int
+    result: int
+    missed: int
+    used: int
+    pieces: int
+    task_storage: bool
+
+    @classmethod
+    def of(cls, offsets: Mapping[str, int], *, task_storage: bool) -> Layout:
+        """From the offsets of the members of `struct call`, and its size as `pieces`."""
+        names = ("arguments", "result", "missed", "used", "pieces")
+        return cls(**{name: offsets[name] for name in names}, task_storage=task_storage)
+
+
+class _Source(NamedTuple):
+    """A number: 8 (or 4) bytes at an offset from a register."""
+
+    base: int
+    offset: int
+    size: int = 8
+
+
+def program(
+    name: str, copies: tuple[Copy, ...], again: tuple[Copy, ...], layout: Layout, *, end: bool
+) -> Program:
+    """The program of one end of a call.
+
+    Args:
+        name: of the program.
+        copies: what it copies.
+        again: at the end: what it copies if that failed at the start.
+        layout: of the kernel half.
+        end: it is for the end.
+    """
+    return _Writer(name, layout, end=end).write(copies, again)
+
+
+class _Writer:
+    def __init__(self, name: str, layout: Layout, *, end: bool) -> None:
+        self._layout = layout
+        self._end = end
+        self._code = Program(name, f"tp_btf/sys_{'exit' if end else 'enter'}")
+        self._missing: Label | None = None
+        self._phase = end
+
+    def write(self, copies: tuple[Copy, ...], again: tuple[Copy, ...]) -> Program:
+        code = self._code
+        out = code.label()
+        self._begin(out)
+        if again:
+            behind = code.label()
+            code.load(R1, R6, self._layout.missed, 2)
+            code.jump("==", R1, 0, behind)
+            self._phase = False
+            for copy in again:
+                skip = code.label()
+                code.load(R1, R6, self._layout.missed, 2)
+                code.alu("&=", R1, 1 << copy.argument)
+                code.jump("==", R1, 0, skip)
+                self._copy(copy)
+                code.place(skip)
+            self._phase = True
+            code.place(behind)
+        for copy in copies:
+            self._copy(copy)
+        code.store(R6, self._layout.used, R7, 4)
+        if self._end:
+            code.call_helper("tail_call", R9, MapName("then"), 0)
+        code.place(out)
+        code.move(R0, 0)
+        code.exit()
+        return code
+
+    def _begin(self, out: Label) -> None:
+        """Find the state."""
+        code = self._code
+        code.comment("the state of the task")
+        code.copy(R9, R1)
+        if self._layout.task_storage:
+            code.call_helper("get_current_task_btf")
+            code.copy(R2, R0)
+            code.map(R1, "tasks")
+            code.move(R3, 0)
+            code.move(R4, 0)
+            code.call_helper("task_storage_get")
+        else:
+            code.call_helper("get_current_task")
+            code.store(R10, _KEY, R0, 8)
+            code.call_helper("map_lookup_elem", MapName("tasks_by_address"), Stack(_KEY))
+        code.jump("==", R0, 0, out)
+        code.copy(R6, R0)
+        code.load(R7, R6, self._layout.used, 4)
+        code.jump(">", R7, ROOM, out)
+
+    def _copy(self, copy: Copy) -> None:
+        code = self._code
+        behind, missing = code.label(), code.label()
+        self._missing = missing
+        code.comment(str(copy))
+        argument = _Source(R6, self._layout.arguments + 8 * copy.argument)
+        code.load(R1, *argument)
+        code.jump("==", R1, 0, behind)
+        identity = piece_id(copy.argument, end=self._phase)
+        self._kind(copy, argument, identity)
+        code.go(behind)
+        code.place(missing)
+        if not self._end:
+            code.load(R1, R6, self._layout.missed, 2)
+            code.alu("|=", R1, 1 << copy.argument)
+            code.store(R6, self._layout.missed, R1, 2)
+        code.place(behind)
+
+    def _kind(self, copy: Copy, argument: _Source, identity: int) -> None:
+        if isinstance(copy, Text):
+            self._text(argument, copy.room, identity)
+        elif isinstance(copy, Block):
+            self._block(argument, copy.size, identity)
+        elif isinstance(copy, Bytes):
+            self._bytes(argument, self._length(copy.length), copy.room, identity, copy.unit)
+        elif isinstance(copy, Strings):
+            self._strings(argument, copy, identity)
+        elif isinstance(copy, Environment):
+            for block in range(copy.blocks):
+                at = block * _ENVIRONMENT_BLOCK
+                self._block(argument, _ENVIRONMENT_BLOCK, identity + block, at)
+        elif isinstance(copy, Vector):
+            length = self._length(copy.length)
+            self._vector(argument, length, copy.entries, copy.room, identity)
+        else:
+            self._message(argument, copy, identity)
+
+    def _length(self, length: int) -> _Source:
+        """Where a length is; one in memory is fetched to the stack."""
+        if length == RESULT:
+            return _Source(R6, self._layout.result)
+        source = _Source(R6, self._layout.arguments + 8 * (length % AT))
+        if length < AT:
+            return source
+        self._fetch(source, 0, _NUMBER, 4)
+        return _Source(R10, _NUMBER, 4)
+
+    def _fetch(self, pointer: _Source, at: int, slot: int, size: int) -> None:
+        """Copy `size` bytes of user memory to the stack, or go where that failed."""
+        code = self._code
+        assert self._missing is not None
+        code.load(R3, *pointer)
+        if at:
+            code.alu("+=", R3, at)
+        code.call_helper("probe_read_user", Stack(slot), size, R3)
+        code.jump("!=", R0, 0, self._missing)
+
+    def _target(self, room: int, full: Label) -> None:
+        """R1 = where the next piece's bytes go; to `full` where `room` bytes do not fit.
+
+        A piece ends at a multiple of 8: there may be 7 bytes more.
+        """
+        code = self._code
+        code.jump(">", R7, ROOM - _HEAD - 7 - room, full)
+        code.copy(R1, R6)
+        code.alu_register("+=", R1, R7)
+        code.alu("+=", R1, self._layout.pieces + _HEAD)
+
+    def _finish(self, size: int, room: int, identity: int, full: Label) -> None:
+        """Write the head of a piece of `size` (a register) bytes, and go past it."""
+        code = self._code
+        code.jump(">", R7, ROOM - _HEAD - 7 - room, full)
+        code.copy(R1, R6)
+        code.alu_register("+=", R1, R7)
+        code.alu("+=", R1, self._layout.pieces)
+        code.store_constant(R1, 0, identity, 4)
+        code.store(R1, 4, size, 4)
+        code.alu("+=", size, _HEAD + 7)
+        code.alu("&=", size, 0x3FF8)
+        code.alu_register("+=", R7, size)
+
+    def _text(self, pointer: _Source, room: int, identity: int) -> None:
+        code, full = self._code, self._code.label()
+        room = -(-room // 8) * 8
+        self._target(room, full)
+        code.move(R2, room)
+        code.load(R3, *pointer)
+        code.call_helper("probe_read_user_str")
+        assert self._missing is not None
+        code.jump("s<=", R0, 0, self._missing)
+        code.copy(R8, R0)
+        code.jump(">", R8, room, full)
+        self._finish(R8, room, identity, full)
+        code.place(full)
+
+    def _block(self, pointer: _Source, size: int, identity: int, at: int = 0) -> None:
+        """A piece of a constant size, `at` bytes behind what the pointer says."""
+        code, full = self._code, self._code.label()
+        self._target(size, full)
+        code.move(R2, size)
+        code.load(R3, *pointer)
+        if at:
+            code.alu("+=", R3, at)
+        code.call_helper("probe_read_user")
+        assert self._missing is not None
+        code.jump("!=", R0, 0, self._missing)
+        code.move(R8, size)
+        self._finish(R8, size, identity, full)
+        code.place(full)
+
+    def _bytes(
+        self, pointer: _Source, length: _Source, room: int, identity: int, unit: int = 1
+    ) -> None:
+        """A piece of `length` times `unit` bytes, or as many as there is room for."""
+        code = self._code
+        full, fits, empty = code.label(), code.label(), code.label()
+        most = room // unit * unit
+        code.load(R8, *length)
+        code.jump("s<", R8, 0, full)
+        code.jump("<=", R8, room // unit, fits)
+        code.move(R8, room // unit)
+        code.place(fits)
+        if unit > 1:
+            code.alu("*=", R8, unit)
+        code.jump("==", R8, 0, empty)
+        code.jump(">", R8, most, full)
+        self._target(most, full)
+        code.copy(R2, R8)
+        code.load(R3, *pointer)
+        code.call_helper("probe_read_user")
+        assert self._missing is not None
+        code.jump("!=", R0, 0, self._missing)
+        code.place(empty)
+        self._finish(R8, most, identity, full)
+        code.place(full)
+
+    def _strings(self, argument: _Source, copy: Strings, identity: int) -> None:
+        code, over = self._code, self._code.label()
+        for index in range(copy.most):
+            self._fetch(argument, index * _POINTER, _NUMBER, 8)
+            code.load(R1, R10, _NUMBER, 8)
+            code.jump("==", R1, 0, over)
+            self._text(_Source(R10, _NUMBER), copy.room, identity + index)
+        code.place(over)
+
+    def _vector(
+        self, array: _Source, length: _Source, entries: int, room: int, identity: int
+    ) -> None:
+        """The array is part 0, its buffers are those behind."""
+        code, over = self._code, self._code.label()
+        self._bytes(array, length, entries * _IOVEC, identity, _IOVEC)
+        for index in range(entries):
+            code.load(R1, *length)
+            code.jump("<=", R1, index, over)
+            self._fetch(array, index * _IOVEC, _ENTRY, _IOVEC)
+            base, size = _Source(R10, _ENTRY), _Source(R10, _ENTRY + 8)
+            self._bytes(base, size, room, identity + 1 + index)
+        code.place(over)
+
+    def _message(self, argument: _Source, copy: Message, identity: int) -> None:
+        """The header is part 0, the name 1, control data 2, the array 3, its buffers those behind.
+
+        Source: struct user_msghdr of include/linux/socket.h.
+        """
+        self._block(argument, _MSGHDR, identity)
+        self._fetch(argument, 0, _HEADER, _MSGHDR)
+        parts = ((0, 8, 4, 128, 1), (32, 40, 8, 256, 2))
+        for pointer, length, size, room, part in parts:
+            behind = self._code.label()
+            self._code.load(R1, R10, _HEADER + pointer, 8)
+            self._code.jump("==", R1, 0, behind)
+            source = _Source(R10, _HEADER + length, size)
+            self._bytes(_Source(R10, _HEADER + pointer), source, room, identity + part)
+            self._code.place(behind)
+        array, count = _Source(R10, _HEADER + 16), _Source(R10, _HEADER + 24)
+        self._vector(array, count, copy.entries, copy.room, identity + 3)

@@ -1,0 +1,68 @@
+"""Numbers as the names of constants: `O_RDONLY|O_CLOEXEC`, `SEEK_SET`. Pure."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from purebpf.abi import syscall_constants
+
+__all__ = ["enum_name", "flag_names", "name_of", "numbers", "signal_name"]
+
+_LAST_SIGNAL = 64
+_FIRST_RT = 32
+
+
+@cache
+def numbers(table: str) -> tuple[tuple[int, str], ...]:
+    """Values and names of a table of `purebpf.abi.syscall_constants`, in lower case."""
+    text: str = getattr(syscall_constants, table.upper())
+    rows = (line.split() for line in text.splitlines())
+    return tuple((int(value), name) for name, value in rows)
+
+
+@cache
+def _by_value(table: str) -> dict[int, str]:
+    return dict(numbers(table))
+
+
+@cache
+def _widest_first(table: str) -> tuple[tuple[int, str], ...]:
+    rows = [(value, name) for value, name in numbers(table) if value > 0]
+    return tuple(sorted(rows, key=lambda row: -row[0].bit_count()))
+
+
+def name_of(table: str, value: int) -> str | None:
+    """The name of a number; None: it has none."""
+    return _by_value(table).get(value)
+
+
+def enum_name(table: str, value: int) -> str:
+    """The name of a number, or the number in hexadecimal."""
+    return _by_value(table).get(value) or f"{value & 0xFFFFFFFF:#x}"
+
+
+def flag_names(table: str, value: int, empty: str = "0") -> str:
+    """Names of the bits, joined by `|`; what has none is last, in hexadecimal.
+
+    Names of several bits come before those of fewer: O_SYNC has the bit of O_DSYNC.
+    """
+    if not value:
+        return _by_value(table).get(0, empty)
+    left, known = value, []
+    for bits, name in _widest_first(table):
+        if left & bits == bits:
+            known.append((bits, name))
+            left &= ~bits
+    names = [name for _, name in sorted(known)]
+    if left:
+        names.append(f"{left:#x}")
+    return "|".join(names)
+
+
+def signal_name(number: int) -> str:
+    """`SIGINT`, `SIGRT_5`, or the number."""
+    if name := _by_value("signal").get(number):
+        return name
+    if _FIRST_RT <= number <= _LAST_SIGNAL:
+        return f"SIGRT_{number - _FIRST_RT}" if number > _FIRST_RT else "SIGRTMIN"
+    return str(number)

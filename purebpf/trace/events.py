@@ -1,0 +1,78 @@
+"""What a trace has: calls, signals, ends of threads, and calls that are missing. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Call", "Ended", "Event", "Lost", "Signalled", "Task"]
+
+
+class Task(NamedTuple):
+    """A thread, when it was seen: IDs in the PID namespace of the tracer, name, label of cgroup."""
+
+    pid: int
+    tid: int
+    uid: int
+    comm: str
+    cgroup: str
+
+
+class Call(NamedTuple):
+    """A system call.
+
+    Attributes:
+        time_ns: when it began, since 1970.
+        task: of whom.
+        name: `openat`; `syscall:N` where the number has no name.
+        abi: `x86_64`, `i386`, `x32`, `aarch64` or `arm`.
+        names: of the arguments, as the kernel declares them; () where they are not known.
+        arguments: as text, as strace writes them; some calls show fewer or other ones.
+        words: the arguments as they were passed.
+        result: what it returned; None: it did not return.
+        result_text: the same with the name of an error, and what came out besides: `0 (Timeout)`.
+        errno: why it failed; 0 if it did not.
+        duration_ns: how long it took, or has taken.
+        ending: `returned`; `unfinished`, the thread ended in it; `in flight`, when the run ended.
+    """
+
+    time_ns: int
+    task: Task
+    name: str
+    abi: str
+    names: tuple[str, ...]
+    arguments: tuple[str, ...]
+    words: tuple[int, ...]
+    result: int | None
+    result_text: str
+    errno: int
+    duration_ns: int
+    ending: str
+
+
+class Signalled(NamedTuple):
+    """A signal that is delivered; `info`: its siginfo_t as text."""
+
+    time_ns: int
+    task: Task
+    name: str
+    info: str
+
+
+class Ended(NamedTuple):
+    """A thread that ends; `signal`: the name of what killed it, or ""."""
+
+    time_ns: int
+    task: Task
+    status: int
+    signal: str
+    dumped: bool
+
+
+class Lost(NamedTuple):
+    """Calls that were dropped before the next event: the ring was full."""
+
+    calls: int
+    by_name: dict[str, int]
+
+
+Event = Call | Signalled | Ended | Lost

@@ -1,0 +1,169 @@
+"""What a call's arguments are, and what is copied to show them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from purebpf.abi.syscall_signatures import SIGNATURES
+from purebpf.trace import capture
+from purebpf.trace.calls import CALLS
+from purebpf.trace.capture import Capture, Copy
+from purebpf.trace.structs import SIZES
+
+__all__ = ["HIDDEN", "PATH_ROOM", "Kind", "Signature", "capture_of", "signature"]
+
+HIDDEN = "-"
+PATH_ROOM = 2048
+"""Bytes of a path: that of the kernel's limit, 4096, would double what is kept for each task."""
+
+_TOKEN = re.compile(r"([A-Za-z_]+1?)(?::(\w+))?([<>]*)(\*?[\dr]*)")
+_ENTRIES = 8  # buffers of an array
+_ELEMENTS = 32  # of an array of structs
+_STRINGS = 33  # of argv
+_ENVIRONMENT_BLOCKS = 8  # of 32 addresses
+_ADDRESS_ROOM = 128  # struct sockaddr_storage
+_OPTION_ROOM = 64
+
+
+class Kind(NamedTuple):
+    """What an argument is: a line's word in purebpf/trace/calls.py."""
+
+    name: str
+    table: str = ""
+    where: str = ""
+    length: str = ""
+
+    @property
+    def extent(self) -> int:
+        """The number of the argument that has the length; RESULT."""
+        digits = self.length.lstrip("*r")
+        if digits:
+            return int(digits) + (capture.AT if self.length.startswith("*") else 0)
+        return capture.RESULT
+
+
+class Signature(NamedTuple):
+    """A call: the names of its arguments in the kernel's declaration, and what they are."""
+
+    name: str
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+
+@cache
+def _declarations() -> Mapping[str, str]:
+    return dict(line.partition(" ")[::2] for line in SIGNATURES.splitlines())
+
+
+@cache
+def _descriptions() -> Mapping[str, str]:
+    return dict(line.partition(" ")[::2] for line in CALLS.splitlines())
+
+
+@cache
+def signature(name: str) -> Signature | None:
+    """What is known of a call; None: neither the kernel declares it, nor is it described here."""
+    declared = _declarations().get(name)
+    described = _descriptions().get(name)
+    if declared is None and described is None:
+        return None
+    parameters = [parameter for parameter in (declared or "").split(",") if parameter]
+    names = [parameter.rpartition(" ")[2].lstrip("*") for parameter in parameters]
+    if described is None:
+        kinds = tuple(_declared_kind(parameter) for parameter in parameters)
+    else:
+        kinds = tuple(map(_parse, described.split()))
+    names += [f"arg{index}" for index in range(len(names), len(kinds))]
+    return Signature(name, tuple(names), kinds)
+
+
+def _parse(word: str) -> Kind:
+    if word == HIDDEN:
+        return Kind(HIDDEN)
+    match = _TOKEN.fullmatch(word)
+    assert match is not None, word
+    name, table, where, length = match.groups()
+    return Kind(name, table or "", where, length)
+
+
+def _declared_kind(parameter: str) -> Kind:
+    """By the type alone."""
+    if "*" in parameter:
+        is_text = re.fullmatch(r"const char \*\w*(name|path)\w*", parameter)
+        return Kind("path") if is_text else Kind("ptr")
+    if parameter.startswith(("unsigned long", "size_t", "aio_context_t")):
+        return Kind("hex")
+    if parameter.startswith(("unsigned", "u32", "__u32", "uint")):
+        return Kind("uint")
+    return Kind("long" if parameter.startswith(("long", "loff_t")) else "int")
+
+
+def capture_of(name: str, string_size: int) -> Capture:
+    """What to copy for a call, with so many bytes of strings and buffers."""
+    known = signature(name)
+    if known is None:
+        return Capture()
+    start: list[Copy] = []
+    end: list[Copy] = []
+    for index, kind in enumerate(known.kinds):
+        for copy, at_end in _copies(name, index, kind, string_size):
+            (end if at_end else start).append(copy)
+    return Capture(tuple(start), tuple(end), again=name not in ("execve", "execveat"))
+
+
+_SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
+    ("clone", 2): ((capture.Block(2, 4), True),),
+    ("fcntl", 2): ((capture.Block(2, 32), False), (capture.Block(2, 32), True)),
+    ("futex", 3): ((capture.Block(3, 16), False),),
+    ("ioctl", 2): ((capture.Block(2, 8), False), (capture.Block(2, 8), True)),
+    ("prctl", 1): ((capture.Text(1, 16), False), (capture.Text(1, 16), True)),
+}
+"""Copies for arguments that are something else from operation to operation: and at the end?"""
+
+_BLOCKS = {"length": 4, "offset": 8, "fds": 8, "uint1": 4, "int1": 4, "long1": 8, "status": 4,
+           "fdset": 128, "sched_param": 4, "siginfo": 48, "timespecs": 32,
+           "timevals": 32}  # fmt: skip
+"""Kinds of a constant size, in bytes."""
+
+
+def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bool]]:
+    """The copies of one argument, and whether each is for the end."""
+    if special := _SPECIAL.get((name, index)):
+        return list(special)
+    if kind.name == "path":
+        return [(capture.Text(index, PATH_ROOM), False)]
+    if kind.name == "argv":
+        return [(capture.Strings(index, _STRINGS, size + 1), False)]
+    if kind.name == "envp":
+        return [(capture.Environment(index, _ENVIRONMENT_BLOCKS), False)]
+    if kind.name == "dirents":
+        return [(capture.Bytes(index, capture.RESULT, 4096), True)]
+    copy = _sized(index, kind, size)
+    if copy is None:
+        return []
+    return [(copy, at_end) for sign, at_end in (("<", False), (">", True)) if sign in kind.where]
+
+
+def _sized(index: int, kind: Kind, size: int) -> Copy | None:
+    extent = kind.extent
+    if kind.name == "S":
+        return capture.Block(index, SIZES[kind.table])
+    if kind.name in _BLOCKS:
+        return capture.Block(index, _BLOCKS[kind.name])
+    rooms = {
+        "buf": (size, 1), "random": (size, 1), "cwd": (PATH_ROOM, 1), "sigset": (8, 1),
+        "sa": (_ADDRESS_ROOM, 1), "value": (_OPTION_ROOM, 1), "ids": (4 * _ELEMENTS, 4),
+        "pollfd": (8 * _ELEMENTS, 8), "events": (12 * _ELEMENTS, 12), "how": (24, 1),
+        "cloneargs": (88, 1), "cpuset": (128, 1),
+    }  # fmt: skip
+    if kind.name in rooms:
+        room, unit = rooms[kind.name]
+        return capture.Bytes(index, extent, room, unit)
+    if kind.name == "iov":
+        return capture.Vector(index, extent, _ENTRIES, size)
+    if kind.name == "message":
+        return capture.Message(index, _ENTRIES, size)
+    return None

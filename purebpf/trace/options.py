@@ -1,0 +1,116 @@
+"""The command line of `python -m purebpf.trace`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import event_command, parser
+from purebpf.cli.arguments import positive_int
+from purebpf.trace.request import Options
+
+__all__ = ["Shape", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show system calls as they happen, as strace does, without stopping a process:
+arguments both ways, results, how long each took, signals and ends."""
+
+_EPILOG = """\
+examples:
+  purebpf trace -- ls                    a command and its children
+  purebpf trace -p 185 -e %file          calls of process 185 that take a path
+  purebpf trace -e 'open*,!openat2' 10   names and patterns, of the machine
+  purebpf trace --failure -e %net        calls of sockets that fail
+  purebpf trace --least 100 -p 185       calls that take 100 ms or longer
+  purebpf trace --format strace -o out -- make
+  purebpf trace --tree -p 185 --max-events 1000
+
+A terminal shows as much of a line as fits; -v, a pipe or a file has all of it.
+Calls that the reader is too slow for are counted, and said where they are
+missing. The last line, on standard error, says what was lost.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
+later. docs/trace.md"""
+
+_LONGEST = 1024
+
+
+class Shape(NamedTuple):
+    """Which columns lines have besides the usual ones."""
+
+    times: bool = False
+    cgroups: bool = False
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
+    """What to trace, and how to show it; exits with status 2 when the options are wrong."""
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    parsed.events = tuple(parsed.events or ())
+    _check_events(made, parsed.events)
+    view = parser.pick(event_command.EventView, parsed)
+    return parser.pick(Options, parsed), view, parser.pick(Shape, parsed)
+
+
+def _check_events(made: argparse.ArgumentParser, events: tuple[str, ...]) -> None:
+    if not events:
+        return
+    import os
+
+    from purebpf.abi import syscalls
+    from purebpf.trace.selection import UnknownCallError, select
+
+    abis = syscalls.machine(os.uname().machine).abis
+    try:
+        select(events, {name for abi in abis for name in syscalls.table(abi).values()})
+    except UnknownCallError as error:
+        made.error(f"argument -e: {error}")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf.trace", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "trace")
+    event_command.add_targets(made, cpus="calls that begin on these CPUs")
+    which = made.add_argument_group("which calls")
+    which.add_argument(
+        *("-e", "--event"), dest="events", metavar="CALLS", action="append",
+        help="names, patterns, %%file %%net %%process %%desc %%memory %%signal; ! for all but",
+    )  # fmt: skip
+    which.add_argument("--failure", dest="failed", action="store_true", help="only those that fail")
+    which.add_argument(
+        "--least", dest="least_ms", metavar="MS", type=_milliseconds, default=0.0,
+        help="only those that take as long",
+    )  # fmt: skip
+    which.add_argument(
+        "--max-events", dest="most_events", metavar="N", type=positive_int,
+        help="end after N calls",
+    )  # fmt: skip
+    output = event_command.add_output(made, formats=("text", "json", "strace"))
+    output.add_argument(
+        *("-s", "--string-size"), metavar="N", type=_string_size, default=32,
+        help="bytes that are shown of strings and buffers (default: 32)",
+    )  # fmt: skip
+    event_command.add_columns(output)
+    return made
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e12:  # noqa: PLR2004 - 64 bits of nanoseconds
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds")
+    return value
+
+
+def _string_size(text: str) -> int:
+    value = positive_int(text)
+    if value > _LONGEST:
+        raise argparse.ArgumentTypeError(f"at most {_LONGEST}, not {value}")
+    return value

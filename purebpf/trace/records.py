@@ -1,0 +1,82 @@
+"""Arguments that point to structs with members of their own, as text. Pure.
+
+Each function takes the call, the number of the argument, and what it is.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from purebpf.trace import structs
+from purebpf.trace.constants import flag_names, signal_name
+from purebpf.trace.kinds import Kind
+from purebpf.trace.special import CREATES, open_flags, pointer
+from purebpf.trace.view import View
+
+__all__ = ["clone_arguments", "how", "priority", "siginfo", "status", "wait_status"]
+
+
+def how(view: View, index: int, _: Kind) -> str:
+    """Struct open_how of openat2(2)."""
+    data = view.piece(index)
+    if not data or len(data) < 24:  # noqa: PLR2004 - OPEN_HOW_SIZE_VER0
+        return pointer(view.arguments[index])
+    flags, mode, resolve = struct.unpack_from("<QQQ", data)
+    shown = [f"flags={open_flags(flags)}"]
+    if flags & CREATES or mode:
+        shown.append(f"mode={structs.file_mode(mode)}")
+    shown.append(f"resolve={flag_names('resolve', resolve)}")
+    return f"{{{', '.join(shown)}}}"
+
+
+def clone_arguments(view: View, index: int, _: Kind) -> str:
+    """Struct clone_args of clone3(2)."""
+    data = view.piece(index)
+    if not data or len(data) < 64:  # noqa: PLR2004 - CLONE_ARGS_SIZE_VER0
+        return pointer(view.arguments[index])
+    flags, pidfd, child, parent, signal, stack, size, tls = struct.unpack_from("<8Q", data)
+    shown = [f"flags={flag_names('clone', flags)}"]
+    shown += [f"pidfd={pointer(pidfd)}"] if flags & 0x1000 else []
+    shown += [f"child_tid={pointer(child)}"] if flags & 0x01200000 else []
+    shown += [f"parent_tid={pointer(parent)}"] if flags & 0x00100000 else []
+    shown += [f"exit_signal={signal_name(signal) if signal else 0}", f"stack={pointer(stack)}"]
+    shown.append(f"stack_size={size:#x}" if size else "stack_size=0")
+    shown += [f"tls={pointer(tls)}"] if flags & 0x00080000 else []
+    return f"{{{', '.join(shown)}}}"
+
+
+def siginfo(view: View, index: int, _: Kind) -> str:
+    """A siginfo_t."""
+    data = view.piece(index, end=True)
+    if data is None or view.failed or not int.from_bytes(data[:4], "little"):
+        return pointer(view.arguments[index])
+    return structs.siginfo(data)
+
+
+def status(view: View, index: int, _: Kind) -> str:
+    """What wait4(2) says: `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`."""
+    data = view.piece(index, end=True)
+    if data is None or not view.result or view.failed:
+        return pointer(view.arguments[index])
+    return f"[{wait_status(int.from_bytes(data[:4], 'little'))}]"
+
+
+def wait_status(status: int) -> str:
+    """`{WIFEXITED(s) && WEXITSTATUS(s) == 0}`: what wait(2) says of a child."""
+    signal, rest = status & 0x7F, status >> 8 & 0xFF
+    if status == 0xFFFF:  # noqa: PLR2004 - __W_CONTINUED
+        return "{WIFCONTINUED(s)}"
+    if status & 0xFF == 0x7F:  # noqa: PLR2004 - stopped
+        return f"{{WIFSTOPPED(s) && WSTOPSIG(s) == {signal_name(rest)}}}"
+    if signal:
+        dumped = " && WCOREDUMP(s)" if status & 0x80 else ""
+        return f"{{WIFSIGNALED(s) && WTERMSIG(s) == {signal_name(signal)}{dumped}}}"
+    return f"{{WIFEXITED(s) && WEXITSTATUS(s) == {rest}}}"
+
+
+def priority(view: View, index: int, kind: Kind) -> str:
+    """Struct sched_param: `[1]`."""
+    data = view.piece(index, end=">" in kind.where)
+    if data is None or (">" in kind.where and view.failed):
+        return pointer(view.arguments[index])
+    return f"[{int.from_bytes(data[:4], 'little', signed=True)}]"

@@ -1,0 +1,121 @@
+"""A trace as lines: text, as strace writes them, or JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from purebpf.cli.event_lines import TextLines, clock, event_document, fit, json_lines, json_loss
+from purebpf.cli.units import duration_text
+from purebpf.errors import errno_name
+from purebpf.results import Loss
+from purebpf.results.model.spelling import printable
+from purebpf.trace.events import Call, Ended, Event, Lost, Signalled
+
+__all__ = ["JsonPrinter", "StracePrinter", "TextPrinter", "describe"]
+
+_RESULT_COLUMN = 39
+
+
+def describe(event: Event, prefix: str = "") -> str:
+    """An event as strace writes it; results are in a column of their own, where they can be."""
+    if isinstance(event, Call):
+        return _call(event, prefix)
+    return prefix + _describe_other(event)
+
+
+def _describe_other(event: Signalled | Ended | Lost) -> str:
+    if isinstance(event, Signalled):
+        return f"--- {event.name} {event.info} ---"
+    if isinstance(event, Ended):
+        if event.signal:
+            dumped = " (core dumped)" if event.dumped else ""
+            return f"+++ killed by {event.signal}{dumped} +++"
+        return f"+++ exited with {event.status} +++"
+    most = sorted(event.by_name.items(), key=lambda item: -item[1])
+    return f"... {event.calls} calls lost here: {', '.join(f'{n} {name}' for name, n in most)}"
+
+
+def _call(call: Call, prefix: str) -> str:
+    name = call.name if call.abi in ("x86_64", "aarch64") else f"{call.name}/{call.abi}"
+    shown = f"{prefix}{name}({', '.join(call.arguments)}"
+    if call.ending != "returned" and call.name not in ("exit", "exit_group"):
+        return f"{shown} <unfinished ...>"
+    return f"{shown + ')':<{_RESULT_COLUMN}} = {call.result_text}"
+
+
+class TextPrinter(TextLines[Event]):
+    """A line for each event, behind the thread and how long it took.
+
+    Args:
+        times: with the time of day.
+        cgroups: with the container or unit.
+    """
+
+    def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
+        self._times = times
+        self._cgroups = cgroups
+
+    def header(self) -> str:
+        """The names of the columns."""
+        time = f"{'TIME':12} " if self._times else ""
+        cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
+        return f"{time}    TID {'COMM':15}{cgroup}   TAKES CALL"
+
+    def line(self, event: Event, width: int | None) -> str:
+        """An event; what is too long is cut."""
+        if isinstance(event, Lost):
+            return fit(describe(event), width)
+        time = f"{clock(event.time_ns)} " if self._times else ""
+        cgroup = f" {printable(event.task.cgroup):20}" if self._cgroups else ""
+        takes = duration_text(event.duration_ns) if isinstance(event, Call) else ""
+        task = event.task
+        columns = f"{time}{task.tid:7} {printable(task.comm):15}{cgroup} {takes:>7} "
+        return fit(columns + describe(event), width)
+
+
+class StracePrinter:
+    """Lines as `strace -f -o FILE` writes them: each behind the number of its thread."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[Event]) -> Iterator[str]:
+        """The lines."""
+        for event in events:
+            tid = "" if isinstance(event, Lost) else f"{event.task.tid:<5} "
+            yield f"{describe(event, tid)}\n"
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Nothing: standard error says what was lost."""
+        del loss
+        return ()
+
+
+class JsonPrinter:
+    """An object for each event; the last one says what was lost."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[Event]) -> Iterable[str]:
+        """The objects."""
+        return json_lines(map(_document, events))
+
+    def end(self, loss: Loss) -> Iterable[str]:
+        """Every counter of what was lost."""
+        return json_loss(loss)
+
+
+def _document(event: Event) -> dict[str, object]:
+    if isinstance(event, Lost):
+        return {"event": "lost", "calls": event.calls, "by_name": event.by_name}
+    fields = event._asdict()
+    time_ns, task = fields.pop("time_ns"), fields.pop("task")
+    what = {Call: "call", Signalled: "signal", Ended: "exit"}[type(event)]
+    if isinstance(event, Call):
+        fields["errno"] = errno_name(event.errno) if event.errno else None
+    return event_document(what, time_ns, {**task._asdict(), **fields})

@@ -1,0 +1,75 @@
+"""`View`: a call as its record says, for those who write its arguments. Pure."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from purebpf.trace.capture import AT, RESULT, piece_id
+
+__all__ = ["View", "pieces"]
+
+_HEAD = struct.Struct("<II")
+_SIGN = 1 << 31
+_WORD = 1 << 32
+
+
+class View(NamedTuple):
+    """A call.
+
+    Attributes:
+        name: of the call.
+        arguments: six words of 64 bits.
+        result: what it returned; None: it did not return.
+        pieces: what was copied, by `purebpf.trace.capture.piece_id`.
+        string_size: bytes that were copied of strings and buffers.
+    """
+
+    name: str
+    arguments: tuple[int, ...]
+    result: int | None
+    pieces: Mapping[int, bytes]
+    string_size: int
+
+    @property
+    def failed(self) -> bool:
+        """Whether it returned an error."""
+        return self.result is not None and -4096 < self.result < 0  # noqa: PLR2004 - MAX_ERRNO
+
+    def piece(self, argument: int, part: int = 0, *, end: bool = False) -> bytes | None:
+        """What was copied; None: it was not there."""
+        return self.pieces.get(piece_id(argument, part, end=end))
+
+    def int32(self, argument: int) -> int:
+        """An argument as an int."""
+        value = self.arguments[argument] & (_WORD - 1)
+        return value - _WORD if value & _SIGN else value
+
+    def uint32(self, argument: int) -> int:
+        """An argument as an unsigned int."""
+        return self.arguments[argument] & (_WORD - 1)
+
+    def int64(self, argument: int) -> int:
+        """An argument as a long."""
+        value = self.arguments[argument]
+        return value - (1 << 64) if value >> 63 else value
+
+    def length(self, extent: int, *, end: bool = False) -> int | None:
+        """The number that `Kind.extent` means."""
+        if extent == RESULT:
+            return self.result
+        if extent < AT:
+            return self.int64(extent)
+        data = self.piece(extent - AT, end=end)
+        return None if data is None else int.from_bytes(data[:4], "little")
+
+
+def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The pieces behind a record: id and bytes."""
+    at = 0
+    while at + _HEAD.size <= len(data):
+        identity, size = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        yield identity, data[at : at + size]
+        at += -(-size // 8) * 8
