@@ -8,9 +8,7 @@ from __future__ import annotations
 import errno
 
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import ENOTSUPP, KernelError, VerifierError
-from purebpf.kernel.features import features
 from purebpf.kernel.host import privilege
 from purebpf.kernel.load import verifier
 from purebpf.kernel.load.load_call import UNRELATED, LoadCall, Outcome
@@ -48,6 +46,8 @@ def is_about_the_call(outcome: Outcome) -> bool:
 
 def leave_out_unknown(call: LoadCall, program: ProgramSpec) -> LoadCall:
     """The call without what this kernel does not know."""
+    from purebpf.kernel.features import features
+
     fields = dict(call.fields)
     name = call.name if features.have_program_names() else b""
     if "func_info" in fields and not features.have_function_info():
@@ -117,9 +117,11 @@ def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple
         elif program.type not in _ANYONE:
             needed.append("CAP_NET_ADMIN")
         return privilege.advice(_host(), *needed)
-    known = features.have_program_type(program.type)
-    if not known:
-        return f"this kernel does not support these programs ({known})", ""
+    if error.errno == errno.EINVAL:
+        from purebpf.kernel.features.features import have_program_type
+
+        if not (known := have_program_type(program.type)):
+            return f"this kernel does not support these programs ({known})", ""
     if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
         why = "no struct_ops map of the object has it as a member"
         return (
@@ -140,6 +142,9 @@ def _host() -> privilege.Host:
 
     The helper (Linux 5.11, commit d05512618056) came with the accounting that replaced the limit.
     """
+    from purebpf.abi.helpers import bpf_func_id
+    from purebpf.kernel.features import features
+
     host = privilege.read_host()
     socket_filter = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
     if features.have_helper(socket_filter, bpf_func_id.BPF_FUNC_ktime_get_coarse_ns):
