@@ -50,10 +50,16 @@ def compile_program(target: Path, *flags: str, source: str = SOURCE, compiler: s
 
 
 @contextmanager
-def running(*command: str | Path, functions: int = 3) -> Iterator[Running]:
-    """A program that has printed its functions; it ends with the block."""
+def running(*command: str | Path, functions: int = 3, user: int | None = None) -> Iterator[Running]:
+    """A program that has printed its functions; it ends with the block. `user`: runs it."""
     child = subprocess.Popen(
-        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        list(map(str, command)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
     )
     try:
         lines = [child.stdout.readline().split() for _ in range(functions)]

@@ -3,13 +3,17 @@
 The places are those that gdb looks in (its manual, "Separate Debug Files"): by build id below
 /usr/lib/debug/.build-id, then by the name in .gnu_debuglink beside the file, in .debug/ there, and
 below /usr/lib/debug. In the mount namespace of the process first (a container's), then in ours.
+
+Every user may mount what they like over these places in a namespace of their own
+(user_namespaces(7)), but own what they put there. So a debug file must be of the owner of the file
+that it is for, or root's: else it would name what others run.
 """
 
 from __future__ import annotations
 
 import os
 from binascii import crc32
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
@@ -45,6 +49,7 @@ def debug_file(
     has: Callable[[ElfImage], bool],
     fetch: Fetch | None = None,
     *,
+    owner: int,
     spend: Spend | None = None,
 ) -> DebugFile | None:
     """The debug file of an image, if one exists with what `has` asks for.
@@ -55,30 +60,38 @@ def debug_file(
         pids: processes; their mount namespaces are searched before our own.
         has: whether a file is of use.
         fetch: asked where nothing was found.
+        owner: the user ID of the image's file.
         spend: called with the bytes read.
 
     Raises:
         Exception: what `spend` raises.
     """
+    owners = {owner, 0, os.geteuid()}
     for place in _places(image, path):
         for root in (*(f"/proc/{pid}/root" for pid in pids), ""):
-            debug = _open_debug_file(root + place, image, has, spend)
+            debug = _open_debug_file(root + place, image, has, owners, spend)
             if debug is not None:
                 return debug
     if fetch is None or not image.build_id:
         return None
     fetched = fetch(image.build_id)
-    return None if fetched is None else _open_debug_file(fetched, image, has, spend)
+    return None if fetched is None else _open_debug_file(fetched, image, has, owners, spend)
 
 
 def _open_debug_file(
-    path: str, image: ElfImage, has: Callable[[ElfImage], bool], spend: Spend | None
+    path: str,
+    image: ElfImage,
+    has: Callable[[ElfImage], bool],
+    owners: Container[int],
+    spend: Spend | None,
 ) -> DebugFile | None:
     try:
         fd = open_regular(path)
     except OSError:
         return None
     try:
+        if os.fstat(fd).st_uid not in owners:
+            return None
         debug = image_of(fd, path, spend)
         if has(debug) and _belongs(debug, image, fd, spend):
             opened = DebugFile(path, fd, debug)

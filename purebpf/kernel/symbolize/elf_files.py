@@ -111,6 +111,7 @@ class ElfFiles:
         self._fetch = fetch
         self._budget = Budget() if budget is None else budget
         self._identities: dict[MappedFile, Identity] = {}
+        self._as_seen: dict[tuple[int, MappedFile], Identity] = {}  # in its process's root
         self._tables: dict[Identity, ElfFunctions] = {}  # the one used last at the end
         self._bytes = 0
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
@@ -127,7 +128,10 @@ class ElfFiles:
         Raises:
             OverBudgetError: it would cost more than the process, its user or the run has left.
         """
-        identity = self._identities.get(mapping.file) if mapping.file.inode else None
+        identity = None
+        if mapping.file.inode:
+            seen = self._as_seen.get((pids[0], mapping.file))
+            identity = seen or self._identities.get(mapping.file)
         known = self._tables.pop(identity, None) if identity else None
         if known is not None and identity is not None:
             self._tables[identity] = known
@@ -142,7 +146,9 @@ class ElfFiles:
             try:
                 with opened_regular(path) as fd:
                     if _is_mapped_one(path, place, os.fstat(fd), file):
-                        functions = self._load(fd, file, pids[0])
+                        # in a namespace of their own, users choose what has which path and inode
+                        for_all = place is _Trust.EXACT or path == file.path
+                        functions = self._load(fd, file, pids[0], for_all=for_all)
                     else:
                         functions = Problem(Reason.REPLACED)
             except OverBudgetError as error:
@@ -163,7 +169,9 @@ class ElfFiles:
         self._problems[pids[0], file] = problem
         return problem
 
-    def _load(self, fd: int, file: MappedFile, pid: int) -> ElfFunctions | Problem:
+    def _load(
+        self, fd: int, file: MappedFile, pid: int, *, for_all: bool
+    ) -> ElfFunctions | Problem:
         identity = Identity.of(os.fstat(fd))
         functions = self._tables.get(identity)
         if functions is None:
@@ -173,7 +181,12 @@ class ElfFiles:
                     return Problem(Reason.REPLACED)
                 functions = self._read(image, file.path, pid, identity.owner)
             self._keep(identity, functions)
-        self._identities[file] = identity
+        if for_all:
+            self._identities[file] = identity
+        else:
+            if len(self._as_seen) >= _KEEP_PROBLEMS:
+                self._as_seen.clear()
+            self._as_seen[pid, file] = identity
         return functions
 
     def _read(self, image: ElfImage, path: str, pid: int, owner: int) -> ElfFunctions:
@@ -187,7 +200,7 @@ class ElfFiles:
         if not _has_symbols(image):
             spend = self._budget.spend
             debug = debug_file(
-                image, path, (pid,), _has_symbols, self._fetch_debug_file, spend=spend
+                image, path, (pid,), _has_symbols, self._fetch_debug_file, owner=owner, spend=spend
             )
         try:
             functions = functions_of(image, debug.image if debug else None)

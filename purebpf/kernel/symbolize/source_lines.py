@@ -115,7 +115,10 @@ class SourceLines:
                 return {}
             fd, image = opened
             if not _has_lines(image):
-                debug = debug_file(image, path, pids, _has_lines, self._fetch, spend=self._check)
+                owner = os.fstat(fd).st_uid
+                debug = debug_file(
+                    image, path, pids, _has_lines, self._fetch, owner=owner, spend=self._check
+                )
                 if debug is None:
                     self.without.append(path)
                     return {}
@@ -165,8 +168,11 @@ def _image(
 
 
 def _places(path: str, pids: Sequence[int]) -> Iterator[str]:
-    """Where the file may be: under its path, and, when it was deleted, where it is mapped."""
-    yield from (*(f"/proc/{pid}/root{path}" for pid in pids), path)
+    """Where the file may be: under its path, and, when it was deleted, where it is mapped.
+
+    Here first: in a namespace of their own, users may put a file of any build id in its place.
+    """
+    yield from (path, *(f"/proc/{pid}/root{path}" for pid in pids))
     for pid in pids:
         mapped = f"/proc/{pid}/map_files"
         with suppress(OSError):

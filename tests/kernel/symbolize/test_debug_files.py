@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.symbolize import debug_files
+from purebpf.kernel.symbolize import debug_files, symbol_cache
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.frame import is_unnamed_function
@@ -82,3 +82,63 @@ def test_a_wrong_file_in_one_place_does_not_hide_the_right_one_in_the_next(
     places["in the system's"].parent.mkdir(parents=True)
     os.rename(split.debug, places["in the system's"])
     assert split.name() == "local_function"
+
+
+NOBODY = 65534
+POISON = """
+import os, subprocess, sys
+program, debug, place = sys.argv[1:]
+over = os.path.dirname(os.path.dirname(place))
+subprocess.run(["mount", "-t", "tmpfs", "none", over], check=True)
+os.makedirs(os.path.dirname(place))
+with open(debug, "rb") as source, open(place, "wb") as target:
+    target.write(source.read())
+os.execv(program, [program])
+"""
+
+
+@pytest.mark.parametrize(
+    ("image", "debug", "is_used"), [(0, 0, True), (0, NOBODY, False), (NOBODY, NOBODY, True)]
+)
+def test_the_owner_of_a_file_decides_what_its_functions_are_called(
+    tmp_path, system, image, debug, is_used
+):
+    split = Split(tmp_path, "sha1")
+    path = _places(split, system)["beside it"]
+    os.rename(split.debug, path)
+    os.chown(split.program, image, -1)
+    os.chown(path, debug, -1)
+    assert split.name() == ("local_function" if is_used else UNNAMED)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["this run", "the next run"])
+def test_a_user_names_nothing_by_debug_files_in_a_namespace_of_their_own(
+    tmp_path, system, monkeypatch, later
+):
+    """Every user may mount something over /usr/lib/debug in a namespace of their own.
+
+    What names a file there would name it for all that run it, and, from the cache, for years.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(symbol_cache, "_WORTH", 1)
+    split = Split(tmp_path, "sha1")
+    for above in (split.folder, *split.folder.parents):
+        if above != Path("/tmp") and above != Path("/"):
+            above.chmod(above.stat().st_mode | 0o011)
+    split.debug.chmod(0o644)
+    place = _places(split, system)["by build id"]
+    place.parent.mkdir(parents=True)
+    system.chmod(0o755)
+    for each in (place.parent, place.parent.parent):
+        each.chmod(0o755)
+    words = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private"]
+    words += ["/usr/bin/python3", "-c", POISON, str(split.program), str(split.debug), str(place)]
+    with running(*words, user=NOBODY) as child:
+        ours = Symbolizer()
+        (name,) = ours.user(child.pid, [child.functions["local_function"]])
+        assert is_unnamed_function(name)
+        if later:
+            ours = Symbolizer()
+        with running(split.program) as own:
+            (name,) = ours.user(own.pid, [own.functions["local_function"]])
+            assert is_unnamed_function(name)
