@@ -1,4 +1,4 @@
-"""`python -m purebpf.mem`."""
+"""`purebpf mem`."""
 
 from __future__ import annotations
 

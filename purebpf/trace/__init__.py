@@ -1,4 +1,4 @@
-"""System calls as they happen: `python -m purebpf.trace`, and as a library:
+"""System calls as they happen: `purebpf trace`, and as a library:
 
     from purebpf.trace import Options, Traces
 

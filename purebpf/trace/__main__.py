@@ -1,4 +1,4 @@
-"""`python -m purebpf.trace`."""
+"""`purebpf trace`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `python -m purebpf.trace`."""
+"""The command line of `purebpf trace`."""
 
 from __future__ import annotations
 
