@@ -21,7 +21,7 @@ struct stats {
 	u64 seen;	       // the program ran
 	u64 others;	       // of tasks that were not asked for
 	u64 outside_namespace; // no pid in our pid namespace
-	u64 no_registers;      // a task of the kernel, or its registers could not be read
+	u64 no_registers;      // it has no user stack, or its registers could not be read
 	u64 walked;
 	u64 frames;
 	u64 walk_ns;

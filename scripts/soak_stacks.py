@@ -38,6 +38,7 @@ from purebpf.unwind.reason import Reason
 
 _FINAL = (Reason.COMPLETE, Reason.FP_GUESS, Reason.TOO_DEEP)
 _REPORTS = 20
+_MOST_TGIDS = 4096
 _BURST_S = 0.01
 """How long the programs run before they are stopped and their stacks read: rings hold that much."""
 _PYTHON = r"""
@@ -264,7 +265,7 @@ def storm(options: argparse.Namespace) -> int:
     rss: list[int] = []
     found = processes = 0
     forgotten = 0.0
-    seen_tgids: set[int] = set()
+    last_tgids: dict[int, None] = {}
     print("  time s  RSS KiB  tables KiB  processes  samples  copies  refused  cut %  full  lost")
     child = subprocess.Popen(command, **quiet)
     try:
@@ -273,9 +274,11 @@ def storm(options: argparse.Namespace) -> int:
             for each in walks.drain():
                 found += 1
                 ends[each.trace.reason] += 1
-                if each.tgid not in seen_tgids:
-                    seen_tgids.add(each.tgid)
+                if each.tgid not in last_tgids:
+                    last_tgids[each.tgid] = None
                     processes += 1
+                if len(last_tgids) > _MOST_TGIDS:  # memory is what is measured
+                    del last_tgids[next(iter(last_tgids))]
             if child.poll() is not None:
                 child = subprocess.Popen(command, **quiet)
             if now - forgotten >= 1:

@@ -21,7 +21,7 @@ struct stack_copy {
 };
 
 // Describes the current task and what it was interrupted in. False, and counted: it was not asked for,
-// has no pid in our pid namespace, or is a task of the kernel, or its registers could not be read.
+// has no pid in our pid namespace; it has no user stack, or its registers could not be read.
 static __always_inline bool take_sample(struct registers *ctx, bool typed,
 					struct stack_copy *sample, u64 *others, u64 *outside,
 					u64 *no_registers)
@@ -37,7 +37,8 @@ static __always_inline bool take_sample(struct registers *ctx, bool typed,
 		(*others)++;
 		return false;
 	}
-	if (!user_registers(ctx, &sample->registers)) {
+	if (((ctx->cs & 3) != 3 && has_dropped_stack()) ||
+	    !user_registers(ctx, &sample->registers)) {
 		(*no_registers)++;
 		return false;
 	}

@@ -13,6 +13,21 @@ struct registers {
 	u64 orig_ax, ip, cs, flags, sp, ss;
 };
 
+struct mm_struct___code {
+	unsigned long end_code;
+} __attribute__((preserve_access_index));
+
+// Whether the current task, in the kernel, has no user stack: it exits and has given its memory back
+// (exit_mm()), or executes a program, has the new memory, but the registers of the old program
+// (begin_new_exec() to start_thread(); mm->end_code is set just before that).
+static __always_inline bool has_dropped_stack(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct mm_struct___code *mm = (void *)BPF_CORE_READ(task, mm);
+
+	return !mm || !BPF_CORE_READ(mm, end_code);
+}
+
 #define USER_CS 0x33 // arch/x86/include/asm/segment.h: __USER_CS, of 64-bit code
 
 // The registers that the current task entered the kernel with. False: it has none.

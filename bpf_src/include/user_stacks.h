@@ -46,6 +46,11 @@ u32 start_time_at = 0;
 u32 self_exec_id_at = 0;
 u32 group_leader_at = 0;
 
+// The same of task_struct.mm and mm_struct.end_code, once a process exits or executes; the latter is
+// written last. Until then stacks are looked for where there are none.
+u32 mm_at = 0;
+u32 end_code_at = 0;
+
 #define MISS_KEY_WORDS 8
 #define TICKET_BITS (FINISHED_BIT | 1ULL << 61) // of the ids of user_stack_by_ticket()
 
@@ -69,6 +74,7 @@ struct missed_stack {
 struct unwind_stats {
 	u64 tickets;	  // ids given to stacks that may be sent to user space
 	u64 no_registers; // a task of the kernel, or its registers could not be read
+	u64 no_stack;	  // a process that exits, or executes a program: has_dropped_stack()
 	u64 walked;
 	u64 frames;
 	u64 copied;	   // sent to `copies`
@@ -176,6 +182,17 @@ static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_
 	if (registers)
 		words = append_leaf_words(stack, size / sizeof(u64), registers);
 	return keep(place, 0, size, words);
+}
+
+// As has_dropped_stack(), of a task in the kernel, without the kernel's BTF at the load.
+static __always_inline bool dropped_stack(void)
+{
+	u64 mm;
+
+	if (!end_code_at)
+		return false;
+	mm = task_word(bpf_get_current_task(), mm_at);
+	return !mm || !task_word(mm, end_code_at);
 }
 
 // Moves the walk at a place to the stack there.
@@ -318,6 +335,7 @@ static __always_inline struct missed_stack *describe_sample(u32 place, u32 tgid,
 static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, const void *key,
 						u32 size)
 {
+	struct registers *interrupted = ctx;
 	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
 	struct missed_stack *record;
 
@@ -328,6 +346,10 @@ static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, 
 	record = describe_sample(place, tgid, key, size);
 	if (!record || !st)
 		return STACK_LOST;
+	if ((interrupted->cs & 3) != 3 && dropped_stack()) {
+		st->no_stack++;
+		return STACK_NONE;
+	}
 	if (!user_registers(ctx, &record->registers)) {
 		st->no_registers++;
 		return STACK_NONE;
@@ -351,6 +373,7 @@ static __always_inline u64 new_ticket(u32 place)
 static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample)
 {
 	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
+	struct registers *interrupted = ctx;
 	struct missed_stack *record;
 	u64 ticket, id;
 
@@ -358,9 +381,15 @@ static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, 
 		return STACK_NONE;
 	if (call_graph == BY_FRAME_POINTERS)
 		return walk_by_frame_pointers(ctx, place, is_sample);
+	if (!st)
+		return STACK_LOST;
+	if ((!is_sample || (interrupted->cs & 3) != 3) && dropped_stack()) {
+		st->no_stack++;
+		return STACK_NONE;
+	}
 	ticket = new_ticket(place);
 	record = describe_sample(place, tgid, &ticket, sizeof(ticket));
-	if (!record || !st)
+	if (!record)
 		return STACK_LOST;
 	if (is_sample ? !user_registers(ctx, &record->registers) :
 			!saved_registers(&record->registers)) {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.rings.record_types import RecordMap
-from purebpf.kernel.types.task_offsets import task_offsets
+from purebpf.kernel.types.task_offsets import stack_offsets, task_offsets
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.kernel.unwind.process_records import feed
@@ -79,6 +79,8 @@ class StackFinisher(Closing):
         catch_up: Callable[[], object] | None = None,
     ) -> None:
         self._format = RecordFormat(SAMPLE_TYPE)
+        self._variables = variables
+        self._knows_dropped = not tables
         self.lost_records = 0
         with ExitStack() as undo:
             self._stacks = undo.enter_context(ProcessStacks(earlier=earlier, catch_up=catch_up))
@@ -142,6 +144,9 @@ class StackFinisher(Closing):
         if filler is not None and missed.identity:
             filler.check_identity(copy.tgid, missed.identity)
         trace = self._stacks.unwind(copy)
+        if not ((trace.reason.is_whole and trace.frames[1:]) or self._knows_dropped):
+            self._knows_dropped = True
+            _tell_dropped(self._variables)
         if filler is not None and missed.identity:
             why = missed.walked.reason
             where = (copy.tgid, missed.process, missed.identity)
@@ -179,6 +184,17 @@ def _identify(variables: MutableMapping[str, Any]) -> None:
             variables[f"{name}_at"] = offset
     if offsets:
         variables["group_leader_at"] = offsets["group_leader"]
+
+
+def _tell_dropped(variables: MutableMapping[str, Any]) -> None:
+    """Say where it shows that a process has no stack: it exits, or executes a program."""
+    try:
+        offsets = stack_offsets()
+    except NotSupportedError:
+        return
+    if len(offsets) > 1:
+        variables["mm_at"] = offsets["mm"]
+        variables["end_code_at"] = offsets["end_code"]
 
 
 def _missed(sample: Sample) -> MissedStack:

@@ -179,6 +179,20 @@ def test_a_process_that_is_gone_before_its_copy_is_read(
         _check_all_but_execve(walking)
 
 
+def test_processes_without_a_stack_are_not_taken_for_ones_with_a_cut_one(tmp_path: Path) -> None:
+    """One that executes a program, or exits, has no user stack for most of that time."""
+    with Walking(copies_per_second=0, pages=4096) as walking:
+        walking.only("true")
+        loop = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"
+        walking.run("/bin/sh", "-c", loop)
+        walking.stop()
+        lost = {Reason.COPY_LOST} if walking.stats["output_full"] else set()
+        ends = Counter(each.trace.reason for each in walking.found if each.trace.reason not in lost)
+        cut = sum(count for reason, count in ends.items() if not reason.is_whole)
+        assert ends.total() > 5
+        assert cut <= 1 + ends.total() / 20, ends
+
+
 def test_without_who_follows_a_process_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     program = build(tmp_path, _SHORT)
     with Walking(follow=False, copies_per_second=0) as walking:
