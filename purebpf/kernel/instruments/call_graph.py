@@ -27,6 +27,8 @@ _MACHINE = "x86_64"
 _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
+_PYTHON = ("pythons", "python_codes", "python_names")
+"""Maps that the program refers to and does not use by frame pointers."""
 
 
 class CallGraph(NamedTuple):
@@ -91,14 +93,14 @@ def _load(
     pages: int,
 ) -> tuple[Object, UserStacks | None]:
     if mode in ("", "fp"):
-        return _load_frame_pointers(_without_tables(spec), mode, load, owned), None
+        return _load_frame_pointers(_shrunk(spec, *_TABLES, *_PYTHON), mode, load, owned), None
     if (machine := os.uname().machine) != _MACHINE:
         raise NotSupportedError(
             f"--call-graph {mode}", f"it is for x86-64, and this CPU is {machine}"
         )
     spec = spec.set(call_graph=_NUMBERS[mode])
     if mode == "copy":
-        spec = _without_tables(spec.set(copies_per_second=0))
+        spec = _shrunk(spec.set(copies_per_second=0), *_TABLES)
     with ExitStack() as undo:
         loaded = undo.enter_context(load(spec))
         stacks = undo.enter_context(
@@ -126,8 +128,9 @@ def _load_frame_pointers(
         return owned.enter_context(load(spec.set(leaf_words=_LEAF_WORDS_OF_USER_MODE)))
 
 
-def _without_tables(spec: ObjectSpec) -> ObjectSpec:
-    return spec.resize(**dict.fromkeys(_TABLES, 1))
+def _shrunk(spec: ObjectSpec, *maps: str) -> ObjectSpec:
+    """The least of these maps: they must exist, as the program refers to them."""
+    return spec.resize(**dict.fromkeys(maps, 1))
 
 
 def describe_walking(

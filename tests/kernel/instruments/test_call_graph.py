@@ -51,6 +51,7 @@ def test_frame_pointers_need_no_rings(asked: str, mode: str) -> None:
         loaded, stacks, chosen = load_walking(spec(), asked, load, owned)
         assert (stacks, chosen) == (None, CallGraph(mode))
         assert loaded.maps["rules"].max_entries == 1
+        assert loaded.maps["python_codes"].max_entries == 1
 
 
 def test_auto_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
