@@ -2,6 +2,7 @@
 // Instruction pointers within ranges: each one sent to user space, or counted here.
 #include "counter.h"
 #include "pid_namespace.h"
+#include "targets.h"
 
 #define MAX_RANGES 64
 
@@ -37,6 +38,7 @@ struct ip_key {
 
 struct stats {
 	u64 seen;	       // the program ran
+	u64 others;	       // of tasks that were not asked for
 	u64 outside;	       // in none of the ranges
 	u64 outside_namespace; // of tgid 0 for want of a pid in our pid namespace
 	u64 emitted;	       // sent
@@ -111,6 +113,10 @@ static __always_inline int sample(struct sample_context *ctx, bool typed)
 		return 0;
 	st->seen++;
 	numbered = own_numbers(bpf_get_current_pid_tgid(), typed, &event.tgid, &event.tid);
+	if (!listed(event.tgid, event.tid)) {
+		st->others++;
+		return 0;
+	}
 	if (!inside(ip, event.tgid)) {
 		st->outside++;
 		return 0;

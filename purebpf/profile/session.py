@@ -86,6 +86,11 @@ class Profiler(Closing):
         """What is counted, and why when that is not CPU cycles."""
         return self._events.event
 
+    @property
+    def elapsed_s(self) -> float:
+        """How long it had sampled at the last `take`."""
+        return self._elapsed_s
+
     @cached_property
     def budget(self) -> Budget:
         """What pays for the names; made when the first is asked for, as a start need not wait."""

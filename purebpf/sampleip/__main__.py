@@ -71,7 +71,7 @@ def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:
 
     instead = f" (this machine has no PMU event {event.asked})" if event.fell_back else ""
     stats = result.stats
-    inside = stats["seen"] - stats["outside"]
+    inside = stats["seen"] - stats["others"] - stats["outside"]
     command.say(f"event: {event.name}{instead}")
     command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
     explain_loss(result.loss, "samples", verbose=verbose)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from purebpf import objects
 from purebpf.closable import Closing
+from purebpf.kernel.instruments import process_tree
 from purebpf.kernel.instruments.stack_maps import sum_up
 from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.expected_samples import samples_due
@@ -68,6 +69,7 @@ class Sampler(Closing):
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
         self._command_pid = command_pid
+        self._tree: process_tree.ProcessTree | None = None
         self._owned = ExitStack()
         self.budget = Budget()
 
@@ -85,10 +87,16 @@ class Sampler(Closing):
     def _attach(self, stack: ExitStack) -> None:
         options = self._options
         ranges = resolve(options)
-        where = places(options, self._command_pid)
+        self._by_tree = bool(self._command_pid) and process_tree.is_supported()
+        where = places(options, 0 if self._by_tree else self._command_pid)
         raise_open_files()
         self._object = stack.enter_context(load(self._spec(len(ranges))))
         maps = self._object.maps
+        if self._by_tree:
+            tree = process_tree.ProcessTree(
+                maps["tgids"], command_pid=self._command_pid, namespace=PidNamespace.own()
+            )
+            self._tree = stack.enter_context(tree)
         for number, (start, last, tgid) in enumerate(ranges):
             maps["ranges"][number] = (start, last, tgid, 0)
         self._buffer: PerfBuffer | None = None
@@ -103,7 +111,7 @@ class Sampler(Closing):
         (program,) = self._object.programs.values()
         for event in self._events:
             stack.enter_context(program.attach(event, enable=False))
-        if not self._command_pid:  # else execve enables
+        if self._by_tree or not self._command_pid:  # else execve enables
             for event in self._events:
                 event.enable()
         self._started = time.monotonic()
@@ -111,9 +119,11 @@ class Sampler(Closing):
 
     def _spec(self, range_count: int) -> ObjectSpec:
         namespace = PidNamespace.own()
+        spec = objects.spec("sampleip")
+        if self._by_tree:
+            spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
         return (
-            objects.spec("sampleip")
-            .only("on_sample_typed" if namespace.needs_types() else "on_sample")
+            spec.only("on_sample_typed" if namespace.needs_types() else "on_sample")
             .set(
                 counting=self._options.counting,
                 range_count=range_count,
@@ -132,7 +142,8 @@ class Sampler(Closing):
             inherit = int(place.pid >= 0 and not options.tids)
             one = PerfEvent.sampling(
                 *rate, event=event, pid=place.pid, cpu=place.cpu, cgroup=place.cgroup,
-                disabled=1, inherit=inherit, enable_on_exec=int(bool(self._command_pid)),
+                disabled=1, inherit=inherit,
+                enable_on_exec=int(bool(self._command_pid) and not self._by_tree),
             )  # fmt: skip
             event = one.event
             opened.append(stack.enter_context(one))
@@ -201,7 +212,9 @@ class Sampler(Closing):
 
     def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
         due = samples_due(self._events[0].attr, [reading.value for reading in readings])
-        begun = self._followed.tasks if self._command_pid else len(self._events)
+        inherits = self._command_pid and not self._by_tree
+        begun = self._followed.tasks if inherits else len(self._events)
+        missed = self._tree.missed if self._tree else 0
         causes = (
             *losses(stats, self._options),
             Cause("ring_lost", lost, f"{lost} samples were lost on the way to the reader"),
@@ -209,6 +222,12 @@ class Sampler(Closing):
                 "sideband_lost",
                 self._followed.lost,
                 f"{self._followed.lost} records of new processes and mappings were lost",
+            ),
+            Cause(
+                "children_missed",
+                missed,
+                f"{missed} child processes were not followed: more than {process_tree.CAPACITY} "
+                "lived at once, or the map was busy",
             ),
         )
         loss = Loss(due, stats["seen"], begun + (due or 0) // 100, causes)

@@ -40,10 +40,13 @@ def _run(options: Options, view: View) -> int:
     with Output() as output, prepare(make, options.command, output.reader) as (profiler, ends):
         shown = screen(output, view, has_command=bool(options.command))
         due = Due(view.interval_s)
+        before_s = 0.0
 
         def show() -> None:
+            nonlocal before_s
+            due.pass_by()
             profiler.take()
-            elapsed_s = due.pass_by()
+            elapsed_s, before_s = profiler.elapsed_s - before_s, profiler.elapsed_s
             with naming_until(ends.stop, profiler.budget):
                 cpus = 1 / (options.frequency * elapsed_s)
                 shown.show(profiler.last(), time.strftime("%H:%M:%S"), cpus)

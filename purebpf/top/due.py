@@ -18,7 +18,6 @@ class Due:
         """Seconds until the interval is over; 0 when it is."""
         return max(0.0, self._begun_s + self._interval_s - time.monotonic())
 
-    def pass_by(self) -> float:
-        """Begin the next interval; how long the last one took, in seconds."""
-        begun_s, self._begun_s = self._begun_s, time.monotonic()
-        return self._begun_s - begun_s
+    def pass_by(self) -> None:
+        """Begin the next interval."""
+        self._begun_s = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import resource
 import subprocess
 import sys
 from collections import Counter
@@ -118,6 +119,20 @@ def test_a_full_map_is_reported(workloads: Workloads, sampleip: SampleIp) -> Non
 def test_a_command_is_sampled(workloads: Workloads, sampleip: SampleIp) -> None:
     run = sampleip("--count", "-F", "997", "--", workloads.path("brief"))
     assert functions(run)["burn_briefly"] > 0
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_children_that_end_sooner_than_a_period_are_sampled(sampleip: SampleIp) -> None:
+    """At 49 Hz, which inherited events of children that live for a few ms never count."""
+    script = "i=0; while [ $i -lt 150 ]; do expr $i + 1; i=$((i+1)); done"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["sh", "-c", script], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    run = sampleip("--count", "-F", "49", "--", "sh", "-c", script)
+    (inside,) = re.findall(r"samples: (\d+) in the ranges, 0 outside", run.stderr)
+    assert sum(functions(run).values()) <= int(inside)
+    assert 49 * cpu_s / 4 <= int(inside) <= 49 * cpu_s * 4
 
 
 @pytest.mark.any_kernel
