@@ -36,6 +36,7 @@ __all__ = [
     "Problem",
     "functions_of",
     "open_mapped",
+    "open_place",
 ]
 
 _KEEP_BYTES = 24 << 20
@@ -146,8 +147,7 @@ class ElfFiles:
             try:
                 with opened_regular(path) as fd:
                     if _is_mapped_one(path, place, os.fstat(fd), file):
-                        # in a namespace of their own, users choose what has which path and inode
-                        for_all = place is _Trust.EXACT or path == file.path
+                        for_all = _is_for_all(path, place, file)
                         functions = self._load(fd, file, pids[0], for_all=for_all)
                     else:
                         functions = Problem(Reason.REPLACED)
@@ -272,16 +272,29 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
     Raises:
         OSError: no place that we can see shows the file that was mapped.
     """
+    return open_place(mapping, pids)[0]
+
+
+def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
+    """The same, and whether it is the file for all processes with such a mapping.
+
+    Else it was found in the root directory of this process: in a namespace of their own, users
+    choose what has which path and inode.
+    """
     for path, place in _places(mapping, pids):
         try:
             with opened_regular(path) as fd:
                 if _is_mapped_one(path, place, os.fstat(fd), mapping.file) and (
                     _has_build_id(fd, mapping.file)
                 ):
-                    return os.dup(fd)
+                    return os.dup(fd), _is_for_all(path, place, mapping.file)
         except (OSError, FormatError):
             continue
     raise FileNotFoundError(mapping.file.path)
+
+
+def _is_for_all(path: str, place: _Trust, file: MappedFile) -> bool:
+    return place is _Trust.EXACT or path == file.path
 
 
 def _has_build_id(fd: int, file: MappedFile) -> bool:

@@ -12,7 +12,7 @@ from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.errors import FormatError
-from purebpf.kernel.symbolize.elf_files import FileAccount, Identity, open_mapped
+from purebpf.kernel.symbolize.elf_files import FileAccount, Identity, open_place
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionStarts"]
 
+_ALL = 0
+_MOST_SEEN = 4096
 _MOST = 128
 """Files that are remembered: of each at most half a MiB of entries, and its table of starts."""
 _END = 1 << 64
@@ -42,7 +44,7 @@ class FunctionStarts:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._files: dict[Identity, _File | None] = {}
-        self._identities: dict[MappedFile, Identity] = {}
+        self._identities: dict[tuple[int, MappedFile], Identity] = {}
 
     def find(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
         """The function that a byte of a mapped file belongs to.
@@ -59,7 +61,8 @@ class FunctionStarts:
             OverBudgetError: it would cost more than the file, its process, its user or the run
                 has left.
         """
-        identity = self._identities.get(mapping.file)
+        seen = self._identities.get((pids[0], mapping.file))
+        identity = seen or self._identities.get((_ALL, mapping.file))
         known = self._files.get(identity) if identity else None
         function = known.known(where) if known else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
@@ -79,13 +82,15 @@ class FunctionStarts:
         ask: Callable[[_File, int], _Answer | None],
     ) -> _Answer | None:
         try:
-            fd = open_mapped(mapping, pids)
+            fd, is_for_all = open_place(mapping, pids)
         except OSError:
             return None
         try:
             identity = Identity.of(os.fstat(fd))
             if mapping.file.inode or mapping.file.build_id:
-                self._identities[mapping.file] = identity
+                if len(self._identities) >= _MOST_SEEN:
+                    self._identities.clear()
+                self._identities[_ALL if is_for_all else pids[0], mapping.file] = identity
             with self._budget.on_behalf(file=FileAccount(identity, mapping.file.path)):
                 file = self._file(identity, fd, mapping.file.path)
                 return ask(file, fd) if file else None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.kernel.symbolize.debug_files import Spend
-from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.kernel.symbolize.elf_files import open_place
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
@@ -26,6 +26,7 @@ from purebpf.unwind.elf_frames import load_bias
 __all__ = ["CodeFiles"]
 
 _RECENT_S = 1.0
+_ALL = 0
 _MOST = 512
 """Files that are open at a time."""
 
@@ -64,7 +65,7 @@ class CodeFiles(Closing):
     def __init__(self, spend: Spend | None = None) -> None:
         self._spend = spend
         self._files: dict[Hashable, _Open] = {}
-        self._recent: dict[MappedFile, _Recent] = {}
+        self._recent: dict[tuple[int, MappedFile], _Recent] = {}
 
     def find(self, key: Hashable) -> CfiFile | None:
         """The rules of what `CodeMapping.file` names; None if it was closed in between."""
@@ -100,21 +101,24 @@ class CodeFiles(Closing):
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         """The file of a mapping; one that was looked at within a second is not opened again."""
         now = time.monotonic()
-        recent = self._recent.get(mapping.file)
+        file = mapping.file
+        recent = self._recent.get((pid, file)) or self._recent.get((_ALL, file))
         if recent is not None and now < recent.until_s and recent.key in self._files:
             return recent.key, self._files[recent.key].image
-        opened = self._open(mapping, pid)
-        if opened is not None and mapping.file.inode:
-            if len(self._recent) >= _MOST:
-                self._recent.clear()
-            self._recent[mapping.file] = _Recent(opened[0], now + _RECENT_S)
-        return opened
-
-    def _open(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         try:
-            fd = open_mapped(mapping, (pid,))
+            fd, is_for_all = open_place(mapping, (pid,))
         except OSError:
             return None
+        opened = self._take(fd, mapping)
+        if opened is not None and file.inode:
+            if len(self._recent) >= _MOST:
+                self._recent.clear()
+            known = _Recent(opened[0], now + _RECENT_S)
+            self._recent[_ALL if is_for_all else pid, file] = known
+        return opened
+
+    def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
+        """What an open file has; keeps or closes the descriptor."""
         status = os.fstat(fd)
         key = _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
         known = self._files.get(key)

@@ -69,7 +69,7 @@ def test_files_with_symbols_are_not_opened_again(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("opened")
 
-    monkeypatch.setattr(function_starts, "open_mapped", refuse)
+    monkeypatch.setattr(function_starts, "open_place", refuse)
     program = compile_program(tmp_path / "program")
     with running(program) as child:
         found = Symbolizer().user(child.pid, child.functions.values())
@@ -78,9 +78,9 @@ def test_files_with_symbols_are_not_opened_again(tmp_path, monkeypatch):
 
 def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, monkeypatch):
     opened = []
-    whole = function_starts.open_mapped
+    whole = function_starts.open_place
     monkeypatch.setattr(
-        function_starts, "open_mapped", lambda *given: opened.append(1) or whole(*given)
+        function_starts, "open_place", lambda *given: opened.append(1) or whole(*given)
     )
     program = compile_program(tmp_path / "program", "-s")
     before = len(os.listdir("/proc/self/fd"))
