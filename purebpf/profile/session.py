@@ -24,7 +24,7 @@ from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import TargetEnds, follow_descendants
+from purebpf.measure.target_ends import TargetEnds, descendants, follow_descendants
 from purebpf.profile.request import Options, title
 from purebpf.syscall import proc
 
@@ -151,7 +151,9 @@ class Profiler(Closing):
                 "--gil", "it needs Python frames, so neither --no-python, -K nor --call-graph fp"
             )
         if (options.pids or options.gil) and self._python is not None:
-            self._python.publish_running(options.pids)  # else the start does not wait for it
+            tree = options.tree and options.pids
+            pids = descendants(options.pids) if tree else options.pids
+            self._python.publish_running(pids)  # else the start does not wait for it
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
         (program,) = self._object.programs.values()
