@@ -17,6 +17,7 @@ class Options(NamedTuple):
     `call_graph` is how user stacks are walked: "auto", "tables", "copy" or "fp".
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
     keep those of the interpreter itself. `gil`: only samples of threads that hold the GIL.
+    `java_perf_map`: have JVMs that were sampled write the names of their methods.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart.
     """
@@ -43,6 +44,7 @@ class Options(NamedTuple):
     python_lines: bool = False
     native: bool = False
     gil: bool = False
+    java_perf_map: bool = False
 
 
 def title(options: Options) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.unwind.user_stacks import Trace
     from purebpf.profile.counts_snapshot import CountsSnapshot
     from purebpf.profile.finished_counts import FinishedCounts
+    from purebpf.profile.java_maps import JavaMaps
     from purebpf.profile.loss import Clock
     from purebpf.results import Profile
     from purebpf.results.build.stored_stacks import Stacks
@@ -308,6 +309,7 @@ class Profiler(Closing):
             maps, limit = self._object.maps, self._options.hash_storage_size
             self._taken = CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished)
         self._taken.take()
+        self._write_java_maps()
         if self._walking is None or not self._walking.is_behind:
             self._followed.forget_exited(self._taken.processes)
 
@@ -335,8 +337,19 @@ class Profiler(Closing):
             if self._walking is not None:
                 self._walking.finish()
             self.take()
+            self._write_java_maps(again=True)
             self._elapsed_s, self._idle_s = times
             return self.so_far()
+
+    @cached_property
+    def _java(self) -> JavaMaps:
+        from purebpf.profile.java_maps import JavaMaps
+
+        return JavaMaps()
+
+    def _write_java_maps(self, *, again: bool = False) -> None:
+        if self._options.java_perf_map and self._taken is not None:
+            self._java.write(self._taken.processes, again=again)
 
     def _measure_time(self) -> None:
         """How long it has sampled, and how long the CPUs of the events have been idle."""
@@ -400,6 +413,8 @@ class Profiler(Closing):
             pids = {row.labels.pid for row in profile.rows()} if not options.gil else None
             profile.hints += self._python.hints(pids)
             profile.loss = self._python.with_merging(profile.loss)
+        if options.java_perf_map:
+            profile.hints += self._java.hints()
         if self._command_pid and not self._by_tree:
             profile.hints.append(_CHILDREN_INHERIT)
         return profile

@@ -19,7 +19,8 @@ _PYTHON_MINORS = range(8, 16)
 _PYTHONS = "CPython 3.8 to 3.15"
 _PERF_MAP_AGENT = "with the agent perf-map-agent"
 _PERF_MAP_COMMAND = (
-    "`jcmd PID Compiler.perfmap` while it runs, or -XX:+DumpPerfMapAtExit from the start"
+    "`purebpf profile --java-perf-map`, or `jcmd PID Compiler.perfmap` while it runs, or "
+    "-XX:+DumpPerfMapAtExit from the start"
 )
 
 

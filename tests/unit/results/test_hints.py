@@ -49,7 +49,11 @@ def told(found, **runtimes):
         (Runtime("python", "3.16"), EVAL, ["Python 3.16 (PID 7): only", "CPython 3.8 to 3.15"]),
         (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
         (Runtime("chromium"), GENERATED, ["Chromium (PID 7)", "--js-flags=--perf-basic-prof"]),
-        (Runtime("java", "17"), GENERATED, ["Java 17 (PID 7)", "Compiler.perfmap"]),
+        (
+            Runtime("java", "17"),
+            GENERATED,
+            ["Java 17 (PID 7)", "--java-perf-map", "r.perfmap"],
+        ),
         (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
         (Runtime("java"), GENERATED, ["Java (PID 7)", "Compiler.perfmap", "perf-map-agent"]),
     ],
