@@ -13,7 +13,16 @@ from purebpf.trace.calls import CALLS
 from purebpf.trace.capture import Capture, Copy
 from purebpf.trace.structs import SIZES
 
-__all__ = ["HIDDEN", "PATH_ROOM", "Kind", "Signature", "capture_of", "signature"]
+__all__ = [
+    "HIDDEN",
+    "PATH_ROOM",
+    "Kind",
+    "Signature",
+    "capture_of",
+    "compat_capture_of",
+    "compat_signature",
+    "signature",
+]
 
 HIDDEN = "-"
 PATH_ROOM = 2048
@@ -26,6 +35,7 @@ _STRINGS = 33  # of argv
 _ENVIRONMENT_BLOCKS = 8  # of 32 addresses
 _ADDRESS_ROOM = 128  # struct sockaddr_storage
 _OPTION_ROOM = 64
+_COMPAT_WORD = 4  # an int is the same in both ABIs
 
 
 class Kind(NamedTuple):
@@ -112,6 +122,34 @@ def capture_of(name: str, string_size: int) -> Capture:
         for copy, at_end in _copies(name, index, kind, string_size):
             (end if at_end else start).append(copy)
     return Capture(tuple(start), tuple(end), again=name not in ("execve", "execveat"))
+
+
+def compat_signature(name: str) -> Signature | None:
+    """What is known of a 32-bit call: as of the 64-bit one, unless its arguments are others."""
+    return None if name in _OTHER_IN_COMPAT else signature(name)
+
+
+_OTHER_IN_COMPAT = frozenset(
+    {"clone", "fadvise64", "fallocate", "fanotify_mark", "mmap", "pread64", "pwrite64"}
+    | {"readahead", "select", "sync_file_range"}
+)
+"""Calls of which i386 has an older form (mmap, select), or with longs in two halves."""
+
+
+def compat_capture_of(name: str, string_size: int) -> Capture:
+    """What to copy for a 32-bit call: strings and bytes, which look alike; structs do not."""
+    if compat_signature(name) is None:
+        return Capture()
+    native = capture_of(name, string_size)
+    start, end = (tuple(filter(_is_alike, copies)) for copies in (native.start, native.end))
+    return Capture(start, end, native.again)
+
+
+def _is_alike(copy: Copy) -> bool:
+    if isinstance(copy, capture.Block):
+        return copy.size <= _COMPAT_WORD
+    is_bytes = isinstance(copy, capture.Bytes) and copy.unit == 1
+    return is_bytes or isinstance(copy, capture.Text)
 
 
 _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {

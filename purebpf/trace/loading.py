@@ -13,7 +13,7 @@ from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.kernel.load.load import load
 from purebpf.trace.capture import Capture, Copy
 from purebpf.trace.code import Layout, program
-from purebpf.trace.kinds import capture_of
+from purebpf.trace.kinds import capture_of, compat_capture_of
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
@@ -27,9 +27,13 @@ SLOTS = 512
 _MAPS = ("tasks", "tasks_by_address", "then")
 
 
-def numbers_of(names: Iterable[str]) -> dict[str, int]:
-    """The numbers of calls in the native ABI of this machine; calls that it lacks are left out."""
-    abi = syscalls.machine(os.uname().machine).native
+def numbers_of(names: Iterable[str], *, compat: bool = False) -> dict[str, int]:
+    """The numbers of calls in the native ABI of this machine, or in that of its 32-bit programs.
+
+    Calls that it lacks are left out.
+    """
+    machine = syscalls.machine(os.uname().machine)
+    abi = machine.compat if compat else machine.native
     numbers = ((name, syscalls.number(abi, name)) for name in names)
     return {name: number for name, number in numbers if number is not None and number < SLOTS}
 
@@ -44,9 +48,12 @@ def load_programs(
         names: calls.
         string_size: bytes of strings and buffers.
     """
+    wanted = sorted(names)
     captures = {
-        number: capture_of(name, string_size) for name, number in numbers_of(sorted(names)).items()
+        number: capture_of(name, string_size) for name, number in numbers_of(wanted).items()
     }
+    for name, number in numbers_of(wanted, compat=True).items():
+        captures[SLOTS + number] = compat_capture_of(name, string_size)
     programs = _Programs(_layout(tracer))
     starts = {number: programs.start(capture) for number, capture in captures.items()}
     ends = {number: programs.end(capture) for number, capture in captures.items()}

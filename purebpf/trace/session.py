@@ -16,7 +16,7 @@ from purebpf.trace import loading
 from purebpf.trace.arguments import show_arguments
 from purebpf.trace.constants import signal_name
 from purebpf.trace.events import Call, Ended, Event, Lost, Signalled, Task
-from purebpf.trace.kinds import signature
+from purebpf.trace.kinds import compat_signature, signature
 from purebpf.trace.request import Options
 from purebpf.trace.results import show_result
 from purebpf.trace.selection import select
@@ -152,7 +152,8 @@ class Traces(EventSession[Event]):
         result = fields.result if ending == "returned" else None
         words = tuple(fields.arguments)
         view = View(name, words, result, dict(pieces(tail)), self._options.string_size)
-        known = signature(name)
+        is_compat = bool(self._machine.compat) and abi == self._machine.compat
+        known = compat_signature(name) if is_compat else signature(name)
         return Call(
             time_ns=self.wall_ns(fields.event.time_ns),
             task=self._task(fields.event),

@@ -70,6 +70,10 @@ ENDINGS = [(stage, number) for stage in STAGES for number in (signal.SIGINT, sig
 ENDINGS.append(("waiting", signal.SIGHUP))
 
 
+QUIET = {"trace": ("-e", "reboot")}
+"""What keeps a command from having work all the time on a busy machine: it is to wait."""
+
+
 def reach(stage: str, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not STAGES[stage](process.pid):
@@ -95,7 +99,7 @@ def held(pid: int) -> set[tuple[str, int]]:
 @contextmanager
 def running(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A command that would run for an hour."""
-    with start(name, *arguments, "3600") as process:
+    with start(name, *QUIET.get(name, ()), *arguments, "3600") as process:
         try:
             yield process
         finally:

@@ -12,7 +12,7 @@ from purebpf.trace import capture
 from purebpf.trace.arguments import _SHOW
 from purebpf.trace.calls import CALLS
 from purebpf.trace.capture import Capture
-from purebpf.trace.kinds import capture_of, signature
+from purebpf.trace.kinds import capture_of, compat_capture_of, compat_signature, signature
 from purebpf.trace.options import parse
 from purebpf.trace.request import Options
 from purebpf.trace.selection import GROUPS, UnknownCallError, select
@@ -71,6 +71,14 @@ def test_what_is_copied_follows_from_the_kinds() -> None:
     assert accepted.start == (capture.Block(2, 4),)
     assert accepted.end == (capture.Bytes(1, capture.AT + 2, 128), capture.Block(2, 4))
     assert not capture_of("execve", 32).again
+
+
+def test_32_bit_calls_are_copied_where_they_look_alike() -> None:
+    assert compat_capture_of("openat", 32) == capture_of("openat", 32)
+    assert compat_capture_of("fstat", 32) == Capture()
+    assert compat_capture_of("mmap", 32) == Capture()
+    assert compat_signature("mmap") is None
+    assert compat_signature("read") == signature("read")
 
 
 @pytest.mark.parametrize(
