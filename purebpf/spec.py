@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from purebpf.abi.sections import DEFINITIONS, SecDef
 from purebpf.errors import SchemaError
@@ -228,7 +228,7 @@ class ObjectSpec(NamedTuple):
     externs: Mapping[str, ExternSpec] = MappingProxyType({})
     btf: Btf | None = None
 
-    def set(self, /, **values: Any) -> ObjectSpec:
+    def set(self, /, **values: Any) -> Self:
         """Give global variables their first values: `spec.set(target_pid=1234)`.
 
         Values are what BTF makes of the variable's type, or its bytes.
@@ -260,7 +260,7 @@ class ObjectSpec(NamedTuple):
         }
         return self._replace(maps={**self.maps, **changed})
 
-    def only(self, *programs: str) -> ObjectSpec:
+    def only(self, *programs: str) -> Self:
         """Keep these programs, and load them even if they are `SEC("?...")`.
 
         All maps stay: user space may want one that no program uses. A PROG_ARRAY's slots for
@@ -279,7 +279,7 @@ class ObjectSpec(NamedTuple):
         maps = {name: _without_slots(spec, gone) for name, spec in self.maps.items()}
         return self._replace(programs=kept, maps=maps)
 
-    def resize(self, /, **max_entries: int) -> ObjectSpec:
+    def resize(self, /, **max_entries: int) -> Self:
         """Change how many entries maps hold: `spec.resize(counts=100_000)`.
 
         Raises:
@@ -295,7 +295,7 @@ class ObjectSpec(NamedTuple):
             changed[name] = spec._replace(max_entries=count)
         return self._replace(maps={**self.maps, **changed})
 
-    def leave_out(self, *maps: str) -> ObjectSpec:
+    def leave_out(self, *maps: str) -> Self:
         """Do not create these maps: for kernels that may not support their type.
 
         Raises:
@@ -307,7 +307,7 @@ class ObjectSpec(NamedTuple):
         }
         return self._replace(maps={**self.maps, **changed})
 
-    def exclusive(self, /, **programs: str) -> ObjectSpec:
+    def exclusive(self, /, **programs: str) -> Self:
         """Let one program alone use a map: `spec.exclusive(secrets="on_open")` (Linux 6.18).
 
         The kernel knows it by its instructions, and refuses every other one that uses the map.
@@ -323,7 +323,7 @@ class ObjectSpec(NamedTuple):
         }
         return self._replace(maps={**self.maps, **changed})
 
-    def struct_ops(self, name: str, /, **members: Any) -> ObjectSpec:
+    def struct_ops(self, name: str, /, **members: Any) -> Self:
         """Change members of a struct_ops map: `spec.struct_ops("cubic", flags=2, init="on_init")`.
 
         Function members take the name of a program or None, the others what BTF makes of them.

@@ -1,7 +1,8 @@
 """A typed module for one object, for editors and type checkers. Pure: a spec in, Python out.
 
 The module's `load` is `purebpf.load`; what it returns has the maps, programs, globals and records
-of this object by name. Nothing else of it exists when it runs.
+of this object by name. When it runs, the records and enums are the very classes that the library
+makes of their types, and the other classes are the library's own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec.arrays import Array, Octets, Text
 from purebpf.btf.codec.codecs import Codec, codec
 from purebpf.btf.codec.structs import StructCodec
-from purebpf.btf.codec.values import Boolean, FloatingPoint
+from purebpf.btf.codec.values import Boolean, Enumeration, FloatingPoint
 from purebpf.btf.types.kinds import Kind, Ptr
 from purebpf.btf.types.names import legal_names
 from purebpf.errors import FormatError
@@ -31,12 +32,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import purebpf
 
-__all__ = ["load"]
+__all__ = {exported}
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterator, ItemsView, Iterator, Mapping, Sequence, ValuesView
-    )
+    import os
+    from collections.abc import Mapping
+    from enum import IntEnum
     from typing import Literal, overload
 
     from purebpf.btf.codec.records import Record
@@ -55,15 +56,33 @@ _TAIL = '''
         @property
         def globals(self) -> Globals: ...
 
+    def load(
+        source: Any,
+        btf: purebpf.Btf | str | os.PathLike[str] | None = None,
+        *,
+        kconfig: str = "",
+        log_level: int = 0,
+        pin_path: str | os.PathLike[str] = "/sys/fs/bpf",
+        maps: Mapping[str, purebpf.Map] | None = None,
+        token: str | os.PathLike[str] | int | None = None,
+        targets: Mapping[str, purebpf.Program] | None = None,
+    ) -> Object: ...
 
-def load(source: Any, btf: Any = None, **options: Any) -> Object:
-    """`purebpf.load`, typed; `source` must be this object."""
-    return cast("Object", purebpf.load(source, btf, **options))
+else:
+    from purebpf import load
+    from purebpf.btf.codec.records import record_class
+    from purebpf.btf.codec.values import enum_class
+
+{runtime}
+
+def read_object(source: Any) -> Spec:
+    """`purebpf.read_object`, typed; `source` must be this object."""
+    return cast("Spec", purebpf.read_object(source))
 '''
 _TAKEN = frozenset(
     {"Object", "Maps", "Programs", "Globals", "AnyGlobals", "Any", "Record", "Literal", "Mapping"}
-    | {"AsyncIterator", "ItemsView", "Iterator", "ValuesView", "cast", "load", "overload"}
-    | {"BuildIdFrame", "Sequence"}
+    | {"cast", "load", "overload", "os", "read_object", "record_class", "enum_class"}
+    | {"BuildIdFrame", "IntEnum", "Spec", "TYPE_CHECKING"}
     | {"purebpf", "bool", "bytes", "float", "int", "str", "tuple", "property", "type"}
 )
 _METHODS = frozenset(name for name in dir(tuple) if not name.startswith("_"))
@@ -87,13 +106,18 @@ def stubs(spec: ObjectSpec) -> str:
         for name, variable in spec.variables.items()
         if name not in spec.externs
     }
-    parts = [_HEAD.format(source=_escape(spec.source.rpartition("/")[2])), *records.classes()]
-    parts += maps
+    exported = ["load", "read_object", *records.classes(), *classes.values()]
+    exported = [name for name in exported if not name.startswith("_")]
+    head = _HEAD.format(source=_escape(spec.source.rpartition("/")[2]), exported=exported)
+    parts = [head, *records.texts(), *maps]
     parts.append(_mapping("Maps", "Mapping[str, purebpf.Map]", classes))
     programs = dict.fromkeys(spec.programs, "purebpf.Program")
     parts.append(_mapping("Programs", "Mapping[str, purebpf.Program]", programs))
     parts.append(_globals(values, records))
-    return "".join(parts) + _TAIL
+    parts.append(_spec(spec, values, records))
+    lines = [*records.run_time(), *(f"{name} = purebpf.Map" for name in classes.values())]
+    run_time = "".join(f"    {line}\n" for line in lines)
+    return "".join(parts) + _TAIL.format(runtime=run_time)
 
 
 class _Records:
@@ -105,10 +129,20 @@ class _Records:
         self._names: dict[int, str] = {}
         self._aliases: list[str] = []
         self._texts: list[str] = []
+        self._run_time: list[str] = []
+        self._enums: set[str] = set()
+
+    def texts(self) -> list[str]:
+        """Their text, for type checkers."""
+        return self._texts
 
     def classes(self) -> list[str]:
-        """Their text."""
-        return self._texts
+        """Their names."""
+        return [*self._names.values()]
+
+    def run_time(self) -> list[str]:
+        """What makes the very classes that values have."""
+        return self._run_time
 
     def name_of(self, type_id: int, *, key: bool = False) -> str:
         """The Python type of a BTF type."""
@@ -120,12 +154,12 @@ class _Records:
 
     def given(self, of: str) -> str:
         """What may be given for a value of the type `of`."""
+        if of in self._enums:
+            return f"{of} | int | str | bytes"
         if of in self._names.values():
             return f"{of} | Mapping[str, Any] | tuple[Any, ...] | bytes"
         if of.startswith("tuple["):
-            return "Sequence[Any]"
-        if of == "purebpf.Map":
-            return "Any"  # or what has a descriptor, or its number
+            return "tuple[Any, ...] | list[Any] | bytes"
         return of if of in ("Any", "bytes") else f"{of} | bytes"
 
     def _of(self, made: Codec) -> str:
@@ -142,6 +176,8 @@ class _Records:
                 return "float"
             case Boolean():
                 return "bool"
+            case Enumeration() if made.values:
+                return self._enumeration(made)
             case _:
                 return "int"
 
@@ -153,6 +189,22 @@ class _Records:
             self._names[id(made)] = name = self._new_name(made.record.__name__)
             text = f'    class {name}(Record):\n        """{_escape(made.c_type)}."""\n\n'
             self._texts.append(text + "".join(lines) + "\n")
+            self._run_time.append(
+                f"{name} = record_class({made.record.__name__!r}, {made.names!r})"
+            )
+        return self._names[id(made)]
+
+    def _enumeration(self, made: Enumeration) -> str:
+        if id(made) not in self._names:
+            c_name = made.c_type.removeprefix("enum ")
+            members = zip(legal_names(made.values), made.values.values(), strict=True)
+            lines = [f"        {member} = {value}\n" for member, value in members]
+            self._names[id(made)] = name = self._new_name(c_name)
+            self._enums.add(name)
+            head = f'    class {name}(IntEnum):\n        """{_escape(made.c_type)}; '
+            text = f'{head}an int where the value has no name."""\n\n'
+            self._texts.append(text + "".join(lines) + "\n")
+            self._run_time.append(f"{name} = enum_class({c_name!r}, {dict(made.values)!r})")
         return self._names[id(made)]
 
     def _field(self, name: str, fields: Mapping[str, str]) -> str:
@@ -185,30 +237,16 @@ def _class_name(name: str) -> str:
 
 def _map_class(made: str, name: str, spec: MapSpec, records: _Records) -> str:
     """The class `made` of a map, its text."""
-    head = f'    class {made}(purebpf.Map):\n        """Map {_escape(name)}."""\n\n'
-    if reader := _READERS.get(spec.type):
-        return head + _reading(_event(spec, name, records), reader) + "\n"
-    key, value = _key(spec, records), _value(spec, records)
-    given = records.given(key)
-    lines = [
-        f"def __getitem__(self, key: {given}) -> {value}: ...",
-        f"def __setitem__(self, key: {given}, value: {records.given(value)}) -> None: ...",
-        f"def get(self, key: {given}, default: Any = None, **flags: int) -> {value} | Any: ...",
-        f"def __iter__(self) -> Iterator[{key}]: ...",
-        f"def items(self) -> ItemsView[{key}, {value}]: ...",
-        f"def values(self) -> ValuesView[{value}]: ...",
-    ]
-    return head + "".join(f"        {line}\n" for line in lines) + "\n"
-
-
-def _reading(event: str, reader: str) -> str:
-    return (
-        "        def read(\n"
-        "            self, timeout: float | None = None, *, type: Any = None\n"
-        f"        ) -> Iterator[{event}]: ...\n"
-        f"        def __aiter__(self) -> AsyncIterator[{event}]: ...\n"
-        f"        def reader(self, *args: Any, **options: Any) -> purebpf.{reader}: ...\n"
-    )
+    reader = _READERS.get(spec.type)
+    if reader:
+        base = f"purebpf.Map[Any, {(event := _event(spec, name, records))}]"
+    else:
+        base = f"purebpf.Map[{_key(spec, records)}, {_value(spec, records)}]"
+    text = f'    class {made}({base}):\n        """Map {_escape(name)}."""\n\n'
+    if not reader:
+        return text
+    line = f"def reader(self, *args: Any, **options: Any) -> purebpf.{reader}[{event}]: ..."
+    return f"{text}        {line}\n\n"
 
 
 def _event(spec: MapSpec, name: str, records: _Records) -> str:
@@ -268,6 +306,32 @@ def _globals(types: dict[str, str], records: _Records) -> str:
     return text[:-1] + "".join(_overloads(given, "def __setitem__(self, name: str, value: Any, /)"))
 
 
+def _spec(spec: ObjectSpec, values: Mapping[str, str], records: _Records) -> str:
+    """The class of the object's spec: what its methods take by name."""
+    settings = {name: records.given(of) for name, of in values.items()}
+    sizes = {name: "int" for name, map_spec in spec.maps.items() if not map_spec.section}
+    names = ", ".join(map(repr, spec.programs))
+    text = '\n    class Spec(purebpf.ObjectSpec):\n        """What `read_object` gives."""\n\n'
+    text += _keywords("set", settings) + _keywords("resize", sizes)
+    if names:
+        line = f"def only(self, *programs: Literal[{names}]) -> Spec: ..."
+        text += f"        {line}  # type: ignore[override]\n"
+    return text
+
+
+def _keywords(method: str, types: Mapping[str, str]) -> str:
+    """A method that takes these keywords; those that Python cannot write, with any others."""
+    from keyword import iskeyword
+
+    legal = {name: of for name, of in types.items() if name.isidentifier() and not iskeyword(name)}
+    lines = [f"            {name}: {of} = ...,\n" for name, of in legal.items()]
+    if len(legal) < len(types):
+        lines.append("            **others: Any,\n")
+    star = "            *,\n" if legal else ""
+    head = f"        def {method}(  # type: ignore[override]\n            self,\n            /,\n"
+    return f"{head}{star}{''.join(lines)}        ) -> Spec: ...\n"
+
+
 def _getters(types: dict[str, str]) -> Iterator[str]:
     getters = [
         f"def __getitem__(self, name: Literal[{name!r}], /) -> {of}: ..."
@@ -282,6 +346,7 @@ def _overloads(getters: list[str], any_name: str) -> Iterator[str]:
     if len(getters) == 1:
         yield f"        {getters[0]}{ignored}\n"
     elif getters:
+        pyright = "  # pyright: ignore[reportIncompatibleMethodOverride]"
         for place, line in enumerate(getters):
             yield f"        @overload{'' if place else ignored}\n        {line}\n"
-        yield f"        {any_name} -> Any: ...\n"
+        yield f"        {any_name} -> Any: ...{pyright}\n"

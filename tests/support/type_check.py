@@ -1,7 +1,8 @@
-"""What mypy --strict says about a user's program."""
+"""What mypy --strict and pyright say about a user's program."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,3 +21,18 @@ def mypy(folder: Path, *files: Path) -> str:
         command, capture_output=True, text=True, check=False, cwd=folder, env=environment
     )
     return done.stdout
+
+
+def pyright(folder: Path, *files: Path) -> set[tuple[Path, int]]:
+    """The file and line of each of its errors in `files`, which may import each other."""
+    options = {"extraPaths": [str(ROOT), str(folder)], "typeCheckingMode": "standard"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(options))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run(
+        [*command, *map(str, files)], capture_output=True, text=True, check=False, cwd=folder
+    )
+    return {
+        (Path(said["file"]), said["range"]["start"]["line"] + 1)
+        for said in json.loads(done.stdout)["generalDiagnostics"]
+        if said["severity"] == "error"
+    }

@@ -292,7 +292,11 @@ class FloatingPoint(Codec):
 
 
 class Enumeration(Codec):
-    """An enum: its IntEnum's members, and plain ints for values it does not name."""
+    """An enum: its IntEnum's members, and plain ints for values it does not name.
+
+    Attributes:
+        values: by name, as in C.
+    """
 
     plain = int
 
@@ -301,17 +305,22 @@ class Enumeration(Codec):
     ) -> None:
         super().__init__(c_type, size, INTEGER_CODES[size][signed], order)
         self.low, self.high = int_range(8 * size, signed=signed)
-        self._values = values
+        self.values = values
         self._members = _Members(c_type, values)
         self.convert = self._members.__getitem__
 
     def lower(self, value: Any) -> int:
         """A member, its name or any int in range."""
         if isinstance(value, str):
-            if value not in self._values:
+            if value not in self.values:
                 raise Misfit(self.c_type, f"does not have a value {shown(value)}")
-            value = self._values[value]
+            value = self.values[value]
         return check_int(self.c_type, value, self.low, self.high)
+
+
+def enum_class(name: str, values: Mapping[str, int]) -> type[IntEnum]:
+    """The class of the members that an enum with these names decodes to."""
+    return _enum(name, tuple(zip(legal_names(values), values.values(), strict=True)))
 
 
 class _Members(dict[int, int]):
@@ -324,8 +333,7 @@ class _Members(dict[int, int]):
 
     def __missing__(self, value: int) -> int:
         if not self and self._names:
-            members = zip(legal_names(self._names), self._names.values(), strict=True)
-            made = _enum(self._c_type.removeprefix("enum "), tuple(members))
+            made = enum_class(self._c_type.removeprefix("enum "), self._names)
             self.update((int(member), member) for member in made)
             return self.get(value, value)
         return value

@@ -13,7 +13,7 @@ from collections.abc import (
     ValuesView,
 )
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
@@ -21,17 +21,22 @@ from purebpf.kernel.maps import map_bulk, map_traits
 from purebpf.kernel.maps.map_base import MapHandle
 from purebpf.kernel.maps.map_core import Store
 from purebpf.syscall.map_element import Element, Errno
+from purebpf.typevars import K2, V2, K, Raw, T, V
 
 if TYPE_CHECKING:
-    from purebpf.kernel.rings.record_types import RecordType
+    import builtins
+
+    from purebpf.kernel.rings.record_types import RecordCodec, RecordType
 
 __all__ = ["Map"]
 
 _MISSING: Any = object()
 
 
-class Map(MapHandle, MutableMapping[Any, Any]):
+class Map(MapHandle, MutableMapping[K, V]):
     """A map in the kernel, alive as long as a descriptor, a pin or a program holds it.
+
+    `Map[int, Call]` says to type checkers what keys and values are.
 
     Keys and values have the Python types of their BTF (`purebpf.btf.codec.codecs`). Without BTF
     they are
@@ -55,7 +60,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     # One element
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: K | Raw) -> V:
         store = self._store
         try:
             value = store.elements.look_up(store.write_key, key, store.read_value)
@@ -65,8 +70,12 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             if value == errno.ENOENT:
                 raise KeyError(key)
             raise self._explain_lookup(value, key)
-        return value
+        return cast("V", value)
 
+    @overload
+    def get(self, key: K | Raw, default: None = None, *, flags: int = 0) -> V | None: ...
+    @overload
+    def get(self, key: K | Raw, default: T, *, flags: int = 0) -> V | T: ...
     def get(self, key: Any, default: Any = None, *, flags: int = 0) -> Any:
         """The value, or `default`. `flags`: BPF_F_LOCK, to read a value with a spin lock whole."""
         store = self._store
@@ -98,7 +107,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             raise store.explain_failure(-result, "looking into", "LOOKUP_ELEM", repr(key))
         return result == 0
 
-    def put(self, key: Any, value: Any, flags: int = 0) -> None:
+    def put(self, key: K | Raw, value: V | Raw | list[Any], flags: int = 0) -> None:
         """Store one value. `flags`: BPF_NOEXIST (EEXIST), BPF_EXIST (ENOENT), BPF_F_LOCK."""
         store = self._store
         try:
@@ -108,12 +117,19 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         if result:
             raise store.explain_failure(-result, "updating", "UPDATE_ELEM", repr(key))
 
-    __setitem__ = put
+    def __setitem__(self, key: K | Raw, value: V | Raw | list[Any]) -> None:
+        self.put(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: K | Raw) -> None:
         if not self.delete([key]):
             raise KeyError(key)
 
+    @overload
+    def pop(self, key: K | Raw = ...) -> V: ...
+    @overload
+    def pop(self, key: K | Raw, default: T) -> V | T: ...
+    @overload
+    def pop(self, *, default: T) -> V | T: ...
     def pop(self, key: Any = _MISSING, default: Any = _MISSING) -> Any:
         """Take out the value of `key`, or without a key the next one of a queue or stack.
 
@@ -127,6 +143,10 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             return self._take_map(key, default)
         return self._take("taking from", key, default, map_bulk.take)
 
+    @overload
+    def peek(self) -> V: ...
+    @overload
+    def peek(self, default: T) -> V | T: ...
     def peek(self, default: Any = _MISSING) -> Any:
         """The value of a queue or stack that `pop` would take.
 
@@ -169,7 +189,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
             raise KeyError(key)
         return default
 
-    def push(self, value: Any, flags: int = 0) -> None:
+    def push(self, value: V | Raw, flags: int = 0) -> None:
         """Add to a queue, stack or bloom filter. `flags`: BPF_EXIST drops the oldest when full.
 
         Raises:
@@ -183,7 +203,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     # Many elements
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         return map_bulk.keys(self._store)
 
     def __len__(self) -> int:
@@ -194,11 +214,11 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         """Whether there is an element, without counting."""
         return next(map_bulk.raw_keys(self._store), None) is not None
 
-    def items(self) -> ItemsView[Any, Any]:
+    def items(self) -> ItemsView[K, V]:
         """The pairs, read in bulk. What vanishes during the read is left out."""
         return _Items(self, self._store)
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> ValuesView[V]:
         """The values, read in bulk. What vanishes during the read is left out."""
         return _Values(self, self._store)
 
@@ -241,7 +261,7 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     def update(  # type: ignore[override]
         self,
-        other: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
+        other: Mapping[Any, V | Raw] | Iterable[tuple[K | Raw, V | Raw | list[Any]]] = (),
         /,
         *,
         flags: int = 0,
@@ -249,11 +269,11 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         """Store many values, in bulk; `flags` as in `put`. Stops at the first one refused."""
         map_bulk.update(self._store, other, flags)
 
-    def delete(self, keys: Iterable[Any]) -> int:
+    def delete(self, keys: Iterable[K | Raw]) -> int:
         """Delete many keys, in bulk: how many were there."""
         return map_bulk.delete(self._store, map(self._store.encode_key, keys))
 
-    def drain(self) -> list[tuple[Any, Any]]:
+    def drain(self) -> list[tuple[K, V]]:
         """Take out every element, in bulk: each is either here or still in the map."""
         return map_bulk.drain(self._store)
 
@@ -263,7 +283,13 @@ class Map(MapHandle, MutableMapping[Any, Any]):
 
     # Records
 
-    def bind(self, *, key: type | None = None, value: type | None = None) -> Self:
+    @overload
+    def bind(self, *, key: type[K2], value: type[V2]) -> Map[K2, V2]: ...
+    @overload
+    def bind(self, *, key: None = None, value: type[V2]) -> Map[K, V2]: ...
+    @overload
+    def bind(self, *, key: type[K2], value: None = None) -> Map[K2, V]: ...
+    def bind(self, *, key: type | None = None, value: type | None = None) -> Map[Any, Any]:
         """Have keys or values be instances of a NamedTuple or dataclass that mirrors the C struct.
 
         See `purebpf.btf.codec.record_class`; the map itself, to write `counts =
@@ -275,6 +301,12 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         self._store.bind(key, value)
         return self
 
+    @overload
+    def read(self, timeout: float | None = None, *, type: None = None) -> Iterator[V]: ...
+    @overload
+    def read(self, timeout: float | None = None, *, type: builtins.type[T]) -> Iterator[T]: ...
+    @overload
+    def read(self, timeout: float | None = None, *, type: str | RecordCodec) -> Iterator[Any]: ...
     def read(
         self,
         timeout: float | None = None,
@@ -291,13 +323,13 @@ class Map(MapHandle, MutableMapping[Any, Any]):
         """
         return self._own_reader(type).read(timeout)
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[V]:
         """The records as they come, for ever, on the running event loop; typed as in `read`."""
         return self._own_reader(None).__aiter__()
 
 
 class _Items(ItemsView[Any, Any]):
-    def __init__(self, owner: Map, store: Store) -> None:
+    def __init__(self, owner: Map[Any, Any], store: Store) -> None:
         super().__init__(owner)
         self._store = store
 
@@ -306,7 +338,7 @@ class _Items(ItemsView[Any, Any]):
 
 
 class _Values(ValuesView[Any]):
-    def __init__(self, owner: Map, store: Store) -> None:
+    def __init__(self, owner: Map[Any, Any], store: Store) -> None:
         super().__init__(owner)
         self._store = store
 

@@ -6,23 +6,28 @@ import select
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, overload
 
 from purebpf.abi.perf import perf_event_sample_format, perf_event_type
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.fork_guard import Maker
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.rings.readers import Reader
-from purebpf.kernel.rings.record_types import RecordMap, RecordType
+from purebpf.kernel.rings.record_types import RecordCodec, RecordMap, RecordType
 from purebpf.syscall import bpf
+from purebpf.typevars import T, V
 from purebpf.wire.perf_ring import frames, raw_payload, raw_run
 from purebpf.wire.uniform_records import UniformRecords
+
+if TYPE_CHECKING:
+    import builtins
 
 __all__ = ["PerfBuffer"]
 
 _LOST = struct.Struct("=8xQ")
 
 
-class PerfBuffer(Reader):
+class PerfBuffer(Reader[V]):
     """Reads a ring for each online CPU, and owns the rings' events (Linux 4.4).
 
     Commit a43eec304259, "bpf: introduce bpf_perf_event_output() helper".
@@ -32,6 +37,24 @@ class PerfBuffer(Reader):
     comes online later, the program's output fails with ENOENT.
     """
 
+    @overload
+    def __init__(
+        self: PerfBuffer[T],
+        source: RecordMap,
+        type: builtins.type[T],
+        *,
+        pages: int = 64,
+        wakeup: int = 1,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: PerfBuffer[Any],
+        source: RecordMap,
+        type: str | RecordCodec | None = None,
+        *,
+        pages: int = 64,
+        wakeup: int = 1,
+    ) -> None: ...
     def __init__(
         self,
         source: RecordMap,

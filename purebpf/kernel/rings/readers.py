@@ -11,19 +11,20 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Generic
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.pending import PendingRecords
 from purebpf.kernel.rings.record_types import RecordMap, RecordType, decoder
 from purebpf.kernel.rings.waiters import LONGEST_S, Bell, Waiters
+from purebpf.typevars import V
 from purebpf.wire.uniform_records import UniformRecords
 
 __all__ = ["Reader"]
 
 
-class Reader(Closing, ABC):
-    """Reads records as they come.
+class Reader(Closing, ABC, Generic[V]):
+    """Reads records as they come; `Reader[Event]` says to type checkers what they are.
 
     One consumer at a time: several loops over one reader share its records between them.
     """
@@ -91,7 +92,7 @@ class Reader(Closing, ABC):
         self._type = type
         self._taken.decode_as(self._decoder)
 
-    def drain(self) -> Iterator[Any]:
+    def drain(self) -> Iterator[V]:
         """The records that are there when this starts, without waiting.
 
         It ends even when the kernel writes faster than the caller reads.
@@ -128,7 +129,7 @@ class Reader(Closing, ABC):
                 raise self._is_closed() from None
             raise
 
-    def read(self, timeout: float | None = None) -> Iterator[Any]:
+    def read(self, timeout: float | None = None) -> Iterator[V]:
         """The records that come within `timeout` seconds; without one, for ever.
 
         The time counts from the first record asked for and includes what the caller does with
@@ -157,7 +158,7 @@ class Reader(Closing, ABC):
             poll.register(waited_for.fileno(), select.POLLIN)
         poll.poll(None if timeout is None else min(timeout, LONGEST_S) * 1000)
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
+    async def __aiter__(self) -> AsyncIterator[V]:
         """The records as they come, for ever, on the running event loop.
 
         Tasks may share the records of one reader; what one leaves goes to those that wait.

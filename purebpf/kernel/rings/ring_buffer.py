@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from purebpf.kernel.rings.pending import PendingRecords
 from purebpf.kernel.rings.readers import Reader
-from purebpf.kernel.rings.record_types import RecordMap, RecordType, record_type_id
+from purebpf.kernel.rings.record_types import (
+    RecordCodec,
+    RecordMap,
+    RecordType,
+    record_type_id,
+)
 from purebpf.syscall.memory import Memory
+from purebpf.typevars import T, V
 from purebpf.wire.ring_buffer import HEADER_SIZE, alike, find_committed, stride
 from purebpf.wire.uniform_records import UniformRecords
+
+if TYPE_CHECKING:
+    import builtins
 
 __all__ = ["RingBuffer"]
 
@@ -19,7 +28,7 @@ _BATCH = 1024
 """Records that leave the ring at a time: few enough to give the program its space back soon."""
 
 
-class RingBuffer(Reader):
+class RingBuffer(Reader[V]):
     """Reads the records that programs submit to a ring buffer map.
 
     One reader for a map: the position up to which it was read is the map's, not the reader's.
@@ -30,6 +39,22 @@ class RingBuffer(Reader):
     `lost` names the counter.
     """
 
+    @overload
+    def __init__(
+        self: RingBuffer[T],
+        source: RecordMap,
+        type: builtins.type[T],
+        *,
+        lost: Callable[[], int] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: RingBuffer[Any],
+        source: RecordMap,
+        type: str | RecordCodec | None = None,
+        *,
+        lost: Callable[[], int] | None = None,
+    ) -> None: ...
     def __init__(
         self,
         source: RecordMap,

@@ -13,24 +13,34 @@ from purebpf.inspect.stubs import stubs as stubs_of
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.commands.conftest import ROOT
 from tests.support.btf_builder import BtfBuilder
-from tests.support.type_check import mypy
+from tests.support.type_check import mypy, pyright
 
 HASH = bpf_map_type.BPF_MAP_TYPE_HASH
 
 pytestmark = pytest.mark.any_kernel
 
 USER = """
-from load_counter import load
+from typing import NamedTuple
+
+from load_counter import call, load, read_object
+
+
+class Count(NamedTuple):
+    total: int
+    last_cpu: int
 
 
 def use(path: str) -> int:
-    with load(path) as obj:
+    with load(read_object(path).set(step=3).only("count_calls").resize(calls=10)) as obj:
         obj.globals["target_pid"] = 1
         obj.programs["count_calls"].attach()
-        for key, call in obj.maps["calls"].items():
-            print(key.bit_length(), call.total + call.last_cpu)
+        for key, seen in obj.maps["calls"].items():
+            print(key.bit_length(), seen.total + seen.last_cpu)
         obj.maps["calls"][3] = {"total": 1}
+        obj.maps["calls"].update({4: call(1, 2), 5: (3, 4)})
         assert obj.maps["calls"].get(4) is None
+        print([total + cpu for total, cpu in obj.maps["calls"].bind(value=Count).values()])
+        print(obj.maps["calls"].pop(4).total, sum(obj.maps["calls"].keys()))
         return obj.maps["calls"][3].total + obj.globals["calls_seen"]
 """
 
@@ -78,7 +88,12 @@ MISTAKES = {
     'obj.programs["count_cals"]': 'for "Programs"',
     'obj.globals["stepp"]': 'No overload variant of "__getitem__" of "Globals"',
     'obj.globals["stepp"] = 1': 'No overload variant of "__setitem__" of "Globals"',
-    'obj.maps["calls"].get(3).totl': '"call" of "call | Any" has no attribute "totl"',
+    'obj.maps["calls"].get(3).total': '"None" of "call | None" has no attribute "total"',
+    'obj.maps["calls"].pop(3).upper()': 'has no attribute "upper"',
+    'load("x", lgo_level=1)': 'argument "lgo_level" for "load"; did you mean "log_level"?',
+    'read_object("x").set(stpe=1)': 'Unexpected keyword argument "stpe"',
+    'read_object("x").set(step="1")': 'incompatible type "str"; expected "int | bytes"',
+    'read_object("x").only("count_cals")': "incompatible type \"Literal['count_cals']\"",
     'obj.globals["step"] = {"step": 1}': "argument types",
     'obj.maps["calls"][3].totl': 'has no attribute "totl"',
     'obj.maps["calls"]["three"]': "Invalid index type",
@@ -112,6 +127,16 @@ def test_a_user_of_the_module_is_checked(folder: Path) -> None:
     assert f"Found {len(MISTAKES)} errors" in said
     for problem in MISTAKES.values():
         assert problem in said, said
+
+
+def test_pyright_finds_the_same_mistakes(folder: Path) -> None:
+    user = folder / "pyright_user.py"
+    lines = [*USER.splitlines(), "with load('x') as obj:", *(f"    {line}" for line in MISTAKES)]
+    user.write_text("\n".join(lines) + "\n")
+    first = len(lines) - len(MISTAKES) + 1
+    assert pyright(folder, user, folder / "load_counter.py") == {
+        (user, line) for line in range(first, first + len(MISTAKES))
+    }
 
 
 def test_a_ring_has_a_reader_of_its_kind(folder: Path) -> None:
@@ -171,6 +196,7 @@ def test_every_kind_of_object_has_a_module_that_checks(folder: Path) -> None:
     ]
     made = [stubs(name, folder) for name in names]
     assert mypy(folder, *made).startswith("Success")
+    assert pyright(folder, *made) == set()
 
 
 @pytest.mark.needs("bpf")
