@@ -71,7 +71,14 @@ def _moved(view: View, index: int, _: Kind) -> str | None:
 
 def _directory(view: View, index: int, _: Kind) -> str:
     value = view.int32(index)
-    return "AT_FDCWD" if value == _AT_FDCWD else str(value)
+    if value != _AT_FDCWD:
+        return view.descriptor(value)
+    path = view.path_of(value) if view.path_of else None
+    return "AT_FDCWD" if path is None else f"AT_FDCWD<{path}>"
+
+
+def _descriptor(view: View, index: int, _: Kind) -> str:
+    return view.descriptor(view.int32(index))
 
 
 def _identity(view: View, index: int, _: Kind) -> str:
@@ -247,7 +254,8 @@ def _prctl(view: View, index: int, _: Kind) -> list[str]:
 
 _SHOW: dict[str, Show] = {
     HIDDEN: _hidden, "E": _enum, "F": _flags, "S": _struct, "buf": _buffer,
-    "cwd": _working_directory, "device": _device, "dirfd": _directory, "fd": _int, "hex": _hex,
+    "cwd": _working_directory, "device": _device, "dirfd": _directory, "fd": _descriptor,
+    "hex": _hex,
     "id": _identity, "int": _int, "int1": _int_at, "ioctl": _ioctl, "keyring": _int,
     "length": _length, "long": _long, "long1": _long_at, "mode": _mode, "moved": _moved,
     "nodemode": _node_mode, "offset": _offset, "open": _open, "openmode": _open_mode,

@@ -95,6 +95,9 @@ def build_parser() -> argparse.ArgumentParser:
         *("-s", "--string-size"), metavar="N", type=_string_size, default=32,
         help="bytes that are shown of strings and buffers (default: 32)",
     )  # fmt: skip
+    output.add_argument(
+        *("-y", "--paths"), action="store_true", help="what descriptors are open on: 3</etc/hosts>"
+    )
     event_command.add_columns(output)
     return made
 

@@ -13,6 +13,7 @@ class Options(NamedTuple):
     `events`: names, patterns and groups of calls, as `-e` takes them. `tree`: the children of
     `pids` as well. `failed`: only calls that failed. `least_ms`: only calls that took as long.
     `most_events`: end after so many. `string_size`: bytes that are shown of strings and buffers.
+    `paths`: show what descriptors are open on.
     `duration_s` None: until a signal, or until `command` or all of `pids` end.
     """
 
@@ -26,5 +27,6 @@ class Options(NamedTuple):
     least_ms: float = 0.0
     most_events: int | None = None
     string_size: int = 32
+    paths: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()

@@ -24,6 +24,12 @@ _RESTARTS = {
 
 _ADDRESSES = ("mmap", "mmap2", "brk", "mremap", "shmat")
 _OCTAL = ("umask",)
+_DESCRIPTORS = frozenset(
+    {"accept", "accept4", "creat", "dup", "dup2", "dup3", "epoll_create", "epoll_create1"}
+    | {"eventfd", "eventfd2", "inotify_init", "inotify_init1", "memfd_create", "open", "openat"}
+    | {"openat2", "pidfd_open", "signalfd", "signalfd4", "socket", "timerfd_create"}
+)
+"""Calls that return a descriptor."""
 _POLLS = ("poll", "ppoll")
 _SELECTS = ("select", "pselect6")
 _GETFD, _GETFL = 1, 3
@@ -48,6 +54,8 @@ def show_result(view: View) -> str:
         return _fcntl(view, result)
     if (named := _named(view, result)) is not None:
         return named
+    if view.name in _DESCRIPTORS:
+        return view.descriptor(result)
     if view.name in _POLLS:
         return _poll(view, result)
     if view.name in _SELECTS:

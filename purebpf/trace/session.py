@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from purebpf.abi import syscalls
@@ -15,6 +16,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.trace import loading
 from purebpf.trace.arguments import show_arguments
 from purebpf.trace.constants import signal_name
+from purebpf.trace.descriptors import Descriptors
 from purebpf.trace.events import Call, Ended, Event, Lost, Signalled, Task
 from purebpf.trace.kinds import compat_signature, signature
 from purebpf.trace.request import Options
@@ -60,6 +62,7 @@ class Traces(EventSession[Event]):
         self._options = options
         self._machine = syscalls.machine(os.uname().machine)
         self._cgroups = CgroupIds()
+        self._descriptors = Descriptors(follows=not options.events)
         self._lost = 0
         self._lost_by_slot: list[int] = []
         self._left = options.most_events
@@ -135,6 +138,8 @@ class Traces(EventSession[Event]):
         event = fields.event
         time_ns, task = self.wall_ns(event.time_ns), self._task(event)
         if record.kind == _EXITED:
+            if event.tid == event.tgid:
+                self._descriptors.forget(event.tgid)
             signal, status = fields.code & 0x7F, fields.code >> 8 & 0xFF
             name = signal_name(signal) if signal else ""
             return Ended(time_ns, task, status, name, bool(fields.code & 0x80))
@@ -154,13 +159,19 @@ class Traces(EventSession[Event]):
         view = View(name, words, result, dict(pieces(tail)), self._options.string_size)
         is_compat = bool(self._machine.compat) and abi == self._machine.compat
         known = compat_signature(name) if is_compat else signature(name)
+        pid = fields.event.tgid
+        if self._options.paths:
+            view = view._replace(path_of=partial(self._descriptors.path, pid))
+        arguments = tuple(show_arguments(view, known))  # before it takes effect on descriptors
+        if self._options.paths and result is not None:
+            self._descriptors.learn(pid, name, words, result, view.path)
         return Call(
             time_ns=self.wall_ns(fields.event.time_ns),
             task=self._task(fields.event),
             name=name,
             abi=abi,
             names=known.names if known else (),
-            arguments=tuple(show_arguments(view, known)),
+            arguments=arguments,
             words=words,
             result=result,
             result_text=show_result(view),

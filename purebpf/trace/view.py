@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from purebpf.trace.capture import AT, RESULT, piece_id
@@ -24,6 +24,7 @@ class View(NamedTuple):
         result: what it returned; None: it did not return.
         pieces: what was copied, by `purebpf.trace.capture.piece_id`.
         string_size: bytes that were copied of strings and buffers.
+        path_of: what a descriptor is open on; None: it is not asked for.
     """
 
     name: str
@@ -31,6 +32,12 @@ class View(NamedTuple):
     result: int | None
     pieces: Mapping[int, bytes]
     string_size: int
+    path_of: Callable[[int], str | None] | None = None
+
+    def descriptor(self, number: int) -> str:
+        """`3`, or `3</etc/passwd>`."""
+        path = self.path_of(number) if self.path_of and number >= 0 else None
+        return str(number) if path is None else f"{number}<{path}>"
 
     @property
     def failed(self) -> bool:
@@ -40,6 +47,14 @@ class View(NamedTuple):
     def piece(self, argument: int, part: int = 0, *, end: bool = False) -> bytes | None:
         """What was copied; None: it was not there."""
         return self.pieces.get(piece_id(argument, part, end=end))
+
+    @property
+    def path(self) -> str | None:
+        """The first string that is copied, if one is: the path of open(2) and openat(2)."""
+        for argument in (0, 1):
+            if (data := self.piece(argument)) is not None:
+                return data.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+        return None
 
     def int32(self, argument: int) -> int:
         """An argument as an int."""

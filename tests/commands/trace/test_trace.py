@@ -233,6 +233,25 @@ class SmallRing(Traces):
         return request._replace(sizes={"events": 1 << 16})
 
 
+def test_descriptors_have_paths(tmp_path: Path) -> None:
+    """Also those that are closed by the time that the call is shown."""
+    code = f"""
+import os
+directory = os.open({str(tmp_path)!r}, os.O_RDONLY)
+for name in ("one", "two"):
+    file = os.open(name, os.O_CREAT | os.O_RDWR, dir_fd=directory)
+    os.write(file, b"text")
+    os.close(file)
+"""
+    events = events_of(*PYTHON, code, paths=True)
+    calls = [call for call in events if isinstance(call, Call)]
+    writes = [call.arguments[0].partition("<")[2] for call in calls if call.name == "write"]
+    assert writes == [f"{tmp_path}/one>", f"{tmp_path}/two>"]
+    opened = [call for call in calls if call.name == "openat" and '"two"' in call.arguments]
+    assert [call.arguments[0].partition("<")[2] for call in opened] == [f"{tmp_path}>"]
+    assert [call.result_text.partition("<")[2] for call in opened] == [f"{tmp_path}/two>"]
+
+
 @pytest.mark.needs("gcc", "x86_64")
 def test_calls_of_32_bit_programs_are_named_by_their_own_numbers(tmp_path: Path) -> None:
     """open(2) is 5 on i386, where 5 is fstat(2) of 64-bit programs."""
