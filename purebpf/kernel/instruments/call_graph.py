@@ -122,10 +122,12 @@ def _load_frame_pointers(
     """With the words that tell the caller of a leaf without a frame, as far as the kernel can."""
     if not mode or os.uname().machine != _MACHINE:
         return owned.enter_context(load(spec))
-    try:
-        return owned.enter_context(load(spec.set(leaf_words=_LEAF_WORDS_OF_ALL)))
-    except (KernelError, NotSupportedError):  # before Linux 5.15
-        return owned.enter_context(load(spec.set(leaf_words=_LEAF_WORDS_OF_USER_MODE)))
+    for words in (_LEAF_WORDS_OF_ALL, _LEAF_WORDS_OF_USER_MODE):  # the first since Linux 5.15
+        try:
+            return owned.enter_context(load(spec.set(leaf_words=words)))
+        except (KernelError, NotSupportedError):
+            continue
+    return owned.enter_context(load(spec))
 
 
 def _shrunk(spec: ObjectSpec, *maps: str) -> ObjectSpec:

@@ -54,6 +54,24 @@ def test_frame_pointers_need_no_rings(asked: str, mode: str) -> None:
         assert loaded.maps["python_codes"].max_entries == 1
 
 
+@pytest.mark.parametrize("refusals", [0, 1, 2])
+def test_frame_pointers_do_without_the_words_of_a_leaf(refusals: int) -> None:
+    """Each of three programs asks less of the kernel."""
+    asked: list[ObjectSpec] = []
+
+    def refuse_some(spec: ObjectSpec) -> Object:
+        asked.append(spec)
+        if len(asked) <= refusals:
+            raise KernelError("bpf(BPF_PROG_LOAD)", errno.EINVAL, "on_sample")
+        return load(spec)
+
+    with ExitStack() as owned:
+        _, stacks, chosen = load_walking(spec(), "fp", refuse_some, owned)
+        assert (stacks, chosen) == (None, CallGraph("fp"))
+    words = 1 + refusals if os.uname().machine == "x86_64" else 1
+    assert len(asked) == words
+
+
 def test_auto_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with ExitStack() as owned:
         _, stacks, chosen = load_walking(spec(), "auto", refuse_tables, owned)
