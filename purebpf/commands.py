@@ -16,6 +16,7 @@ COMMANDS = {
     "exec": "processes as they start and end: arguments, status, lifetime",
     "open": "files as they are opened, failures first",
     "io": "block devices: latency by device, process or file",
+    "lock": "waits for locks of the kernel: who waits, how long, who holds them",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "mem": "memory by stack: not freed, allocated, grown, page faults",
     "runqlat": "run queue latency, as a histogram",

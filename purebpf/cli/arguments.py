@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
-__all__ = ["address", "cpu_list", "id_list", "output", "positive_int", "seconds", "user_id"]
+__all__ = [
+    "address",
+    "cpu_list",
+    "id_list",
+    "milliseconds",
+    "output",
+    "positive_int",
+    "seconds",
+    "user_id",
+]
 
 _MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
 _MAX_CPU = 1 << 16
@@ -34,6 +43,17 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
     if not 0 < value <= _MAX_SECONDS:
         raise ArgumentTypeError(f"{text!r} must be above zero and at most ten years")
+    return value
+
+
+def milliseconds(text: str) -> float:
+    """A duration in milliseconds, zero and fractions allowed."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number of milliseconds") from None
+    if not 0 <= value <= 1e12:
+        raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds")
     return value
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
-from purebpf.cli.arguments import positive_int
+from purebpf.cli.arguments import milliseconds, positive_int
 from purebpf.cli.event_command import EventView
 from purebpf.io.request import GROUPINGS, Options
 
@@ -65,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_targets(made, cpus="requests that end on these CPUs")
     group = made.add_argument_group("which requests")
     group.add_argument(
-        *("--slower",), dest="slower_ms", metavar="MS", type=_milliseconds,
+        *("--slower",), dest="slower_ms", metavar="MS", type=milliseconds,
         help="also show each request that took so long, from when it was made (0: all)",
     )  # fmt: skip
     group.add_argument("--device", metavar="NAME", help="only this disk: vda, or MAJOR:MINOR")
@@ -83,13 +82,3 @@ def build_parser() -> argparse.ArgumentParser:
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
     return made
-
-
-def _milliseconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number of milliseconds") from None
-    if not 0 <= value <= 1e12:
-        raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds")
-    return value

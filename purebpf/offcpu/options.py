@@ -7,6 +7,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 
 from purebpf.cli import parser, time_options
+from purebpf.cli.arguments import milliseconds
 from purebpf.cli.destination import ResultOptions, destinations
 from purebpf.offcpu.request import DEFAULT_THRESHOLD_MS, STATES, Options
 
@@ -92,7 +93,7 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
         help="maximum duration",
     )  # fmt: skip
     group.add_argument(
-        *("--thresh",), dest="threshold_ms", metavar="MS", type=_milliseconds,
+        *("--thresh",), dest="threshold_ms", metavar="MS", type=milliseconds,
         default=DEFAULT_THRESHOLD_MS,
         help=(
             "minimum duration; longer waits are also recorded one by one (default %(default)g; "
@@ -125,13 +126,3 @@ def _microseconds(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) >= 1 << 53:
         raise ArgumentTypeError(f"{text!r} is not a whole number of microseconds")
     return int(text)
-
-
-def _milliseconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number of milliseconds") from None
-    if not 0 <= value <= 1e12:
-        raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds")
-    return value

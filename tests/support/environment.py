@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "tcp": ("0.3",),
     "io": ("0.3",),
     "mem": ("0.3",),
+    "lock": ("0.3",),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
 

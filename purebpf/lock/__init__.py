@@ -1,0 +1,38 @@
+"""Waits for locks of the kernel: `purebpf lock`, and as a library:
+
+    from purebpf.lock import Locks, Options
+
+    with Locks(Options(by="caller", duration_s=5)) as locks:
+        while not locks.wait():
+            for wait in locks.drain():           # with slower_ms: a purebpf.lock.event.Wait
+                print(wait.type, wait.took_ns, wait.owner)
+        locks.stop()
+        for row in locks.rows:                   # a purebpf.lock.event.Row for each caller
+            print(row.type, row.name, row.waits, row.total_ns)
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.lock.event import Row, Wait
+    from purebpf.lock.request import Options
+    from purebpf.lock.session import Locks
+
+__all__ = ["Locks", "Options", "Row", "Wait"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(
+        __name__,
+        {
+            "Locks": "purebpf.lock.session.Locks",
+            "Options": "purebpf.lock.request.Options",
+            "Row": "purebpf.lock.event.Row",
+            "Wait": "purebpf.lock.event.Wait",
+        },
+    )

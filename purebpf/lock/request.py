@@ -1,0 +1,67 @@
+"""Which waits for locks to measure, asked for by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["GROUPINGS", "TYPES", "Options", "type_bits", "type_name"]
+
+GROUPINGS = ("caller", "lock", "process", "thread", "owner", "cgroup")
+"""enum grouping of bpf_src/lock.bpf.c."""
+
+TYPES = {
+    "semaphore": 0,
+    "spinlock": 1,
+    "rwsem:R": 2,
+    "rwsem:W": 4,
+    "rwlock:R": 3,
+    "rwlock:W": 5,
+    "rt-mutex": 8,
+    "rwlock-rt:R": 10,
+    "rwlock-rt:W": 12,
+    "pcpu-sem:R": 18,
+    "pcpu-sem:W": 20,
+    "mutex": 32,
+}
+"""What the kernel says of a lock, LCB_F_* of include/trace/events/lock.h, in perf's words."""
+
+_NAMES = {flags: name for name, flags in TYPES.items()}
+
+
+class Options(NamedTuple):
+    """The target, and which of its waits. Empty tuples and None mean: no restriction.
+
+    `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without
+    their `:R` and `:W` both. Waits of `slower_ms` or more are events of their own; None: none is.
+    `stacks`: rows and events have the kernel stack of the wait. `duration_s` None: until a signal,
+    or until `command` or all of `pids` end. `tree`: children of `pids` count, too.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    tree: bool = False
+    by: str = "caller"
+    rows: int = 4096
+    types: tuple[str, ...] = ()
+    slower_ms: float | None = None
+    stacks: bool = False
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+
+
+def type_name(flags: int) -> str:
+    """The name of a type of lock."""
+    return _NAMES.get(flags, f"flags {flags:#x}")
+
+
+def type_bits(types: tuple[str, ...]) -> int:
+    """A bit for each value of flags that names of types stand for; all of them for none."""
+    if not types:
+        return (1 << 64) - 1
+    return sum(
+        1 << flags
+        for name, flags in TYPES.items()
+        if name in types or name.partition(":")[0] in types
+    )

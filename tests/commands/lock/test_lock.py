@@ -1,0 +1,158 @@
+"""lock against a mutex that a thread of a known program holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.lock import Locks, Options, Row, Wait
+from tests.support.environment import run
+from tests.support.held_lock import PROGRAM, has_userfaultfd
+
+pytestmark = [
+    pytest.mark.needs("bpf", "vmlinux_btf"),
+    pytest.mark.skipif(not has_userfaultfd(), reason="this kernel gives no userfaultfd"),
+    pytest.mark.skipif(
+        not kernel_btf().find("btf_trace_contention_begin"),
+        reason="no tracepoint contention_begin: Linux 5.19 and later",
+    ),
+]
+WAITERS = 3
+
+
+class Held:
+    """The program while it runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.holder = 0
+
+    def say(self) -> str:
+        """Let it go on; its next line."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def hold(self) -> None:
+        """Until all wait, and some time more."""
+        self.holder = int(self.say())
+
+    def give(self) -> list[int]:
+        """Let the lock go; when it all happened."""
+        return [int(word) for word in self.say().split()]
+
+
+@contextmanager
+def held(waiters: int = WAITERS, hold_s: float = 0.1) -> Iterator[Held]:
+    words = [sys.executable, str(PROGRAM), str(waiters), str(hold_s)]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield Held(process)
+        finally:
+            process.kill()
+
+
+def measure(options: Options, held: Held) -> tuple[tuple[Row, ...], tuple[Wait, ...], list[int]]:
+    with Locks(options._replace(pids=(held.pid,), types=("mutex",))) as locks:
+        held.hold()
+        times = held.give()
+        ending = locks.stop()
+    assert not ending.loss.any
+    return locks.rows, ending.events, times
+
+
+def of_pipe(rows: tuple[Row, ...]) -> Row:
+    """The row with the waits for the pipe: the interpreter may have waited for something else."""
+    return max(rows, key=lambda row: row.total_ns)
+
+
+def test_waits_are_counted_and_timed():
+    with held() as program:
+        rows, events, times = measure(Options(slower_ms=50), program)
+    began_ns, waiting_ns, given_ns, ended_ns = times
+    row = of_pipe(rows)
+    assert (row.waits, row.open, row.type) == (WAITERS, 0, "mutex")
+    assert "pipe_read" in row.name
+    assert sum(row.buckets) == WAITERS
+    assert WAITERS * (given_ns - waiting_ns) <= row.total_ns <= WAITERS * (ended_ns - began_ns)
+    assert sum(event.took_ns for event in events) == row.total_ns
+    assert {(event.owner_pid, event.owner_tid) for event in events} == {
+        (program.pid, program.holder)
+    }
+    assert len({event.lock for event in events}) == 1
+
+
+@pytest.mark.parametrize("by", ["lock", "process", "thread", "owner", "cgroup"])
+def test_waits_are_grouped(by):
+    with held(hold_s=0.02) as program:
+        rows, _, (_, waiting_ns, given_ns, _) = measure(Options(by=by), program)
+    row = of_pipe(rows)
+    if by == "thread":
+        rows = tuple(row for row in rows if row.total_ns >= given_ns - waiting_ns)
+        assert len({row.tid for row in rows}) == WAITERS
+        assert {row.pid for row in rows} == {program.pid}
+        return
+    assert row.waits >= WAITERS
+    if by == "owner":
+        assert (row.pid, row.tid) == (program.pid, program.holder)
+    if by == "process":
+        assert row.pid == program.pid
+    if by == "lock":
+        assert row.name.startswith("0xffff")
+
+
+def test_waits_that_last_are_open():
+    with held() as program, Locks(Options(pids=(program.pid,), types=("mutex",))) as locks:
+        program.hold()
+        ending = locks.stop()
+        row = of_pipe(locks.rows)
+        program.give()
+    assert not ending.loss.any
+    assert (row.waits, row.open) == (0, WAITERS)
+    assert row.total_ns > WAITERS * 100_000_000
+
+
+def test_other_types_are_left_out():
+    with held(hold_s=0.02) as program:
+        options = Options(pids=(program.pid,), types=("rwsem", "semaphore"))
+        with Locks(options) as locks:
+            program.hold()
+            program.give()
+            locks.stop()
+    assert {row.type for row in locks.rows} <= {"rwsem:R", "rwsem:W", "semaphore"}
+
+
+def test_the_command_prints_rows_stacks_and_json(tmp_path):
+    with held() as program:
+        words = ["lock", "-p", str(program.pid), "--stacks", "--slower", "50", "-o"]
+        text, data = tmp_path / "text", tmp_path / "data"
+        with subprocess.Popen(
+            [sys.executable, "-P", "-m", "purebpf", *words, str(text)], stderr=subprocess.PIPE
+        ) as tracer:
+            assert tracer.stderr
+            assert b"Measuring" in tracer.stderr.readline()
+            program.hold()
+            program.give()
+            tracer.terminate()
+            assert b"lost: nothing" in tracer.stderr.read()
+    shown = text.read_text()
+    assert shown.count(f" ({program.holder})\n") == WAITERS
+    assert "pipe_read" in shown
+    done = run("lock", "0.1", "--format", "json", "-o", str(data))
+    assert done.returncode == 0, done.stderr
+    *_, summary, loss = map(json.loads, data.read_text().splitlines())
+    assert summary["event"] == "summary"
+    assert loss["loss"]["rows_full"] == 0

@@ -1,0 +1,98 @@
+"""Waits for locks and their sums as text and JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from purebpf.cli.event_lines import timestamp
+from purebpf.lock.event import Row, Wait
+from purebpf.lock.render import Json, Text
+from purebpf.results import Cause, Loss
+from purebpf.results.shape.histogram import BUCKETS
+
+WAIT = Wait(
+    1_700_000_000_123_456_789, 1234, 1235, 0, "postgres", "rwsem:W", 0xFFFF888100000000,
+    "mmap_lock", 13_100_000, "worker", 1234, 1236, "vm_mmap_pgoff", (),
+)  # fmt: skip
+COUNTS = tuple(9 if bucket == 50 else 1 if bucket == 90 else 0 for bucket in range(BUCKETS))
+ROW = Row("vm_mmap_pgoff", 0, 0, "rwsem:W", 10, 2, 120_000_000, COUNTS, ())
+LOSS = Loss(causes=(Cause("rows_full", 3, "3 waits"),))
+GOLDEN = """\
+TIME             PID COMM            TYPE          TOOK LOCK
+22:13:20.123    1234 postgres        rwsem:W     13.1ms mmap_lock in vm_mmap_pgoff, held by worker (1236)
+22:13:20.123    1234 postgres        spinlock    13.1ms run queue of CPU 1
+
+   WAITS  OPEN   TOTAL     AVG    p50    p99 TYPE        CALLER
+      10     2   120ms  10.0ms 13.3us 13.6ms rwsem:W     vm_mmap_pgoff
+"""  # noqa: E501
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def text(by: str, *rows: Row, width: int | None = None, **details: bool | int) -> list[str]:
+    printer = Text(lambda: rows, by, slow=True, **details)
+    events = [
+        WAIT,
+        WAIT._replace(type="spinlock", name="run queue of CPU 1", owner="", caller=""),
+    ]
+    pieces = (*printer.begin(width), *printer.show(events), *printer.end(LOSS))
+    return "".join(pieces).splitlines()
+
+
+def test_lines_are_the_golden_ones() -> None:
+    assert text("caller", ROW) == GOLDEN.splitlines()
+
+
+def test_lines_are_cut_to_the_terminal() -> None:
+    lines = text("caller", ROW, width=80, histogram=True)
+    assert max(map(len, lines)) == 80
+    assert lines[1].endswith("...")
+
+
+def test_stacks_are_below_their_lines() -> None:
+    row = ROW._replace(stack=("rwsem_down_write_slowpath", "vm_mmap_pgoff"))
+    lines = text("caller", row)
+    assert lines[-2:] == ["          rwsem_down_write_slowpath", "          vm_mmap_pgoff"]
+
+
+def test_rows_of_tasks_have_no_type() -> None:
+    row = ROW._replace(name="a\x1b[2J", pid=7, tid=8, type="")
+    assert text("process", row)[-1].endswith(" 13.6ms a?[2J (7)")
+    assert text("thread", row)[-1].endswith(" a?[2J (7/8)")
+    assert text("owner", row)[-1].endswith(" a?[2J (8)")
+    assert "[unknown: " in text("owner", row._replace(tid=0))[-1]
+    assert text("cgroup", row._replace(name=""))[-1].endswith(" /")
+
+
+def test_only_the_heaviest_rows_are_shown() -> None:
+    assert text("caller", ROW, ROW, ROW, most=1)[-1] == "... and 2 more"
+    assert text("caller")[-1] == "no waits"
+
+
+def test_waits_that_are_all_open_have_no_percentiles() -> None:
+    row = ROW._replace(waits=0, open=1, buckets=())
+    assert text("caller", row, histogram=True)[-1].split()[3:6] == ["120ms", "-", "-"]
+
+
+def test_json_has_every_field() -> None:
+    printer = Json(lambda: (ROW,), "caller")
+    lines = "".join((*printer.begin(None), *printer.show([WAIT]), *printer.end(LOSS))).splitlines()
+    wait, summary, loss = map(json.loads, lines)
+    assert wait["event"] == "wait"
+    assert wait["time"] == timestamp(WAIT.time_ns)
+    assert wait["owner_tid"] == 1236
+    (row,) = summary["rows"]
+    assert row["waits"] == 10
+    assert sum(count for *_, count in row["buckets"]) == 10
+    assert loss == {"event": "loss", "loss": {"rows_full": 3}}
