@@ -115,6 +115,7 @@ COMMANDS = {
     "tcp": ("0.5",),
     "triage": ("0.5",),
     "dump": ("PID",),
+    "trace": ("-p", "PID", "0.5"),
 }
 
 
