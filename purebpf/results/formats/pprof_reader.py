@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from purebpf.errors import FormatError
 from purebpf.results.formats.protobuf import Message, ProtobufError, each_field, fields, varints
 from purebpf.results.model.interned_stack import Numbered
-from purebpf.results.model.profile import Labels, Profile, Stack
+from purebpf.results.model.profile import NO_MARKS, Labels, Profile, Stack
 from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, UNKNOWN
+from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, is_cut, is_cut_frame
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 __all__ = ["looks_like", "parse"]
@@ -123,10 +124,11 @@ class _Reader:
         self._ids += len(user) + len(kernel)
         if self._ids > _MOST_IDS:
             raise ValueError(f"more than {_MOST_IDS} frames")
-        labels = self._labels(sample)
-        profile.add(
-            self._stack(user, MISSED_USER), self._stack(kernel, MISSED_KERNEL), weight, labels
-        )
+        labels, end = self._labels(sample)
+        if end != WHOLE:
+            profile.about["call_graph"] = "recorded"
+        stacks = self._stack(user, MISSED_USER), self._stack(kernel, MISSED_KERNEL)
+        profile.add(*stacks, weight, labels, marks=NO_MARKS._replace(end=end))
 
     def _stack(self, numbers: array[int], missed: str) -> Stack | None:
         if not numbers:
@@ -137,7 +139,7 @@ class _Reader:
                 return None
         return Numbered(self._table, numbers)
 
-    def _labels(self, sample: Message) -> Labels:
+    def _labels(self, sample: Message) -> tuple[Labels, StackEnd]:
         texts: dict[str, str] = {}
         numbers: dict[str, int] = {}
         for data in sample.get(3, ()):
@@ -149,7 +151,9 @@ class _Reader:
         pid, tid = (_small(numbers.get(key, 0)) for key in ("pid", "tid"))
         cpu = texts.get("cpu", "")
         number = int(cpu) if cpu.isascii() and cpu.isdigit() and len(cpu) < 6 else -1
-        return Labels(comm, pid, tid, number, texts.get("cgroup", ""), texts.get("state", ""))
+        labels = Labels(comm, pid, tid, number, texts.get("cgroup", ""), texts.get("state", ""))
+        cut = texts.get("cut", "")
+        return labels, StackEnd(cut if is_cut(cut) else "", _small(numbers.get("guessed", 0)))
 
     def _add_location(self, location: Message) -> None:
         module = self._modules.get(_number(location, 2), _NO_MODULE)
@@ -167,6 +171,8 @@ class _Reader:
                 continue
             file = "" if function.file == module.path else function.file
             number = _number(line, 2) if file else 0
+            if not module.path and not address and is_cut_frame(function.name):
+                kind = CUT
             entry = Frame(
                 function.name, 0, module.path, Address(address), "inlined" if left else kind,
                 module.build_id, where, file, _small(number),

@@ -14,6 +14,7 @@ __all__ = [
     "cut_mapping",
     "end_of",
     "is_cut",
+    "is_cut_frame",
     "reason_in_path",
     "root_frame",
 ]
@@ -33,6 +34,7 @@ _FRAMES = {
     **{reason.name.lower(): _SHOWN.get(reason, "[cut]") for reason in Reason},
     _UNVERIFIED: "[unverified]",
 }
+_CUT_FRAMES = frozenset(_FRAMES.values())
 _REASONS = {reason.name.lower(): reason for reason in Reason} | {_UNVERIFIED: Reason.FRAME_POINTERS}
 _PATH = "[cut: {}]"
 _PATHS = {_PATH.format(name): reason for name, reason in _REASONS.items()}
@@ -106,3 +108,8 @@ def reason_in_path(path: str) -> Reason | None:
 def is_cut(name: str) -> bool:
     """Whether this is a name of `StackEnd.cut`."""
     return name in _FRAMES
+
+
+def is_cut_frame(name: str) -> bool:
+    """Whether this is the name of a frame that `root_frame` gives."""
+    return name in _CUT_FRAMES

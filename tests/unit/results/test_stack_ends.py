@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -10,7 +11,7 @@ from purebpf.cli.user_stacks import describe
 from purebpf.results import Labels, Profile
 from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.formats import json as json_format
-from purebpf.results.formats import pprof, registry
+from purebpf.results.formats import pprof, pprof_reader, registry
 from purebpf.results.model.profile import Marks
 from purebpf.results.model.spelling import spell_location
 from purebpf.results.model.stack_end import WHOLE, StackEnd, end_of, root_frame
@@ -182,3 +183,12 @@ def test_the_frame_counts_neither_as_named_nor_as_deep() -> None:
     assert count_truncated(profile.rows(), 2) == 13
     (frame,) = root_frame(StackEnd("copy_lost"))
     assert spell_location(frame) == "[cut]"
+
+
+def test_pprof_is_read_back_with_the_ends() -> None:
+    loaded = pprof_reader.parse(gzip.decompress(pprof.document(made())), "x.pb")
+    assert stack_ends(loaded) == stack_ends(made())
+    ends = {row.weight: row.marks.end for row in made().rows() if row.marks.end != WHOLE}
+    assert {row.weight: row.marks.end for row in loaded.rows() if row.marks.end != WHOLE} == ends
+    kinds = [row.user[-1].kind for row in loaded.rows() if row.user]
+    assert kinds.count("cut") == 2
