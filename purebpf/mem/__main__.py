@@ -36,9 +36,12 @@ def _run(options: Options, view: ResultOptions) -> int:
         use = run.result._replace(**{shown: profile})
         status = run.end()
         from purebpf.cli.loss import explain_profile
-        from purebpf.mem.render import render  # not before everything is measured
+        from purebpf.mem.render import render, sums  # not before everything is measured
 
         run.write(partial(render, use, options, view))
+        if len(run.written) == len(run.outputs):  # else the text has them, or the user asked not
+            for line in sums(profile.about, options):
+                command.say(line.rstrip("\n"))
         run.say_what_was_written(profile)
         explain_profile(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status

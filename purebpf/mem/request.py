@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALLOCATION_STORAGE_SIZE", "SHOWN", "Options", "title"]
+__all__ = ["ALLOCATION_STORAGE_SIZE", "SHOWN", "Options", "profile_title", "title"]
 
 SHOWN = ("unfreed", "allocated", "grown", "faults")
 """What one output can show: the fields of `purebpf.mem.profiles.MemoryUse`."""
@@ -60,6 +60,21 @@ class Options(NamedTuple):
     def shown(self) -> str:
         """One of `SHOWN`."""
         return self.show or ("unfreed" if self.traces_malloc else "grown")
+
+
+_WHAT = {
+    "unfreed": "Memory not freed",
+    "allocated": "Memory allocated",
+    "grown": "Growth of address spaces",
+    "faults": "Page faults",
+}
+
+
+def profile_title(options: Options, shown: str) -> str:
+    """The sentence that heads a profile of one of `SHOWN`."""
+    from purebpf.measure.headline import until, whose
+
+    return f"{_WHAT[shown]} of {whose(options, 'all processes')} by user stack{until(options)}"
 
 
 def title(options: Options) -> str:

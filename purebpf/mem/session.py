@@ -24,7 +24,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, follow_descendants
 from purebpf.mem.loss import losses
 from purebpf.mem.profiles import MemoryUse, fill, since, totals
-from purebpf.mem.request import SHOWN, Options, title
+from purebpf.mem.request import SHOWN, Options, profile_title
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.shape.hints import hints
@@ -266,7 +266,8 @@ class Memory(Closing):
     ) -> Profile:
         tracer, depth = self._tracer, max_depth()
         about = self._about(stats) | totals(sites)
-        profile = Profile(f"{title(self._options)}", unit=_UNITS.get(shown, "bytes"), about=about)
+        heading = profile_title(self._options, shown)
+        profile = Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about)
         fill(profile, shown, sites, stacks, self._followed.cgroups.of)
         profile.name_processes(self._followed.names.of)
         truncated = count_truncated(profile.rows(), depth)

@@ -196,6 +196,7 @@ def test_a_command_and_its_children_are_followed(program, tmp_path):
     assert about["allocations"] >= 2 * sum(ALLOCATED.values())
     assert about["unfreed"] >= 2 * TOTAL
     assert "lost: nothing" in done.stderr
+    assert "\nnot freed " in done.stderr  # the sums, beside what was written
 
 
 def test_the_text_fits_80_columns_and_says_how_to_see_more(program):

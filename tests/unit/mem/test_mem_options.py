@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.destination import Destination, ResultOptions
 from purebpf.mem.options import parse
-from purebpf.mem.request import Options, title
+from purebpf.mem.request import Options, profile_title, title
 
 ALL = """\
 -p 12,13 --tree -G /sys/fs/cgroup --show faults --library libjemalloc.so.2 --library /a
@@ -76,6 +76,9 @@ def test_wrong_options_end_with_2(
 def test_the_title_says_what_is_traced() -> None:
     assert title(Options(pids=(7,), duration_s=5.0)) == (
         "Tracing malloc, growth and page faults of PID [7] by user stack for 5 secs."
+    )
+    assert profile_title(Options(pids=(7,), duration_s=5.0), "unfreed") == (
+        "Memory not freed of PID [7] by user stack for 5 secs."
     )
     assert title(Options()) == (
         "Tracing growth and page faults of all processes by user stack... Hit Ctrl-C to end."
