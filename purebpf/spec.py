@@ -231,7 +231,8 @@ class ObjectSpec(NamedTuple):
     def set(self, /, **values: Any) -> Self:
         """Give global variables their first values: `spec.set(target_pid=1234)`.
 
-        Values are what BTF makes of the variable's type, or its bytes.
+        Values are what BTF makes of the variable's type, or its bytes. A mapping changes the fields
+        of a struct that it names: `spec.set(cfg={"pid": 5})`.
 
         Raises:
             KeyError: there is no such variable; lists those with a similar name.
@@ -239,6 +240,7 @@ class ObjectSpec(NamedTuple):
                 kernel's to give (`purebpf.load` has `kconfig=`).
         """
         from purebpf.btf.codec.codecs import codec
+        from purebpf.btf.codec.structs import StructCodec
 
         images: dict[str, bytearray] = {}
         for name, value in values.items():
@@ -249,7 +251,10 @@ class ObjectSpec(NamedTuple):
                 raise SchemaError(f"{self.source}: {name} {problem}")
             image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
             try:
-                encoded = codec(self.btf, variable.type_id).encode(value)
+                made = codec(self.btf, variable.type_id)
+                if isinstance(value, Mapping) and isinstance(made, StructCodec):
+                    value = made.merge(made.decode(image, variable.offset), value)
+                encoded = made.encode(value)
             except SchemaError as error:
                 raise SchemaError(f"{self.source}: variable {name}: {error}") from None
             if len(encoded) > variable.size:
@@ -259,6 +264,20 @@ class ObjectSpec(NamedTuple):
             name: self.maps[name]._replace(contents=bytes(image)) for name, image in images.items()
         }
         return self._replace(maps={**self.maps, **changed})
+
+    def get(self, name: str) -> Any:
+        """The first value of a global variable, as `set` takes it.
+
+        Raises:
+            KeyError: there is no such variable; lists those with a similar name.
+        """
+        from purebpf.btf.codec.codecs import codec
+
+        variable = _lookup(self.variables, name, f"{self.source}: unknown global variable")
+        assert self.btf is not None  # variables come from BTF
+        image = self.maps[variable.map].contents
+        raw = image[variable.offset : variable.offset + variable.size]
+        return codec(self.btf, variable.type_id).decode(raw.ljust(variable.size, b"\0"))
 
     def only(self, *programs: str) -> Self:
         """Keep these programs, and load them even if they are `SEC("?...")`.

@@ -8,7 +8,8 @@ import pytest
 
 from purebpf.elf import read_object
 from purebpf.errors import SchemaError
-from purebpf.spec import MapSpec, ObjectSpec
+from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
+from tests.support.btf_builder import BtfBuilder
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -63,6 +64,38 @@ def test_set_takes_values_of_any_type(spec: ObjectSpec) -> None:
     assert value(changed, "last")[:12] == b"\5\0\0\0\0\0\0\0\1\0\xff\xff"
     assert b"five\0" in value(changed, "last")
     assert value(spec.set(extra=b"\1\2\3\4"), "extra") == b"\1\2\3\4"
+
+
+def test_a_mapping_changes_the_fields_that_it_names(spec: ObjectSpec) -> None:
+    inner = {"tag": 1, "points": (-1, 2, 3)}
+    whole = {"total": 5, "inner": (inner, inner), "word": 6, "small": 7, "wide": 8}
+    before = spec.set(last=whole | {"name": "five", "mood": 7}).get("last")
+    after = spec.set(last=before).set(last={"total": 9, "small": 1}).get("last")
+    assert after == before._replace(total=9, small=1)
+    problem = r"variable last: .* does not have a field 'totl'; it has"
+    with pytest.raises(SchemaError, match=problem):
+        spec.set(last={"totl": 1})
+
+
+def test_structs_in_structs_and_members_of_unions_are_changed_by_name() -> None:
+    b = BtfBuilder()
+    u8, u32 = b.int("u8", 1), b.int("u32", 4)
+    either = b.union("", [("word", u32), ("byte", u8)])
+    inner = b.struct("inner", [("x", u32), ("y", u32)])
+    cfg = b.struct("cfg", [("pid", u32), ("in", inner), ("", either)])
+    variables = {"cfg": VariableSpec("cfg", ".data", 4, 16, cfg)}
+    data = MapSpec(".data", 2, 4, 20, 1, section=".data", contents=bytes(range(20)))
+    spec = ObjectSpec("x", "x", "little", "", {}, {}, {".data": data}, variables, btf=b.btf())
+    changed = spec.set(cfg={"in": {"y": 7}, "byte": 9})
+    assert changed.get("cfg") == (0x07060504, (0x0B0A0908, 7), 9, 9)
+    assert changed.maps[".data"].contents[:4] == bytes(range(4))
+    assert spec.get("cfg").pid == 0x07060504
+
+
+def test_get_gives_what_set_was_given(spec: ObjectSpec) -> None:
+    assert spec.set(target_pid=1234).get("target_pid") == 1234
+    with pytest.raises(KeyError, match=r"unknown global variable 'target_pd'; similar: target_pid"):
+        spec.get("target_pd")
 
 
 @pytest.mark.parametrize("bad", [1 << 32, -1, "one", None, b"\1"])

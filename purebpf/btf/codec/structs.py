@@ -203,6 +203,32 @@ class StructCodec(Codec):
             self.c_type, f"{shown(value)} is neither a record, mapping, sequence nor bytes"
         )
 
+    def merge(self, current: Sequence[Any], changes: Mapping[str, Any]) -> list[Any]:
+        """The fields of a record with some changed, also in structs in it, by name.
+
+        What shares bytes with a changed member of a union is left out (None).
+
+        Raises:
+            SchemaError: there is no such field.
+        """
+        places, values = self.places(), list(current)
+        unknown = [name for name in changes if name not in self._places]
+        if unknown:
+            problem = f"does not have a field {shown(unknown[0])}; it has {', '.join(self.names)}"
+            raise SchemaError(f"{self.c_type}: {problem}")
+        changed = {self._places[name]: change for name, change in changes.items()}
+        for at, change in changed.items():
+            place = places[at]
+            if isinstance(change, Mapping) and isinstance(place.codec, StructCodec):
+                change = place.codec.merge(current[at], change)
+            values[at] = change
+            start, end = place.bit_offset, place.bit_offset + (place.width or 8 * place.codec.size)
+            for index, other in enumerate(places):
+                last = other.bit_offset + (other.width or 8 * other.codec.size)
+                if index not in changed and other.bit_offset < end and last > start:
+                    values[index] = None
+        return values
+
     def _by_name(self, value: Mapping[Any, Any]) -> list[Any]:
         values: list[Any] = [None] * len(self.names)
         for name, field in value.items():

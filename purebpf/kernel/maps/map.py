@@ -15,7 +15,7 @@ from collections.abc import (
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from purebpf.abi.bpf import bpf_map_type
+from purebpf.abi.bpf import BPF_NOEXIST, bpf_map_type
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.kernel.maps import map_bulk, map_traits
 from purebpf.kernel.maps.map_base import MapHandle
@@ -265,8 +265,13 @@ class Map(MapHandle, MutableMapping[K, V]):
         /,
         *,
         flags: int = 0,
+        noexist: bool = False,
     ) -> None:
-        """Store many values, in bulk; `flags` as in `put`. Stops at the first one refused."""
+        """Store many values, in bulk; `flags` as in `put`. Stops at the first one refused.
+
+        `noexist` refuses keys that are there (BPF_NOEXIST): a KernelError with EEXIST.
+        """
+        flags = flags | BPF_NOEXIST if noexist else flags
         map_bulk.update(self._store, other, flags)
 
     def delete(self, keys: Iterable[K | Raw]) -> int:

@@ -274,6 +274,14 @@ def test_pairs_of_any_kind_are_stored():
         assert len(m) == 3
 
 
+def test_update_can_refuse_keys_that_are_there():
+    with Map.create(typed(t.BPF_MAP_TYPE_HASH), btf=BTF) as m:
+        m.update({(1, "a"): (1, 1), (2, "b"): (2, 2)}, noexist=True)
+        with pytest.raises(KernelError, match="EEXIST"):
+            m.update({(2, "b"): (3, 3)}, noexist=True)
+        assert m[2, "b"].total == 2
+
+
 def test_a_map_that_was_forgotten_is_named():
     held = [Map.create(spec(t.BPF_MAP_TYPE_ARRAY))]
     with pytest.warns(ResourceWarning, match=r"unclosed map 'array' \(Descriptor\(\d+\)\)"):
