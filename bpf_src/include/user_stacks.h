@@ -139,11 +139,13 @@ static __always_inline u32 append_leaf_words(struct stack *stack, u32 depth,
 
 	if (registers->cs != USER_CS || !read_user(top, sizeof(top), registers->sp))
 		return 0;
-	OPAQUE(depth);
-	if (depth > MAX_DEPTH - 2)
-		return 0;
+	// Checked anew for each: verifiers (6.1) forget the bounds of what is kept over a call.
 	if (is_return_address(top[0])) {
-		stack->addresses[depth++] = top[0];
+		OPAQUE(depth);
+		if (depth > MAX_DEPTH - 2)
+			return 0;
+		stack->addresses[depth] = top[0];
+		depth++;
 		words = 1;
 	}
 	if (registers->bp != registers->sp && is_return_address(top[1])) { // or it is a frame
