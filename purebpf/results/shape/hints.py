@@ -125,8 +125,9 @@ def _python(runtime: Runtime, whose: str) -> str:
 
 def _node(_runtime: Runtime, whose: str) -> str:
     return (
-        f"node ({whose}) names compiled functions when started with --perf-basic-prof, and "
-        "interpreted ones with --interpreted-frames-native-stack as well"
+        f"node ({whose}) names its functions when started with `node --perf-basic-prof "
+        "--interpreted-frames-native-stack`, or with both of these in NODE_OPTIONS; the second is "
+        "for functions that are not compiled yet"
     )
 
 
