@@ -33,8 +33,8 @@ missing. The last line, on standard error, says what was lost.
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
 
-Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
-later. docs/trace.md"""
+Needs CAP_BPF and CAP_PERFMON, or root, the kernel's BTF, and ring buffers
+(Linux 5.8). docs/trace.md"""
 
 _LONGEST = 1024
 
