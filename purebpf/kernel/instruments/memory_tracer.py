@@ -35,9 +35,10 @@ KINDS = ("minor fault", "major fault", "mmap", "file mmap", "reserved", "brk", "
 
 _FAULTS = {"on_minor_fault": "minor-faults", "on_major_fault": "major-faults"}
 _GROWTH = ("on_call", "on_call_end")
-_COPIES_PER_SECOND = 2000
-_RING_PAGES = 1024
-"""Of each CPU: allocations come in bursts, before a walk has its tables."""
+_STEADY = (200, 256)
+"""Copies that a CPU may make in a second, and pages of its ring."""
+_BURST = (2000, 1024)
+"""The same with allocators: allocations come in bursts, before a walk has its tables."""
 
 
 class MemoryRequest(NamedTuple):
@@ -129,17 +130,18 @@ class MemoryTracer(Closing):
             asked = whose._replace(command_pid=0, cpus=())
             self._probes = _choose_probes(request.allocators)
             programs = (*_FAULTS, *_GROWTH, *self._probes)
+            copies, pages = _BURST if request.allocators else _STEADY
             spec = asked.apply(objects.spec("mem").only(*programs))
             spec = spec.set(
                 **request.settings,
                 max_depth=stack_maps.max_depth(),
-                copies_per_second=_COPIES_PER_SECOND,
+                copies_per_second=copies,
             )
             spec = spec.resize(**request.sizes)
             if request.tree:
                 spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
             self._object, self.walking, self.call_graph = load_walking(
-                spec, request.call_graph, load, stack, earlier, pages=_RING_PAGES
+                spec, request.call_graph, load, stack, earlier, pages=pages
             )
             if self.walking is not None:
                 self.walking.prepare()
