@@ -47,20 +47,13 @@ int on_call(u64 *ctx)
 SEC("?tp_btf/sys_exit")
 int on_call_end(u64 *ctx)
 {
-	struct registers *registers = (void *)ctx[0];
 	struct stats *st = stats_here();
-	struct registers call;
+	struct call_words call;
 	struct site_key key = {};
 	struct origin from = {};
 	struct growth growth;
-	u64 number = 0;
 
-	if (!phase || !st)
-		return 0;
-	bpf_probe_read_kernel(&number, sizeof(number), &registers->orig_ax);
-	if (number != CALL_MMAP && number != CALL_BRK && number != CALL_MREMAP)
-		return 0;
-	if (bpf_probe_read_kernel(&call, sizeof(call), registers) || call.cs != USER_CS)
+	if (!phase || !st || !read_call((void *)ctx[0], &call))
 		return 0;
 	growth = growth_of(&call, ctx[1]);
 	if (!growth.bytes || !wanted(&key, growth.kind, st))

@@ -59,25 +59,48 @@ static __always_inline u64 end_brk(u64 heap_end)
 	return grown;
 }
 
+// What says how a call grows memory: its registers are more than the stack has room for.
+struct call_words {
+	u64 number;
+	u64 second;
+	u64 third;
+	u64 fourth;
+};
+
+// False: it is none of those, or not of a 64-bit program.
+static __always_inline bool read_call(struct registers *registers, struct call_words *call)
+{
+	u64 cs;
+
+	if (bpf_probe_read_kernel(&call->number, sizeof(u64), &registers->orig_ax))
+		return false;
+	if (call->number != CALL_MMAP && call->number != CALL_BRK && call->number != CALL_MREMAP)
+		return false;
+	return !bpf_probe_read_kernel(&call->second, sizeof(u64), &registers->si) &&
+	       !bpf_probe_read_kernel(&call->third, sizeof(u64), &registers->dx) &&
+	       !bpf_probe_read_kernel(&call->fourth, sizeof(u64), &registers->r10) &&
+	       !bpf_probe_read_kernel(&cs, sizeof(cs), &registers->cs) && cs == USER_CS;
+}
+
 // What the system call that ends has added to the address space.
-static __always_inline struct growth growth_of(struct registers *call, s64 result)
+static __always_inline struct growth growth_of(struct call_words *call, s64 result)
 {
 	struct growth growth = {.kind = MAPPED};
 
 	if (result < 0 && result >= LAST_ERROR)
 		return growth;
-	if (call->orig_ax == CALL_BRK) {
+	if (call->number == CALL_BRK) {
 		growth.kind = HEAP;
 		growth.bytes = end_brk(result);
-	} else if (call->orig_ax == CALL_MREMAP) {
-		u64 before = whole_pages(call->si), after = whole_pages(call->dx);
+	} else if (call->number == CALL_MREMAP) {
+		u64 before = whole_pages(call->second), after = whole_pages(call->third);
 
 		growth.bytes = after > before ? after - before : 0;
 	} else {
-		growth.bytes = whole_pages(call->si);
-		if (!(call->r10 & ANONYMOUS) || call->r10 & SHARED)
+		growth.bytes = whole_pages(call->second);
+		if (!(call->fourth & ANONYMOUS) || call->fourth & SHARED)
 			growth.kind = FILE_MAPPED;
-		else if (!call->dx)
+		else if (!call->third)
 			growth.kind = RESERVED;
 	}
 	return growth;
