@@ -48,7 +48,7 @@ print(json.dumps(taken))
 """
 THEIRS = """
 import json, pathlib, sys, time
-from tests.support import libbpf
+from tests.support.oracles import libbpf
 libbpf._library()
 taken = []
 for path in [*sys.argv[1:3], *[sys.argv[1]] * %d]:

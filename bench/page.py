@@ -24,7 +24,7 @@ from results import Figure
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from purebpf.results.formats import html
-from tests.support.browser import Page, chromium, until
+from tests.support.oracles.browser import Page, chromium, until
 
 _WATCH = """
 new MutationObserver(() => {

@@ -37,7 +37,7 @@ from purebpf.spec import MapSpec
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Elements
 from tests.kernel.producers import Producer, ring_producer
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 try:
     from bcc import libbcc, table

@@ -26,7 +26,7 @@ from purebpf.errors import FormatError  # noqa: E402 - the tree is on the path n
 from purebpf.symbols.elf_image import ET_REL, ElfImage  # noqa: E402
 from purebpf.unwind.cfi_file import CfiFile  # noqa: E402
 from purebpf.unwind.windows import cut_window  # noqa: E402
-from tests.support.readelf_frames import compare  # noqa: E402
+from tests.support.oracles.readelf_frames import compare  # noqa: E402
 
 
 def elf_files(places: list[str]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from purebpf.relocate import Linker  # noqa: E402
 from purebpf.spec import ObjectSpec  # noqa: E402
 from purebpf.syscall.descriptor import Descriptor  # noqa: E402
 from tests.kernel.load.test_relocation_oracle import comparable  # noqa: E402
-from tests.support import libbpf, libbpf_tools  # noqa: E402
+from tests.support.oracles import libbpf, libbpf_tools  # noqa: E402
 
 PAGE = ROOT / "docs/compatibility.md"
 HEAD = """# Compatibility
@@ -110,7 +110,7 @@ def translated(fd: int) -> bytes:
 
 
 def completed(spec: ObjectSpec) -> ObjectSpec:
-    """With sizes for the maps that the tool gives them, as tests/support/libbpf.py does."""
+    """With sizes for the maps that the tool gives them, as tests/support/oracles/libbpf.py does."""
     maps = {}
     for name, map_spec in spec.maps.items():
         if map_spec.type in libbpf.TABLES and not map_spec.max_entries:

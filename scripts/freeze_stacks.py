@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.support.single_step import Stepper  # noqa: E402 - the tree is on the path now
+from tests.support.programs.single_step import Stepper  # noqa: E402 - the tree is on the path now
 
 FOLDER = ROOT / "tests/data/unwind"
 FLAGS = ("-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-static", "-nostdlib")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "workloads"

@@ -67,8 +67,8 @@ from purebpf.symbols.jitdump import JitDump  # noqa: E402
 from purebpf.symbols.perf_map import PerfMap  # noqa: E402
 from purebpf.syscall import proc  # noqa: E402
 from tests.fuzz import perf_data_seeds  # noqa: E402
-from tests.support.btf_random import random_kernel  # noqa: E402
-from tests.support.profiles import example, timed  # noqa: E402
+from tests.support.builders.btf_random import random_kernel  # noqa: E402
+from tests.support.builders.profiles import example, timed  # noqa: E402
 from tests.unit.results.test_readers import SCRIPT  # noqa: E402
 from tests.unit.symbols import test_jitdump as jitdump  # noqa: E402
 

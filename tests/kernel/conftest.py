@@ -14,7 +14,7 @@ from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.syscall import bpf
 from tests.kernel.map_specs import BTF
 from tests.kernel.net_devices import Mailbox
-from tests.support import network
+from tests.support.host import network
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.kernel.maps import map_traits
 from purebpf.spec import MapSpec
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 BUILDER = BtfBuilder()
 U32 = BUILDER.int("unsigned int", 4)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 
 __all__ = [
     "COMMANDS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 
 __all__ = ["until"]
 

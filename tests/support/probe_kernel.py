@@ -20,7 +20,7 @@ from purebpf.abi.instruction import CALL, EXIT, Instruction
 from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.errors import errno_name
 from purebpf.kernel.features import features
-from tests.support import modules
+from tests.support.host import modules
 from tests.support.probe_calls import (
     ANSWER_ZERO,
     LIBC,

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from purebpf.errors import errno_name
-from tests.support import libbpf_tools, modules
+from tests.support.host import modules
+from tests.support.host.users import as_user, public_bpffs
+from tests.support.oracles import libbpf_tools
 from tests.support.probe_calls import LIBC, SYSCALLS, mounts, syscall
-from tests.support.users import as_user, public_bpffs
 
 
 def hotspot_parser() -> Path | None:
@@ -35,7 +36,7 @@ def hotspot() -> str:
 
 
 def python_with_jitdump() -> str:
-    from tests.support.pythons import newest
+    from tests.support.programs.pythons import newest
 
     found = newest()
     if found is None or found.version < (3, 13):

@@ -13,9 +13,9 @@ from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.features import features
-from tests.support import infrared, loops
 from tests.support import probe_kernel as kernel
 from tests.support import probe_machine as machine
+from tests.support.host import infrared, loops
 from tests.support.probe_calls import descriptors, kernel_objects, mounts
 
 __all__ = ["KERNEL", "PROBES", "descriptors", "kernel_objects", "missing", "mounts"]

@@ -9,7 +9,7 @@ import pytest
 from purebpf.elf import read_object
 from purebpf.errors import SchemaError
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -13,8 +13,9 @@ import pytest
 from purebpf.results.formats import folded, json, perf_data
 from purebpf.results.shape import table
 from tests.commands.conftest import ROOT
-from tests.support import firefox_profiler, profiles
-from tests.support.copied_stacks import build, perf_record
+from tests.support.builders import profiles
+from tests.support.oracles import firefox_profiler
+from tests.support.oracles.copied_stacks import build, perf_record
 
 
 def convert(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 from purebpf.commands import COMMANDS as LISTED
 from purebpf.kernel.features.attach_features import KINDS
 from tests.support.environment import COMMANDS, OFFLINE, run
-from tests.support.privilege import as_user
+from tests.support.host.privilege import as_user
 
 
 def test_as_root_it_agrees_with_the_machine() -> None:

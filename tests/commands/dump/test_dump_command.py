@@ -14,9 +14,9 @@ import pytest
 
 from purebpf.dump import session
 from purebpf.dump.render import document
-from tests.support import pythons
-from tests.support.chains import CHAINS
 from tests.support.environment import run
+from tests.support.programs import pythons
+from tests.support.programs.chains import CHAINS
 
 pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "x86_64")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]

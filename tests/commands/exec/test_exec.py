@@ -19,7 +19,7 @@ from purebpf.exec.render import JsonPrinter
 from tests.commands.conftest import ROOT
 from tests.commands.following import follow
 from tests.support.environment import environment, run, start
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 

@@ -14,10 +14,10 @@ import pytest
 from purebpf.results import Labels, Marks, Profile, Waker
 from purebpf.results.formats import folded, html
 from purebpf.results.shape import table
-from tests.support import profiles
-from tests.support.browser import Page, chromium, until
+from tests.support.builders import profiles
+from tests.support.builders.profiles import HELP, MAIN, READ, WORK
+from tests.support.oracles.browser import Page, chromium, until
 from tests.support.probe_machine import AXE
-from tests.support.profiles import HELP, MAIN, READ, WORK
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.any_kernel]
 

@@ -14,8 +14,8 @@ import pytest
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.formats import chrome, folded, speedscope
 from purebpf.results.shape import table
-from tests.support.browser import chromium, until
-from tests.support.profiles import HELP, MAIN, WORK, example, hostile
+from tests.support.builders.profiles import HELP, MAIN, WORK, example, hostile
+from tests.support.oracles.browser import chromium, until
 
 pytestmark = [pytest.mark.needs("speedscope"), pytest.mark.any_kernel]
 

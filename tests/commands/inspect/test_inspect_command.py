@@ -12,7 +12,7 @@ import pytest
 
 from purebpf.symbols.elf_image import ElfImage
 from tests.commands.conftest import ROOT
-from tests.support.privilege import reachable
+from tests.support.host.privilege import reachable
 
 PAGE = (ROOT / "docs/inspect.md").read_text()
 CORE = "tests/data/core/core_loads.bpf.o"

@@ -12,8 +12,8 @@ from purebpf.abi.bpf import BPF_F_STACK_BUILD_ID, bpf_map_type
 from purebpf.inspect.stubs import stubs as stubs_of
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.commands.conftest import ROOT
-from tests.support.btf_builder import BtfBuilder
-from tests.support.type_check import mypy, pyright
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.oracles.type_check import mypy, pyright
 
 HASH = bpf_map_type.BPF_MAP_TYPE_HASH
 

@@ -14,7 +14,7 @@ import pytest
 from purebpf.io import Io, Options, Request
 from purebpf.measure.targets import NoSuchTargetError
 from tests.support.environment import run
-from tests.support.loops import loop_device, written
+from tests.support.host.loops import loop_device, written
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "loop_device")
 

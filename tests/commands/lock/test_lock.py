@@ -13,7 +13,7 @@ import pytest
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.lock import Locks, Options, Row, Wait
 from tests.support.environment import run
-from tests.support.held_lock import PROGRAM, has_userfaultfd
+from tests.support.programs.held_lock import PROGRAM, has_userfaultfd
 
 pytestmark = [
     pytest.mark.needs("bpf", "vmlinux_btf"),

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.profile import Options, Profiler
-from tests.support import pythons
 from tests.support.environment import run
+from tests.support.programs import pythons
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]

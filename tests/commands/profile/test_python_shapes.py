@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from purebpf.profile import Options, Profiler
-from tests.support import pythons
-from tests.support.python_shapes import EMBEDDED, SHAPES, WORK, read_chains
+from tests.support.programs import pythons
+from tests.support.programs.python_shapes import EMBEDDED, SHAPES, WORK, read_chains
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]

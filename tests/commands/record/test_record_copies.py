@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT
-from tests.support.copied_stacks import WHOLE, build, our_stacks, perf_stacks
+from tests.support.oracles.copied_stacks import WHOLE, build, our_stacks, perf_stacks
 
 pytestmark = pytest.mark.needs("perf_event", "gcc", "perf")
 

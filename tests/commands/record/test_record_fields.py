@@ -13,7 +13,7 @@ import pytest
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 from tests.commands.conftest import ROOT
-from tests.support import cgroups
+from tests.support.host import cgroups
 
 pytestmark = pytest.mark.needs("perf_event", "perf")
 

@@ -17,8 +17,8 @@ import pytest
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import LostSamples, Sample
 from tests.support.environment import ROOT, environment, said
-from tests.support.privilege import reachable
-from tests.support.users import public_bpffs, users_sampling
+from tests.support.host.privilege import reachable
+from tests.support.host.users import public_bpffs, users_sampling
 
 pytestmark = pytest.mark.needs(
     "bpf", "bpffs", "perf_event", "vmlinux_btf", "setpriv", "mount_namespace", "pinned_by_users"

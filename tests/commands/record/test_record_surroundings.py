@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import mounted, run, said, start
-from tests.support.privilege import as_user
+from tests.support.host.privilege import as_user
 
 pytestmark = pytest.mark.needs("perf_event")
 

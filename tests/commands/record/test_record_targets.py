@@ -15,7 +15,7 @@ import pytest
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Fork, Sample
 from tests.commands.conftest import ROOT, Workloads, thread_ids
-from tests.support import cgroups
+from tests.support.host import cgroups
 from tests.support.patience import until
 
 pytestmark = pytest.mark.needs("perf_event", "gcc")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT, Workloads
-from tests.support import firefox_profiler, probe_machine
+from tests.support import probe_machine
+from tests.support.oracles import firefox_profiler
 
 pytestmark = pytest.mark.needs("perf_event", "gcc")
 

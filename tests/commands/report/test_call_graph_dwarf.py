@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import ROOT
-from tests.support.copied_stacks import (
+from tests.support.oracles.copied_stacks import (
     WHOLE,
     build,
     our_stacks,

@@ -10,7 +10,7 @@ import pytest
 
 from purebpf.results.formats import perf_data
 from tests.commands.conftest import ROOT
-from tests.support import profiles
+from tests.support.builders import profiles
 
 COMMAND = [sys.executable, "-m", "purebpf.report", "-i"]
 

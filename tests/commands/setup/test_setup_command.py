@@ -11,8 +11,8 @@ import pytest
 
 from purebpf.kernel.filters.pinned_slots import FOLDER
 from tests.support.environment import ROOT
-from tests.support.privilege import as_user
-from tests.support.users import public_bpffs, users_sampling
+from tests.support.host.privilege import as_user
+from tests.support.host.users import public_bpffs, users_sampling
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf", "setpriv")
 

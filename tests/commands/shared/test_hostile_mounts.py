@@ -19,7 +19,7 @@ from tests.support.environment import (
     run,
     said,
 )
-from tests.support.privilege import as_user, least_user, worked
+from tests.support.host.privilege import as_user, least_user, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "mount_namespace")
 

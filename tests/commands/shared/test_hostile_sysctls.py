@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import commands_with, run, said, sysctl
-from tests.support.privilege import least_user, run_as, worked
+from tests.support.host.privilege import least_user, run_as, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "guest", "setpriv", "mount_namespace")
 

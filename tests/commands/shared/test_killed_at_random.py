@@ -24,8 +24,8 @@ from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 from tests.commands.shared.test_killed_commands import held, stopped
 from tests.support.environment import ROOT
-from tests.support.faults import alive, slow_host
-from tests.support.users import public_bpffs
+from tests.support.host.faults import alive, slow_host
+from tests.support.host.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 

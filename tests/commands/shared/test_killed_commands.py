@@ -17,7 +17,7 @@ import pytest
 from purebpf.syscall import bpf
 from tests.commands.conftest import children
 from tests.support.environment import ROOT, commands_with, every_command, start
-from tests.support.faults import alive, slow_host
+from tests.support.host.faults import alive, slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 

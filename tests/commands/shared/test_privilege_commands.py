@@ -18,7 +18,7 @@ from tests.support.environment import (
     installed,
     said,
 )
-from tests.support.privilege import PLAIN_TRACEPOINTS, least_user, run_as, worked
+from tests.support.host.privilege import PLAIN_TRACEPOINTS, least_user, run_as, worked
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "setpriv", "mount_namespace")
 

@@ -16,9 +16,9 @@ from purebpf.profile import Options, Profiler
 from purebpf.results import Profile, Row
 from purebpf.wall import Options as WallOptions
 from purebpf.wall import Wall
-from tests.support import pythons
 from tests.support.environment import run
-from tests.support.python_programs import running
+from tests.support.programs import pythons
+from tests.support.programs.python_programs import running
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]

@@ -21,7 +21,7 @@ import pytest
 
 from purebpf.cli.http_door import PENDING
 from tests.commands.conftest import ROOT, Workloads
-from tests.support.privilege import as_user
+from tests.support.host.privilege import as_user
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
 

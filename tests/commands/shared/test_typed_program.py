@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.type_check import mypy
+from tests.support.oracles.type_check import mypy
 
 pytestmark = pytest.mark.any_kernel
 

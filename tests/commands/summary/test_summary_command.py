@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import ROOT, Workloads
-from tests.support.privilege import reachable
+from tests.support.host.privilege import reachable
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
 

@@ -19,8 +19,8 @@ from threading import Thread
 import pytest
 
 from purebpf.tcp import Event, Options, Tcp
-from tests.support import network
 from tests.support.environment import ROOT, run
+from tests.support.host import network
 from tests.support.patience import until
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "tracefs", "net_namespace")

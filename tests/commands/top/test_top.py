@@ -13,7 +13,7 @@ from purebpf.results import Profile
 from purebpf.top.options import parse
 from purebpf.top.render import render
 from tests.commands.conftest import ROOT, Workloads
-from tests.support.profiles import example
+from tests.support.builders.profiles import example
 
 TABLE = """\
 now: 100 samples

@@ -21,7 +21,7 @@ from purebpf.view.folder import Folder
 from purebpf.view.list_page import list_page
 from purebpf.view.server import FolderServer
 from tests.commands.view.test_view import get, whole_list
-from tests.support import profiles
+from tests.support.builders import profiles
 
 pytestmark = pytest.mark.any_kernel
 

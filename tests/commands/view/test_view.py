@@ -19,8 +19,8 @@ from purebpf.errors import KernelError
 from purebpf.results.formats import json
 from purebpf.view.folder import Folder
 from purebpf.view.server import FolderServer
-from tests.support import profiles
-from tests.support.browser import until
+from tests.support.builders import profiles
+from tests.support.oracles.browser import until
 
 pytestmark = pytest.mark.any_kernel
 

@@ -19,8 +19,8 @@ from purebpf.kernel.programs.link_info import CgroupLink
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall.backend import replaced
 from purebpf.syscall.descriptor import Descriptor
-from tests.support import capabilities, cgroups
-from tests.support.doors import Interposer
+from tests.support.host import capabilities, cgroups
+from tests.support.host.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "cgroup2")
 

@@ -18,7 +18,8 @@ import purebpf
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
-from tests.support import cgroups, network, probes
+from tests.support import probes
+from tests.support.host import cgroups, network
 
 pytestmark = pytest.mark.needs("bpf", "cgroup2", "net_namespace", "veth")
 

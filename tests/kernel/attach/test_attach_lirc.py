@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import purebpf
-from tests.support import infrared, modules
-from tests.support.children import in_child
+from tests.support.host import infrared, modules
+from tests.support.programs.children import in_child
 
 DATA = Path(__file__).parents[2] / "data"
 SPEC = purebpf.read_object(DATA / "attach_lirc.bpf.o")

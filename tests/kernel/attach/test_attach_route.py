@@ -13,7 +13,7 @@ import pytest
 from pyroute2 import IPRoute
 
 import purebpf
-from tests.support import network
+from tests.support.host import network
 from tests.support.patience import until
 
 SPEC = purebpf.read_object(Path(__file__).parents[2] / "data/net_route.bpf.o")

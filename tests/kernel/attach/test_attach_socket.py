@@ -17,8 +17,8 @@ from purebpf.abi.bpf import bpf_link_type
 from purebpf.kernel.programs.link_info import MapLink, NetnsLink
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall.backend import replaced
-from tests.support import network
-from tests.support.doors import Interposer
+from tests.support.host import network
+from tests.support.host.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "net_namespace")
 

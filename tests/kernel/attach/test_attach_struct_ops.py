@@ -14,7 +14,7 @@ from purebpf.abi.bpf import bpf_link_type, bpf_prog_type
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.kernel.types.kernel_btf import kernel_btf
-from tests.support.children import in_child
+from tests.support.programs.children import in_child
 
 DATA = Path(__file__).parents[2] / "data"
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")

@@ -18,8 +18,8 @@ from purebpf.kernel.programs.link_info import DeviceLink
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall.backend import replaced
 from tests.kernel.net_devices import PRIME, UNSPEC, load
-from tests.support import capabilities, network
-from tests.support.doors import Interposer
+from tests.support.host import capabilities, network
+from tests.support.host.doors import Interposer
 
 pytestmark = [
     pytest.mark.needs("bpf", "net_namespace"),

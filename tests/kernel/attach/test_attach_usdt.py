@@ -13,7 +13,7 @@ import pytest
 import purebpf
 from purebpf.kernel.features import features
 from purebpf.kernel.load import kconfig
-from tests.support.children import in_child
+from tests.support.programs.children import in_child
 
 DATA = Path(__file__).parents[2] / "data"
 PRIME = 7

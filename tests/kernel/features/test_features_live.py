@@ -17,7 +17,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.kernel.features import features
 from purebpf.kernel.features.attach_features import KINDS
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Interposer
+from tests.support.host.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

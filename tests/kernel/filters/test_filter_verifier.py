@@ -10,7 +10,7 @@ from purebpf.filter.lowering import NoNames, SymbolRange, resolve
 from purebpf.filter.syntax import Expression, Filter
 from purebpf.kernel.filters.compiled_filter import CompiledFilter
 from purebpf.kernel.filters.sample_filter import kernel_access
-from tests.support.filters import expressions
+from tests.support.builders.filters import expressions
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 

@@ -28,8 +28,8 @@ from purebpf.kernel.filters import pinned_setup, pinned_slots
 from purebpf.kernel.filters.sample_filter import SampleFilter
 from purebpf.kernel.host import pins
 from purebpf.syscall import bpf
-from tests.support.attackers import begun, doing, refused, swap, whole_slots
-from tests.support.users import as_user, public_bpffs
+from tests.support.host.attackers import begun, doing, refused, swap, whole_slots
+from tests.support.host.users import as_user, public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")
 

@@ -14,7 +14,7 @@ from purebpf.filter.lowering import NoNames, resolve
 from purebpf.kernel.filters import pinned_setup, pinned_slots
 from purebpf.kernel.filters.pinned_filter import PinnedFilter
 from purebpf.kernel.perf.perf_event import PerfEvent
-from tests.support.users import public_bpffs
+from tests.support.host.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")
 

@@ -26,9 +26,9 @@ from purebpf.kernel.host import pins
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.backend import replaced
-from tests.support.attackers import begun, doing, whole_slots
-from tests.support.doors import Call, Interposer
-from tests.support.users import public_bpffs
+from tests.support.host.attackers import begun, doing, whole_slots
+from tests.support.host.doors import Call, Interposer
+from tests.support.host.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")
 

@@ -24,7 +24,7 @@ from purebpf.kernel.host import pins
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.syscall import bpf
-from tests.support.users import as_user, public_bpffs, users_sampling
+from tests.support.host.users import as_user, public_bpffs, users_sampling
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf", "pinned_by_users")
 

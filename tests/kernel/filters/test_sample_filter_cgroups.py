@@ -10,7 +10,8 @@ from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.filters.pinned_setup import tells_ancestors
 from tests.kernel.page_faults import PAGES, kept_of_child
-from tests.support import cgroups, expected
+from tests.support import expected
+from tests.support.host import cgroups
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
 

@@ -17,7 +17,7 @@ from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.link_info import RawTracepointLink
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Interposer
+from tests.support.host.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

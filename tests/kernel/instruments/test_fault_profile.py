@@ -14,7 +14,7 @@ from purebpf.kernel.features import features
 from purebpf.profile import Options, Profiler
 from purebpf.syscall.backend import KernelDoor, replaced
 from tests.support import probes
-from tests.support.faults import Accountant, Fault, alive, faults
+from tests.support.host.faults import Accountant, Fault, alive, faults
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 

@@ -18,8 +18,8 @@ from purebpf.kernel.attach.iterator import IteratorLink
 from purebpf.kernel.features import features
 from purebpf.syscall.backend import replaced
 from tests.support import probes
-from tests.support.doors import Call
-from tests.support.faults import Accountant, Fault, alive, faults
+from tests.support.host.doors import Call
+from tests.support.host.faults import Accountant, Fault, alive, faults
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "tracefs", "vmlinux_btf")
 

@@ -18,8 +18,8 @@ from purebpf.kernel.load.globals import Globals
 from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from purebpf.syscall.backend import replaced
-from tests.support.btf_builder import BtfBuilder
-from tests.support.doors import Call, Interposer
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.host.doors import Call, Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

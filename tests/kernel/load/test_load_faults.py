@@ -16,8 +16,8 @@ from purebpf.kernel.features import features
 from purebpf.syscall import bpf
 from purebpf.syscall.backend import replaced
 from tests.support import probes
-from tests.support.doors import Interposer, failing
-from tests.support.gone import is_gone
+from tests.support.host.doors import Interposer, failing
+from tests.support.host.gone import is_gone
 
 pytestmark = pytest.mark.needs("bpf", "tracefs", "vmlinux_btf")
 

@@ -12,7 +12,7 @@ import purebpf
 from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.btf.types.parse import Btf
 from purebpf.kernel.types.btf_modules import Modules
-from tests.support import modules
+from tests.support.host import modules
 
 DATA = Path(__file__).parents[2] / "data"
 MODULE = "nf_conntrack"

@@ -10,7 +10,7 @@ import pytest
 
 import purebpf
 from purebpf.syscall.backend import replaced as door_replaced
-from tests.support.doors import Interposer
+from tests.support.host.doors import Interposer
 from tests.support.patience import until
 
 pytestmark = pytest.mark.needs("bpf")

@@ -16,8 +16,8 @@ from purebpf.btf.types.parse import Btf
 from purebpf.kernel.features import features
 from purebpf.kernel.load.upload_btf import upload_btf
 from purebpf.syscall.backend import replaced
-from tests.support.btf_builder import BtfBuilder
-from tests.support.doors import Interposer, memory
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.host.doors import Interposer, memory
 
 pytestmark = pytest.mark.needs("bpf")
 

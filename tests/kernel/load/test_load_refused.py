@@ -12,7 +12,7 @@ import purebpf
 from purebpf.kernel.features import features
 from purebpf.kernel.host import memlock, privilege
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Interposer
+from tests.support.host.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

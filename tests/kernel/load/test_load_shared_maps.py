@@ -14,7 +14,7 @@ from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.spec import MapSpec, ObjectSpec
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Call, Interposer, failing
+from tests.support.host.doors import Call, Interposer, failing
 
 pytestmark = pytest.mark.needs("bpf")
 

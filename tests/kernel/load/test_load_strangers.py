@@ -8,7 +8,7 @@ import pytest
 
 import purebpf
 from purebpf.syscall import proc
-from tests.support.old_objects import with_old_relocations
+from tests.support.builders.old_objects import with_old_relocations
 
 pytestmark = pytest.mark.needs("bpf")
 

@@ -18,7 +18,7 @@ from purebpf.kernel.features import features
 from purebpf.kernel.load.arg_ctx import with_contexts
 from purebpf.relocate import Linker
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Call, Interposer, memory
+from tests.support.host.doors import Call, Interposer, memory
 
 SPEC = purebpf.read_object(Path(__file__).parents[2] / "data/load_tags.bpf.o")
 FRAMES = 211

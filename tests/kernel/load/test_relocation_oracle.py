@@ -25,9 +25,10 @@ from purebpf.relocate import Linker
 from purebpf.relocate.code import Code
 from purebpf.relocate.externs import POISONED_KFUNC
 from purebpf.spec import ObjectSpec
-from tests.support import libbpf, libbpf_tools, modules
-from tests.support.btf_random import random_kernel
-from tests.support.faults import slow_host
+from tests.support.builders.btf_random import random_kernel
+from tests.support.host import modules
+from tests.support.host.faults import slow_host
+from tests.support.oracles import libbpf, libbpf_tools
 
 TESTS = Path(__file__).parents[2]
 CORE = TESTS / "data/core"

@@ -21,8 +21,8 @@ from purebpf.kernel.maps import map_batch, map_traits
 from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Call, Interposer
-from tests.support.faults import slow_host
+from tests.support.host.doors import Call, Interposer
+from tests.support.host.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf")
 

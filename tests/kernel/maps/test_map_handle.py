@@ -26,9 +26,9 @@ from purebpf.syscall import bpf
 from purebpf.syscall.backend import replaced
 from purebpf.syscall.descriptor import Descriptor
 from tests.support import probes
-from tests.support.btf_builder import BtfBuilder
-from tests.support.doors import Call, Interposer, failing
-from tests.support.privilege import reachable
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.host.doors import Call, Interposer, failing
+from tests.support.host.privilege import reachable
 
 pytestmark = pytest.mark.needs("bpf")
 

@@ -14,7 +14,7 @@ import pytest
 
 import purebpf
 from purebpf.kernel.maps.map_codecs import Redirect
-from tests.support import network
+from tests.support.host import network
 from tests.support.patience import until
 
 pytestmark = pytest.mark.needs("bpf", "net_namespace", "veth")

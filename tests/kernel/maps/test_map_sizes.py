@@ -16,7 +16,7 @@ from purebpf.kernel.host.pins import open_map
 from purebpf.kernel.maps.map import Map
 from purebpf.syscall import bpf
 from purebpf.syscall.map_sizes import read_sizes
-from tests.support.users import as_user, public_bpffs
+from tests.support.host.users import as_user, public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs")
 

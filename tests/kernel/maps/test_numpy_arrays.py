@@ -18,8 +18,8 @@ from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Source, ring_producer
-from tests.support.btf_builder import BtfBuilder
-from tests.support.doors import Interposer
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.host.doors import Interposer
 
 np = pytest.importorskip("numpy")
 pytestmark = pytest.mark.needs("bpf")

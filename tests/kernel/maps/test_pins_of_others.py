@@ -18,8 +18,8 @@ from purebpf.kernel.host import pins
 from purebpf.kernel.maps.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
-from tests.support.attackers import begun, doing, swap
-from tests.support.users import as_user, public_bpffs
+from tests.support.host.attackers import begun, doing, swap
+from tests.support.host.users import as_user, public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs")
 

@@ -1,6 +1,6 @@
 """Each ioctl(2), mmap(2) and perf_event_open(2) of attach and of the readers fails in turn.
 
-The door of tests/support/doors.py is for bpf(2); these calls do not pass it, but for
+The door of tests/support/host/doors.py is for bpf(2); these calls do not pass it, but for
 perf_event_open. Whatever fails: the documented error with that errno or a success where something
 replaces it, no descriptor and no mapping left, and nothing that was made stays in the kernel.
 """
@@ -30,8 +30,8 @@ from purebpf.syscall import memory, perf_event
 from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import probes
-from tests.support.doors import Call
-from tests.support.faults import Accountant, alive, every_fault, slow_host
+from tests.support.host.doors import Call
+from tests.support.host.faults import Accountant, alive, every_fault, slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "tracefs")
 

@@ -21,9 +21,9 @@ from purebpf.kernel.rings.perf_buffer import PerfBuffer
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
-from tests.support import cgroups
-from tests.support.children import finish, in_child, start
-from tests.support.doors import Interposer
+from tests.support.host import cgroups
+from tests.support.host.doors import Interposer
+from tests.support.programs.children import finish, in_child, start
 
 pytestmark = pytest.mark.needs("bpf", "tracefs")
 

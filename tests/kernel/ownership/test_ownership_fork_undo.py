@@ -15,8 +15,8 @@ import pytest
 
 import purebpf
 from purebpf.syscall import proc, tracefs
-from tests.support import network
-from tests.support.children import in_child
+from tests.support.host import network
+from tests.support.programs.children import in_child
 
 DATA = Path(__file__).parents[2] / "data"
 PRIME = 13

@@ -16,7 +16,7 @@ import pytest
 import purebpf
 from purebpf.syscall.backend import Attr, replaced
 from tests.support import probes
-from tests.support.faults import Accountant, alive
+from tests.support.host.faults import Accountant, alive
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "tracefs", "vmlinux_btf")
 

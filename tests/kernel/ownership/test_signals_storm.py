@@ -14,7 +14,7 @@ from purebpf.kernel.rings.perf_buffer import PerfBuffer
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.profile import Options, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
-from tests.support.storm import sigprof_storm
+from tests.support.programs.storm import sigprof_storm
 
 pytestmark = pytest.mark.needs("bpf")
 

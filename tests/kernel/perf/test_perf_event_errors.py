@@ -17,7 +17,8 @@ from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.perf.probe import Probe
 from purebpf.kernel.perf.probe_event import open_probe
 from purebpf.syscall import proc
-from tests.support import capabilities, probes
+from tests.support import probes
+from tests.support.host import capabilities
 
 pytestmark = pytest.mark.needs("perf_event")
 

@@ -13,7 +13,7 @@ import pytest
 
 from purebpf.kernel.processes.cgroup_labels import CgroupLabels
 from purebpf.kernel.processes.process_tracker import Followed
-from tests.support import cgroups
+from tests.support.host import cgroups
 
 pytestmark = [pytest.mark.needs("perf_event", "cgroup2"), pytest.mark.any_kernel]
 

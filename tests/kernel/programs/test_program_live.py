@@ -16,7 +16,7 @@ from purebpf.abi.bpf import bpf_prog_type
 from purebpf.kernel.programs import statistics
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall.backend import replaced
-from tests.support.doors import Interposer
+from tests.support.host.doors import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

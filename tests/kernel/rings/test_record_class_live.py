@@ -12,7 +12,7 @@ from purebpf.kernel.maps.map import Map
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from tests.kernel.producers import ring_producer
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 pytestmark = pytest.mark.needs("bpf")
 

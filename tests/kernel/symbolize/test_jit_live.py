@@ -21,7 +21,7 @@ import pytest
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.frame import Frame, Reason, Unknown
 from tests.support.patience import until
-from tests.support.pythons import newest
+from tests.support.programs.pythons import newest
 
 pytestmark = pytest.mark.any_kernel
 

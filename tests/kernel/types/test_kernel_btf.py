@@ -12,8 +12,8 @@ from purebpf.btf.types.parse import starts
 from purebpf.kernel.load.upload_btf import upload_btf
 from purebpf.kernel.types import kernel_btf as btf
 from purebpf.syscall.backend import replaced
-from tests.support.btf_builder import BtfBuilder
-from tests.support.doors import Interposer
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.host.doors import Interposer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.symbols.budget import PROCESS, Allowance, Budget
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 from tests.unit.unwind.cfi_builder import TEXT, Section, advance, cfa_offset
 
 pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "x86_64")

@@ -19,7 +19,7 @@ from purebpf.kernel.cpython.python_process import find_python
 from purebpf.kernel.cpython.python_tables import PythonTables
 from purebpf.symbols.budget import USER, Allowance, Budget
 from purebpf.wire.perf_records import Exit
-from tests.support.hollow_file import HollowFile, Part
+from tests.support.builders.hollow_file import HollowFile, Part
 
 pytestmark = pytest.mark.needs("bpf", "x86_64", "vmlinux_btf")
 

@@ -16,7 +16,7 @@ from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.symbols.proc_maps import Mapping, mapped_file
-from tests.support.walking import LEVELS, Walking, build
+from tests.support.programs.walking import LEVELS, Walking, build
 
 pytestmark = pytest.mark.needs(
     "bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64", "cgroup2"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.unwind.reason import Reason
-from tests.support.walking import CHAIN, LEVELS, Walking, build
+from tests.support.programs.walking import CHAIN, LEVELS, Walking, build
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
 

@@ -12,7 +12,7 @@ import pytest
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.unwind.reason import Reason
-from tests.support.single_step import STEPPED, Stepper
+from tests.support.programs.single_step import STEPPED, Stepper
 
 _TIMES = 2
 """Unwound at each address; it runs more often."""

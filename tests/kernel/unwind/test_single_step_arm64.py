@@ -16,8 +16,8 @@ from purebpf.unwind.elf_frames import text_of
 from purebpf.unwind.machine import AARCH64
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwinder
-from tests.support.arm_stepper import ArmStepper
-from tests.support.single_step import STEPPED
+from tests.support.programs.arm_stepper import ArmStepper
+from tests.support.programs.single_step import STEPPED
 
 _TIMES = 2
 """Unwound at each address; it runs more often."""

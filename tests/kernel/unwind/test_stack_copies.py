@@ -24,7 +24,7 @@ from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.symbols.budget import PROCESS, Allowance, Budget
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "gcc", "nm", "x86_64"),

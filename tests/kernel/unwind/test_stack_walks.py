@@ -13,7 +13,7 @@ from purebpf.kernel.load.load import load
 from purebpf.kernel.unwind.walk_tables import WalkTables
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.reason import Reason
-from tests.support.stack_walks import (
+from tests.support.programs.stack_walks import (
     LEAF,
     LEVELS,
     SIGNALLED,

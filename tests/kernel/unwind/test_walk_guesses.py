@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.unwind.reason import Reason
-from tests.support.stack_walks import (
+from tests.support.programs.stack_walks import (
     LEAF,
     LEVELS,
     Run,

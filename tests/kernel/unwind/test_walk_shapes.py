@@ -16,8 +16,8 @@ from purebpf import objects
 from purebpf.kernel.load.load import load
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES
-from tests.support.faults import slow_host
-from tests.support.stack_walks import (
+from tests.support.host.faults import slow_host
+from tests.support.programs.stack_walks import (
     LEAF,
     Run,
     check_counters,

@@ -8,7 +8,7 @@ import pytest
 from purebpf.abi.assembler import ALU, JUMPS, R0, R1, R2, R10, Assembler, TooLongError
 from purebpf.abi.disassembler import disassemble, listing
 from purebpf.abi.instruction import PSEUDO_FUNC, Instruction, pack
-from tests.support.elf_builder import ElfBuilder
+from tests.support.builders.elf_builder import ElfBuilder
 
 
 def test_constants_take_the_shortest_form():

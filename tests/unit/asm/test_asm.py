@@ -14,7 +14,7 @@ from purebpf.abi.disassembler import disassemble
 from purebpf.abi.instruction import PSEUDO_CALL, unpack
 from purebpf.errors import SchemaError
 from purebpf.spec import ProgramSpec, Relocation, RelocationKind
-from tests.support.elf_builder import ElfBuilder
+from tests.support.builders.elf_builder import ElfBuilder
 
 CALLS = asm.MapSpec("calls", bpf_map_type.BPF_MAP_TYPE_ARRAY, 4, 8, 1)
 

@@ -13,7 +13,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.btf.types.spelling import spell
 from purebpf.errors import FormatError
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 pytestmark = pytest.mark.slow
 

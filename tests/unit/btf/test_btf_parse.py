@@ -8,7 +8,7 @@ from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind, Linkage
 from purebpf.btf.types.parse import MAX_DEPTH, Btf, essential_name
 from purebpf.errors import FormatError
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 ORDERS = pytest.mark.parametrize("order", ["little", "big"])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from purebpf.btf.codec.codecs import codec
 from purebpf.btf.codec.layout import Layout
 from purebpf.errors import SchemaError
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 pytestmark = pytest.mark.slow
 

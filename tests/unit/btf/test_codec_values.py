@@ -11,7 +11,7 @@ import pytest
 
 from purebpf.btf.codec.codecs import codec
 from purebpf.errors import FormatError, SchemaError
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 ORDERS = pytest.mark.parametrize("order", ["little", "big"])
 

@@ -11,7 +11,7 @@ from purebpf.btf.core.matching import CoreMatcher, CoreResult, match
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 OFFSET = K.BPF_CORE_FIELD_BYTE_OFFSET
 EXISTS = K.BPF_CORE_FIELD_EXISTS

@@ -8,8 +8,8 @@ from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
 from purebpf.btf.core.matching import match
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
-from tests.support.btf_builder import BtfBuilder
-from tests.support.core_questions import Maker, build, relocate
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.builders.core_questions import Maker, build, relocate
 
 OFFSET = K.BPF_CORE_FIELD_BYTE_OFFSET
 EXISTS = K.BPF_CORE_FIELD_EXISTS

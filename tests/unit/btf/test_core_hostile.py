@@ -12,7 +12,7 @@ from purebpf.btf.types.kinds import Kind, Struct, Union
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 NAMES = ("", "a", "a___x", "b", "int", "long")
 IDS = st.integers(0, 12)

@@ -8,8 +8,8 @@ import pytest
 
 from purebpf.abi.bpf import bpf_core_relo_kind as K  # noqa: N812
 from purebpf.errors import CoreRelocationError, FormatError
-from tests.support.btf_builder import BtfBuilder
-from tests.support.core_questions import Maker, relocate
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.builders.core_questions import Maker, relocate
 
 EXISTS = K.BPF_CORE_TYPE_EXISTS
 MATCHES = K.BPF_CORE_TYPE_MATCHES

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 def dumped(b, *wanted):

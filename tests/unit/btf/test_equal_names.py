@@ -6,7 +6,7 @@ import time
 
 from purebpf.btf.codec.columns import dtype_of
 from purebpf.btf.types.names import legal_names
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 def test_65535_equal_names_are_numbered_quickly() -> None:

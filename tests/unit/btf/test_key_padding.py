@@ -14,7 +14,7 @@ from purebpf.btf.codec.codecs import codec
 from purebpf.btf.codec.record_class import bind
 from purebpf.btf.codec.records import Record, record_class
 from purebpf.btf.codec.structs import StructCodec
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 ORDERS = pytest.mark.parametrize("order", ["little", "big"])
 

@@ -10,7 +10,7 @@ import pytest
 from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.btf.types.member_offsets import member_offsets
 from purebpf.btf.types.parse import Btf
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 

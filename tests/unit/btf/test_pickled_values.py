@@ -11,7 +11,7 @@ import pytest
 
 from purebpf.btf.codec.codecs import codec
 from purebpf.btf.codec.records import record_class
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 COLOURS = {"RED": 1, "mro": 2, "ROUGE": 1, "DARK": -5}
 

@@ -10,7 +10,7 @@ import pytest
 from purebpf.btf.codec.codecs import codec
 from purebpf.btf.codec.record_class import bind
 from purebpf.errors import FormatError, SchemaError
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 @pytest.fixture

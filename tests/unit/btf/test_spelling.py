@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.btf.types.spelling import spell
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 def test_functions_show_what_they_take() -> None:

@@ -16,7 +16,7 @@ from purebpf.cli import http_door
 from purebpf.cli.http_door import HttpDoor, Request
 from purebpf.cli.live import LivePage
 from purebpf.measure.run import collecting
-from tests.support.profiles import example
+from tests.support.builders.profiles import example
 
 ANYWHERE = ("127.0.0.1", 0)
 GOOD = b"GET /good HTTP/1.1\r\n\r\n"

@@ -15,7 +15,7 @@ import pytest
 
 from purebpf.cli.live import LivePage
 from purebpf.errors import KernelError
-from tests.support.profiles import example
+from tests.support.builders.profiles import example
 
 ANYWHERE = ("127.0.0.1", 0)
 

@@ -17,7 +17,7 @@ from purebpf.cpython.runtime_file import CodeRange, cold_part, read_runtime_file
 from purebpf.cpython.task_layouts import TASK_LAYOUTS
 from purebpf.cpython.threads import read_interpreters
 from purebpf.symbols.elf_image import ElfImage
-from tests.support.hollow_file import HollowFile, Part
+from tests.support.builders.hollow_file import HollowFile, Part
 
 _LAYOUT = LAYOUTS[3, 12]
 _INTERPRETERS, _THREADS = 0x1000_0000, 0x8000_0000

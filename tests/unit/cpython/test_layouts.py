@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.cpython.layouts import LAYOUTS
-from tests.support import pythons
+from tests.support.programs import pythons
 
 ROOT = Path(__file__).resolve().parents[3]
 

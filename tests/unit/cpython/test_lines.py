@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.cpython.lines import LineTable
-from tests.support import pythons
+from tests.support.programs import pythons
 
 _SAYS = """
 import dis, json, sys, types

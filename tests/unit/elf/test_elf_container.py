@@ -14,8 +14,8 @@ import pytest
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError, PurebpfError
 from purebpf.spec import Relocation, RelocationKind
-from tests.support import elf_builder as e
-from tests.support.elf_builder import ElfBuilder
+from tests.support.builders import elf_builder as e
+from tests.support.builders.elf_builder import ElfBuilder
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from purebpf.elf import read_object
 from purebpf.elf.btf_ext import read_btf_ext
 from purebpf.errors import FormatError, LinkError, SchemaError
 from purebpf.spec import ExternSpec, ObjectSpec, RelocationKind
-from tests.support.elf_builder import ElfBuilder
+from tests.support.builders.elf_builder import ElfBuilder
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -11,8 +11,8 @@ from purebpf.abi.instruction import LD_IMM64
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import Relocation, RelocationKind
-from tests.support import elf_builder as e
-from tests.support.elf_builder import ElfBuilder
+from tests.support.builders import elf_builder as e
+from tests.support.builders.elf_builder import ElfBuilder
 
 OBJECT = Path(__file__).parents[2] / "data/load_jump_tables.bpf.o"
 

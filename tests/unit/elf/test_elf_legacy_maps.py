@@ -13,7 +13,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.elf import read_object
 from purebpf.errors import FormatError, LinkError
 from purebpf.spec import MapSpec, ObjectSpec, RelocationKind
-from tests.support.elf_builder import ElfBuilder
+from tests.support.builders.elf_builder import ElfBuilder
 
 DATA = Path(__file__).parents[2] / "data"
 OBJECT, SECTION, LOCAL = 1, 3, 0

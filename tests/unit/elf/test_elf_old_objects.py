@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.elf import read_object
-from tests.support.old_objects import with_old_relocations
+from tests.support.builders.old_objects import with_old_relocations
 
 DATA = Path(__file__).parents[2] / "data"
 

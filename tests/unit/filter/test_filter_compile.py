@@ -14,7 +14,7 @@ from purebpf.filter.evaluate import predicate
 from purebpf.filter.lowering import NameLookup, NoNames, SymbolRange, resolve
 from purebpf.filter.sample_layout import SampleAccess, from_registers
 from purebpf.filter.syntax import Filter
-from tests.support.filters import ACCESS, Machine, as_sample, numeric_expressions, samples
+from tests.support.builders.filters import ACCESS, Machine, as_sample, numeric_expressions, samples
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from purebpf.filter import FilterError, parse
 from purebpf.filter.fields import CONSTANTS, FIELDS
 from purebpf.filter.syntax import And, Comparison, Not, Or, Value
-from tests.support.filters import expressions
+from tests.support.builders.filters import expressions
 
 
 def _number(field: str, operator: str, number: int) -> Comparison:

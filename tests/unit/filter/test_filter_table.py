@@ -24,7 +24,7 @@ from purebpf.filter.decision_table import (
 from purebpf.filter.evaluate import predicate
 from purebpf.filter.lowering import NoNames, resolve
 from purebpf.filter.syntax import Filter
-from tests.support.filters import as_sample, numeric_expressions, samples
+from tests.support.builders.filters import as_sample, numeric_expressions, samples
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from purebpf.inspect.options import parse
 from purebpf.inspect.render import document, lines
 from purebpf.relocate import Linker
 from purebpf.spec import ObjectSpec
-from tests.support.btf_random import random_kernel
+from tests.support.builders.btf_random import random_kernel
 
 DATA = Path(__file__).parents[2] / "data"
 CORE = DATA / "core"

@@ -10,7 +10,7 @@ from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec.codecs import codec
 from purebpf.inspect.stubs import stubs
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 HASH = bpf_map_type.BPF_MAP_TYPE_HASH
 

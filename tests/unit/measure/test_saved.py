@@ -11,7 +11,7 @@ import pytest
 from purebpf.errors import FormatError, KernelError
 from purebpf.measure import profile_loader
 from purebpf.results.formats import folded, json
-from tests.support import profiles
+from tests.support.builders import profiles
 
 TEXT = json.document(profiles.example()).encode()
 FOLDED = "".join(folded.lines(profiles.example())).encode()

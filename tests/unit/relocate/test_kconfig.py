@@ -13,7 +13,7 @@ from purebpf.elf import read_object
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.relocate.kconfig import settings, with_values
 from purebpf.spec import ExternSpec, MapSpec, ObjectSpec, VariableSpec
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -23,7 +23,7 @@ from purebpf.spec import (
     Relocation,
     RelocationKind,
 )
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 MOV64 = 0xB7
 

@@ -24,7 +24,7 @@ from purebpf.symbols.frame import Address, FileOffset, Frame
 from purebpf.unwind.reason import Reason
 from purebpf.wire.perf_encode import MISC_USER
 from purebpf.wire.perf_records import Mmap2, Sample
-from tests.support.perf_files import mapped_paths
+from tests.support.builders.perf_files import mapped_paths
 
 _MAIN = Frame("main", 4, "/bin/none", Address(0x401234), "user", "ab" * 20, FileOffset(0x1234))
 _CUTS = sorted({end_of(reason, 0, None).cut for reason in Reason} - {""})

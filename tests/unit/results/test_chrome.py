@@ -10,8 +10,8 @@ import pytest
 
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.formats import chrome
-from tests.support import profiles
-from tests.support.profiles import HELP, MAIN, READ, START, WORK
+from tests.support.builders import profiles
+from tests.support.builders.profiles import HELP, MAIN, READ, START, WORK
 
 KEYS = {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"}
 

@@ -10,7 +10,7 @@ from purebpf.errors import FormatError
 from purebpf.results import Labels, Profile
 from purebpf.results.shape import diff, page_data
 from purebpf.symbols.frame import Address, Frame
-from tests.support.profiles import HELP, MAIN, READ, WORK, example
+from tests.support.builders.profiles import HELP, MAIN, READ, WORK, example
 
 TEXT = """\
 a -> b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.distribution import Distribution, Group, json_document, text
-from tests.support.histograms import filled
+from tests.support.builders.histograms import filled
 
 STARS = "*" * 40
 ALL = Distribution(Group(), filled([0, 1, 1, 1, 5, 6]), 14_600)

@@ -19,7 +19,7 @@ from purebpf.summary.table import Cost, Table
 from purebpf.top.render import render
 from purebpf.triage.findings import find
 from purebpf.triage.render import pieces
-from tests.support.profiles import HOSTILE, kernel, user
+from tests.support.builders.profiles import HOSTILE, kernel, user
 
 WIDE = "\u6f22\u5b57" * 40
 NAMES = (

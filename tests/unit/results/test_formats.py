@@ -18,7 +18,8 @@ from purebpf.results.formats import firefox, folded, json, pprof, registry, spee
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import table
 from purebpf.results.shape.functions import Functions
-from tests.support import profiles, protobuf
+from tests.support.builders import profiles
+from tests.support.oracles import protobuf
 
 SOME = settings(max_examples=40)
 

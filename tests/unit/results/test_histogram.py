@@ -16,7 +16,7 @@ from purebpf.results.shape.histogram import (
     octaves,
     percentile,
 )
-from tests.support.histograms import bucket_of, filled
+from tests.support.builders.histograms import bucket_of, filled
 
 
 def test_every_value_is_within_its_bucket() -> None:

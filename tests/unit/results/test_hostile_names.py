@@ -18,7 +18,7 @@ from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.frame import Address, Frame
 from purebpf.symbols.jitdump import JitDump
 from purebpf.symbols.perf_map import PerfMap
-from tests.support import protobuf
+from tests.support.oracles import protobuf
 from tests.unit.symbols.test_jitdump import header, load
 
 NAMES = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.results.shape import table
-from tests.support.profiles import LIBC, example
+from tests.support.builders.profiles import LIBC, example
 
 
 def test_modules_have_their_own_and_total_weight() -> None:

@@ -13,7 +13,7 @@ from purebpf.results.formats import json, registry
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.shape.frame_table import Numbering
 from purebpf.symbols.frame import Address, Frame, Unknown
-from tests.support import profiles
+from tests.support.builders import profiles
 
 TABLE: list[Frame | Unknown] = [
     Frame(f"function_{number}", 0, "app", Address(number), "user") for number in range(5)

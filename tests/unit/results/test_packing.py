@@ -16,7 +16,7 @@ from purebpf.results.model.spelling import printable
 from purebpf.results.shape.functions import Functions
 from purebpf.results.shape.page_data import Packed, pack
 from purebpf.symbols.frame import Address
-from tests.support.profiles import MAIN, WORK, example, profiles, timed
+from tests.support.builders.profiles import MAIN, WORK, example, profiles, timed
 
 
 def unpacked(packed: Packed) -> Counter[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.results import Labels, Profile
 from purebpf.results.shape.page_facts import describe
-from tests.support.profiles import MAIN
+from tests.support.builders.profiles import MAIN
 
 
 def test_the_first_line_has_length_rate_host_and_sum() -> None:

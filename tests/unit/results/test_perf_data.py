@@ -18,7 +18,7 @@ from purebpf.wire.perf_data_features import BuildId, unpack_build_ids
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_encode import HOST_KERNEL
 from purebpf.wire.perf_records import Comm, Mmap, Mmap2, Record, Sample
-from tests.support import profiles
+from tests.support.builders import profiles
 
 SOME = settings(max_examples=40)
 

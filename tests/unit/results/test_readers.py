@@ -22,7 +22,7 @@ from purebpf.results.formats import (
 )
 from purebpf.results.formats.protobuf import integer, message, varint
 from purebpf.symbols.frame import Unknown
-from tests.support import profiles
+from tests.support.builders import profiles
 
 SOME = settings(max_examples=60, deadline=None)
 

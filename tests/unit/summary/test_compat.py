@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.btf.types.parse import Btf
 from purebpf.summary import thread_info_abi
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 def kernel(*words: str, before: bool) -> Btf:

@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from purebpf.summary.statistics import Statistics
-from tests.support.histograms import filled
+from tests.support.builders.histograms import filled
 
 
 def counted(*writers: list[int]) -> Statistics:

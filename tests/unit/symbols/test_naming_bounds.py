@@ -17,7 +17,7 @@ from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.longest_name import LONGEST_NAME
 from purebpf.symbols.perf_map import PerfMap
 from purebpf.symbols.plt import plt_symbols
-from tests.support.hollow_file import HollowFile, Part
+from tests.support.builders.hollow_file import HollowFile, Part
 
 HOLE = 1 << 28
 TEXT = 0x1000

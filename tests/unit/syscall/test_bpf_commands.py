@@ -17,7 +17,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
 from purebpf.syscall import backend, bpf, command, token
 from purebpf.syscall.command import BatchResult, Log
-from tests.support.doors import answer_map_info
+from tests.support.host.doors import answer_map_info
 
 Answer = Callable[["Recorder"], int]
 

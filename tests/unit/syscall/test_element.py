@@ -14,7 +14,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.syscall import backend
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Elements, Errno
-from tests.support.doors import answer_map_info
+from tests.support.host.doors import answer_map_info
 
 
 class Table:

@@ -9,7 +9,7 @@ import pytest
 from purebpf.cli.sheet import Step
 from purebpf.results import Labels, Profile
 from purebpf.top.rows import rows
-from tests.support.profiles import MAIN, START, WORK, example
+from tests.support.builders.profiles import MAIN, START, WORK, example
 
 
 def found(*path: tuple[str, str], by: str = "function") -> dict[str, tuple[float, ...]]:

@@ -11,7 +11,7 @@ import pytest
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.windows import WINDOW_BITS, cut_window
-from tests.support.readelf_frames import compare
+from tests.support.oracles.readelf_frames import compare
 from tests.unit.unwind.test_windows import _rules
 
 _PLACES = (

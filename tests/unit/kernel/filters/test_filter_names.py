@@ -14,7 +14,7 @@ from purebpf.kernel.symbolize import probe_place
 from purebpf.symbols.budget import FILE, PROCESS, Allowance, Budget, OverBudgetError
 from purebpf.symbols.usdt import usdt_probes
 from purebpf.syscall import proc
-from tests.support.hollow_file import HollowFile, Part
+from tests.support.builders.hollow_file import HollowFile, Part
 
 HIDDEN = b"0000000000000000 T vfs_read\n0000000000000000 t in_a_module\t[fs]\n"
 

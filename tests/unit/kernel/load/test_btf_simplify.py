@@ -7,7 +7,7 @@ import pytest
 from purebpf.btf.types.kinds import Kind, Linkage, Struct, Union
 from purebpf.btf.types.parse import Btf
 from purebpf.kernel.load.btf_simplify import has_question_marks, kinds_of, simplify
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 @pytest.fixture

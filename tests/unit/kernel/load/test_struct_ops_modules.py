@@ -21,8 +21,8 @@ from purebpf.kernel.load import struct_ops
 from purebpf.kernel.programs.attach_target import AttachTarget
 from purebpf.kernel.types.btf_modules import ModuleType
 from purebpf.syscall.backend import replaced as door_replaced
-from tests.support.btf_builder import BtfBuilder
-from tests.support.doors import Interposer
+from tests.support.builders.btf_builder import BtfBuilder
+from tests.support.host.doors import Interposer
 
 SPEC = read_object(Path(__file__).parents[3] / "data/load_dummy_ops.bpf.o")
 BTF_FD, MODULES_FD = 5, 77

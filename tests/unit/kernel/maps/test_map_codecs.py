@@ -19,7 +19,7 @@ from purebpf.kernel.maps.map_codecs import (
     value_codec,
 )
 from purebpf.kernel.maps.map_stacks import BuildIdStack, StackTrace, stack_codec
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 
 def u32() -> tuple:

@@ -12,7 +12,7 @@ import purebpf
 from purebpf.btf.types.kinds import Kind
 from purebpf.kernel.programs import attach_target as module
 from purebpf.kernel.programs.attach_target import AttachTarget, attach_target
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 SPEC = purebpf.read_object(Path(__file__).parents[3] / "data/load_module_target.bpf.o")
 

@@ -22,7 +22,7 @@ from purebpf.kernel.rings import ring_buffer
 from purebpf.kernel.rings.record_types import RecordCodec
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.wire.ring_buffer import BUSY, DISCARD
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 SIZE = mmap.PAGESIZE
 SHORT = "shorter than its type"

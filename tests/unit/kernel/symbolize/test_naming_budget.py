@@ -19,7 +19,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import FILE, PROCESS, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Frame, Reason, Unknown
 from purebpf.symbols.longest_name import LONGEST_NAME
-from tests.support.hollow_file import HollowFile, Part
+from tests.support.builders.hollow_file import HollowFile, Part
 
 TEXT = 0x1000
 BASE = 0x10000000

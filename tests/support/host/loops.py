@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from purebpf.errors import errno_name
-from tests.support import modules
+from tests.support.host import modules
 
 __all__ = ["loop_device", "missing", "missing_ext4", "written"]
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from purebpf.kernel.filters import pinned_slots
-from tests.support.users import as_user
+from tests.support.host.users import as_user
 
 __all__ = ["begun", "doing", "refused", "swap", "whole_slots"]
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.single_step import Step
+from tests.support.programs.single_step import Step
 
 _REGISTERS = struct.Struct("<33Q")
 _MOST_BYTES = 1024

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from purebpf.btf.core.matching import CoreResult, match
 from purebpf.btf.types.parse import Btf
 from purebpf.spec import CoreRelocation
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 Maker = Callable[[BtfBuilder], object]
 

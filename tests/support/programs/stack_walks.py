@@ -18,7 +18,7 @@ from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.unwind.reason import Reason
-from tests.support.faults import slow_host
+from tests.support.host.faults import slow_host
 
 LEAF = r"""
 #define _GNU_SOURCE

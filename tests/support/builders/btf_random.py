@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from tests.support.btf_builder import BtfBuilder
+from tests.support.builders.btf_builder import BtfBuilder
 
 _STRUCTS = {
     "thing": ("moved", "widened", "gone", "list", "next", "buried", "tail"),

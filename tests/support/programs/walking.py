@@ -21,8 +21,8 @@ from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.unwind.reason import Reason
-from tests.support.cgroups import made
-from tests.support.faults import slow_host
+from tests.support.host.cgroups import made
+from tests.support.host.faults import slow_host
 
 __all__ = ["CHAIN", "LEVELS", "Walking", "build"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.kernel.features import features
-from tests.support import modules
+from tests.support.host import modules
 
 __all__ = ["MODULE", "missing", "receiver", "send"]
 

@@ -20,7 +20,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.syscall import bpf
 from purebpf.syscall.backend import Attr, KernelDoor, replaced
 from tests.support import probes
-from tests.support.doors import Call, Interposer
+from tests.support.host.doors import Call, Interposer
 
 __all__ = ["Accountant", "Fault", "alive", "errors_of", "every_fault", "faults", "slow_host"]
 

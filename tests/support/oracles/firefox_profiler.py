@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.browser import until
+from tests.support.oracles.browser import until
 
 __all__ = ["Opened", "opened"]
 

@@ -1,0 +1,1 @@
+"""Objects, types, filters and profiles, built for tests."""

@@ -1,0 +1,1 @@
+"""What a test changes around it: users, privileges, networks, devices, refusing kernels."""

@@ -1,0 +1,1 @@
+"""Programs and readers that know the truth, to compare with."""
