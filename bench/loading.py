@@ -61,7 +61,7 @@ print(json.dumps(taken))
 
 def objects() -> dict[str, bytes]:
     """The objects by name."""
-    from tests.support import libbpf_tools
+    from tests.support.oracles import libbpf_tools
 
     folders = ROOT / "tests/data", ROOT / "purebpf/objects"
     return dict(libbpf_tools.objects()) or {

@@ -173,7 +173,7 @@ def link_kind(kind: str) -> Callable[[], str]:
         modules.offer(kind)
         from pyroute2.netlink.exceptions import NetlinkError
 
-        from tests.support import network
+        from tests.support.host import network
 
         with network.namespace():
             try:
@@ -190,7 +190,7 @@ def clsact() -> str:
         return reason
     from purebpf.errors import KernelError
     from purebpf.syscall.netlink import EGRESS, Route, TcFilter
-    from tests.support import network
+    from tests.support.host import network
 
     modules.offer("sch_ingress", "cls_bpf")
     with network.namespace(), Route() as route:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,10 @@ from tests.support.programs import pythons
 from tests.support.programs.python_shapes import EMBEDDED, SHAPES, WORK, read_chains
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
-EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
+EVERY = [
+    pytest.param(python, id=f"{python.version[1]}-{python.path}") for python in pythons.every()
+]
+ON_EVERY = os.environ.get("PUREBPF_PYTHONS") == "every"
 _DEADLINE_S = 60
 
 
@@ -35,7 +39,9 @@ class Truth(NamedTuple):
 def running(command: Sequence[str | Path], folder: Path, **variables: str) -> Iterator[int]:
     """The number of a program of which some process has written down a chain."""
     environment = os.environ | variables | {"CHAINS": str(folder)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, env=environment, start_new_session=True
+    ) as process:
         try:
             until = time.monotonic() + _DEADLINE_S
             while not read_chains(folder):
@@ -46,7 +52,7 @@ def running(command: Sequence[str | Path], folder: Path, **variables: str) -> It
         finally:
             assert process.stdin
             process.stdin.close()
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # its children, too
 
 
 def compare(pid: int, folder: Path, *, seconds: float = 2, rate: int = 499) -> Truth:
@@ -70,7 +76,7 @@ def compare(pid: int, folder: Path, *, seconds: float = 2, rate: int = 499) -> T
     return Truth(total, wrong, pids)
 
 
-@pytest.mark.parametrize("shape", ["prefork", "subinterpreter"])
+@pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_every_sample_has_the_chain_of_its_thread(shape: str, tmp_path: Path) -> None:
     newest = pythons.newest()
     assert newest is not None
@@ -78,6 +84,7 @@ def test_every_sample_has_the_chain_of_its_thread(shape: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow  # five shapes on each CPython, 3 s each
+@pytest.mark.skipif(not ON_EVERY, reason="takes minutes: PUREBPF_PYTHONS=every")
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @pytest.mark.parametrize("python", EVERY)
 def test_shapes_on_every_cpython(python: pythons.Python, shape: str, tmp_path: Path) -> None:
