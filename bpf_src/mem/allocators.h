@@ -19,12 +19,16 @@ enum function {
 	FREE = 6,	    // (address)
 };
 
-struct call {
+struct asked {
 	u64 bytes;
 	u64 pointer; // POSIX_MEMALIGN: where to; REALLOC: what is given back
 	u32 function;
 	u32 was_followed; // REALLOC: `old` is what `pointer` was
 	struct allocation old;
+};
+
+struct call {
+	struct asked asked;
 	struct registers caller; // those that outlive a call, as it will find them
 };
 
@@ -127,38 +131,40 @@ static __always_inline void begin(struct registers *ctx, struct call *call, stru
 	call->caller = *ctx;
 	bpf_probe_read_user(&call->caller.ip, sizeof(u64), (void *)ctx->sp);
 	call->caller.sp += sizeof(u64);
-	if (call->function == REALLOC && call->pointer)
-		call->was_followed = remove(call->pointer, &call->old);
+	if (call->asked.function == REALLOC && call->asked.pointer)
+		call->asked.was_followed = remove(call->asked.pointer, &call->asked.old);
 	if (bpf_map_update_elem(&calls, &thread, call, BPF_ANY))
 		COUNT(st, calls_full);
 }
 
 static __always_inline int enter_function(struct registers *ctx)
 {
-	struct call call = {.function = bpf_get_attach_cookie(ctx), .bytes = ctx->di};
+	struct call call = {
+		.asked = {.function = bpf_get_attach_cookie(ctx), .bytes = ctx->di},
+	};
 	struct stats *st = stats_here();
 	struct allocation was;
 
 	if (!phase || !st)
 		return 0;
-	switch (call.function) {
+	switch (call.asked.function) {
 	case FREE:
 		if (ctx->di && remove(ctx->di, &was))
 			COUNT(st, frees);
 		return 0;
 	case CALLOC:
-		call.bytes = ctx->di * ctx->si;
+		call.asked.bytes = ctx->di * ctx->si;
 		break;
 	case ALIGNED_ALLOC:
-		call.bytes = ctx->si;
+		call.asked.bytes = ctx->si;
 		break;
 	case POSIX_MEMALIGN:
-		call.bytes = ctx->dx;
-		call.pointer = ctx->di;
+		call.asked.bytes = ctx->dx;
+		call.asked.pointer = ctx->di;
 		break;
 	case REALLOC:
-		call.bytes = ctx->si;
-		call.pointer = ctx->di;
+		call.asked.bytes = ctx->si;
+		call.asked.pointer = ctx->di;
 		break;
 	}
 	begin(ctx, &call, st);
@@ -166,7 +172,7 @@ static __always_inline int enter_function(struct registers *ctx)
 }
 
 // The address that an allocator gives; 0: none.
-static __always_inline u64 result_of(struct registers *ctx, struct call *call)
+static __always_inline u64 result_of(struct registers *ctx, struct asked *call)
 {
 	u64 address = 0;
 
@@ -177,7 +183,7 @@ static __always_inline u64 result_of(struct registers *ctx, struct call *call)
 	return address;
 }
 
-static __always_inline void end(struct registers *ctx, struct call *call, struct stats *st)
+static __always_inline void end(struct registers *ctx, struct asked *call, struct stats *st)
 {
 	struct allocation allocation = {.bytes = call->bytes};
 	struct origin from = {.registers = ctx, .back = 1};
@@ -207,11 +213,11 @@ static __always_inline int leave_function(struct registers *ctx)
 	u64 thread = bpf_get_current_pid_tgid();
 	struct call *begun = bpf_map_lookup_elem(&calls, &thread);
 	struct stats *st = stats_here();
-	struct call call;
+	struct asked call; // without the registers: verifiers allow 512 bytes with what is called
 
 	if (!begun || !st || ctx->sp != begun->caller.sp)
 		return 0;
-	call = *begun;
+	call = begun->asked;
 	bpf_map_delete_elem(&calls, &thread);
 	if (phase)
 		end(ctx, &call, st);

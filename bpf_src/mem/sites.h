@@ -190,16 +190,17 @@ static __always_inline u64 stack_here(void *ctx, struct origin *from, u32 tgid, 
 	return id == STACK_SENT ? ticket : id;
 }
 
+static const struct site no_site;
+
 // The site of a key, which is made if need be; NULL: it had no place, and that is counted.
 static __always_inline struct site *site_of(struct site_key *key, struct stats *st)
 {
 	struct site *site = bpf_map_lookup_elem(&sites, key);
-	struct site empty = {};
 	int err;
 
 	if (site)
 		return site;
-	err = bpf_map_update_elem(&sites, key, &empty, BPF_NOEXIST);
+	err = bpf_map_update_elem(&sites, key, &no_site, BPF_NOEXIST);
 	site = bpf_map_lookup_elem(&sites, key); // another CPU may have been first
 	if (site)
 		return site;
