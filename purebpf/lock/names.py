@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from purebpf.errors import KernelError
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -29,6 +29,7 @@ class Callers:
     def __init__(self, read: Callable[[int], Sequence[int]]) -> None:
         self._read = read
         self._symbolizer = Symbolizer()
+        self._shown = cache(self._look_up)
         self._waiting = _waiting_functions()
         self.stack: Callable[[int], tuple[str, ...]] = cache(self._name_stack)
         """Names of the functions, without those that trace; empty if the stack was lost."""
@@ -45,7 +46,7 @@ class Callers:
         outside = (answer for place, answer in shown if not self._waits(place))
         return _spell(next(outside, shown[-1][1]))
 
-    def _shown(self, number: int) -> list[tuple[int, Frame | Unknown]]:
+    def _look_up(self, number: int) -> list[tuple[int, Frame | Unknown]]:
         places = self._read(number)
         answers = self._symbolizer.kernel_stack(places)
         pairs = zip(places, answers, strict=True)
@@ -66,7 +67,6 @@ class LockNames:
     def __init__(self, run_queues: Sequence[int], size: int) -> None:
         self._run_queues = run_queues
         self._size = size
-        self._symbols = _read_kallsyms()
 
     def name(self, address: int, cache: str = "") -> str:
         """What is known of a lock; its address, if nothing else is."""
@@ -76,6 +76,10 @@ class LockNames:
         if cache:
             return f"{address:#x} in {cache}"
         return self._variable(address) or f"{address:#x}"
+
+    @cached_property
+    def _symbols(self) -> bytes:
+        return _read_kallsyms()
 
     def _variable(self, address: int) -> str:
         """A lock that is a variable of its own, on kernels with CONFIG_KALLSYMS_ALL."""
