@@ -10,17 +10,14 @@ only the versions that are given: one machine seldom has them all.
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from purebpf.cpython.layout import Layout
+import cpython_tables
 
-TARGET = Path(__file__).parent.parent / "purebpf" / "cpython" / "layouts.py"
+from purebpf.cpython.layout import Layout
 
 PROGRAM = r"""
 #define Py_BUILD_CORE 1
@@ -148,56 +145,14 @@ LAYOUTS = {
 '''
 
 
-def measure(headers: Path) -> tuple[tuple[int, int], Layout]:
+TABLE = cpython_tables.Table("layouts", "LAYOUTS", Layout, HEAD)
+
+
+def measure(headers: Path) -> tuple[cpython_tables.Version, Layout]:
     """The version of some headers, and their layout."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "offsets"
-        command = ["gcc", "-w", "-x", "c", "-", "-o", str(program), "-I", str(headers)]
-        # Debian's pyconfig.h includes one that is beside the folder of the version
-        command += ["-I", str(headers / "internal"), "-I", str(headers.parent)]
-        subprocess.run(command, input=PROGRAM, text=True, check=True)
-        printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    first, *rows = printed.splitlines()
-    _, major, minor = first.split()
-    values = {name: int(number) for name, number in (row.split() for row in rows)}
-    return (int(major), int(minor)), Layout(**values)
-
-
-def known() -> dict[tuple[int, int], Layout]:
-    """What the checked-in file has."""
-    if not TARGET.exists():
-        return {}
-    from purebpf.cpython.layouts import LAYOUTS
-
-    return dict(LAYOUTS)
-
-
-def render(layouts: dict[tuple[int, int], Layout]) -> str:
-    """The file's text."""
-    text = HEAD
-    for version in sorted(layouts):
-        text += f"    {version}: Layout(\n"
-        fields = layouts[version]._asdict().items()
-        text += "".join(f"        {name}={value},\n" for name, value in fields)
-        text += "    ),\n"
-    return text + "}\n"
-
-
-def main() -> int:
-    """Write the file, or compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("headers", nargs="+", type=Path)
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
-    measured = dict(measure(headers) for headers in arguments.headers)
-    if not arguments.check:
-        TARGET.write_text(render(known() | measured))
-        return 0
-    wrong = [version for version, layout in measured.items() if known().get(version) != layout]
-    for version in wrong:
-        print(f"CPython {version}: the headers say {measured[version]}", file=sys.stderr)
-    return bool(wrong)
+    version, values = cpython_tables.print_offsets(headers, PROGRAM)
+    return version, Layout(**values)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cpython_tables.main(__doc__ or "", TABLE, measure))

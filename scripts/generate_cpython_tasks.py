@@ -11,18 +11,16 @@ itself (_Py_AsyncioDebugOffsets).
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from purebpf.cpython.task_layout import TaskLayout
+import cpython_tables
 
-TARGET = Path(__file__).parent.parent / "purebpf" / "cpython" / "task_layouts.py"
+from purebpf.cpython.task_layout import TaskLayout
 
 PROGRAM = r"""
 #define Py_BUILD_CORE 1
@@ -122,64 +120,22 @@ TASK_LAYOUTS = {
 '''
 
 
-def measure(headers: Path) -> tuple[tuple[int, int], TaskLayout]:
+TABLE = cpython_tables.Table("task_layouts", "TASK_LAYOUTS", TaskLayout, HEAD)
+
+
+def measure(headers: Path) -> tuple[cpython_tables.Version, TaskLayout]:
     """The version of some headers, and their layout."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "offsets"
-        command = ["gcc", "-w", "-x", "c", "-", "-o", str(program), "-I", str(headers)]
-        command += ["-I", str(headers / "internal"), "-I", str(headers.parent)]
-        subprocess.run(command, input=PROGRAM, text=True, check=True)
-        printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    first, *rows = printed.splitlines()
-    _, major, minor = first.split()
-    values = {name: int(number) for name, number in (row.split() for row in rows)}
+    version, values = cpython_tables.print_offsets(headers, PROGRAM)
     names = ("task_coroutine", "task_name", "task_waiter", "future_dict")
     values |= dict.fromkeys(names, -1)
-    if int(minor) < 14:
+    major, minor = version
+    if minor < 14:
         interpreter = headers.parent.parent / "bin" / f"python{major}.{minor}"
         asked = [str(interpreter), "-c", QUESTION]
         answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
         values |= json.loads(answer)
-    return (int(major), int(minor)), TaskLayout(**values)
-
-
-def known() -> dict[tuple[int, int], TaskLayout]:
-    """What the checked-in file has."""
-    if not TARGET.exists():
-        return {}
-    from purebpf.cpython.task_layouts import TASK_LAYOUTS
-
-    return dict(TASK_LAYOUTS)
-
-
-def render(layouts: dict[tuple[int, int], TaskLayout]) -> str:
-    """The file's text."""
-    text = HEAD
-    for version in sorted(layouts):
-        defaults = TaskLayout._field_defaults
-        text += f"    {version}: TaskLayout(\n"
-        for name, value in layouts[version]._asdict().items():
-            if defaults.get(name) != value:
-                text += f"        {name}={value},\n"
-        text += "    ),\n"
-    return text + "}\n"
-
-
-def main() -> int:
-    """Write the file, or compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("headers", nargs="+", type=Path)
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
-    measured = dict(measure(headers) for headers in arguments.headers)
-    if not arguments.check:
-        TARGET.write_text(render(known() | measured))
-        return 0
-    wrong = [version for version, layout in measured.items() if known().get(version) != layout]
-    for version in wrong:
-        print(f"CPython {version}: measured {measured[version]}", file=sys.stderr)
-    return bool(wrong)
+    return version, TaskLayout(**values)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cpython_tables.main(__doc__ or "", TABLE, measure))
