@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from purebpf.results.model.spelling import printable
 from purebpf.results.model.width import cut, cut_start, display_width
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JsonLines",
     "Printer",
+    "TaskLines",
     "TextLines",
     "clock",
     "event_document",
@@ -72,6 +74,36 @@ class TextLines(ABC, Generic[Event]):
         """Nothing: standard error says what was lost."""
         del loss
         return ()
+
+
+class TaskLines(TextLines[Event]):
+    """Lines of what tasks do, with two columns on request.
+
+    Args:
+        times: with the time of day.
+        cgroups: with the container or unit.
+    """
+
+    def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
+        self._has_times = times
+        self._has_cgroups = cgroups
+
+    def header(self) -> str:
+        """The names of the columns."""
+        time = f"{'TIME':12} " if self._has_times else ""
+        return time + self.columns(f" {'CONTAINER':20}" if self._has_cgroups else "")
+
+    @abstractmethod
+    def columns(self, cgroup: str) -> str:
+        """The names of the columns behind the time; `cgroup` is that of the container."""
+
+    def time(self, time_ns: int) -> str:
+        """The column of the time, which is the first; or nothing."""
+        return f"{clock(time_ns)} " if self._has_times else ""
+
+    def cgroup(self, name: str) -> str:
+        """The column of the container, which follows that of the comm; or nothing."""
+        return f" {printable(name):20}" if self._has_cgroups else ""
 
 
 class JsonLines(ABC, Generic[Event]):

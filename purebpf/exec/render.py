@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from signal import Signals
 
-from purebpf.cli.event_lines import JsonLines, TextLines, clock, event_document, fit
+from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
 from purebpf.cli.units import duration_text
 from purebpf.errors import errno_name
 from purebpf.exec.events import Ended, Event, Executed, Refused
@@ -15,33 +15,20 @@ from purebpf.results.model.width import pad
 __all__ = ["JsonPrinter", "TextPrinter"]
 
 
-class TextPrinter(TextLines[Event]):
-    """A line for each event.
+class TextPrinter(TaskLines[Event]):
+    """A line for each event."""
 
-    Args:
-        times: with the time of day.
-        cgroups: with the container or unit.
-    """
-
-    def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
-        self._times = times
-        self._cgroups = cgroups
-
-    def header(self) -> str:
+    def columns(self, cgroup: str) -> str:
         """The names of the columns."""
-        time = f"{'TIME':12} " if self._times else ""
-        cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
-        return f"{time}EVENT    PID    PPID   UID {'COMM':15}{cgroup} WHAT"
+        return f"EVENT    PID    PPID   UID {'COMM':15}{cgroup} WHAT"
 
     def line(self, event: Event, width: int | None) -> str:
         """An event; its end is cut."""
         task = event.task
-        time = f"{clock(task.time_ns)} " if self._times else ""
-        cgroup = f" {printable(task.cgroup):20}" if self._cgroups else ""
         kind, what = _describe(event)
         return fit(
-            f"{time}{kind:4} {task.pid:7} {task.ppid:7} {task.uid:5} "
-            f"{pad(printable(task.comm), 15)}{cgroup} {printable(what)}",
+            f"{self.time(task.time_ns)}{kind:4} {task.pid:7} {task.ppid:7} {task.uid:5} "
+            f"{pad(printable(task.comm), 15)}{self.cgroup(task.cgroup)} {printable(what)}",
             width,
         )
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from purebpf.cli.event_lines import (
     JsonLines,
-    TextLines,
-    clock,
+    TaskLines,
     event_document,
     fit,
     fit_path,
@@ -26,34 +25,22 @@ from purebpf.results.model.width import pad
 __all__ = ["JsonPrinter", "TablePrinter", "TextPrinter"]
 
 
-class TextPrinter(TextLines[Opened]):
-    """A line for each call.
+class TextPrinter(TaskLines[Opened]):
+    """A line for each call."""
 
-    Args:
-        times: with the time of day.
-        cgroups: with the container or unit.
-    """
-
-    def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
-        self._times = times
-        self._cgroups = cgroups
-
-    def header(self) -> str:
+    def columns(self, cgroup: str) -> str:
         """The names of the columns."""
-        time = f"{'TIME':12} " if self._times else ""
-        cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
-        return f"{time}{'RESULT':8}    PID {'COMM':15}{cgroup}   TAKES HOW PATH"
+        return f"{'RESULT':8}    PID {'COMM':15}{cgroup}   TAKES HOW PATH"
 
     def line(self, event: Opened, width: int | None) -> str:
         """A call; the beginning of its path is cut."""
         return fit_path(self._columns(event), _path(event), width)
 
     def _columns(self, event: Opened) -> str:
-        time = f"{clock(event.time_ns)} " if self._times else ""
-        cgroup = f" {printable(event.cgroup):20}" if self._cgroups else ""
         result = errno_name(event.errno) if event.errno else f"fd {event.fd}"
         return (
-            f"{time}{result:8}{event.pid:7} {pad(printable(event.comm), 15)}{cgroup} "
+            f"{self.time(event.time_ns)}{result:8}{event.pid:7} {pad(printable(event.comm), 15)}"
+            f"{self.cgroup(event.cgroup)} "
             f"{duration_text(event.duration_ns):>7} {access(event.flags):3} "
         )
 

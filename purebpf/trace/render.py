@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from purebpf.cli.event_lines import TextLines, clock, event_document, fit, json_lines, json_loss
+from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
 from purebpf.cli.units import duration_text
 from purebpf.errors import errno_name
 from purebpf.results import Loss
@@ -43,33 +43,23 @@ def _call(call: Call, prefix: str) -> str:
     return f"{shown + ')':<{_RESULT_COLUMN}} = {call.result_text}"
 
 
-class TextPrinter(TextLines[Event]):
-    """A line for each event, behind the thread and how long it took.
+class TextPrinter(TaskLines[Event]):
+    """A line for each event, behind the thread and how long it took."""
 
-    Args:
-        times: with the time of day.
-        cgroups: with the container or unit.
-    """
-
-    def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
-        self._times = times
-        self._cgroups = cgroups
-
-    def header(self) -> str:
+    def columns(self, cgroup: str) -> str:
         """The names of the columns."""
-        time = f"{'TIME':12} " if self._times else ""
-        cgroup = f" {'CONTAINER':20}" if self._cgroups else ""
-        return f"{time}    TID {'COMM':15}{cgroup}   TAKES CALL"
+        return f"    TID {'COMM':15}{cgroup}   TAKES CALL"
 
     def line(self, event: Event, width: int | None) -> str:
         """An event; what is too long is cut."""
         if isinstance(event, Lost):
             return fit(describe(event), width)
-        time = f"{clock(event.time_ns)} " if self._times else ""
-        cgroup = f" {printable(event.task.cgroup):20}" if self._cgroups else ""
         takes = duration_text(event.duration_ns) if isinstance(event, Call) else ""
         task = event.task
-        columns = f"{time}{task.tid:7} {printable(task.comm):15}{cgroup} {takes:>7} "
+        columns = (
+            f"{self.time(event.time_ns)}{task.tid:7} {printable(task.comm):15}"
+            f"{self.cgroup(task.cgroup)} {takes:>7} "
+        )
         return fit(columns + describe(event), width)
 
 
@@ -93,29 +83,16 @@ class StracePrinter:
         return ()
 
 
-class JsonPrinter:
-    """An object for each event; the last one says what was lost."""
+class JsonPrinter(JsonLines[Event]):
+    """An object for each event."""
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing."""
-        del width
-        return ()
-
-    def show(self, events: Iterable[Event]) -> Iterable[str]:
-        """The objects."""
-        return json_lines(map(_document, events))
-
-    def end(self, loss: Loss) -> Iterable[str]:
-        """Every counter of what was lost."""
-        return json_loss(loss)
-
-
-def _document(event: Event) -> dict[str, object]:
-    if isinstance(event, Lost):
-        return {"event": "lost", "calls": event.calls, "by_name": event.by_name}
-    fields = event._asdict()
-    time_ns, task = fields.pop("time_ns"), fields.pop("task")
-    what = {Call: "call", Signalled: "signal", Ended: "exit"}[type(event)]
-    if isinstance(event, Call):
-        fields["errno"] = errno_name(event.errno) if event.errno else None
-    return event_document(what, time_ns, {**task._asdict(), **fields})
+    def document(self, event: Event) -> dict[str, object]:
+        """Its fields, those of its task first."""
+        if isinstance(event, Lost):
+            return {"event": "lost", "calls": event.calls, "by_name": event.by_name}
+        fields = event._asdict()
+        time_ns, task = fields.pop("time_ns"), fields.pop("task")
+        what = {Call: "call", Signalled: "signal", Ended: "exit"}[type(event)]
+        if isinstance(event, Call):
+            fields["errno"] = errno_name(event.errno) if event.errno else None
+        return event_document(what, time_ns, {**task._asdict(), **fields})
