@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 Event = TypeVar("Event")
+Session = TypeVar("Session")
 
 
 class EventView(NamedTuple):
@@ -73,6 +74,20 @@ class Ending(Protocol):
     @property
     def command(self) -> tuple[str, ...]:
         """The words behind `--`."""
+
+
+def keep(make: Callable[[int], Session]) -> tuple[Callable[[int], Session], Callable[[], Session]]:
+    """What makes a session, and what gives the one that it made.
+
+    For a printer that reads the session's sums at the end of a run.
+    """
+    sessions: list[Session] = []
+
+    def make_and_keep(command_pid: int) -> Session:
+        sessions.append(make(command_pid))
+        return sessions[0]
+
+    return make_and_keep, lambda: sessions[0]
 
 
 def title(doing: str, options: Ending) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command, event_command
@@ -14,7 +15,6 @@ from purebpf.io.request import Options
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
     from purebpf.io.event import Request, Row
-    from purebpf.io.session import Io
 
 __all__ = ["build_parser", "main"]
 
@@ -28,17 +28,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options, view: EventView, details: IoView) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.io import session
     from purebpf.io.render import Json, Text
+    from purebpf.io.session import Io
 
-    sessions: list[Io] = []
-
-    def make(command_pid: int) -> Io:
-        sessions.append(session.Io(options, command_pid))
-        return sessions[0]
+    make, session = event_command.keep(partial(Io, options))
 
     def rows() -> Sequence[Row]:
-        return sessions[0].rows
+        return session().rows
 
     printer: Printer[Request] = Text(
         rows, options.by, slow=options.slower_ms is not None, histogram=details.histogram

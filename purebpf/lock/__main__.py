@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command, event_command
@@ -14,7 +15,6 @@ from purebpf.lock.request import Options
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
     from purebpf.lock.event import Row, Wait
-    from purebpf.lock.session import Locks
 
 __all__ = ["build_parser", "main"]
 
@@ -28,17 +28,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options, view: EventView, details: LockView) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.lock import session
     from purebpf.lock.render import Json, Text
+    from purebpf.lock.session import Locks
 
-    sessions: list[Locks] = []
-
-    def make(command_pid: int) -> Locks:
-        sessions.append(session.Locks(options, command_pid))
-        return sessions[0]
+    make, session = event_command.keep(partial(Locks, options))
 
     def rows() -> Sequence[Row]:
-        return sessions[0].rows
+        return session().rows
 
     printer: Printer[Wait] = Text(
         rows,

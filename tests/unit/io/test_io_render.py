@@ -63,7 +63,7 @@ def test_nothing_measured_is_said() -> None:
 
 
 def test_json_has_requests_the_sums_and_the_loss() -> None:
-    printer = Json(lambda: [ROW])
+    printer = Json(lambda: [ROW], "device")
     first, summary, last = map(json.loads, (*printer.show([SLOW]), *printer.end(LOSS)))
     assert (first.pop("event"), first.pop("time")) == ("request", timestamp(SLOW.time_ns))
     assert Request(SLOW.time_ns, **first) == SLOW

@@ -1,0 +1,159 @@
+"""Slow events one by one, then their sums, as text or JSON. Pure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+from purebpf.cli.event_lines import JsonLines, fit, json_lines
+from purebpf.cli.units import duration_text
+from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
+
+if TYPE_CHECKING:
+    from purebpf.results import Loss
+
+__all__ = ["Scale", "Sum", "SumJson", "SumText"]
+
+
+class Scale(NamedTuple):
+    """What the buckets of a sum count in, and which of its percentiles are shown."""
+
+    unit: str = "nsecs"
+    unit_ns: int = 1
+    percents: Sequence[int] = (50, 99)
+
+    def header(self) -> str:
+        """The names of the columns of the percentiles."""
+        return "".join(f" {f'p{percent}':>6}" for percent in self.percents)
+
+    def columns(self, buckets: Sequence[int]) -> str:
+        """The percentiles, each in seven columns."""
+        return "".join(f" {self._text(percentile(buckets, each)):>6}" for each in self.percents)
+
+    def _text(self, value: int | None) -> str:
+        return "-" if value is None else duration_text(value * self.unit_ns)
+
+    def document(self, buckets: Sequence[int]) -> dict[str, object]:
+        """Percentiles and buckets for JSON, in nanoseconds."""
+        marks: dict[str, object] = {}
+        for percent in self.percents:
+            value = percentile(buckets, percent)
+            marks[f"p{percent}_ns"] = None if value is None else value * self.unit_ns
+        counts = [
+            [*(self.unit_ns * bound for bound in bucket_bounds(bucket)), count]
+            for bucket, count in enumerate(buckets)
+            if count
+        ]
+        return {**marks, "buckets": counts}
+
+
+class Sum(Protocol):
+    """A row of a table: a named tuple with a histogram."""
+
+    @property
+    def buckets(self) -> Sequence[int]:
+        """Counts; `results.shape.histogram` has their bounds."""
+
+    def _asdict(self) -> Mapping[str, object]: ...
+
+
+Event = TypeVar("Event")
+Row = TypeVar("Row", bound=Sum)
+
+
+class SumText(ABC, Generic[Event, Row]):
+    """A line for each slow event, and a table at the end.
+
+    Args:
+        rows: the sums, once the run is over.
+        by: what they are grouped by.
+        slow: whether there are events one by one.
+        histogram: whether one follows each row.
+        most: rows that are shown; None: all.
+    """
+
+    scale = Scale()
+    events_header: str
+    empty: str
+    """The table without rows."""
+
+    def __init__(
+        self,
+        rows: Callable[[], Sequence[Row]],
+        by: str,
+        *,
+        slow: bool = False,
+        histogram: bool = False,
+        most: int | None = None,
+    ) -> None:
+        self._rows = rows
+        self.by = by
+        self._slow = slow
+        self._histogram = histogram
+        self._most = most
+        self._width: int | None = None
+
+    @abstractmethod
+    def event_lines(self, event: Event) -> Iterator[str]:
+        """The lines of one event."""
+
+    @abstractmethod
+    def header(self) -> str:
+        """The names of the table's columns."""
+
+    @abstractmethod
+    def row_lines(self, row: Row) -> Iterator[str]:
+        """The lines of one row."""
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """The header of events, where there are any."""
+        self._width = width
+        if self._slow:
+            yield self.events_header + "\n"
+
+    def show(self, events: Iterable[Event]) -> Iterator[str]:
+        """The lines of each."""
+        for event in events:
+            yield from self._fit(self.event_lines(event))
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The table."""
+        del loss
+        rows = self._rows()
+        if self._slow:
+            yield "\n"
+        if not rows:
+            yield self.empty + "\n"
+            return
+        yield self.header() + "\n"
+        for row in rows[: self._most]:
+            yield from self._fit(self.row_lines(row))
+            if self._histogram and any(row.buckets):
+                yield from lines(row.buckets, self.scale.unit)
+        if (rest := len(rows) - len(rows[: self._most])) > 0:
+            yield f"... and {rest} more\n"
+
+    def _fit(self, texts: Iterable[str]) -> Iterator[str]:
+        return (fit(text, self._width) + "\n" for text in texts)
+
+
+class SumJson(JsonLines[Event], Generic[Event, Row]):
+    """An object for each slow event, then the sums.
+
+    Args:
+        rows: the sums, once the run is over.
+        by: what they are grouped by.
+    """
+
+    scale = Scale()
+
+    def __init__(self, rows: Callable[[], Sequence[Row]], by: str) -> None:
+        self._rows = rows
+        self._by = by
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The sums, and what was lost."""
+        rows = [{**row._asdict(), **self.scale.document(row.buckets)} for row in self._rows()]
+        yield from json_lines([{"event": "summary", "by": self._by, "rows": rows}])
+        yield from super().end(loss)
