@@ -29,7 +29,9 @@ class Scale(NamedTuple):
 
     def columns(self, buckets: Sequence[int]) -> str:
         """The percentiles, each in seven columns."""
-        return "".join(f" {self._text(percentile(buckets, each)):>6}" for each in self.percents)
+        return "".join(
+            f" {self._text(percentile(buckets, percent)):>6}" for percent in self.percents
+        )
 
     def _text(self, value: int | None) -> str:
         return "-" if value is None else duration_text(value * self.unit_ns)
