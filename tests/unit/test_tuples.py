@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 import sys
+import types
 import typing
 from typing import Any
 
@@ -75,6 +76,37 @@ def test_it_is_as_that_of_typing(look):
 def test_a_wrong_number_of_values_is_refused(kind, values):
     with pytest.raises(TypeError, match="Numbers"):
         kind(*values)
+
+
+def test_a_tuple_of_many_fields_is_as_that_of_typing():
+    fields = [f"field{number}" for number in range(40)]
+
+    def make(base: Any) -> Any:
+        body = {"__annotations__": dict.fromkeys(fields, "int"), "__module__": __name__}
+        return types.new_class("Many", (base,), exec_body=lambda namespace: namespace.update(body))
+
+    ours, theirs = (make(kind)(*range(40)) for kind in (tuples.NamedTuple, typing.NamedTuple))
+    assert [getattr(ours, field) for field in fields] == [*range(40)]
+    assert (repr(ours), ours._asdict()) == (repr(theirs), theirs._asdict())
+
+
+def test_two_of_as_many_fields_have_their_own_names():
+    class Point(tuples.NamedTuple):
+        x: int
+        y: int = 2
+
+    class Span(tuples.NamedTuple):
+        begin: int = 3
+        end: int = 4
+
+    assert (Point(x=1), Span(end=5)) == ((1, 2), (3, 5))
+    assert [*inspect.signature(Span).parameters] == ["begin", "end"]
+
+
+@pytest.mark.parametrize("kind", [OURS, THEIRS])
+def test_an_unknown_field_cannot_be_replaced(kind):
+    with pytest.raises((TypeError, ValueError), match=r"unexpected field names: \['third'\]"):
+        kind(1)._replace(third=3)
 
 
 def test_its_instances_are_pickled_by_the_name_of_the_class():
