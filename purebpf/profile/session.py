@@ -15,7 +15,7 @@ from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.instruments import stack_maps
-from purebpf.kernel.instruments.call_graph import describe_walking, load_walking
+from purebpf.kernel.instruments.call_graph import describe_walking, load_walking, read_python
 from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.perf.perf_event import PerfEvent
@@ -224,15 +224,11 @@ class Profiler(Closing):
         """What reads Python frames; None where stacks are walked by frame pointers."""
         if self._walking is None or not self._options.python:
             return None
-        from purebpf.kernel.cpython.python_tables import PythonTables
-
-        options, loaded = self._options, self._object
-        python = PythonTables(
-            loaded.maps, loaded.globals, lines=options.python_lines, native=options.native
+        return read_python(
+            *(self._object, self._walking, self._owned_python),
+            lines=self._options.python_lines,
+            native=self._options.native,
         )
-        self._owned_python.callback(python.close)
-        self._walking.on_missed = python.publish
-        return python
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Sleep until it is over: the duration has passed, or one of `ends` is readable.

@@ -12,11 +12,12 @@ from purebpf.kernel.unwind.user_stacks import UserStacks
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from purebpf.kernel.cpython.python_tables import PythonTables
     from purebpf.kernel.load.object import Object
     from purebpf.kernel.unwind.programs import EarlierLookup
     from purebpf.spec import ObjectSpec
 
-__all__ = ["CHOICES", "CallGraph", "describe_walking", "load_walking"]
+__all__ = ["CHOICES", "CallGraph", "describe_walking", "load_walking", "read_python"]
 
 CHOICES = ("auto", "tables", "copy", "fp")
 _NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
@@ -128,6 +129,26 @@ def _load_frame_pointers(
         except (KernelError, NotSupportedError):
             continue
     return owned.enter_context(load(spec))
+
+
+def read_python(
+    loaded: Object, walking: UserStacks, owned: ExitStack, *, lines: bool, native: bool
+) -> PythonTables:
+    """Read Python frames in the stacks of an object that `load_walking` loaded.
+
+    Args:
+        loaded: the object, with `python` among its settings.
+        walking: what finishes its stacks.
+        owned: closes what is opened.
+        lines: see `PythonTables`.
+        native: see there, too.
+    """
+    from purebpf.kernel.cpython.python_tables import PythonTables  # only where it is asked for
+
+    python = PythonTables(loaded.maps, loaded.globals, lines=lines, native=native)
+    owned.callback(python.close)
+    walking.on_missed = python.publish
+    return python
 
 
 def _shrunk(spec: ObjectSpec, *maps: str) -> ObjectSpec:

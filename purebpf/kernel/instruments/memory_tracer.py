@@ -12,7 +12,7 @@ from purebpf.closable import Closing
 from purebpf.kernel.attach import uprobe, uprobe_multi
 from purebpf.kernel.features.features import have_uprobe_multi
 from purebpf.kernel.instruments import process_tree, stack_maps
-from purebpf.kernel.instruments.call_graph import load_walking
+from purebpf.kernel.instruments.call_graph import load_walking, read_python
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.perf_event import PerfEvent
@@ -163,13 +163,8 @@ class MemoryTracer(Closing):
     def _read_python(self, request: MemoryRequest, stack: ExitStack) -> PythonTables | None:
         if self.walking is None or not request.settings.get("python"):
             return None
-        from purebpf.kernel.cpython.python_tables import PythonTables
-
         lines = bool(request.settings.get("python_lines"))
-        python = PythonTables(self.maps, self._object.globals, lines=lines, native=request.native)
-        stack.callback(python.close)
-        self.walking.on_missed = python.publish
-        return python
+        return read_python(self._object, self.walking, stack, lines=lines, native=request.native)
 
     def _attach(self, allocators: Iterable[Allocator]) -> None:
         programs = self._object.programs

@@ -11,7 +11,7 @@ from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.kernel.attach import iterator
 from purebpf.kernel.instruments import sched_compat, stack_maps
-from purebpf.kernel.instruments.call_graph import load_walking
+from purebpf.kernel.instruments.call_graph import load_walking, read_python
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
 from purebpf.kernel.unwind.tickets import Tickets
@@ -119,14 +119,8 @@ class Switches(Closing):
     ) -> PythonTables | None:
         if self.walking is None or not settings.get("python"):
             return None
-        from purebpf.kernel.cpython.python_tables import PythonTables
-
         lines = bool(settings.get("python_lines"))
-        loaded = self._object
-        python = PythonTables(loaded.maps, loaded.globals, lines=lines, native=native)
-        stack.enter_context(python)
-        self.walking.on_missed = python.publish
-        return python
+        return read_python(self._object, self.walking, stack, lines=lines, native=native)
 
     def sample(self, events: PerfEvents) -> None:
         """Sample what runs, too, at each overflow of these, from `start()` on."""
