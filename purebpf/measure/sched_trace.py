@@ -234,7 +234,7 @@ class ThreadTime(Closing):
         """
         duration_s, walking = self.request.duration_s, self._switches.walking
         python = self._switches.python
-        rings = walking.fds if walking else ()
+        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not self.request.pids:
             python.publish_running()
         return wait.until(

@@ -198,6 +198,7 @@ class Memory(Closing):
         walking, python = tracer.walking, tracer.python
         over = None if duration_s is None else tracer.started_ns / 1e9 + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
+        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not self._options.pids:
             python.publish_running()
         while True:
@@ -205,7 +206,7 @@ class Memory(Closing):
                 over,
                 (*ends, self._ends) if self._ends else ends,
                 pause=pause,
-                sources={*self._followed.fds, *(walking.fds if walking else ())},
+                sources={*self._followed.fds, *rings},
                 drain=self._drain,
                 # a process that has just started becomes an interpreter without saying so
                 every_s=python.look_again_s if python else None,

@@ -246,7 +246,7 @@ class Profiler(Closing):
                 over,
                 (*ends, self._targets) if self._targets else ends,
                 pause=pause,
-                sources=(*self._followed.fds, *(self._walking.fds if self._walking else ())),
+                sources=self._sources(),
                 drain=self._drain,
                 # a process that has just started becomes an interpreter without saying so
                 every_s=None if self._python is None else self._python.look_again_s,
@@ -255,6 +255,12 @@ class Profiler(Closing):
                 return False
             if not (self._targets.drop_ended() and self._targets):
                 return True
+
+    def _sources(self) -> tuple[int, ...]:
+        """Readable when `_drain` is due."""
+        walking, python = self._walking, self._python
+        followed = self._followed.fds
+        return (*followed, *(walking.fds if walking else ()), *(python.fds if python else ()))
 
     def _drain(self) -> None:
         """Take in what happened to processes, and the stacks that BPF could not finish."""
@@ -333,6 +339,7 @@ class Profiler(Closing):
             if self._walking is not None:
                 self._walking.finish()
             self.take()
+            self._followed.close()  # naming takes its time: what happens then is not of the run
             self._write_java_maps(again=True)
             self._elapsed_s, self._idle_s = times
             return self.so_far()

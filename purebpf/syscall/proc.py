@@ -23,6 +23,7 @@ __all__ = [
     "hides",
     "idle_seconds",
     "in_first_namespace",
+    "in_first_pid_namespace",
     "in_first_user_namespace",
     "kallsyms",
     "kernel_stack",
@@ -233,6 +234,14 @@ def in_first_user_namespace() -> bool:
         return os.stat(f"{PROC}/self/ns/user").st_ino == _FIRST_NAMESPACES["user"]
     except OSError:
         return True
+
+
+def in_first_pid_namespace() -> bool:
+    """Whether numbers of processes are the initial PID namespace's; False where /proc hides it."""
+    try:
+        return in_first_namespace("pid")
+    except OSError:
+        return False
 
 
 def mounts() -> list[tuple[str, str]]:

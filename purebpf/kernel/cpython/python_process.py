@@ -95,6 +95,7 @@ class PythonProcess(Closing):
         free: bool,
     ) -> None:
         self._memory = memory
+        self._mapped = mapped
         self.version = version
         self.layout = layout
         self.is_free_threaded = free
@@ -106,6 +107,18 @@ class PythonProcess(Closing):
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
         return self._memory.read(address, size)
+
+    def in_child(self, pid: int) -> PythonProcess | None:
+        """The same interpreter in a process that this one forked; None: it has ended.
+
+        Raises:
+            KernelError: EACCES or EPERM, the process is another user's.
+        """
+        memory = open_process_memory(pid)
+        if memory is None:
+            return None
+        version, free = self.version, self.is_free_threaded
+        return PythonProcess(memory, self._mapped, version, self.layout, free=free)
 
     def look(self, most_reads: int = MOST_READS) -> PythonReading:
         """Its interpreters and threads now; `most_reads`: of this look (see `CachedMemory`)."""

@@ -35,7 +35,7 @@ from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import bpf, proc
-from purebpf.wire.perf_records import Comm, Exit
+from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["PythonTables"]
 
@@ -120,6 +120,8 @@ class PythonTables(Closing):
         self._files: KnownFiles = {}
         self._slots: dict[FileKey, ThreadSlot] = {}
         self._executed: set[int] = set()
+        self._forked: dict[int, int] = {}
+        self._has_numbers = proc.in_first_pid_namespace()
         self._by_generation: dict[int, _Interpreter] = {}
         self._codes: dict[int, _Code] = {}
         self._numbers: dict[tuple[str, str, int], int] = {}
@@ -139,7 +141,7 @@ class PythonTables(Closing):
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """Readable when `drain()` is due."""
+        """Readable when `drain()` is due: names have come."""
         return (self._ring.fileno(),)
 
     def publish_running(self, pids: Iterable[int] = ()) -> None:
@@ -147,7 +149,7 @@ class PythonTables(Closing):
 
         Only in the initial PID namespace: in others, processes are published as they are met.
         """
-        if not proc.in_first_namespace("pid"):
+        if not self._has_numbers:
             return
         for pid in pids or [pid for pid in proc.pids() if _runs_python(pid)]:
             self.publish(pid, pid)
@@ -200,6 +202,27 @@ class PythonTables(Closing):
         if slot is None or (not is_new and last is not None and last.slot == slot):
             python.close()
             return
+        self._put(tgid, process, identity, python, slot)
+
+    def _inherit(self, parent: int, child: int) -> None:
+        """Publish a child that runs what its parent does: no sample of it may ever be missed."""
+        known = self._known.get(parent)
+        is_met = child in self._known and child not in self._executed
+        if known is None or is_met or parent in self._executed:
+            return
+        self._executed.discard(child)
+        try:
+            python = known.process.in_child(child)
+        except KernelError as error:
+            self.skipped[child] = str(error)
+            return
+        if python is not None:
+            self._put(child, child, 0, python, known.slot)
+
+    def _put(
+        self, tgid: int, process: int, identity: int, python: PythonProcess, slot: ThreadSlot
+    ) -> None:
+        """Publish an interpreter; it is closed with the program that runs it."""
         layout, loop = python.layout, python.loop
         known = _Interpreter(python.version, layout, loop, python.path, python, slot)
         self._generation += 1
@@ -223,9 +246,14 @@ class PythonTables(Closing):
 
     def feed(self, record: object) -> None:
         """Take in what a process did, as `SideBand` reports it."""
-        if isinstance(record, Comm) and record.exec:
+        if isinstance(record, Fork) and record.pid != record.ppid:
+            if self._has_numbers:
+                self._forked[record.pid] = record.ppid
+        elif isinstance(record, Comm) and record.exec:
+            self._forked.pop(record.pid, None)
             self._executed.add(record.pid)
         elif isinstance(record, Exit) and record.pid == record.tid:
+            self._forked.pop(record.pid, None)
             self._executed.add(record.pid)
             self._later.drop(record.pid)
             if record.pid in self._published:
@@ -240,6 +268,9 @@ class PythonTables(Closing):
         for tgid, process, identity in self._later.due():
             self._look_later(tgid, process, identity)  # or `publish` drops it
             self.publish(tgid, process, identity)
+        forked, self._forked = self._forked, {}
+        for child, parent in forked.items():
+            self._inherit(parent, child)
         over, self._over = self._over, []
         for raw in self._ring.drain():
             self._add(raw)

@@ -71,7 +71,7 @@ class TableFiller(Closing):
         self._stacks = stacks
         self._processes: dict[int, _Process] = {}
         self._jobs: dict[Missing, _Job] = {}
-        self._has_numbers = _has_numbers()
+        self._has_numbers = proc.in_first_pid_namespace()
         self.tables = WalkTables(maps)
 
     # What processes do
@@ -239,11 +239,3 @@ class TableFiller(Closing):
     def close(self) -> None:
         """Unmap the tables; programs keep theirs. Again is harmless."""
         self.tables.close()
-
-
-def _has_numbers() -> bool:
-    """Whether our numbers of processes are those of the initial pid namespace."""
-    try:
-        return proc.in_first_namespace("pid")
-    except OSError:
-        return False

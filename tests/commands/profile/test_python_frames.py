@@ -200,6 +200,53 @@ def test_a_command_has_its_functions(tmp_path: Path) -> None:
     assert named > sum(samples.values()) / 2
 
 
+FORKS = """
+import os, sys, time
+
+def work():
+    until = time.thread_time() + 0.2
+    while time.thread_time() < until:
+        sum(i * i for i in range(300))
+
+print(flush=True)
+work()
+sys.stdin.readline()
+go, ready = os.pipe()
+for _ in range(3):
+    if not os.fork():
+        os.close(ready)
+        os.read(go, 1)
+        work()
+        os._exit(0)
+print("forked", flush=True)
+sys.stdin.readline()
+os.close(ready)
+for _ in range(3):
+    os.wait()
+print("done", flush=True)
+"""
+
+
+def test_children_that_are_known_before_they_work_have_their_functions(tmp_path: Path) -> None:
+    with started(sys.executable, FORKS, tmp_path) as process:
+        assert process.stdin
+        assert process.stdout
+        options = Options(pids=(process.pid,), tree=True, frequency=499, kernel_stacks=False)
+        with Profiler(options) as profiler:
+            profiler.wait(at_most_s=0.5)
+            for _ in range(2):
+                process.stdin.write("\n")
+                process.stdin.flush()
+                process.stdout.readline()
+                profiler.take()  # the forks are known, and what the parent has mapped
+            profile = profiler.stop()
+    children = [row for row in profile.rows() if row.labels.pid != process.pid]
+    total = sum(row.weight for row in children)
+    without = [row for row in children if "work" not in {frame.name for frame in row.user}]
+    assert total >= 100
+    assert sum(row.weight for row in without) <= total // 20, without
+
+
 def test_memories_of_processes_are_closed(tmp_path: Path) -> None:
     """Also of those that are met while the whole machine is profiled."""
     program = "print(flush=True)\nwhile True: pass\n"
