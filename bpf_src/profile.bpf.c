@@ -17,6 +17,7 @@ struct count_key {
 	u32 tgid;
 	u32 tid; // 0 unless by_thread
 	char comm[TASK_COMM_LEN];
+	u64 slot; // of slot_ns since the machine started; 0 without
 };
 
 // One event per line; what is lost is counted in samples. What stacks lose is in `stack_stats`.
@@ -33,6 +34,7 @@ struct stats {
 	u64 run_time_ns;	 // spent in the program
 };
 
+CONFIG u64 slot_ns = 0; // count by time, too, in slots as long as this; 0: only sums
 CONFIG bool include_idle = false;
 CONFIG bool by_thread = false;
 CONFIG bool gil_only = false;
@@ -92,7 +94,8 @@ static __always_inline bool in_mount_namespace(void)
 	return bpf_map_lookup_elem(&mount_namespaces, &id);
 }
 
-static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, struct stats *st)
+static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, struct stats *st,
+				   u64 now)
 {
 	struct count_key key = {};
 	u64 both = bpf_get_current_pid_tgid();
@@ -116,6 +119,8 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, 
 		st->outside_namespace++;
 	if (!by_thread)
 		key.tid = 0;
+	if (slot_ns)
+		key.slot = now / slot_ns;
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
 	key.kernel_stack = kernel_stack_of(ctx, 0);
 	key.user_stack = user_stack_of_sample(ctx, 0, key.tgid, &key, sizeof(key));
@@ -135,7 +140,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, bool typed)
 
 	if (!st)
 		return;
-	record(ctx, typed, st);
+	record(ctx, typed, st, start);
 	st->run_time_ns += bpf_ktime_get_ns() - start;
 }
 

@@ -28,6 +28,7 @@ __all__ = [
     "destinations",
     "encode",
     "raise_all",
+    "says_when",
     "write",
     "writing",
 ]
@@ -112,6 +113,15 @@ def destinations(
             f"argument --format: will not write binary {binary[0]} to a terminal; use -o FILE"
         )
     return pairs
+
+
+def says_when(to: Sequence[Destination]) -> bool:
+    """Whether one of the formats has a place for the time of a sample."""
+    if to == ResultOptions().to:
+        return False
+    from purebpf.results.formats.registry import TIMED
+
+    return any(destination.format in TIMED for destination in to)
 
 
 def _pair(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import write
+from purebpf.cli.destination import says_when, write
 from purebpf.convert.options import Options, build_parser, parse
 
 __all__ = ["build_parser", "main"]
@@ -23,12 +23,10 @@ def _run(options: Options) -> int:
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure import profile_loader
-    from purebpf.results.formats import registry
 
     fetch = debuginfod(wanted=options.debuginfod)
     with doing(f"reading {options.path}"):
-        timed = any(destination.format in registry.TIMED for destination in options.to)
-        profile = profile_loader.read(options.path, timed=timed, fetch=fetch)
+        profile = profile_loader.read(options.path, timed=says_when(options.to), fetch=fetch)
     profile = add_lines(profile, lines=options.lines, fetch=fetch)
     write(profile, options.to)
     return 0

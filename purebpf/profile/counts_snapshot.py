@@ -11,6 +11,7 @@ from purebpf.kernel.unwind.user_stacks import Trace
 
 if TYPE_CHECKING:
     from purebpf.profile.finished_counts import FinishedCounts
+    from purebpf.profile.timeline import Timeline
 
 __all__ = ["CountsSnapshot"]
 
@@ -28,11 +29,16 @@ class CountsSnapshot:
         all: samples by struct count_key, of every one.
         traces: the program's stacks by number.
         processes: of which samples were counted.
-        dropped: samples with a key beyond `limit`.
+        dropped: samples of stacks beyond `limit`.
     """
 
     def __init__(
-        self, counts: Map, stacks: Map, limit: int, finished: FinishedCounts | None = None
+        self,
+        counts: Map,
+        stacks: Map,
+        limit: int,
+        finished: FinishedCounts | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
         self.last: list[tuple[Any, int]] = []
         self.all: Counter[Any] = Counter()
@@ -43,6 +49,8 @@ class CountsSnapshot:
         self._stacks = stacks
         self._limit = limit
         self._finished = finished
+        self._timeline = timeline
+        self._without_time: set[Any] = set()
 
     def take(self) -> None:
         """Take what there is.
@@ -55,14 +63,26 @@ class CountsSnapshot:
             self.last += self._finished.take()
         kept = []
         for key, samples in self.last:
-            if key not in self.all and len(self.all) >= self._limit:
+            own = self._timeline.place(key) if self._timeline else key
+            if own not in self.all and self._is_beyond_limit(own):
                 self.dropped += samples
                 continue
-            self.all[key] += samples
-            kept.append((key, samples))
+            self.all[own] += samples
+            kept.append((own, samples))
         self.last = kept
+        if self._timeline:
+            self.all = self._timeline.thin(self.all)
         self.processes.update(key.tgid for key, _ in kept)
         self._read({number for key, _ in kept for number in (key.user_stack, key.kernel_stack)})
+
+    def _is_beyond_limit(self, key: Any) -> bool:
+        if self._timeline is None:
+            return len(self.all) >= self._limit
+        stacks, stack = self._without_time, key._replace(slot=0)
+        if stack not in stacks and len(stacks) >= self._limit:
+            return True
+        stacks.add(stack)
+        return False
 
     def _read(self, numbers: set[int]) -> None:
         unread = numbers - self.traces.keys()

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.destination import ResultOptions, add_destinations, add_folded, destinations
+from purebpf.cli.destination import (
+    ResultOptions,
+    add_destinations,
+    add_folded,
+    destinations,
+    says_when,
+)
 from purebpf.profile.request import DEFAULT_FREQUENCY, Options
 
 __all__ = ["build_parser", "parse"]
@@ -49,6 +55,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed.kernel_stacks = not parsed.user_stacks_only
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    parsed.timeline = says_when(parsed.to) or parsed.serve is not None
     return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
 
 

@@ -19,7 +19,8 @@ class Options(NamedTuple):
     keep those of the interpreter itself. `gil`: only samples of threads that hold the GIL.
     `java_perf_map`: have JVMs that were sampled write the names of their methods.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
-    of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart.
+    of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart. `timeline`:
+    count by time, too, for formats that say when.
     """
 
     pids: tuple[int, ...] = ()
@@ -35,6 +36,7 @@ class Options(NamedTuple):
     include_idle: bool = False
     tree: bool = False
     by_thread: bool = False
+    timeline: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
     hash_storage_size: int = 40960

@@ -26,6 +26,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, descendants, follow_descendants
 from purebpf.profile.request import Options, title
+from purebpf.profile.timeline import Timeline, slot_length_ns
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
+_FASTEST_HZ = 5_000_000_000
+"""Of events with a period of one: no CPU counts more cycles."""
+_SHORTEST_S = 0.1
 _CHILDREN_INHERIT = (
     "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
     "less than a sampling period are missing. Raise -F"
@@ -202,6 +206,7 @@ class Profiler(Closing):
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
                 by_thread=options.by_thread or bool(options.tids),
+                slot_ns=slot_length_ns(options),
                 has_cgroup_ids=options.cgroup_map is not None,
                 has_mount_namespaces=by_mount,
                 max_depth=self._max_depth,
@@ -241,7 +246,10 @@ class Profiler(Closing):
             self._python.publish_running()
         over = None if duration_s is None else self._started + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
+        every_s = self._take_every_s if pause is None else None  # who says when to pause also takes
         while True:
+            if every_s is not None:
+                pause = time.monotonic() + every_s
             is_over = wait.until(
                 over,
                 (*ends, self._targets) if self._targets else ends,
@@ -251,9 +259,11 @@ class Profiler(Closing):
                 # a process that has just started becomes an interpreter without saying so
                 every_s=None if self._python is None else self._python.look_again_s,
             )
-            if not is_over:
+            if not is_over and every_s is None:
                 return False
-            if not (self._targets.drop_ended() and self._targets):
+            if not is_over:
+                self.take()
+            elif not (self._targets.drop_ended() and self._targets):
                 return True
 
     def _sources(self) -> tuple[int, ...]:
@@ -261,6 +271,21 @@ class Profiler(Closing):
         walking, python = self._walking, self._python
         followed = self._followed.fds
         return (*followed, *(walking.fds if walking else ()), *(python.fds if python else ()))
+
+    @cached_property
+    def _take_every_s(self) -> float | None:
+        """When counts by time may have filled half of their table; None: they are only sums."""
+        if self._timeline is None:
+            return None
+        options = self._options
+        hertz = options.frequency if options.period is None else _FASTEST_HZ // options.period
+        rate = len(self._events) * max(1, hertz)
+        return max(_SHORTEST_S, options.hash_storage_size / 2 / rate)
+
+    @cached_property
+    def _timeline(self) -> Timeline | None:
+        slot_ns = slot_length_ns(self._options)
+        return Timeline(slot_ns) if slot_ns else None
 
     def _drain(self) -> None:
         """Take in what happened to processes, and the stacks that BPF could not finish."""
@@ -309,7 +334,9 @@ class Profiler(Closing):
             from purebpf.profile.counts_snapshot import CountsSnapshot
 
             maps, limit = self._object.maps, self._options.hash_storage_size
-            self._taken = CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished)
+            self._taken = CountsSnapshot(
+                maps["counts"], maps["stacks"], limit, self._finished, self._timeline
+            )
         self._taken.take()
         self._write_java_maps()
         if self._walking is None or not self._walking.is_behind:
@@ -323,7 +350,7 @@ class Profiler(Closing):
     def so_far(self) -> Profile:
         """What all of them took."""
         assert self._taken is not None
-        return self._profile(self._taken.all.items())
+        return self._profile(self._taken.all.items(), self._timeline)
 
     def stop(self) -> Profile:
         """End the sampling, name everything, and close.
@@ -365,7 +392,9 @@ class Profiler(Closing):
         """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
 
-    def _profile(self, counts: Iterable[tuple[Any, int]]) -> Profile:
+    def _profile(
+        self, counts: Iterable[tuple[Any, int]], timeline: Timeline | None = None
+    ) -> Profile:
         from purebpf.profile.loss import Clock, count_asleep, expected_samples, losses
         from purebpf.profile.stacks import fill
         from purebpf.results import Profile
@@ -395,7 +424,11 @@ class Profiler(Closing):
         if self._finished is not None:
             counts = self._finished.merge(counts, traces)
             traces |= self._finished.traces
-        fill(profile, counts, self._stacks(traces), self._followed.cgroups.of)
+        first = None
+        if timeline is not None:
+            profile.slot_ns = timeline.slot_ns
+            first = int(self._started * 1e9) // timeline.slot_ns
+        fill(profile, counts, self._stacks(traces), self._followed.cgroups.of, first)
         if self._python is not None:
             profile.about |= stack_maps.sum_up(maps["python_stats"]) | self._python.counts()
         profile.name_processes(self._followed.names.of)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import write
+from purebpf.cli.destination import says_when, write
 from purebpf.report.options import Options, build_parser, parse
 
 __all__ = ["build_parser", "main"]
@@ -24,11 +24,10 @@ def _run(options: Options) -> int:
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure.perf_data_loader import LoadOptions, read
-    from purebpf.results.formats import registry
     from purebpf.results.model.spelling import printable
     from purebpf.symbols.budget import Budget
 
-    timed = any(destination.format in registry.TIMED for destination in options.to)
+    timed = says_when(options.to)
     fetch = debuginfod(wanted=options.debuginfod)
     budget = Budget()
     with doing(f"reading {options.path}"):

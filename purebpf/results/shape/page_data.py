@@ -100,6 +100,7 @@ def head(profile: Profile) -> dict[str, Any]:
         "unit": profile.unit,
         "total": profile.total,
         "slot_ns": profile.slot_ns,
+        **page_facts.rate(profile),
         "facts": page_facts.describe(profile),
         "hints": profile.hints,
         "stacks": _describe_stacks(profile),

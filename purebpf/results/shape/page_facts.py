@@ -7,7 +7,7 @@ from typing import Any
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
 
-__all__ = ["describe"]
+__all__ = ["describe", "rate"]
 
 _WORDS = {
     "event_asked": "event asked for",
@@ -48,6 +48,14 @@ def describe(profile: Profile) -> dict[str, Any]:
         "rows": rows,
         "started_s": started_s if isinstance(started_s, int | float) else None,
     }
+
+
+def rate(profile: Profile) -> dict[str, int]:
+    """`frequency_hz`, samples a second of a busy CPU, and `cpus`; {} where there is no rate."""
+    frequency, cpus = profile.about.get("frequency_hz"), profile.about.get("cpus")
+    if not isinstance(frequency, int) or profile.unit != "samples":
+        return {}
+    return {"frequency_hz": frequency, "cpus": len(cpus) if isinstance(cpus, list) else 0}
 
 
 def _brief(profile: Profile) -> list[str]:

@@ -351,3 +351,23 @@ def test_stacks_are_leaf_first_and_end_at_the_root(workloads: Workloads) -> None
     assert names[0] in ("spend_seventy", "spend_thirty")
     assert names[1] == "main"
     assert all(entry.kind == "user" for entry in frames(found))
+
+
+def test_samples_know_when_they_were_taken(tmp_path: Path, profile: Run) -> None:
+    """A table of counts that is full several times during the run loses none of them."""
+    written = tmp_path / "a.json"
+    work = "dd if=/dev/zero of=/dev/null bs=64k count=9000 2> /dev/null; "
+    work += "head -c 60000000 /dev/zero | md5sum > /dev/null"
+    ended = profile(
+        *("-F", "1999", "--hash-storage-size", "700", "-o", str(written)),
+        *("--", "sh", "-c", work),
+    )
+    assert "map_full=0 " in ended.stderr
+    counted = json.loads(written.read_text())
+    slots_by_comm: dict[str, set[int]] = {}
+    for stack in counted["stacks"]:
+        assert sum(weight for _, weight in stack["slots"]) == stack["weight"]
+        slots_by_comm.setdefault(stack["comm"], set()).update(slot for slot, _ in stack["slots"])
+    assert counted["slot_ns"] == 20_000_000
+    assert max(slots_by_comm["dd"]) <= min(slots_by_comm["md5sum"])
+    assert len(slots_by_comm["dd"] | slots_by_comm["md5sum"]) > 5

@@ -35,7 +35,7 @@ def test_an_empty_command_line_asks_for_the_defaults() -> None:
         ("-C 0-1,3", asked(cpus=(0, 1, 3))),
         ("-f", asked(to=(FOLDED,))),
         ("-f -a -d", asked(to=(FOLDED,), annotations=True, delimited=True)),
-        ("--format json", asked(to=(Destination("json", None),))),
+        ("--format json", asked(to=(Destination("json", None),), timeline=True)),
         ("-A", asked(addresses=True)),
         ("-G /sys/fs/cgroup/x", asked(cgroup="/sys/fs/cgroup/x")),
         ("--cgroupmap /sys/fs/bpf/c", asked(cgroup_map="/sys/fs/bpf/c")),
@@ -45,11 +45,13 @@ def test_an_empty_command_line_asks_for_the_defaults() -> None:
         ("-o out", asked(to=(Destination("text", "out"),))),
         (
             "-o a.html -o b.pb.gz",
-            asked(to=(Destination("html", "a.html"), Destination("pprof", "b.pb.gz"))),
+            asked(
+                to=(Destination("html", "a.html"), Destination("pprof", "b.pb.gz")), timeline=True
+            ),
         ),
-        ("--serve", asked(serve=("127.0.0.1", 0))),
-        ("--serve :80", asked(serve=("127.0.0.1", 80))),
-        ("--serve [::1]:8080 5", asked(serve=("::1", 8080), duration_s=5)),
+        ("--serve", asked(timeline=True, serve=("127.0.0.1", 0))),
+        ("--serve :80", asked(timeline=True, serve=("127.0.0.1", 80))),
+        ("--serve [::1]:8080 5", asked(timeline=True, serve=("::1", 8080), duration_s=5)),
         ("--strict", asked(strict=True)),
         ("-- make -p -f x", asked(command=("make", "-p", "-f", "x"))),
         ("2 -F 99 -- a -- b", asked(duration_s=2, frequency=99, command=("a", "--", "b"))),

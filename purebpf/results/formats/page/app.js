@@ -50,7 +50,7 @@ class App {
     $("colour").replaceChildren(...["kind", "module", ...(model.states.length ? ["state"] : [])]
       .map((name) => new Option(name, name, false, name === this.colour)));
     $("order").querySelector("[value=time]").disabled = !model.slots;
-    $("by-second").hidden = !(model.slots && model.slotNs < 1e9);
+    $("by-second").hidden = !(model.slots && model.slotNs < 1e9 && 1e9 % model.slotNs === 0);
     const by = $("by").value;
     $("by").replaceChildren(...[...Object.keys(OF_FUNCTION), ...Object.keys(OF_LABEL)]
       .map((name) => new Option(name, name)));
@@ -76,7 +76,7 @@ class App {
       this.timeline.span = this.span;
       this.timeline.draw(model.slotTotals(wanted, LANES), model.slotNs, {
         dark: this.dark,
-        amount: (weight) => this.counted(weight),
+        rate: (weight) => this.rate(weight),
       });
     }
     this.grow();
@@ -331,6 +331,13 @@ class App {
 
   counted(weight) {
     return this.head.unit === "ns" ? this.amount(weight) : `${this.amount(weight)} ${this.head.unit}`;
+  }
+
+  // What was spent in a second: CPUs, where samples come at a rate.
+  rate(weight) {
+    const { frequency_hz: hertz, cpus } = this.head;
+    if (!hertz) return `up to ${this.counted(weight)} a second`;
+    return `up to ${(weight / hertz).toFixed(2)}${cpus ? ` of ${cpus}` : ""} CPUs`;
   }
 
   // Lines about a box.

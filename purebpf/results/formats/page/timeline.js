@@ -52,8 +52,9 @@ class Timeline {
   }
 
   // weights: { all, lanes } as Model.slotTotals gives them.
-  draw(weights, slotNs, { dark, amount }) {
-    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, amount });
+  // `rate` spells what was spent in a second.
+  draw(weights, slotNs, { dark, rate }) {
+    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, rate });
     this.paint();
   }
 
@@ -108,7 +109,7 @@ class Timeline {
     context.fillStyle = this.dark ? "#a0a7b5" : "#5a6170";
     context.textBaseline = "top";
     const second = (most * 1e9) / this.slotNs;
-    context.fillText(`${this.amount(second)} a second`, GUTTER, 2);
+    context.fillText(this.rate(second), GUTTER, 2);
   }
 
   // A strip: the darker, the more; colours are the quarters of what is not zero.
