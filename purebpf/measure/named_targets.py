@@ -86,8 +86,8 @@ def _cgroup(pid: int) -> str:
 
 def _version_2(text: str) -> str:
     """The path below the mount, which the line of hierarchy 0 has; not that of the root."""
-    for line in text.splitlines():
-        number, _, path = line.split(":", 2)
+    for line in text.split("\n"):
+        number, _, path = line.partition("::")
         if number == "0":
             return path if path != "/" else ""
     return ""

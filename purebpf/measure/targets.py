@@ -192,8 +192,8 @@ def is_below(tid: int, cgroup: str) -> bool:
     from purebpf.kernel.host import cgroups
 
     root = cgroups.root()
-    for line in (proc.cgroup(tid) or "").splitlines():
-        number, _, path = line.split(":", 2)
+    for line in (proc.cgroup(tid) or "").split("\n"):
+        number, _, path = line.partition("::")
         if number == "0":
             own = os.path.realpath(f"{root}{path}")
             wanted = os.path.realpath(cgroup)

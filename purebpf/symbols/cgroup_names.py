@@ -84,7 +84,7 @@ def cgroup_name(text: str) -> CgroupName:
 def _paths(text: str) -> list[list[str]]:
     """The components of each path: version 2, then systemd's hierarchy, then the others."""
     ranked = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         number, _, rest = line.partition(":")
         controllers, colon, path = rest.partition(":")
         if colon and number.isdecimal():

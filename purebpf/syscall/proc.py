@@ -60,11 +60,15 @@ _FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD
 def _read(path: str) -> str | None:
     """The file's text, None when it (or its process) does not exist.
 
+    Lines end with a newline alone: a carriage return is a part of a name, which the kernel does not
+    escape (seq_file_path() of fs/seq_file.c). So split the text at newlines:
+    str.splitlines() would take a name apart.
+
     Raises:
         KernelError: it exists and cannot be read.
     """
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             return file.read()
     except OSError as error:
         if error.errno in _GONE:
@@ -90,7 +94,7 @@ def status(pid: int | str = "self") -> dict[str, str] | None:
     text = _read(f"{PROC}/{pid}/status")
     if text is None:
         return None
-    rows = (line.partition(":") for line in text.splitlines())
+    rows = (line.partition(":") for line in text.split("\n") if line)
     return {name: value.strip() for name, _, value in rows}
 
 
@@ -120,7 +124,7 @@ def owner(pid: int) -> int | None:
 def map_is_frozen(fd: int) -> bool:
     """Whether user space may no longer write to the map behind a descriptor (Linux 5.2)."""
     text = _read(f"{PROC}/self/fdinfo/{fd}") or ""
-    return "frozen:\t1" in text.splitlines()
+    return "frozen:\t1" in text.split("\n")
 
 
 def start_ticks(pid: int) -> int | None:
@@ -204,11 +208,11 @@ def idle_seconds() -> dict[int, float]:
 
     Exact to a hundredth of a second; {} where /proc/stat does not tell CPUs apart.
     """
-    fields = [line.split() for line in (_read(f"{PROC}/stat") or "").splitlines()]
+    fields = [line.split() for line in (_read(f"{PROC}/stat") or "").split("\n")]
     ticks = os.sysconf("SC_CLK_TCK")
     return {
         int(name[3:]): (int(numbers[3]) + int(numbers[4])) / ticks
-        for name, *numbers in fields
+        for name, *numbers in filter(None, fields)
         if name.startswith("cpu") and name[3:].isdigit()
     }
 
@@ -216,7 +220,11 @@ def idle_seconds() -> dict[int, float]:
 def uid_map(pid: int | str = "self") -> str | None:
     """The user namespace's mapping, `"0 0 4294967295"` in the first one (user_namespaces(7))."""
     text = _read(f"{PROC}/{pid}/uid_map")
-    return None if text is None else "; ".join(" ".join(row.split()) for row in text.splitlines())
+    return (
+        None
+        if text is None
+        else "; ".join(" ".join(row.split()) for row in text.split("\n") if row)
+    )
 
 
 def in_first_namespace(kind: str) -> bool:
@@ -247,7 +255,7 @@ def in_first_pid_namespace() -> bool:
 def mounts() -> list[tuple[str, str]]:
     """This process's mounts, in order: (mount point, file system type)."""
     text = _read(f"{PROC}/self/mounts") or ""
-    rows = (line.split(" ") for line in text.splitlines())
+    rows = (line.split(" ") for line in text.split("\n") if line)
     return [(_unescape(row[1]), row[2]) for row in rows]
 
 

@@ -35,7 +35,7 @@ _SIGQUIT_BIT = 1 << signal.SIGQUIT - 1
 def is_java(pid: int) -> bool:
     """Whether a process runs a HotSpot JVM."""
     try:
-        lines = (proc.maps(pid) or "").splitlines()
+        lines = (proc.maps(pid) or "").split("\n")
     except KernelError:
         return False
     paths = {line.rpartition(" ")[2] for line in lines if line.endswith(".so")}

@@ -213,6 +213,8 @@ class _Reader:
 
 
 def _text(data: Any) -> str:
+    if isinstance(data, int):
+        raise TypeError("a number where a text is expected")
     return bytes(data).decode("utf-8", "replace")
 
 

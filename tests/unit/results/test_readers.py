@@ -126,6 +126,12 @@ def test_a_damaged_pprof_is_refused(data: st.DataObject) -> None:
     lines(profile)
 
 
+def test_a_number_in_the_place_of_a_text_is_refused() -> None:
+    """`bytes(number)` would be that many zeros."""
+    with pytest.raises(FormatError, match="a number where a text is expected"):
+        pprof_reader.parse(_go() + integer(6, 1 << 40), "x.pb")
+
+
 # speedscope
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.errors import KernelError
+from purebpf.symbols.cgroup_names import cgroup_name
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
 
 
@@ -131,3 +133,21 @@ def test_a_kernel_without_symbols_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(proc, "KALLSYMS", str(tmp_path / "none"))
     with pytest.raises(KernelError, match=r"read\(.*none\) failed with ENOENT"):
         proc.kallsyms()
+
+
+@pytest.mark.parametrize("end", ["\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
+def test_a_name_cannot_end_a_line(root, end):
+    """The kernel escapes only newlines and backslashes in what users call their files."""
+    put(root / "proc/7/status", f"Name:\ta{end}Forged:\t1\nUid:\t7\n".encode())
+    assert proc.status(7) == {"Name": f"a{end}Forged:\t1", "Uid": "7"}
+    line = f"1000-2000 r-xp 00000000 08:01 12 /tmp/x{end}3000-4000 r-xp 0 0:0 9 /bin/su\n"
+    put(root / "proc/7/maps", line.encode())
+    assert [mapping.start for mapping in parse_maps(proc.maps(7) or "")] == [0x1000]
+    mount = f"none /tmp/a{end}b{end}c fuse rw 0 0\nnone /sys/fs/cgroup cgroup2 rw 0 0\n"
+    put(root / "proc/self/mounts", mount.encode())
+    assert proc.mounts() == [(f"/tmp/a{end}b{end}c", "fuse"), ("/sys/fs/cgroup", "cgroup2")]
+    put(root / "proc/7/comm", f"a{end}b\n".encode())
+    assert proc.comm(7) == f"a{end}b"
+    below = "/user.slice/user-7.slice/user@7.service"
+    put(root / "proc/7/cgroup", f"0::{below}/x{end}0::/system.slice/sshd.service\n".encode())
+    assert cgroup_name(proc.cgroup(7) or "").label == "user@7/sshd.service"
