@@ -7,7 +7,7 @@ from collections.abc import Callable
 from purebpf.trace import arrays, records, sockets, special, structs
 from purebpf.trace.constants import enum_name, flag_names, signal_name
 from purebpf.trace.kinds import HIDDEN, PATH_ROOM, Kind, Signature
-from purebpf.trace.quoting import hexadecimal, quote
+from purebpf.trace.quoting import hexadecimal, quote, quote_path
 from purebpf.trace.special import open_flags, pointer
 from purebpf.trace.view import View
 
@@ -74,7 +74,7 @@ def _directory(view: View, index: int, _: Kind) -> str:
     if value != _AT_FDCWD:
         return view.descriptor(value)
     path = view.path_of(value) if view.path_of else None
-    return "AT_FDCWD" if path is None else f"AT_FDCWD<{path}>"
+    return "AT_FDCWD" if path is None else f"AT_FDCWD<{quote_path(path)}>"
 
 
 def _descriptor(view: View, index: int, _: Kind) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["hexadecimal", "quote"]
+__all__ = ["hexadecimal", "quote", "quote_path"]
 
 _NAMED = {
     0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r", 0x22: '\\"', 0x5C: "\\\\",
@@ -14,21 +14,33 @@ _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
 
 def quote(data: bytes, *, more: bool = False) -> str:
     r"""`"text\n"`; `more`: dots behind it, for bytes that are left out."""
-    dots = "..." if more else ""
-    if _PLAIN.fullmatch(data):
-        return f'"{data.decode("ascii")}"{dots}'
+    return f'"{_escape(data)}"{"..." if more else ""}'
+
+
+def quote_path(path: str) -> str:
+    r"""`/tmp/a\nb`: what a descriptor is open on, to stand between `<` and `>`.
+
+    Args:
+        path: bytes that are not UTF-8 are surrogates, as os.fsdecode() has them.
+    """
+    return _escape(path.encode("utf-8", "surrogateescape"), b"<>")
+
+
+def _escape(data: bytes, special: bytes = b"") -> str:
+    if _PLAIN.fullmatch(data) and not any(byte in special for byte in data):
+        return data.decode("ascii")
     text = []
     for place, byte in enumerate(data):
         if byte in _NAMED:
             text.append(_NAMED[byte])
-        elif 0x20 <= byte < 0x7F:
+        elif 0x20 <= byte < 0x7F and byte not in special:
             text.append(chr(byte))
         else:
             # shorter than three digits where no digit follows that would belong to it
             follows = data[place + 1 : place + 2]
             is_digit = bool(follows) and follows in b"01234567"
             text.append(f"\\{byte:03o}" if is_digit else f"\\{byte:o}")
-    return f'"{"".join(text)}"{dots}'
+    return "".join(text)
 
 
 def hexadecimal(data: bytes, *, more: bool = False) -> str:

@@ -138,8 +138,7 @@ class Traces(EventSession[Event]):
         event = fields.event
         time_ns, task = self.wall_ns(event.time_ns), self._task(event)
         if record.kind == _EXITED:
-            if event.tid == event.tgid:
-                self._descriptors.forget(event.tgid)
+            self._descriptors.forget(event.tid)
             signal, status = fields.code & 0x7F, fields.code >> 8 & 0xFF
             name = signal_name(signal) if signal else ""
             return Ended(time_ns, task, status, name, bool(fields.code & 0x80))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from purebpf.trace.capture import AT, RESULT, piece_id
+from purebpf.trace.quoting import quote_path
 
 __all__ = ["View", "pieces"]
 
@@ -37,7 +38,7 @@ class View(NamedTuple):
     def descriptor(self, number: int) -> str:
         """`3`, or `3</etc/passwd>`."""
         path = self.path_of(number) if self.path_of and number >= 0 else None
-        return str(number) if path is None else f"{number}<{path}>"
+        return str(number) if path is None else f"{number}<{quote_path(path)}>"
 
     @property
     def failed(self) -> bool:
@@ -53,7 +54,7 @@ class View(NamedTuple):
         """The first string that is copied, if one is: the path of open(2) and openat(2)."""
         for argument in (0, 1):
             if (data := self.piece(argument)) is not None:
-                return data.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+                return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
         return None
 
     def int32(self, argument: int) -> int:

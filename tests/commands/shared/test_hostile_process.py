@@ -46,7 +46,9 @@ if sys.version_info >= (3, 11):
     spin.__code__ = spin.__code__.replace(co_qualname=evil)
 def call():
     name()
+    file = os.memfd_create(evil)
     while True:
+        os.write(file, b"text")
         subprocess.run(["/bin/true", evil, "</script><script>alert(1)</script>"])
         try:
             open("/no\x1b[2J\nsuch" + evil)
@@ -116,6 +118,9 @@ COMMANDS = {
     "triage": ("0.5",),
     "dump": ("PID",),
     "trace": ("-p", "PID", "0.5"),
+    "trace, paths": ("trace", "-y", "-p", "PID", "0.5"),
+    "trace, as strace": ("trace", "-y", "--format", "strace", "-p", "PID", "0.5"),
+    "mem": ("--show", "allocated", "--tree", "-p", "PID", "1"),
 }
 
 
