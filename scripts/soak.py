@@ -3,7 +3,8 @@
     sudo .venv/bin/python scripts/soak.py                 each for 10 minutes
     sudo .venv/bin/python scripts/soak.py --seconds 180 ring
 
-The profiler is restarted every few seconds, as a service that profiles now and then would do it,
+`windows` is one profiler that runs on and forgets each window (purebpf.profile.windows). The
+profiler is restarted every few seconds, as a service that profiles now and then would do it,
 while processes come and go; the reader drains a ring buffer that is never empty for long. Both
 run in this process. `serve` is a command, `profile --serve`, with 20 clients that take snapshots,
 some that watch, and 200 that send a request without a token, byte by byte. It profiles one process
@@ -41,6 +42,7 @@ from purebpf.abi.instruction import CALL, EXIT, Instruction, pack
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.profile import Options, Profiler
+from purebpf.profile.windows import WindowProfiler
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
@@ -85,6 +87,19 @@ def profiler_rounds() -> Iterator[int]:
                 sum(range(100_000))
             samples += profiler.stop().total
         yield samples
+
+
+def window_rounds() -> Iterator[int]:
+    """Profile the machine by windows, while short processes run; yields the samples so far."""
+    samples = 0
+    with WindowProfiler(Options(frequency=19)) as profiler:
+        while True:
+            end = time.monotonic() + _ROUND_S
+            while time.monotonic() < end:
+                subprocess.run(["true"], check=True)
+                profiler.wait(at_most_s=0)
+            samples += profiler.window().total
+            yield samples
 
 
 def _program(ring: int) -> Descriptor:
@@ -215,6 +230,7 @@ _TAKE, _WATCH, _DRIP = 20, 4, 200
 
 SOAKS: dict[str, tuple[Callable[[], Iterator[int | tuple[int, int]]], str]] = {
     "profiler": (profiler_rounds, "samples"),
+    "windows": (window_rounds, "samples"),
     "ring": (ring_rounds, "records"),
     "serve": (serve_rounds, "snapshots"),
     "machine": (partial(serve_rounds, machine=True), "snapshots"),
@@ -252,7 +268,7 @@ def main() -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "which", nargs="*", metavar="{profiler,ring,serve,machine}", help="default: all"
+        "which", nargs="*", metavar="{profiler,windows,ring,serve,machine}", help="default: all"
     )
     parser.add_argument("--seconds", type=float, default=600.0, help="for each (default: 600)")
     parser.add_argument("--allowed-kib", type=int, default=2048)

@@ -6,6 +6,8 @@
         work()
         profile = profiler.stop()      # a purebpf.report.Profile
 
+`WindowProfiler` gives one profile a window for as long as it runs, and forgets the one before.
+
 Names are imported when they are first used (PEP 562), so that --help answers at once.
 """
 
@@ -18,8 +20,9 @@ from purebpf.lazy import names
 if TYPE_CHECKING:
     from purebpf.profile.request import Options
     from purebpf.profile.session import Profiler
+    from purebpf.profile.windows import WindowProfiler
 
-__all__ = ["Options", "Profiler"]
+__all__ = ["Options", "Profiler", "WindowProfiler"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -27,5 +30,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         {
             "Options": "purebpf.profile.request.Options",
             "Profiler": "purebpf.profile.session.Profiler",
+            "WindowProfiler": "purebpf.profile.windows.WindowProfiler",
         },
     )

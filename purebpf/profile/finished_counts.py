@@ -38,6 +38,10 @@ class FinishedCounts:
             key = self._decode(sample.key)
             yield key._replace(user_stack=self._numbers.number(sample.trace)), samples
 
+    def forget(self) -> None:
+        """Forget the stacks; those of samples to come have other numbers."""
+        self._numbers = StackNumbers()
+
     def merge(
         self, counts: Iterable[tuple[Any, int]], stored: Mapping[int, Trace]
     ) -> Iterable[tuple[Any, int]]:

@@ -331,16 +331,17 @@ class Profiler(Closing):
         self._drain()
         self._measure_time()
         if self._taken is None:
-            from purebpf.profile.counts_snapshot import CountsSnapshot
-
-            maps, limit = self._object.maps, self._options.hash_storage_size
-            self._taken = CountsSnapshot(
-                maps["counts"], maps["stacks"], limit, self._finished, self._timeline
-            )
+            self._taken = self._make_snapshot()
         self._taken.take()
         self._write_java_maps()
         if self._walking is None or not self._walking.is_behind:
             self._followed.forget_exited(self._taken.processes)
+
+    def _make_snapshot(self) -> CountsSnapshot:
+        from purebpf.profile.counts_snapshot import CountsSnapshot
+
+        maps, limit = self._object.maps, self._options.hash_storage_size
+        return CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished, self._timeline)
 
     def last(self) -> Profile:
         """What the last `take` took."""
@@ -392,17 +393,18 @@ class Profiler(Closing):
         """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
 
-    def _profile(
-        self, counts: Iterable[tuple[Any, int]], timeline: Timeline | None = None
-    ) -> Profile:
-        from purebpf.profile.loss import Clock, count_asleep, expected_samples, losses
-        from purebpf.profile.stacks import fill
-        from purebpf.results import Profile
-        from purebpf.results.build.stored_stacks import count_truncated
-        from purebpf.results.shape.hints import hints
-        from purebpf.results.shape.naming_loss import with_naming
+    @property
+    def _clock(self) -> Clock:
+        from purebpf.profile.loss import Clock
 
-        options, maps = self._options, self._object.maps
+        options = self._options
+        return Clock(self.event.name == "cpu-clock", options.frequency, options.period)
+
+    def _read_counters(self) -> dict[str, int]:
+        """The counters of the program and of what finished its stacks, and samples `expected`."""
+        from purebpf.profile.loss import expected_samples
+
+        maps = self._object.maps
         stats = stack_maps.sum_up(maps["stats"]) | stack_maps.sum_up(maps["stack_stats"])
         stats |= stack_maps.sum_up(maps["unwind_stats"])
         if self._taken is not None:
@@ -410,8 +412,23 @@ class Profiler(Closing):
         if self._walking is not None:
             stats["counts_full"] += self._walking.dropped
             stats["counted"] += self._walking.copies - self._walking.dropped
-        clock = Clock(self.event.name == "cpu-clock", options.frequency, options.period)
-        expected = expected_samples(clock, self._events.read())
+        stats["sideband_lost"] = self._followed.lost
+        stats["expected"] = expected_samples(self._clock, self._events.read())
+        return stats
+
+    def _profile(
+        self, counts: Iterable[tuple[Any, int]], timeline: Timeline | None = None
+    ) -> Profile:
+        from purebpf.profile.loss import count_asleep, losses
+        from purebpf.profile.stacks import fill
+        from purebpf.results import Profile
+        from purebpf.results.build.stored_stacks import count_truncated
+        from purebpf.results.shape.hints import hints
+        from purebpf.results.shape.naming_loss import with_naming
+
+        options, maps = self._options, self._object.maps
+        clock, stats = self._clock, self._read_counters()
+        expected = stats["expected"]
         asleep = 0
         if not options.include_idle:
             missed = max(0, expected - stats["seen"])
@@ -439,7 +456,7 @@ class Profiler(Closing):
             expected=expected,
             tolerance=self._tolerance(clock, expected),
             max_depth=self._max_depth,
-            side_band_lost=self._followed.lost,
+            side_band_lost=stats["sideband_lost"],
             children_missed=None if self._tree is None else self._tree.missed,
         )
         profile.loss = with_naming(profile.loss, self.budget)

@@ -11,7 +11,7 @@ each file is stored once, so that a machine full of short-lived shells stays sma
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, KeysView
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ _KEEP_EXITED = 8192
 _KEEP_GENERATIONS = 16
 _KEEP_NAMES = 64
 _KEEP_MAPPINGS = 1 << 16
+_KEEP_FILES = 4096
+_ANCESTORS = 4
+"""Of a process, that `Symbolizer` asks for: their mount namespaces may have its files."""
 
 
 class Earlier(NamedTuple):
@@ -58,6 +61,8 @@ class AddressSpaces:
         self._leaving: dict[int, int] = {}  # those of the last `forget_exited`, by version
         self._files: list[MappedFile] = []
         self._numbers: dict[MappedFile, int] = {}
+        self._free: list[int] = []  # numbers of files that no process has or had mapped any more
+        self._most_files = _KEEP_FILES
         self._handlers: dict[type, Callable[[Any], None]] = {
             Mmap: self._on_mmap,
             Mmap2: self._on_mmap2,
@@ -170,24 +175,59 @@ class AddressSpaces:
         So a run that goes on for days does not grow with each process that came and went unseen.
 
         Args:
-            keep: processes that may be asked about. Those that forked one that is known stay, too.
+            keep: processes that may be asked about. The nearest four that forked one that stays
+                are kept, too.
 
         Returns:
             What was forgotten; `forgotten` does not count it.
         """
-        parents = {process.parent for process in self._processes.values()}
-        gone = [
+        leaving = {
             pid
             for pid, version in self._leaving.items()
-            if pid in self._exited
-            and self._processes[pid].version == version
-            and pid not in parents
-            and pid not in keep
-        ]
+            if pid in self._exited and self._processes[pid].version == version and pid not in keep
+        }
+        gone = sorted(leaving - self._ancestors(self._processes.keys() - leaving))
         for pid in gone:
             del self._exited[pid], self._processes[pid]
         self._leaving = {pid: self._processes[pid].version for pid in self._exited}
+        if gone and len(self._numbers) > self._most_files:
+            self._forget_files()
         return gone
+
+    def note_living(self, living: Container[int]) -> None:
+        """All other processes have exited: EXIT records may have been lost."""
+        for pid in self._processes:
+            if pid not in living:
+                self._exited.setdefault(pid)
+
+    @property
+    def processes(self) -> KeysView[int]:
+        """Every process that is known, those that exited too."""
+        return self._processes.keys()
+
+    def _ancestors(self, pids: Iterable[int]) -> set[int]:
+        ancestors: set[int] = set()
+        for pid in pids:
+            process = self._processes[pid]
+            for _ in range(_ANCESTORS):
+                ancestors.add(process.parent)
+                parent = self._processes.get(process.parent)
+                if parent is None:
+                    break
+                process = parent
+        return ancestors
+
+    def _forget_files(self) -> None:
+        """Give the numbers of files that no process has or had mapped to others."""
+        used: set[int] = set()
+        for process in self._processes.values():
+            for generation in process.generations:
+                used.update(generation.mappings[_FIELDS - 1 :: _FIELDS])
+        for file, number in list(self._numbers.items()):
+            if number not in used:
+                del self._numbers[file]
+                self._free.append(number)
+        self._most_files = max(_KEEP_FILES, 2 * len(used))
 
     def parent(self, pid: int) -> int:
         """The process that forked it, or 0 when no FORK record said so."""
@@ -210,10 +250,18 @@ class AddressSpaces:
         return Mapping(Address(row.start), Address(row.end), FileOffset(row.offset), file)
 
     def _row(self, mapping: Mapping) -> _Row:
-        number = self._numbers.setdefault(mapping.file, len(self._files))
-        if number == len(self._files):
-            self._files.append(mapping.file)
+        number = self._numbers.get(mapping.file)
+        if number is None:
+            number = self._numbers[mapping.file] = self._take_number(mapping.file)
         return _Row(mapping.start, mapping.end, mapping.offset, number)
+
+    def _take_number(self, file: MappedFile) -> int:
+        if self._free:
+            number = self._free.pop()
+            self._files[number] = file
+            return number
+        self._files.append(file)
+        return len(self._files) - 1
 
     def _current(self, pid: int, time: int) -> _Process | None:
         """The process a record is about; None if a later snapshot contains it."""

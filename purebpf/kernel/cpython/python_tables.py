@@ -57,6 +57,8 @@ _ALLOWANCES = {
 }
 """What looking for interpreters may cost in ten minutes. One takes milliseconds of CPU time, or a
 tenth of a second if its file was not seen before; what a process holds is its user's to decide."""
+_CROWDED = 1 << 14
+"""Names: some 10 MB."""
 _OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
 _NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
 
@@ -287,6 +289,30 @@ class PythonTables(Closing):
             del self._published[tgid]
             with suppress(KernelError):  # ENOENT
                 bpf.map_delete_elem(self._table.fileno(), process.to_bytes(4, "little"))
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether names take so much memory that `forget_names` is due."""
+        return len(self._codes) > _CROWDED
+
+    def forget_but(self, keep: Container[int]) -> None:
+        """Forget what was said of processes that are gone."""
+        gone = {*self._known, *self.skipped} - self._published.keys()
+        for tgid in gone:
+            if tgid not in keep:
+                self._known.pop(tgid, None)
+                self.skipped.pop(tgid, None)
+        self._executed &= self._known.keys()  # the others are new anyway
+        self._unsure &= self._known.keys()
+
+    def forget_names(self) -> None:
+        """Forget all names: the programs give out the numbers of code objects again.
+
+        `python_codes` and `python_numbers` are empty, and no stack with an old number comes.
+        """
+        self._codes.clear()
+        self._numbers.clear()
+        self._tables_left = _MOST_TABLES
 
     def _add(self, raw: bytes) -> None:
         if len(raw) < _CODE.size:

@@ -36,6 +36,7 @@ class Followed(Closing):
         self.tasks = 1
         self._family = {root}
         self._band = SideBand()
+        self._lost_before = 0
 
     # Not imported before everything is attached:
 
@@ -105,7 +106,13 @@ class Followed(Closing):
                 self.tasks += 1
 
     def forget_exited(self, keep: Container[int]) -> None:
-        """Forget processes that had exited at the last call already, but those to `keep`."""
+        """Forget processes that had exited at the last call already, but those to `keep`.
+
+        Where records were lost, those that are not in /proc any more have exited, too.
+        """
+        lost, self._lost_before = self.lost - self._lost_before, self.lost
+        if lost:
+            self.spaces.note_living(set(proc.pids()))
         for pid in self.spaces.forget_exited(keep):
             self.cgroups.forget(pid)
             self.names.forget(pid)

@@ -182,6 +182,8 @@ class ElfFiles:
                 functions = self._read(image, file.path, pid, identity.owner)
             self._keep(identity, functions)
         if for_all:
+            if len(self._identities) >= _KEEP_PROBLEMS:
+                self._identities.clear()
             self._identities[file] = identity
         else:
             if len(self._as_seen) >= _KEEP_PROBLEMS:

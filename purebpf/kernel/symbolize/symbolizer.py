@@ -10,7 +10,7 @@ signal handler return to the first instruction of __restore_rt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -127,6 +127,18 @@ class Symbolizer:
         """
         self._read_maps(pid)
         return pid not in self._unreadable
+
+    def forget_but(self, keep: Container[int]) -> None:
+        """Forget what was found out about all other processes; what files hold stays known."""
+        for known in (self._payers, self._unreadable):
+            for pid in [pid for pid in known if pid not in keep]:
+                del known[pid]
+        for place in [place for place in self._user_answers if place[0] not in keep]:
+            del self._user_answers[place]
+        self._given = sum(
+            _ANSWERS_COST + len(answers.exact) + len(answers.callers)
+            for answers in self._user_answers.values()
+        )
 
     def runtime(self, pid: int) -> Runtime | None:
         """The language runtime of a process that was asked about, None if none is known."""

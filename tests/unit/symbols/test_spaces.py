@@ -258,7 +258,7 @@ def test_processes_that_came_and_went_unseen_are_forgotten():
     assert spaces.forget_exited({9}) == [8]
     assert [spaces.knows(pid) for pid in (7, 8, 9, 10, 11)] == [True, False, True, True, True]
     spaces.feed(Exit(11, 10, 11, 10, time=40))
-    assert [sorted(spaces.forget_exited({9})) for _ in range(3)] == [[], [11], [10]]
+    assert [sorted(spaces.forget_exited({9})) for _ in range(3)] == [[], [10, 11], []]
     assert spaces.forgotten == 0
 
 
@@ -271,3 +271,40 @@ def test_a_process_that_has_the_number_of_one_that_left_stays_as_long_as_others(
     assert spaces.forget_exited(()) == []
     spaces.feed(Exit(8, 7, 8, 7, time=50))
     assert [spaces.forget_exited(()) for _ in range(2)] == [[], [8]]
+
+
+def test_a_chain_of_processes_that_each_forked_the_next_does_not_grow():
+    """Each shell starts its successor and exits: the nearest four stay."""
+    spaces = AddressSpaces()
+    spaces.snapshot(1, _line(0x1000, 0x3000, "/bin/a"), "a", time=1)
+    for pid in range(2, 40):
+        spaces.feed(Fork(pid, pid - 1, pid, pid - 1, time=10 * pid))
+        spaces.feed(Exit(pid - 1, 1, pid - 1, 1, time=10 * pid + 5))
+        spaces.forget_exited(())
+    assert {*spaces.processes} <= {39, 38, 37, 36, 35, 34}
+    assert _path(spaces, 39, 0x1000) == "/bin/a"
+
+
+def test_files_that_no_process_has_are_forgotten_and_others_stay():
+    spaces = AddressSpaces()
+    spaces.snapshot(1, _line(0x1000, 0x3000, "/bin/a"), "a", time=1)
+    for pid in range(2, 5000):
+        spaces.snapshot(pid, _line(0x1000, 0x3000, f"/tmp/{pid}"), "b", time=pid)
+        spaces.feed(Exit(pid, 1, pid, 1, time=pid + 1))
+    spaces.forget_exited(())
+    spaces.forget_exited(())
+    assert len(spaces._numbers) == 1
+    spaces.snapshot(6000, _line(0x1000, 0x3000, "/bin/c"), "c", time=6000)
+    assert _path(spaces, 6000, 0x1000) == "/bin/c"
+    assert _path(spaces, 1, 0x1000) == "/bin/a"
+    assert len(spaces._files) < 5000
+
+
+def test_where_records_were_lost_those_without_a_process_have_exited():
+    spaces = AddressSpaces()
+    for pid in (7, 8):
+        spaces.snapshot(pid, _line(0x1000, 0x3000, "/bin/a"), "a", time=5)
+    spaces.note_living({8})
+    assert [spaces.has_exited(pid) for pid in (7, 8)] == [True, False]
+    spaces.forget_exited(())
+    assert spaces.forget_exited(()) == [7]

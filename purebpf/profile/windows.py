@@ -1,0 +1,145 @@
+"""Profiles of one window after the other, for what samples for weeks.
+
+    with WindowProfiler(Options(frequency=19)) as profiler:
+        while not profiler.wait(ends, at_most_s=60):
+            profile = profiler.window()
+        profile = profiler.window(is_last=True)
+
+Memory is that of a window: what it had no part in is forgotten. Nothing is lost in between: the
+events pause while the counts are taken out, so that the windows add up to all that was counted, and
+the pause is in no window's expected samples. A copied stack that was not finished when its window
+ended belongs to the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from purebpf.kernel.instruments import stack_maps
+from purebpf.kernel.maps.map import Map
+from purebpf.kernel.unwind.user_stacks import Trace, UserStacks
+from purebpf.profile.counts_snapshot import CountsSnapshot
+from purebpf.profile.finished_counts import FinishedCounts
+from purebpf.profile.session import Profiler
+from purebpf.syscall import proc
+
+if TYPE_CHECKING:
+    from purebpf.results import Profile
+
+__all__ = ["WindowProfiler"]
+
+
+class WindowCounts(CountsSnapshot):
+    """The counts and stacks of a window; those of the one before are forgotten.
+
+    It empties both maps, so no program may run while it takes.
+
+    Args:
+        counts, stacks, limit, finished: as `CountsSnapshot`.
+        walking: holds copies that the next window may count, with kernel stacks of this one.
+    """
+
+    def __init__(
+        self,
+        counts: Map,
+        stacks: Map,
+        limit: int,
+        finished: FinishedCounts | None = None,
+        walking: UserStacks | None = None,
+    ) -> None:
+        super().__init__(counts, stacks, limit, finished)
+        self._walking = walking
+        self._earlier: dict[int, Trace] = {}
+
+    def take(self) -> None:
+        """Take what there is, and forget what was taken before. Raises as `CountsSnapshot`."""
+        self.all.clear()
+        self.processes.clear()
+        if self._finished is not None:
+            self._finished.forget()
+        super().take()
+        is_behind = self._walking is not None and self._walking.is_behind
+        self._earlier = self.traces if is_behind else {}
+
+    def _read(self, numbers: set[int]) -> None:  # noqa: ARG002
+        """Take all stacks, also those of copies that wait."""
+        own = {number: stack_maps.trace(stack) for number, stack in self._stacks.drain()}
+        self.traces = {**self._earlier, **own}
+
+
+class WindowProfiler(Profiler):
+    """A `Profiler` that gives a profile of each window, and forgets it."""
+
+    _counters: dict[str, int]
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._before: dict[str, int] = {}
+        self._is_paused = False
+
+    def window(self, *, is_last: bool = False, pause: bool = False) -> Profile:
+        """What was sampled since the last window ended.
+
+        Args:
+            is_last: there is no other one: finish every stack.
+            pause: sample nothing until `resume`.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        self._drain()  # most of it, before the pause
+        python = self._python
+        is_crowded = python is not None and python.is_crowded
+        self._events.disable()
+        try:
+            if self._walking is not None and (is_last or is_crowded):
+                self._walking.finish()
+            self.take()
+            self._note_counters()
+            if python is not None and is_crowded:
+                python.drain()
+                for name in ("python_codes", "python_numbers"):
+                    self._object.maps[name].clear()
+        finally:
+            self._begin(is_paused=is_last or pause)
+        assert self._taken is not None
+        try:
+            return self._profile(self._taken.last)
+        finally:
+            self._forget(names=is_crowded)
+
+    def resume(self) -> None:
+        """Sample again; the time of the pause is in no window."""
+        if self._is_paused:
+            self._begin(is_paused=False)
+
+    def _begin(self, *, is_paused: bool) -> None:
+        """Begin a window, or a pause."""
+        self._is_paused = is_paused
+        self._started, self._idle_before_s = time.monotonic(), proc.idle_seconds()
+        if not is_paused:
+            self._events.enable()
+
+    def _make_snapshot(self) -> CountsSnapshot:
+        maps, limit = self._object.maps, self._options.hash_storage_size
+        counts, stacks = maps["counts"], maps["stacks"]
+        return WindowCounts(counts, stacks, limit, self._finished, self._walking)
+
+    def _note_counters(self) -> None:
+        """Take the counters of the window, which goes on in the kernel."""
+        now, before = super()._read_counters(), self._before
+        self._counters = {name: count - before.get(name, 0) for name, count in now.items()}
+        self._before = now
+
+    def _read_counters(self) -> dict[str, int]:
+        return self._counters.copy()
+
+    def _forget(self, *, names: bool) -> None:
+        """Forget what processes that are gone, or had no part in this window, have left."""
+        assert self._taken is not None
+        self._symbolizer.forget_but(self._taken.processes)
+        if self._python is not None:
+            self._python.forget_but(self._followed.spaces.processes)
+            if names:
+                self._python.forget_names()

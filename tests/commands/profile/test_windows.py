@@ -1,0 +1,119 @@
+"""Windows of a run that goes on: exact together, and each forgets the one before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from purebpf.profile.request import Options
+from purebpf.profile.windows import WindowProfiler
+from purebpf.results import Profile
+from tests.commands.conftest import Workloads
+
+pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
+
+CHURN = """
+import subprocess, sys
+print("ready", flush=True)
+while True:
+    subprocess.run([sys.argv[1], "-c", "exit $((1 + 2 * 3))"], check=False)
+"""
+
+
+@contextmanager
+def churning() -> Iterator[int]:
+    """Short processes, one after the other."""
+    words = [sys.executable, "-c", CHURN, "/bin/sh"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def windows(profiler: WindowProfiler, count: int, length_s: float) -> list[Profile]:
+    profiles = []
+    for _ in range(count - 1):
+        profiler.wait(at_most_s=length_s)
+        profiles.append(profiler.window())
+    profiler.wait(at_most_s=length_s)
+    return [*profiles, profiler.window(is_last=True)]
+
+
+def counted(profile: Profile) -> int:
+    value = profile.about["counted"]
+    assert isinstance(value, int)
+    return value
+
+
+def test_windows_add_up_to_what_was_counted(workloads: Workloads) -> None:
+    with (
+        workloads.running("split") as pid,
+        churning() as shell,
+        WindowProfiler(Options(frequency=199, pids=(pid, shell), tree=True)) as profiler,
+    ):
+        profiles = windows(profiler, 7, 0.2)
+        in_all = profiler._before  # noqa: SLF001
+    assert sum(profile.total for profile in profiles) == in_all["counted"]
+    assert sum(counted(profile) for profile in profiles) == in_all["counted"]
+    assert sum(profile.loss.seen for profile in profiles) == in_all["seen"]
+    assert sum(profile.total > 0 for profile in profiles) > 1
+    assert not any(
+        cause.lost
+        for profile in profiles
+        for cause in profile.loss.causes
+        if cause.name in ("map_full", "map_busy", "stacks_lost")
+    )
+    rows = [row for profile in profiles[1:] for row in profile.rows()]
+    names = {frame.name for row in rows for frame in row.user or () if hasattr(frame, "name")}
+    assert "spend_seventy" in names, "a known process keeps its names in later windows"
+    assert not any(row.kernel is None for row in rows), "kernel stacks outlive the emptied map"
+
+
+def test_a_pause_is_in_no_window(workloads: Workloads) -> None:
+    with (
+        workloads.running("split") as pid,
+        WindowProfiler(Options(frequency=199, pids=(pid,))) as profiler,
+    ):
+        while not (first := profiler.window(pause=True)).total:
+            profiler.resume()
+            profiler.wait(at_most_s=0.2)
+        time.sleep(0.3)
+        paused = profiler.window(pause=True)
+        profiler.resume()
+        profiler.wait(at_most_s=0.2)
+        while not (last := profiler.window()).total:  # on a busy machine
+            profiler.wait(at_most_s=0.2)
+    assert first.total
+    assert last.total
+    assert (paused.total, paused.loss.seen, paused.loss.expected) == (0, 0, 0)
+
+
+def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
+    """What is kept is what runs, and what ended in the last two windows."""
+    rounds: list[list[int]] = []
+    with (
+        workloads.running("split") as pid,
+        WindowProfiler(Options(frequency=199, pids=(pid,))) as profiler,
+    ):
+        for _ in range(5):
+            rounds.append([])
+            for _ in range(11):
+                with subprocess.Popen(["/bin/true"]) as process:
+                    rounds[-1].append(process.pid)
+            profiler.wait(at_most_s=0.05)
+            profiler.window()
+        known = profiler._followed.spaces.processes  # noqa: SLF001
+        payers = profiler._symbolizer._payers  # noqa: SLF001
+        stacks = len(profiler._object.maps["stacks"])  # noqa: SLF001
+    assert known & {*rounds[-1]}, "they were known at all"
+    assert not known & {*rounds[0], *rounds[1], *rounds[2]}
+    assert payers.keys() <= {pid}
+    assert stacks < 100, "since the last window only"
