@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.mem.request import Options
 from purebpf.results import Cause, Loss
 from purebpf.results.build.stored_stacks import causes
-from purebpf.results.model.spelling import count_text
+from purebpf.results.model.spelling import count_text, printable
 
-__all__ = ["losses"]
+__all__ = ["losses", "untraced_files"]
 
 _NOTES = frozenset({"replaced", "outside_namespace"})
+_SHOWN = 3
 _OF_THE_MACHINE = "faults_missed"
 """Of a target it is a note: most are faults of other processes."""
 
@@ -87,3 +88,21 @@ def losses(
         rarer="Trace less at once",
     )
     return Loss(seen=stats["allocations"] + stats["growths"] + stats["faults"], causes=tuple(own))
+
+
+def untraced_files(refused: Sequence[str], beyond: int) -> list[str]:
+    """Sentences about allocators that are not traced.
+
+    Args:
+        refused: paths of those that could not be probed.
+        beyond: files that were too many.
+    """
+    sentences = []
+    if refused:
+        names = ", ".join(map(printable, refused[:_SHOWN]))
+        more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+        sentences.append(f"Allocations of {names}{more} are not traced: the kernel refused probes.")
+    if beyond:
+        text = count_text(beyond, "files with allocators are not traced: there are too many.")
+        sentences.append(f"{text} Name one with --library FILE.")
+    return sentences

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from purebpf.closable import Closing
@@ -22,7 +23,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.provenance import origin
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, follow_descendants
-from purebpf.mem.loss import losses
+from purebpf.mem.loss import losses, untraced_files
 from purebpf.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.mem.request import SHOWN, Options, profile_title
 from purebpf.results import Profile
@@ -44,6 +45,8 @@ __all__ = ["Memory"]
 
 _MACHINE = "x86_64"
 _UNITS = {"faults": "faults"}
+_MOST_FILES = 256
+"""With allocators: each is two links, and every container may bring its own."""
 
 
 class Memory(Closing):
@@ -71,6 +74,7 @@ class Memory(Closing):
         self._command_pid = command_pid
         self._fetch = fetch
         self._allocators: tuple[Allocator, ...] = ()
+        self._untraced = 0
         self._seen: list[Site] = []
         self._owned = ExitStack()
         self.budget = Budget()
@@ -131,7 +135,7 @@ class Memory(Closing):
         everywhere = options.tree or options.cgroup is not None
         wanted = [allocators.allocator_in(file) for file in options.libraries]
         for pid in self._pids():
-            wanted += allocators.allocators_of(pid, everywhere=everywhere)
+            wanted += allocators.allocators_of(pid, everywhere=everywhere, budget=self.budget)
         if self._command_pid:
             wanted += allocators.own_libc()
             path = shutil.which(options.command[0])
@@ -142,8 +146,9 @@ class Memory(Closing):
                 "no file of the target has symbols of malloc and free: name one with --library "
                 "FILE, or go without (--no-malloc)",
             )
-        by_file = {(_file(allocator), allocator.pid): allocator for allocator in wanted}
-        return by_file.values()
+        by_file = {(allocator.identity, allocator.pid): allocator for allocator in wanted}
+        self._untraced = max(0, len(by_file) - _MOST_FILES)
+        return islice(by_file.values(), _MOST_FILES)
 
     def _pids(self) -> Iterable[int]:
         """Processes of the target that exist now."""
@@ -282,6 +287,7 @@ class Memory(Closing):
             self.budget,
         )
         profile.hints = hints(profile, self._symbolizer.runtime)
+        profile.hints += untraced_files(tracer.refused, self._untraced)
         if tracer.python is not None:
             profile.hints += tracer.python.hints({row.labels.pid for row in profile.rows()})
             profile.loss = tracer.python.with_merging(profile.loss)
@@ -292,7 +298,7 @@ class Memory(Closing):
         tracer = self._tracer
         about = describe_walking(tracer.call_graph, tracer.walking, stats)
         about |= origin((tracer.ended_ns - tracer.started_ns) / 1e9)
-        about["allocators"] = sorted({allocator.path for allocator in self._allocators})
+        about["allocators"] = sorted(set(tracer.traced))
         if self._command_pid:
             about["command"] = list(self._options.command)
         if self._ends.ended:
@@ -302,8 +308,3 @@ class Memory(Closing):
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
-
-
-def _file(allocator: Allocator) -> tuple[int, int]:
-    status = os.stat(allocator.path)
-    return status.st_dev, status.st_ino

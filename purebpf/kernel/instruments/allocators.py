@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from itertools import islice
 from typing import NamedTuple
 
-from purebpf.errors import KernelError, NotSupportedError, PurebpfError
-from purebpf.kernel.symbolize.probe_place import find_file, open_image
+from purebpf.errors import AttachError, KernelError, NotSupportedError, PurebpfError
+from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.symbolize.debug_files import image_of
+from purebpf.kernel.symbolize.probe_place import find_file
+from purebpf.symbols.budget import Budget
 from purebpf.symbols.elf_names import functions_named
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
@@ -18,9 +24,11 @@ __all__ = [
     "EVERY_PROCESS",
     "Allocator",
     "Function",
+    "Identity",
     "allocator_in",
     "allocators_of",
     "executable_allocator",
+    "opened_same",
     "own_libc",
 ]
 
@@ -51,7 +59,14 @@ _FUNCTIONS = {
     **dict.fromkeys(("free", "cfree"), Function.FREE),
 }
 _NEW = re.compile(r"_Zn[wa]m(RKSt9nothrow_t|St11align_val_t(RKSt9nothrow_t)?)?")
-_DELETE = re.compile(r"_Zd[la]Pv\w*")
+_DELETE = re.compile(r"_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
+"""No pattern without an end: each name that fits is a probe, and anyone may map a file."""
+
+_MOST_FILES = 16
+"""That may be an allocator's, in one process."""
+
+Identity = tuple[int, int, int]
+"""Device, inode, and when the file changed last, in ns."""
 
 
 class Allocator(NamedTuple):
@@ -61,11 +76,15 @@ class Allocator(NamedTuple):
         path: of the file, as this process reads it.
         pid: the process; EVERY_PROCESS: all that have it mapped.
         functions: by offset into the file.
+        identity: of the file that has them, see `opened_same`.
+        is_named: the user asked for this file.
     """
 
     path: str
     pid: int
     functions: tuple[tuple[int, Function], ...]
+    identity: Identity
+    is_named: bool = False
 
     @property
     def returning(self) -> tuple[tuple[int, Function], ...]:
@@ -73,22 +92,47 @@ class Allocator(NamedTuple):
         return tuple([place for place in self.functions if place[1] is not Function.FREE])
 
 
-def allocators_of(pid: int, *, everywhere: bool = False) -> list[Allocator]:
+@contextmanager
+def opened_same(allocator: Allocator) -> Iterator[str]:
+    """A path that leads to the file of an allocator, and to no other, inside the `with` block.
+
+    Between a look at the symbols and the probes, a process may have put another file in its place:
+    probes at the offsets of one, in the middle of instructions of the other, for everyone.
+
+    Raises:
+        AttachError: ENOENT, another file is there now.
+        OSError: it cannot be opened.
+    """
+    with opened_regular(allocator.path) as fd:
+        if _identity(fd) != allocator.identity:
+            why = "another file took the place of the one with its symbols"
+            raise AttachError("uprobe", errno.ENOENT, f"the allocator {allocator.path}", why=why)
+        yield f"/proc/self/fd/{fd}"
+
+
+def allocators_of(
+    pid: int, *, everywhere: bool = False, budget: Budget | None = None
+) -> list[Allocator]:
     """The allocators that a process has mapped now: its libc, a replacement, its own.
 
     Args:
         pid: the process.
         everywhere: in every process that has those files mapped, not in this one alone.
+        budget: pays for the look.
 
     Raises:
         KernelError: its mappings may not be read.
     """
     at = EVERY_PROCESS if everywhere else pid
+    budget = budget or Budget()
+    owner = proc.owner(pid)
     allocators = []
-    for path in _candidates(pid):
-        allocator = _look_into(path, at)
-        if allocator is not None:
-            allocators.append(allocator)
+    for path in islice(_candidates(pid), _MOST_FILES):
+        try:
+            with budget.on_behalf(run=0, user=owner, process=pid):
+                allocators += _look_into(path, at, budget)
+        except PurebpfError:  # too much was asked for
+            break
     return allocators
 
 
@@ -96,11 +140,11 @@ def own_libc() -> list[Allocator]:
     """The C library of this machine's programs, in every process."""
     for name in ("libc.so.6", "libc.so"):
         try:
-            allocator = _look_into(find_file(name, "the C library"), EVERY_PROCESS)
+            path = find_file(name, "the C library")
         except PurebpfError:
             continue
-        if allocator is not None:
-            return [allocator]
+        if allocators := _look_into(path, EVERY_PROCESS, Budget()):
+            return allocators
     return []
 
 
@@ -114,18 +158,17 @@ def allocator_in(file: str, pid: int = EVERY_PROCESS) -> Allocator:
         OSError: it cannot be read.
     """
     path = find_file(file, f"the allocator {file}")
-    functions = _functions(path)
+    identity, functions = _functions(path, Budget())
     if not functions:
         raise NotSupportedError(
             f"tracing allocations of {file}", f"{path} has no symbols of malloc and free"
         )
-    return Allocator(path, pid, functions)
+    return Allocator(path, pid, functions, identity, is_named=True)
 
 
 def executable_allocator(path: str) -> list[Allocator]:
     """That of a program that brings its own, as a static one does; nothing of a script."""
-    allocator = _look_into(path, EVERY_PROCESS)
-    return [] if allocator is None else [allocator]
+    return _look_into(path, EVERY_PROCESS, Budget())
 
 
 def _candidates(pid: int) -> Iterable[str]:
@@ -142,27 +185,34 @@ def _candidates(pid: int) -> Iterable[str]:
     return paths
 
 
-def _look_into(path: str, pid: int) -> Allocator | None:
-    """The allocator of a file; None: it has none, or cannot be read."""
+def _look_into(path: str, pid: int, budget: Budget) -> list[Allocator]:
+    """The allocator of a file; [] if it has none, or cannot be read."""
     try:
-        functions = _functions(path)
+        identity, functions = _functions(path, budget)
     except (KernelError, PurebpfError, OSError):
-        return None
-    return Allocator(path, pid, functions) if functions else None
+        return []
+    return [Allocator(path, pid, functions, identity)] if functions else []
 
 
-def _functions(path: str) -> tuple[tuple[int, Function], ...]:
+def _identity(fd: int) -> Identity:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
+def _functions(path: str, budget: Budget) -> tuple[Identity, tuple[tuple[int, Function], ...]]:
     """The functions of an allocator: of a file with both `malloc` and `free`, else none."""
-    with open_image(path) as image:
+    with opened_regular(path) as fd, budget.on_behalf(file=path):
+        identity = _identity(fd)
+        image = image_of(fd, path, budget.spend)
         offsets = functions_named(image, lambda name: _function_named(name) is not None)
     if "malloc" not in offsets or "free" not in offsets:
-        return ()
+        return identity, ()
     functions: dict[int, Function] = {}
     for name, offset in sorted(offsets.items()):
         function = _function_named(name)
         if function is not None:
             functions[int(offset)] = function
-    return tuple(sorted(functions.items()))
+    return identity, tuple(sorted(functions.items()))
 
 
 def _function_named(name: str) -> Function | None:

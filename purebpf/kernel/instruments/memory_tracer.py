@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
 from purebpf.closable import Closing
+from purebpf.errors import PurebpfError
 from purebpf.kernel.attach import uprobe, uprobe_multi
 from purebpf.kernel.features.features import have_uprobe_multi
 from purebpf.kernel.instruments import process_tree, stack_maps
+from purebpf.kernel.instruments.allocators import opened_same
 from purebpf.kernel.instruments.call_graph import load_walking, read_python
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
@@ -112,6 +114,8 @@ class MemoryTracer(Closing):
         call_graph: how stacks are walked.
         walking: finishes stacks that the programs could not; None with frame pointers.
         python: reads Python frames; None where nothing does.
+        traced: paths of the allocators that are probed.
+        refused: of those that could not be.
 
     Raises:
         KernelError, NotSupportedError: the kernel refused; nothing stays open. Needs BTF, uprobes
@@ -124,6 +128,8 @@ class MemoryTracer(Closing):
     ) -> None:
         self.started_ns = self.ended_ns = 0
         self._missed = 0
+        self.traced: list[str] = []
+        self.refused: list[str] = []
         self._tickets = Tickets()
         self._tree: process_tree.ProcessTree | None = None
         with ExitStack() as stack:
@@ -180,13 +186,35 @@ class MemoryTracer(Closing):
         ]
         for name in _GROWTH:
             self._links.enter_context(programs[name].attach())
+        self._attach_allocators(allocators)
+
+    def _attach_allocators(self, allocators: Iterable[Allocator]) -> None:
+        """Each that can be probed: what a process maps may not stop the run of another."""
+        refusals: list[PurebpfError | OSError] = []
         for allocator in allocators:
+            try:
+                with ExitStack() as links:
+                    self._probe(allocator, links)
+                    self._links.push(links.pop_all())
+            except (PurebpfError, OSError) as error:
+                if allocator.is_named:
+                    raise
+                refusals.append(error)
+                self.refused.append(allocator.path)
+            else:
+                self.traced.append(allocator.path)
+        if refusals and not self.traced:
+            raise refusals[0]
+
+    def _probe(self, allocator: Allocator, links: ExitStack) -> None:
+        programs = self._object.programs
+        with opened_same(allocator) as path:
             for name, functions in (
                 (self._probes[1], allocator.returning),
                 (self._probes[0], allocator.functions),
             ):
-                for link in _probe(programs[name], allocator, functions):
-                    self._links.enter_context(link)
+                for link in _attach_probes(programs[name], path, allocator.pid, functions):
+                    links.enter_context(link)
 
     def follow(self, pids: Collection[int]) -> None:
         """Take in processes that exist already."""
@@ -309,12 +337,12 @@ def _choose_probes(allocators: Collection[Allocator]) -> tuple[str, ...]:
     return ("on_entries", "on_returns") if have_uprobe_multi() else ("on_entry", "on_return")
 
 
-def _probe(
-    program: Program, allocator: Allocator, functions: Iterable[tuple[int, Function]]
+def _attach_probes(
+    program: Program, path: str, pid: int, functions: Iterable[tuple[int, Function]]
 ) -> Iterator[Link]:
-    places = {f"{allocator.path}:{offset:#x}": int(kind) for offset, kind in functions}
+    places = {f"{path}:{offset:#x}": int(kind) for offset, kind in functions}
     if program.name in ("on_entries", "on_returns"):
-        yield uprobe_multi.attach(program, places, pid=allocator.pid)
+        yield uprobe_multi.attach(program, places, pid=pid)
         return
     for where, cookie in places.items():
-        yield uprobe.attach(program, where, pid=allocator.pid, cookie=cookie)
+        yield uprobe.attach(program, where, pid=pid, cookie=cookie)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -231,12 +232,12 @@ def test_one_probe_for_each_function_counts_the_same(program, monkeypatch):
     few = {allocators.Function.MALLOC, allocators.Function.FREE}
     every = allocators.allocators_of
 
-    def some(pid: int, *, everywhere: bool = False) -> list[allocators.Allocator]:
+    def some(pid: int, **given: Any) -> list[allocators.Allocator]:
         return [
             allocator._replace(
                 functions=tuple([place for place in allocator.functions if place[1] in few][:3])
             )
-            for allocator in every(pid, everywhere=everywhere)
+            for allocator in every(pid, **given)
         ]
 
     monkeypatch.setattr(memory_tracer, "have_uprobe_multi", lambda: False)

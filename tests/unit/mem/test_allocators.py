@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from purebpf.kernel.instruments.allocators import (
     Function,
     allocator_in,
     executable_allocator,
+    opened_same,
 )
 
 pytestmark = pytest.mark.needs("gcc", "nm")
@@ -52,6 +54,26 @@ def test_functions_are_found_where_nm_says(tmp_path: Path) -> None:
     assert allocator.pid == EVERY_PROCESS
     assert Function.FREE not in dict(allocator.returning).values()
     assert len(allocator.returning) == 3
+
+
+def test_probes_go_to_the_file_with_the_symbols_and_to_no_other(tmp_path: Path) -> None:
+    """A process may exchange its file while root looks at it: other offsets in the same place."""
+    library = build(tmp_path, "void *malloc(void) { return 0; }\nvoid free(void) {}\n")
+    allocator = allocator_in(str(library))
+    other = tmp_path / "other"
+    other.symlink_to("/usr/bin/env")
+    with opened_same(allocator) as path:
+        before = os.stat(library)
+        os.replace(other, library)
+        assert os.path.samestat(os.stat(path), before)
+    with pytest.raises(AttachError, match="another file took the place"), opened_same(allocator):
+        pass
+
+
+def test_a_file_can_ask_for_few_probes(tmp_path: Path) -> None:
+    names = ("malloc", "free", "_ZdlPv", *(f"_ZdlPv{number}x" for number in range(1009)))
+    library = build(tmp_path, "".join(f"void {name}(void) {{ }}\n" for name in names))
+    assert len(allocator_in(str(library)).functions) == 3
 
 
 def test_malloc_alone_is_not_an_allocator(tmp_path: Path) -> None:
