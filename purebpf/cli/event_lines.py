@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from purebpf.results.model.spelling import printable
-from purebpf.results.model.width import cut, cut_start, display_width
+from purebpf.results.model.width import cut, cut_start, display_width, pad
 
 if TYPE_CHECKING:
     from purebpf.results import Loss
@@ -26,6 +26,10 @@ __all__ = [
     "json_loss",
     "timestamp",
 ]
+
+_ALONE = 20
+_BESIDE_TIMES = 12
+"""Columns of a container's name: 80 have room for a path then."""
 
 Event = TypeVar("Event")
 Event_contra = TypeVar("Event_contra", contravariant=True)
@@ -86,12 +90,12 @@ class TaskLines(TextLines[Event]):
 
     def __init__(self, *, times: bool = False, cgroups: bool = False) -> None:
         self._has_times = times
-        self._has_cgroups = cgroups
+        self._cgroup_width = (_BESIDE_TIMES if times else _ALONE) if cgroups else 0
 
     def header(self) -> str:
         """The names of the columns."""
         time = f"{'TIME':12} " if self._has_times else ""
-        return time + self.columns(f" {'CONTAINER':20}" if self._has_cgroups else "")
+        return time + self.columns(self.cgroup("CONTAINER"))
 
     @abstractmethod
     def columns(self, cgroup: str) -> str:
@@ -103,7 +107,8 @@ class TaskLines(TextLines[Event]):
 
     def cgroup(self, name: str) -> str:
         """The column of the container, which follows that of the comm; or nothing."""
-        return f" {printable(name):20}" if self._has_cgroups else ""
+        width = self._cgroup_width
+        return f" {pad(cut(printable(name), width), width)}" if width else ""
 
 
 class JsonLines(ABC, Generic[Event]):

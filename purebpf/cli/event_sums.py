@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from purebpf.cli.event_lines import JsonLines, fit, json_lines
-from purebpf.cli.units import duration_text
+from purebpf.results.model.units import in_unit
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ class Scale(NamedTuple):
 
     def header(self) -> str:
         """The names of the columns of the percentiles."""
-        return "".join(f" {f'p{percent}':>6}" for percent in self.percents)
+        return "".join(f" {f'p{percent}':>7}" for percent in self.percents)
 
     def columns(self, buckets: Sequence[int]) -> str:
-        """The percentiles, each in seven columns."""
+        """The percentiles, each in eight columns."""
         return "".join(
-            f" {self._text(percentile(buckets, percent)):>6}" for percent in self.percents
+            f" {self._text(percentile(buckets, percent)):>7}" for percent in self.percents
         )
 
     def _text(self, value: int | None) -> str:
-        return "-" if value is None else duration_text(value * self.unit_ns)
+        return "-" if value is None else in_unit(value * self.unit_ns)
 
     def document(self, buckets: Sequence[int]) -> dict[str, object]:
         """Percentiles and buckets for JSON, in nanoseconds."""

@@ -6,10 +6,10 @@ import shlex
 from signal import Signals
 
 from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
-from purebpf.cli.units import duration_text
 from purebpf.errors import errno_name
 from purebpf.exec.events import Ended, Event, Executed, Refused
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import pad
 
 __all__ = ["JsonPrinter", "TextPrinter"]
@@ -43,7 +43,7 @@ def _describe(event: Event) -> tuple[str, str]:
         case Ended(signal=number, dumped_core=dumped, lifetime_ns=lifetime_ns):
             core = " (core dumped)" if dumped else ""
             how = f"status {event.status}" if number is None else f"{_signal(number)}{core}"
-            return "exit", f"{how} after {duration_text(lifetime_ns)}"
+            return "exit", f"{how} after {in_unit(lifetime_ns)}"
 
 
 def _signal(number: int) -> str:

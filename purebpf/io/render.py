@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 from purebpf.cli.event_lines import clock, event_document
 from purebpf.cli.event_sums import Scale, SumJson, SumText
-from purebpf.cli.units import duration_text, size_text
+from purebpf.cli.units import size_text
 from purebpf.io.event import Request, Row
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import count_in_unit, in_unit
 from purebpf.results.model.width import cut_start, pad
 
 __all__ = ["Json", "Text"]
 
 _SCALE = Scale("usecs", 1000, (50, 90, 99))
 _EVENTS = (
-    f"{'TIME':12} {'PID':>7} {'COMM':9} {'DEVICE':7} {'OP':7} {'SIZE':>4} {'QUEUE':>6} "
-    f"{'TOOK':>6} FILE"
+    f"{'TIME':12} {'PID':>7} {'COMM':9} {'DEVICE':7} {'OP':7} {'SIZE':>4} {'QUEUE':>7} "
+    f"{'TOOK':>7} FILE"
 )
 _KEYS = {"device": "DEVICE", "process": "PROCESS", "file": "FILE"}
 
@@ -35,25 +36,25 @@ class Text(SumText[Request, Row]):
     def header(self) -> str:
         """The names of the table's columns."""
         return (
-            f"{_KEYS[self.by]:22} {'OP':7} {'COUNT':>7} {'ERRORS':>6} {'BYTES':>5} {'QUEUE':>6}"
+            f"{_KEYS[self.by]:20} {'OP':7} {'COUNT':>6} {'ERRORS':>6} {'BYTES':>5} {'QUEUE':>7}"
             f"{self.scale.header()}"
         )
 
     def row_lines(self, row: Row) -> Iterator[str]:
         """One."""
         yield (
-            f"{self._key(row)} {row.op:7} {row.requests:>7} {row.errors:>6} "
-            f"{size_text(row.bytes):>5} {duration_text(row.queued_ns // row.requests):>6}"
+            f"{self._key(row)} {row.op:7} {count_in_unit(row.requests, 6):>6} {row.errors:>6} "
+            f"{size_text(row.bytes):>5} {in_unit(row.queued_ns // row.requests):>7}"
             f"{self.scale.columns(row.buckets)}"
         )
 
     def _key(self, row: Row) -> str:
-        """What the row is of, in 22 columns; of a file, its end."""
+        """What the row is of, in 20 columns; of a file, its end."""
         if self.by == "device":
-            return f"{printable(row.disk)[:22]:22}"
+            return f"{printable(row.disk)[:20]:20}"
         if self.by == "process":
-            return f"{row.pid:>7} {printable(row.comm)[:14]:14}"
-        return pad(cut_start(printable(row.file) or "[direct]", 22), 22)
+            return f"{row.pid:>7} {printable(row.comm)[:12]:12}"
+        return pad(cut_start(printable(row.file) or "[direct]", 20), 20)
 
 
 class Json(SumJson[Request, Row]):
@@ -72,5 +73,5 @@ def _line(event: Request) -> str:
     return (
         f"{clock(event.time_ns)} {event.pid:>7} {printable(event.comm)[:9]:9} "
         f"{printable(event.disk)[:7]:7} {event.op:7} {size_text(event.bytes):>4} "
-        f"{duration_text(event.queued_ns):>6} {duration_text(event.took_ns):>6} {what}"
+        f"{in_unit(event.queued_ns):>7} {in_unit(event.took_ns):>7} {what}"
     )

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from purebpf.cli.event_lines import clock, event_document
 from purebpf.cli.event_sums import SumJson, SumText
-from purebpf.cli.units import duration_text
 from purebpf.lock.event import Row, Wait
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 
 __all__ = ["Json", "Text"]
 
-_EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>6} LOCK"
+_EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
 
@@ -34,10 +34,10 @@ class Text(SumText[Wait, Row]):
 
     def row_lines(self, row: Row) -> Iterator[str]:
         """A sum and its stack."""
-        average = duration_text(row.total_ns // (row.waits + row.open))
+        average = in_unit(row.total_ns // (row.waits + row.open))
         typed = f"{row.type:11} " if self._is_typed else ""
         yield (
-            f"{row.waits:>8} {row.open or '':>5} {duration_text(row.total_ns):>7} "
+            f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} "
             f"{average:>7}{self.scale.columns(row.buckets)} {typed}{printable(self._name(row))}"
         )
         yield from _stack(row.stack)
@@ -73,7 +73,7 @@ def _line(event: Wait) -> str:
         what += f", held by {event.owner} ({event.owner_tid})"
     return (
         f"{clock(event.time_ns)} {event.pid:>7} {printable(event.comm):15} {event.type:11} "
-        f"{duration_text(event.took_ns):>6} {printable(what)}"
+        f"{in_unit(event.took_ns):>7} {printable(what)}"
     )
 
 

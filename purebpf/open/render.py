@@ -13,13 +13,13 @@ from purebpf.cli.event_lines import (
     json_lines,
     json_loss,
 )
-from purebpf.cli.units import duration_text
 from purebpf.errors import errno_name
 from purebpf.open.events import Opened
 from purebpf.open.flags import access, names
 from purebpf.open.summary import ROOM, Row, Summary
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text, printable
+from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import pad
 
 __all__ = ["JsonPrinter", "TablePrinter", "TextPrinter"]
@@ -41,7 +41,7 @@ class TextPrinter(TaskLines[Opened]):
         return (
             f"{self.time(event.time_ns)}{result:8}{event.pid:7} {pad(printable(event.comm), 15)}"
             f"{self.cgroup(event.cgroup)} "
-            f"{duration_text(event.duration_ns):>7} {access(event.flags):3} "
+            f"{in_unit(event.duration_ns):>7} {access(event.flags):3} "
         )
 
 
@@ -116,8 +116,8 @@ class TablePrinter:
 
 def _row(row: Row) -> str:
     return (
-        f"{row.failed:7} {row.calls:7} {len(row.others):6} {duration_text(row.total_ns):>7} "
-        f"{duration_text(row.max_ns):>7} {_errors(row):13} "
+        f"{row.failed:7} {row.calls:7} {len(row.others):6} {in_unit(row.total_ns):>7} "
+        f"{in_unit(row.max_ns):>7} {_errors(row):13} "
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from purebpf.cli.event_lines import JsonLines, TextLines, clock, event_document, fit
-from purebpf.cli.units import duration_text, size_text
+from purebpf.cli.units import size_text
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 from purebpf.tcp.event import Event
 
 __all__ = ["Json", "Text"]
 
 _HEADER = (
-    f"{'TIME':12} {'EVENT':7} {'PID':>7} {'COMM':9} {'TOOK':>6} {'IN':>4} {'OUT':>4} CONNECTION"
+    f"{'TIME':12} {'EVENT':7} {'PID':>7} {'COMM':8} {'TOOK':>7} {'IN':>4} {'OUT':>4} CONNECTION"
 )
 _WORDS = {"retransmit": "resent"}
 _ARROWS = {"out": ">", "in": "<", "": "-"}
@@ -31,13 +32,13 @@ class Text(TextLines[Event]):
         return fit(self._line(event), width)
 
     def _line(self, event: Event) -> str:
-        took = "-" if event.took_ns is None else duration_text(event.took_ns)
+        took = "-" if event.took_ns is None else in_unit(event.took_ns)
         is_over = event.kind == "close"
         received, sent = map(size_text, (event.received, event.sent)) if is_over else ("", "")
         owner = f"{event.pid:7}" if event.pid else f"{'-':>7}"
         return (
             f"{clock(event.time_ns)} {_WORDS.get(event.kind, event.kind):7} {owner} "
-            f"{printable(event.comm)[:9]:9} {took:>6} {received:>4} "
+            f"{printable(event.comm)[:8]:8} {took:>7} {received:>4} "
             f"{sent:>4} {printable(self._what(event))}"
         )
 

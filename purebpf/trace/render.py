@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
-from purebpf.cli.units import duration_text
 from purebpf.errors import errno_name
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 from purebpf.trace.events import Call, Ended, Event, Lost, Signalled
 
 __all__ = ["JsonPrinter", "StracePrinter", "TextPrinter", "describe"]
@@ -54,7 +54,7 @@ class TextPrinter(TaskLines[Event]):
         """An event; what is too long is cut."""
         if isinstance(event, Lost):
             return fit(describe(event), width)
-        takes = duration_text(event.duration_ns) if isinstance(event, Call) else ""
+        takes = in_unit(event.duration_ns) if isinstance(event, Call) else ""
         task = event.task
         columns = (
             f"{self.time(event.time_ns)}{task.tid:7} {printable(task.comm):15}"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, pad
 from purebpf.triage.findings import Findings, Wait
 
@@ -78,18 +79,12 @@ def _queue(percentiles: dict[str, int]) -> str:
     if not percentiles:
         return "no waits"
     return ", ".join(
-        f"{name} {_duration(us)}" for name, us in percentiles.items() if name != "waits"
+        f"{name} {in_unit(1000 * us)}" for name, us in percentiles.items() if name != "waits"
     )
 
 
-def _duration(us: int) -> str:
-    if us < 1000:
-        return f"{us} us"
-    return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1e6:.1f} s"
-
-
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+    return in_unit(1e9 * seconds)
 
 
 def _heading(text: str, command: str) -> str:

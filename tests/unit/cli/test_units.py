@@ -1,38 +1,11 @@
-"""Durations and sizes in few columns."""
+"""Sizes in few columns."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.cli.units import duration_text, size_text
-
-
-@pytest.mark.parametrize(
-    ("duration_ns", "text"),
-    [
-        (0, "0ns"),
-        (999, "999ns"),
-        (2000, "2.00us"),
-        (9_999, "10.0us"),
-        (999_499, "999us"),
-        (999_500, "1.00ms"),
-        (12_345_678, "12.3ms"),
-        (59_940_000_000, "59.9s"),
-        (59_990_000_000, "1m00s"),
-        (95_000_000_000, "1m35s"),
-        (7_500_000_000_000, "2h05m"),
-        (86_399_700_000_000, "1d00h"),
-    ],
-)
-def test_durations(duration_ns: int, text: str) -> None:
-    assert duration_text(duration_ns) == text
-
-
-@given(st.integers(0, 99 * 86400 * 10**9))
-def test_durations_have_six_characters_at_most(duration_ns: int) -> None:
-    assert len(duration_text(duration_ns)) <= 6
+from purebpf.cli.units import size_text
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -36,9 +36,9 @@ def test_the_text_is_this() -> None:
         f"exec{before}ls {'x' * 99} ... (54321 bytes more)",
         f"exec{before}/bin/ls",
         f"fail{before}ENOENT /bin/nope",
-        f"exit{before}status 3 after 20.6ms",
-        f"exit{before}SIGSEGV (core dumped) after 875us",
-        f"exit{before}signal 40 after 2h05m",
+        f"exit{before}status 3 after 20.6 ms",
+        f"exit{before}SIGSEGV (core dumped) after 875 us",
+        f"exit{before}signal 40 after 2.08 h",
     ]
 
 

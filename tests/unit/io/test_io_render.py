@@ -22,12 +22,12 @@ COUNTS = tuple(9 if bucket == 30 else 1 if bucket == 50 else 0 for bucket in ran
 ROW = Row("vda", 0, "", "", "write", 10, 1, 163_840, 3_000_000, 70_000, COUNTS)
 LOSS = Loss(causes=(Cause("rows_full", 3, "3 requests"),))
 GOLDEN = """\
-TIME             PID COMM      DEVICE  OP      SIZE  QUEUE   TOOK FILE
-22:13:20.123    1234 postgres  vda     write    16k 12.3ms 13.1ms base/16384
-22:13:20.123    1234 postgres  vda     read     16k 12.3ms 13.1ms - MEDIUM
+TIME             PID COMM      DEVICE  OP      SIZE   QUEUE    TOOK FILE
+22:13:20.123    1234 postgres  vda     write    16k 12.3 ms 13.1 ms base/16384
+22:13:20.123    1234 postgres  vda     read     16k 12.3 ms 13.1 ms - MEDIUM
 
-DEVICE                 OP        COUNT ERRORS BYTES  QUEUE    p50    p90    p99
-vda                    write        10      1  164k 7.00us  416us  441us 13.3ms
+DEVICE               OP       COUNT ERRORS BYTES   QUEUE     p50     p90     p99
+vda                  write       10      1  164k 7.00 us  416 us  441 us 13.3 ms
 """
 
 

@@ -39,10 +39,10 @@ def test_the_text_is_this() -> None:
     printer = TextPrinter()
     assert "".join([*printer.begin(None), *printer.show(EVENTS)]) == (
         "RESULT      PID COMM              TAKES HOW PATH\n"
-        "fd 3       5488 cat              3.55us r   /usr/lib/os-release\n"
-        "ENOENT     5488 cat              3.99ms r   /usr/n?\n"
-        "ENOENT     5488 cat              3.99ms r   ''\n"
-        "EFAULT     5488 cat              3.99ms rw+ [unreadable]\n"
+        "fd 3       5488 cat             3.55 us r   /usr/lib/os-release\n"
+        "ENOENT     5488 cat             3.99 ms r   /usr/n?\n"
+        "ENOENT     5488 cat             3.99 ms r   ''\n"
+        "EFAULT     5488 cat             3.99 ms rw+ [unreadable]\n"
     )
 
 
@@ -75,8 +75,8 @@ def test_the_table_has_failures_first() -> None:
     printer.show([FINE] * 5 + [MISSING] * 2 + [denied, EMPTY])
     assert "".join(printer.end(Loss())) == (
         " FAILED   CALLS  PROCS   TOTAL     MAX ERRNO         PATH\n"
-        "      3       3      1  12.0ms  3.99ms ENOENT +1     /usr/n?\n"
-        "      1       1      1  3.99ms  3.99ms ENOENT        ''\n"
+        "      3       3      1 12.0 ms 3.99 ms ENOENT +1     /usr/n?\n"
+        "      1       1      1 3.99 ms 3.99 ms ENOENT        ''\n"
         "... and 1 more\n"
     )
 
@@ -128,3 +128,11 @@ def test_an_errno_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         parse(["-e", "ENOTHING"])
     assert "unknown errno 'ENOTHING'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("times", [False, True])
+def test_every_column_together_fits_into_a_terminal(times: bool) -> None:
+    printer = TextPrinter(times=times, cgroups=True)
+    long = EVENTS[0]._replace(cgroup="kubepods-burstable-pod1234.slice", comm="fifteen-letters")
+    text = "".join([*printer.begin(80), *printer.show([long])])
+    assert all(len(line) <= 80 for line in text.splitlines())

@@ -43,14 +43,14 @@ EVENTS = (
 )
 GOLDEN = """\
 TIME         EVENT       PID COMM        TOOK   IN  OUT CONNECTION
-22:13:20.123 connect    1234 curl      12.3ms           > 93.184.216.34:443
-22:13:20.123 fail       1234 curl      12.3ms           > [2001:db8::1]:443 ETIMEDOUT
-22:13:20.123 connect    1234 curl      12.3ms           > example.com:443
-22:13:20.123 accept       77 nginx     40.7us           80 < 93.184.216.34:55312
-22:13:20.123 close        77 nginx      1m01s  99k 1.2M 80 < 93.184.216.34:55312 3 resent ECONNRESET
+22:13:20.123 connect    1234 curl     12.3 ms           > 93.184.216.34:443
+22:13:20.123 fail       1234 curl     12.3 ms           > [2001:db8::1]:443 ETIMEDOUT
+22:13:20.123 connect    1234 curl     12.3 ms           > example.com:443
+22:13:20.123 accept       77 nginx    40.7 us           80 < 93.184.216.34:55312
+22:13:20.123 close        77 nginx     61.0 s  99k 1.2M 80 < 93.184.216.34:55312 3 resent ECONNRESET
 22:13:20.123 close         -                -    0    0 43212 - 93.184.216.34:443
 22:13:20.123 resent     1234 curl           -           > 93.184.216.34:443 2 so far
-22:13:20.123 state        77 nginx      1m01s           80 < 93.184.216.34:55312 LAST_ACK to CLOSE
+22:13:20.123 state        77 nginx     61.0 s           80 < 93.184.216.34:55312 LAST_ACK to CLOSE
 22:13:20.123 dns           -                -           example.com is 93.184.216.34, ::2
 """
 

@@ -197,13 +197,13 @@ def test_the_text_is_this() -> None:
     events = (CALL, SIGNAL, ENDED, KILLED, LOST, CALL._replace(result=None, ending="in flight"))
     assert "".join([*printer.begin(None), *printer.show(events)]) == (
         "    TID COMM              TAKES CALL\n"
-        '   5489 cat              3.55us openat(AT_FDCWD, "/nothing", O_RDONLY)  '
+        '   5489 cat             3.55 us openat(AT_FDCWD, "/nothing", O_RDONLY)  '
         "= -1 ENOENT (No such file or directory)\n"
         "   5489 cat                     --- SIGINT {si_signo=SIGINT, si_code=SI_KERNEL} ---\n"
         "   5489 cat                     +++ exited with 3 +++\n"
         "   5489 cat                     +++ killed by SIGSEGV (core dumped) +++\n"
         "... 12 calls lost here: 8 getppid, 4 read\n"
-        '   5489 cat              3.55us openat(AT_FDCWD, "/nothing", O_RDONLY <unfinished ...>\n'
+        '   5489 cat             3.55 us openat(AT_FDCWD, "/nothing", O_RDONLY <unfinished ...>\n'
     )
 
 
@@ -211,7 +211,7 @@ def test_a_terminal_shows_what_fits() -> None:
     printer = TextPrinter()
     list(printer.begin(60))
     (line,) = printer.show([CALL])
-    assert line == '   5489 cat              3.55us openat(AT_FDCWD, "/nothin...\n'
+    assert line == '   5489 cat             3.55 us openat(AT_FDCWD, "/nothin...\n'
 
 
 def test_lines_of_strace_have_the_thread_first() -> None:

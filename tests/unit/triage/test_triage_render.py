@@ -85,8 +85,8 @@ def test_a_stack_that_is_cut_does_not_name_a_lock() -> None:
 
 def test_locks_have_a_part_of_the_screen() -> None:
     text = "".join(pieces(findings(), 5))
-    assert "Locks: 20 ms" in text
-    assert "   20 ms  shop (185): futex in work()" in text
+    assert "Locks: 20.0 ms" in text
+    assert " 20.0 ms  shop (185): futex in work()" in text
     assert json.loads(document(findings()))["locks"][0]["seconds"] == 0.02
 
 
@@ -98,10 +98,10 @@ def test_each_part_names_the_command_that_looks_closer() -> None:
     assert any(line.endswith("-> profile -p 185") for line in lines)
     assert any("work() [shop]" in line for line in lines)
     (stuck,) = (line for line in lines if "io_schedule" in line)
-    assert "1.5 s  shop (185): D, io_schedule" in stuck
+    assert "1.50 s  shop (185): D, io_schedule" in stuck
     assert stuck.endswith("-> offcpu -p 185 --state D")
     (locked,) = (line for line in lines if "futex_wait" in line)
-    assert "20 ms" in locked
+    assert "20.0 ms" in locked
     assert "30 of 100 openat (30 %), mostly ENOENT" in text
     assert "Run queue: p50 " in text
 
