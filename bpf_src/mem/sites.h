@@ -3,6 +3,7 @@
 #ifndef MEM_SITES_H
 #define MEM_SITES_H
 
+#include "places.h"
 #include "user_stacks.h"
 
 enum kind {
@@ -85,14 +86,6 @@ struct {
 	__type(value, struct stats);
 } stats SEC(".maps");
 
-// Which places of this CPU are in use: a bit each.
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} places SEC(".maps");
-
 static __always_inline struct stats *stats_here(void)
 {
 	u32 zero = 0;
@@ -101,35 +94,6 @@ static __always_inline struct stats *stats_here(void)
 }
 
 #define COUNT(st, field) __sync_fetch_and_add(&(st)->field, 1)
-
-// A place to walk a stack in; PLACES: none is left. Programs at uprobes can be preempted, but do
-// not move to another CPU (Linux 6.0, commit 8c7dcb84e3b7, "bpf: implement sleepable uprobes by
-// chaining gps"): what runs next on the CPU must not write to the same place.
-static __always_inline u32 take_place(void)
-{
-	u32 zero = 0;
-	u64 *taken = bpf_map_lookup_elem(&places, &zero);
-
-	if (!taken)
-		return PLACES;
-#pragma clang loop unroll(full)
-	for (u32 place = 0; place < PLACES; place++) {
-		u64 bit = 1ULL << place;
-
-		if (!(__sync_fetch_and_or(taken, bit) & bit))
-			return place;
-	}
-	return PLACES;
-}
-
-static __always_inline void give_back(u32 place)
-{
-	u32 zero = 0;
-	u64 *taken = bpf_map_lookup_elem(&places, &zero);
-
-	if (taken && place < PLACES)
-		__sync_fetch_and_and(taken, ~(1ULL << place));
-}
 
 // Where a program finds the registers that a stack begins with.
 struct origin {

@@ -2,65 +2,36 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from purebpf import objects
-from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.kernel.attach import uprobe, uprobe_multi
 from purebpf.kernel.features.features import have_uprobe_multi
-from purebpf.kernel.instruments import process_tree, stack_maps
+from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.instruments.allocators import opened_same
-from purebpf.kernel.instruments.call_graph import load_walking, read_python
-from purebpf.kernel.instruments.quiesce import settle
-from purebpf.kernel.load.load import load
+from purebpf.kernel.instruments.stack_tracer import StackRequest, StackTracer
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.unwind.tickets import Tickets
 
 if TYPE_CHECKING:
-    from purebpf.kernel.cpython.python_tables import PythonTables
     from purebpf.kernel.instruments.allocators import Allocator, Function
     from purebpf.kernel.instruments.task_filter import TaskFilter
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.programs.program import Program
     from purebpf.kernel.unwind.programs import EarlierLookup
-    from purebpf.kernel.unwind.user_stacks import Trace
 
-__all__ = ["KINDS", "MemoryRequest", "MemoryTracer", "Site"]
+__all__ = ["KINDS", "MemoryTracer", "Site"]
 
 KINDS = ("minor fault", "major fault", "mmap", "file mmap", "reserved", "brk", "malloc")
 """enum kind of bpf_src/mem/sites.h."""
 
 _FAULTS = {"on_minor_fault": "minor-faults", "on_major_fault": "major-faults"}
 _GROWTH = ("on_call", "on_call_end")
-_STEADY = (200, 256)
-"""Copies that a CPU may make in a second, and pages of its ring."""
 _BURST = (2000, 1024)
-"""The same with allocators: allocations come in bursts, before a walk has its tables."""
-
-
-class MemoryRequest(NamedTuple):
-    """What is traced.
-
-    Attributes:
-        allocators: files with functions to probe.
-        settings: constants of the object.
-        sizes: max_entries of its maps.
-        call_graph: how user stacks are walked, see `load_walking`.
-        native: as in `PythonTables`, for `python` among the settings.
-        tree: follow the children of the target's processes.
-    """
-
-    allocators: tuple[Allocator, ...]
-    settings: Mapping[str, Any]
-    sizes: Mapping[str, int]
-    call_graph: str = "auto"
-    native: bool = False
-    tree: bool = False
+"""Copies that a CPU may make in a second, and pages of its ring, with allocators: allocations come
+in bursts, before a walk has its tables."""
 
 
 class Site(NamedTuple):
@@ -102,100 +73,76 @@ class Site(NamedTuple):
         )
 
 
-class MemoryTracer(Closing):
+class MemoryTracer(StackTracer):
     """Traces from `start()` to `stop()`.
 
     Args:
-        request: what.
+        allocators: files with functions to probe.
+        settings: constants of the object.
+        sizes: max_entries of its maps.
         whose: the target.
         earlier: what a process had mapped at a time, see `UserStacks`.
+        call_graph: how user stacks are walked, see `load_walking`.
+        native: as in `PythonTables`, for `python` among the settings.
+        tree: follow the children of the target's processes.
 
     Attributes:
-        call_graph: how stacks are walked.
-        walking: finishes stacks that the programs could not; None with frame pointers.
-        python: reads Python frames; None where nothing does.
         traced: paths of the allocators that are probed.
         refused: of those that could not be.
 
     Raises:
-        KernelError, NotSupportedError: the kernel refused; nothing stays open. Needs BTF, uprobes
-            for allocators, and atomic operations that return a value (Linux 5.12, commit
-            5ca419f2864a, "bpf: Add BPF_FETCH field / create atomic_fetch_add instruction").
+        KernelError, NotSupportedError: as `StackTracer`. Needs uprobes for allocators.
     """
 
     def __init__(
-        self, request: MemoryRequest, whose: TaskFilter, earlier: EarlierLookup | None = None
+        self,
+        allocators: Collection[Allocator],
+        settings: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        whose: TaskFilter,
+        earlier: EarlierLookup | None = None,
+        *,
+        call_graph: str = "auto",
+        native: bool = False,
+        tree: bool = False,
     ) -> None:
-        self.started_ns = self.ended_ns = 0
         self._missed = 0
         self.traced: list[str] = []
         self.refused: list[str] = []
-        self._tickets = Tickets()
-        self._tree: process_tree.ProcessTree | None = None
-        with ExitStack() as stack:
-            asked = whose._replace(command_pid=0, cpus=())
-            self._probes = _choose_probes(request.allocators)
-            programs = (*_FAULTS, *_GROWTH, *self._probes)
-            copies, pages = _BURST if request.allocators else _STEADY
-            spec = asked.apply(objects.spec("mem").only(*programs))
-            spec = spec.set(
-                **request.settings,
-                max_depth=stack_maps.max_depth(),
-                copies_per_second=copies,
-            )
-            spec = spec.resize(**request.sizes)
-            if request.tree:
-                spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
-            self._object, self.walking, self.call_graph = load_walking(
-                spec, request.call_graph, load, stack, earlier, pages=pages
-            )
-            if self.walking is not None:
-                self.walking.prepare()
-            self.maps = self._object.maps
-            asked.fill(self.maps)
-            if request.tree:
-                self._tree = stack.enter_context(
-                    process_tree.ProcessTree(
-                        self.maps["tgids"],
-                        command_pid=whose.command_pid,
-                        namespace=whose.namespace,
-                    )
-                )
-            self.python = self._read_python(request, stack)
-            self._links = stack.enter_context(ExitStack())
-            self._attach(request.allocators)
-            self._owned = stack.pop_all()
+        self._allocators = allocators
+        self._probes = _choose_probes(allocators)
+        programs = (*_FAULTS, *_GROWTH, *self._probes)
+        request = StackRequest("mem", programs, settings, sizes, call_graph, native, tree)
+        if allocators:
+            copies, pages = _BURST
+            request = request._replace(copies=copies, pages=pages)
+        super().__init__(request, whose, earlier)
 
-    def _read_python(self, request: MemoryRequest, stack: ExitStack) -> PythonTables | None:
-        if self.walking is None or not request.settings.get("python"):
-            return None
-        lines = bool(request.settings.get("python_lines"))
-        return read_python(self._object, self.walking, stack, lines=lines, native=request.native)
-
-    def _attach(self, allocators: Iterable[Allocator]) -> None:
+    def attach(self, links: ExitStack) -> None:
+        """Attach to faults, calls and allocators."""
         programs = self._object.programs
         self._faults: list[PerfEvents] = []
         for name, event in _FAULTS.items():
             events = PerfEvents.sampling(None, 1, event=event, disabled=1)
-            self._faults.append(self._links.enter_context(events))
+            self._faults.append(links.enter_context(events))
             for opened in events:
-                self._links.enter_context(programs[name].attach(opened, enable=False))
+                links.enter_context(programs[name].attach(opened, enable=False))
         self._own_faults = [
-            self._links.enter_context(PerfEvent.software(event, pid=0, inherit=1, disabled=1))
+            links.enter_context(PerfEvent.software(event, pid=0, inherit=1, disabled=1))
             for event in _FAULTS.values()
         ]
         for name in _GROWTH:
-            self._links.enter_context(programs[name].attach())
-        self._attach_allocators(allocators)
+            links.enter_context(programs[name].attach())
+        self._attach_allocators(links)
 
-    def _attach_allocators(self, allocators: Iterable[Allocator]) -> None:
+    def _attach_allocators(self, links: ExitStack) -> None:
         """Each that can be probed: what a process maps may not stop the run of another."""
         refusals: list[PurebpfError | OSError] = []
-        for allocator in allocators:
+        for allocator in self._allocators:
             try:
-                with ExitStack() as links:
-                    self._probe(allocator, links)
-                    self._links.push(links.pop_all())
+                with ExitStack() as probes:
+                    self._probe(allocator, probes)
+                    links.push(probes.pop_all())
             except (PurebpfError, OSError) as error:
                 if allocator.is_named:
                     raise
@@ -216,14 +163,9 @@ class MemoryTracer(Closing):
                 for link in _attach_probes(programs[name], path, allocator.pid, functions):
                     links.enter_context(link)
 
-    def follow(self, pids: Collection[int]) -> None:
-        """Take in processes that exist already."""
-        self.maps["tgids"].update(dict.fromkeys(pids, 1))
-
     def start(self) -> None:
         """Begin."""
-        self.started_ns = time.monotonic_ns()
-        self._object.globals["phase"] = True
+        super().start()
         for own in self._own_faults:  # first, and last below: a fault of ours is never missing
             own.enable()
         for events in self._faults:
@@ -235,47 +177,15 @@ class MemoryTracer(Closing):
             events.disable()
         for own in self._own_faults:
             own.disable()
-        self._object.globals["phase"] = False
-        settle()
-        self.ended_ns = time.monotonic_ns()
-        self._count_faults()
-        self._links.close()
+        super().stop()
 
     def look(self) -> None:
-        """Take what was counted until now for all, and go on."""
-        self.ended_ns = time.monotonic_ns()
-        self._count_faults()
-
-    def _count_faults(self) -> None:
+        """As `StackTracer.look`, with the faults that were due until now."""
+        super().look()
         counted = stack_maps.sum_up(self.maps["stats"])["faults"]
         due = sum(reading.value for events in self._faults for reading in events.read())
         due -= sum(event.read().value for event in self._own_faults)
         self._missed = max(0, due - counted)
-
-    def drain(self) -> None:
-        """Finish the stacks that have come.
-
-        Raises:
-            KernelError: a table could not be filled.
-        """
-        if self.walking is not None:
-            self.walking.drain()
-            self._tickets.take(self.walking.take())
-        if self.python is not None:
-            self.python.drain()
-
-    def _finish(self) -> None:
-        if self.walking is not None:
-            self.walking.finish()
-        self.drain()
-
-    def traces(self) -> dict[int, Trace]:
-        """The stacks by number, those that user space finished among them.
-
-        Raises:
-            KernelError: the map could not be read.
-        """
-        return stack_maps.traces(self.maps["stacks"]) | dict(self._tickets.traces)
 
     def sites(self) -> list[Site]:
         """What was counted. `resolve` them before their stacks are looked up.
@@ -299,31 +209,9 @@ class MemoryTracer(Closing):
             for key, value in self.maps["sites"].items()
         ]
 
-    def resolve(self, sites: Iterable[Site]) -> list[Site]:
-        """The same with the numbers of their stacks as `traces` has them; all are finished.
-
-        Raises:
-            KernelError: a map could not be read, or a table filled.
-        """
-        self._finish()  # what was counted was copied before
-        same = self._tickets.same(stack_maps.traces(self.maps["stacks"]))
-        return [site._replace(stack=self._tickets.resolve(site.stack, same)) for site in sites]
-
     def stats(self) -> dict[str, int]:
-        """Counters of the programs by field, and `faults_missed` and `children_missed`."""
-        maps = self.maps
-        stats = stack_maps.sum_up(maps["stats"]) | stack_maps.sum_up(maps["stack_stats"])
-        stats |= stack_maps.sum_up(maps["unwind_stats"]) | stack_maps.sum_up(maps["python_stats"])
-        stats["faults_missed"] = self._missed
-        stats["children_missed"] = self._tree.missed if self._tree else 0
-        stats["recursion_misses"] = sum(
-            program.info.recursion_misses for program in self._object.programs.values()
-        )
-        return stats
-
-    def close(self) -> None:
-        """Detach and unload; again is harmless."""
-        self._owned.close()
+        """As `StackTracer.stats`, with `faults_missed`."""
+        return super().stats() | {"faults_missed": self._missed}
 
 
 def _choose_probes(allocators: Collection[Allocator]) -> tuple[str, ...]:

@@ -1,0 +1,196 @@
+"""A run that counts events by user stack: what `mem` and `lock --user` have in common."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+
+from purebpf.closable import Closing
+from purebpf.kernel.instruments.call_graph import describe_walking
+from purebpf.kernel.instruments.stack_tracer import StackTracer
+from purebpf.kernel.processes.process_tracker import Followed
+from purebpf.measure import targets, wait
+from purebpf.measure.privileges import needing
+from purebpf.measure.provenance import origin
+from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import TargetEnds, follow_descendants
+from purebpf.results.build.stored_stacks import Stacks
+from purebpf.symbols.budget import Budget
+
+if TYPE_CHECKING:
+    from purebpf.kernel.instruments.task_filter import TaskFilter
+    from purebpf.kernel.symbolize.debug_files import Fetch
+    from purebpf.kernel.symbolize.symbolizer import Symbolizer
+    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.symbols.address_spaces import Earlier
+
+__all__ = ["StackSession", "StackTarget"]
+
+
+class StackTarget(targets.Target, Protocol):
+    """Whom to trace, for how long, and by which command line."""
+
+    @property
+    def tree(self) -> bool:
+        """Whether children of `pids` count."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """None: until a signal, or until the command or all of `pids` end."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words behind `--`."""
+
+
+Tracer = TypeVar("Tracer", bound=StackTracer)
+
+
+class StackSession(Closing, ABC, Generic[Tracer]):
+    """Traces from when its context is entered until it is closed.
+
+    Args:
+        target: whom.
+        command_pid: a child that waits to execute `target.command` (`purebpf.measure.child`). It is
+            traced from its execve on, with everything it forks.
+        fetch: gets debug files that are not on this machine
+            (`purebpf.kernel.symbolize.debuginfod`).
+
+    Attributes:
+        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+        NotSupportedError: the kernel does not have what is needed.
+    """
+
+    _tracer: Tracer
+
+    def __init__(
+        self, target: StackTarget, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
+        self._target = target
+        self._command_pid = command_pid
+        self._fetch = fetch
+        self._owned = ExitStack()
+        self.budget = Budget()
+
+    @abstractmethod
+    def make_tracer(self, whose: TaskFilter) -> Tracer:
+        """Load and attach the programs."""
+
+    def __enter__(self) -> Self:
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach(stack)
+            self._owned = stack.pop_all()
+        return self
+
+    def _attach(self, stack: ExitStack) -> None:
+        target = self._target
+        with targets.make_task_filter(target, command_pid=self._command_pid) as whose:
+            self._tracer = tracer = self.make_tracer(whose)
+            stack.enter_context(tracer)
+        if target.tree and target.pids:
+            follow_descendants(target.pids, tracer.follow)
+        self._ends = stack.enter_context(TargetEnds(target.pids))
+        if target.pids and tracer.python is not None:
+            tracer.python.publish_running(target.pids)
+        self._followed = stack.enter_context(Followed(self._command_pid))
+        if tracer.walking is not None:
+            tracer.walking.catch_up = self._catch_up
+        tracer.start()
+        self._drain()
+        self._followed.snapshot(target.pids, self._collect)
+        self._drain()
+
+    @property
+    def by_tree(self) -> bool:
+        """Whether processes are followed as they start."""
+        return bool(self._command_pid or (self._target.tree and self._target.pids))
+
+    def earlier(self, pid: int, time_ns: int) -> Earlier | None:
+        """What a process had mapped at a time."""
+        return self._followed.spaces.earlier(pid, time_ns)
+
+    def take(self) -> None:
+        """Nothing: what there is stays where it is until it is asked for."""
+
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until it is over: the duration has passed, or one of `ends` is readable.
+
+        Returns:
+            Whether it is over; False after `at_most_s` seconds when it is not.
+        """
+        duration_s, tracer = self._target.duration_s, self._tracer
+        walking, python = tracer.walking, tracer.python
+        over = None if duration_s is None else tracer.started_ns / 1e9 + duration_s
+        pause = None if at_most_s is None else time.monotonic() + at_most_s
+        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
+        if python is not None and not self._target.pids:
+            python.publish_running()
+        while True:
+            is_over = wait.until(
+                over,
+                (*ends, self._ends) if self._ends else ends,
+                pause=pause,
+                sources={*self._followed.fds, *rings},
+                drain=self._drain,
+                # a process that has just started becomes an interpreter without saying so
+                every_s=python.look_again_s if python else None,
+            )
+            if not is_over:
+                return False
+            if not (self._ends.drop_ended() and self._ends):
+                return True
+
+    def _drain(self) -> None:
+        self._catch_up()
+        self._tracer.drain()
+
+    def _catch_up(self) -> None:
+        """Take in what happened to processes by now."""
+        self._followed.drain(None if self._tracer.walking is None else self._feed)
+
+    def _collect(self) -> None:
+        if self._tracer.walking is not None:
+            self._tracer.walking.collect()
+
+    def _feed(self, record: object) -> None:
+        for reader in (self._tracer.walking, self._tracer.python):
+            if reader is not None:
+                reader.feed(record)
+
+    def stacks(self, traces: Mapping[int, Trace]) -> Stacks:
+        """Stacks by number, named when they are asked for."""
+        addresses = {number: trace.addresses for number, trace in traces.items()}
+        ends = {number: (trace.reason, trace.guessed) for number, trace in traces.items()}
+        return Stacks(addresses, self.symbolizer, ends)
+
+    @cached_property
+    def symbolizer(self) -> Symbolizer:
+        """Names addresses of the processes that were seen."""
+        from purebpf.kernel.symbolize.symbolizer import Symbolizer
+
+        symbolizer = Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
+        symbolizer.python = self._tracer.python
+        return symbolizer
+
+    def about(self, stats: Mapping[str, int]) -> dict[str, object]:
+        """How stacks were walked, on which machine, for how long, and which targets ended."""
+        tracer = self._tracer
+        about = describe_walking(tracer.call_graph, tracer.walking, stats)
+        about |= origin((tracer.ended_ns - tracer.started_ns) / 1e9)
+        if self._command_pid:
+            about["command"] = list(self._target.command)
+        if self._ends.ended:
+            about["ended"] = list(self._ends.ended)
+        return about
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._owned.close()
