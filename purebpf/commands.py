@@ -16,6 +16,7 @@ COMMANDS = {
     "exec": "processes as they start and end: arguments, status, lifetime",
     "open": "files as they are opened, failures first",
     "io": "block devices: latency by device, process or file",
+    "latency": "how long functions take: histograms, slow calls, a call tree",
     "lock": "waits for locks of the kernel: how long, and who holds them",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "mem": "memory by stack: not freed, allocated, grown, page faults",

@@ -25,7 +25,14 @@ from purebpf.symbols.longest_name import ends_at
 from purebpf.symbols.short_names import identifier, spellings
 from purebpf.wire import formats
 
-__all__ = ["FUNCTIONS", "INDIRECT", "function_of_version", "function_ranges", "functions_named"]
+__all__ = [
+    "FUNCTIONS",
+    "INDIRECT",
+    "function_of_version",
+    "function_ranges",
+    "functions_named",
+    "is_spelt",
+]
 
 INDIRECT = frozenset({10})
 """STT_GNU_IFUNC: code that chooses what programs that call the name run."""
@@ -80,7 +87,7 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     last = identifier(name)
     for table in tables:
         for _, own_name, address, _, size in _functions(image, table):
-            if not size or not (own_name == name or _is_spelt(own_name, name, last)):
+            if not size or not (own_name == name or is_spelt(own_name, name, last)):
                 continue
             offset = _file_offset(image.segments, address)
             if offset is not None:
@@ -88,8 +95,11 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     return ranges
 
 
-def _is_spelt(mangled: str, name: str, last: str) -> bool:
-    """Whether a user means this function by `name`, of which `last` is the identifier."""
+def is_spelt(mangled: str, name: str, last: str) -> bool:
+    """Whether a user means a function of C++ or Rust by `name`, of which `last` is the identifier.
+
+    `last` is `short_names.identifier(name)`: it spares most symbols the demangling.
+    """
     if not mangled.startswith(MANGLED) or last not in mangled:
         return False
     return name in spellings(demangle(mangled))

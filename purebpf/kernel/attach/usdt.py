@@ -31,12 +31,12 @@ from purebpf.symbols.usdt_arguments import parse_arguments
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["UsdtLink", "attach"]
+__all__ = ["UsdtLink", "UsdtTarget", "attach", "find_probe"]
 
 _EVERY = -1
 
 
-class _Target(NamedTuple):
+class UsdtTarget(NamedTuple):
     """The target: the probes of one name in a file, and a process."""
 
     path: str
@@ -101,12 +101,11 @@ def attach(
             `pid` before Linux 5.15; an object without the header.
     """
     where = target_of(program, target, "target required: 'file:provider:name'")
-    file, provider, name = _parts(where)
     what = f"program {program.name!r} at probe {where}"
     if not isinstance(program.usdt, UsdtSpecs):
         reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
         raise NotSupportedError(what, reason)
-    usdt_target = _find(find_file(file, what), provider, name, what)
+    usdt_target = find_probe(where, what)
     usdt_target = usdt_target._replace(pid=os.getpid() if pid == 0 else pid)
     with ExitStack() as cleanup:
         numbers = _describe(program.usdt, usdt_target, check_cookie(cookie), what, cleanup)
@@ -125,7 +124,17 @@ def _parts(where: str) -> tuple[str, str, str]:
     return file, provider, rest
 
 
-def _find(path: str, provider: str, name: str, what: str) -> _Target:
+def find_probe(where: str, what: str) -> UsdtTarget:
+    """The probes that `"file:provider:name"` means, in every process; `what` is for errors.
+
+    Raises:
+        ValueError: a target that is none.
+        AttachError: ENOENT, no such file or probe.
+        FormatError: the file is not an ELF file, or its notes are damaged.
+        NotSupportedError: a 32-bit file.
+    """
+    file, provider, name = _parts(where)
+    path = find_file(file, what)
     with open_image(path) as image:
         if not image.is64:
             raise NotSupportedError(
@@ -138,11 +147,11 @@ def _find(path: str, provider: str, name: str, what: str) -> _Target:
             has = f"it has {', '.join(known)}" if known else "it has none"
             why = f"{path} does not have this probe; {has}"
             raise AttachError("usdt", errno.ENOENT, what, why=why)
-        return _Target(path, probes, image.machine, image.type == ET_DYN, _EVERY)
+        return UsdtTarget(path, probes, image.machine, image.type == ET_DYN, _EVERY)
 
 
 def _describe(
-    specs: UsdtSpecs, target: _Target, cookie: int, what: str, cleanup: ExitStack
+    specs: UsdtSpecs, target: UsdtTarget, cookie: int, what: str, cleanup: ExitStack
 ) -> list[int]:
     """The number of each probe's description; places with the same arguments share one."""
     numbers: dict[str, int] = {}
@@ -159,7 +168,7 @@ def _describe(
     return [numbers[probe.arguments] for probe in target.probes]
 
 
-def _link_all(program: Program, target: _Target, numbers: list[int], what: str) -> Descriptor:
+def _link_all(program: Program, target: UsdtTarget, numbers: list[int], what: str) -> Descriptor:
     probes = target.probes
     try:
         return bpf.link_create(
@@ -179,7 +188,7 @@ def _link_all(program: Program, target: _Target, numbers: list[int], what: str) 
 
 
 def _link_each(
-    program: Program, target: _Target, numbers: list[int], what: str, cleanup: ExitStack
+    program: Program, target: UsdtTarget, numbers: list[int], what: str, cleanup: ExitStack
 ) -> list[Link]:
     from purebpf.kernel.features.features import have_attach_cookie
 
@@ -210,7 +219,7 @@ def _link_each(
     return parts
 
 
-def _addresses(target: _Target, what: str) -> list[int]:
+def _addresses(target: UsdtTarget, what: str) -> list[int]:
     """Where the probes are in memory: as linked, or where the process has the library."""
     if not target.movable:
         return [usdt_probe.address for usdt_probe in target.probes]
@@ -237,7 +246,7 @@ def _addresses(target: _Target, what: str) -> list[int]:
     return addresses
 
 
-def _explain_refusal(error: KernelError, target: _Target, what: str) -> AttachError:
+def _explain_refusal(error: KernelError, target: UsdtTarget, what: str) -> AttachError:
     reasons = {
         errno.EINVAL: "the address is not code of the file, or the semaphore is not data",
         errno.ESRCH: _no_process(target),
@@ -245,5 +254,5 @@ def _explain_refusal(error: KernelError, target: _Target, what: str) -> AttachEr
     return attach_error(error, what, reasons)
 
 
-def _no_process(target: _Target) -> str:
+def _no_process(target: UsdtTarget) -> str:
     return f"no process has PID {target.pid}"

@@ -11,7 +11,7 @@ from purebpf.kernel.features import features
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.spec import ObjectSpec
 
-__all__ = ["adapt", "has_prev_state", "without_task_storage"]
+__all__ = ["adapt", "has_prev_state", "has_task_storage", "without_task_storage"]
 
 _TASKS = 65536
 """Tasks that can have a state on kernels without task storage (Linux 5.11: commit 4cf1bc1f1045)."""
@@ -29,9 +29,12 @@ def adapt(spec: ObjectSpec) -> ObjectSpec:
         spec = spec.set(has_prev_state=has_prev_state())
     if "task_pt_regs" in spec.variables:
         spec = spec.set(task_pt_regs=_has_helper(bpf_func_id.BPF_FUNC_task_pt_regs))
-    if _has_helper(bpf_func_id.BPF_FUNC_task_storage_get):
-        return spec
-    return without_task_storage(spec)
+    return spec if has_task_storage() else without_task_storage(spec)
+
+
+def has_task_storage() -> bool:
+    """Whether programs can keep the state of a task with the task."""
+    return _has_helper(bpf_func_id.BPF_FUNC_task_storage_get)
 
 
 def _has_helper(helper: int) -> bool:

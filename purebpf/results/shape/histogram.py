@@ -7,11 +7,20 @@ two, up to 2^49.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from purebpf.results.model.units import count_in_unit
 
-__all__ = ["BUCKETS", "bucket_bounds", "lines", "log2_lines", "octaves", "percentile"]
+__all__ = [
+    "BUCKETS",
+    "bucket_bounds",
+    "lines",
+    "log2_lines",
+    "octaves",
+    "percentile",
+    "picture",
+    "trim_unused",
+]
 
 BUCKETS = 192
 _STARS = 40
@@ -35,21 +44,28 @@ def octaves(buckets: Sequence[int]) -> list[tuple[int, int, int]]:
     for at in range(4, len(buckets), 4):
         low, _ = bucket_bounds(at)
         rows.append((low, 2 * low - 1, sum(buckets[at : at + 4])))
-    return _trim_unused(rows)
+    return trim_unused(rows)
 
 
-def _trim_unused(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def trim_unused(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The rows of (least, most, count) from the first to the last that has any."""
     used = [index for index, (_, _, count) in enumerate(rows) if count]
     return rows[used[0] : used[-1] + 1] if used else []
 
 
 def percentile(
-    buckets: Sequence[int], percent: float, least: int = 0, most: int = 1 << 64
+    buckets: Sequence[int],
+    percent: float,
+    least: int = 0,
+    most: int = 1 << 64,
+    *,
+    bounds: Callable[[int], tuple[int, int]] = bucket_bounds,
 ) -> int | None:
     """The value that `percent` of all do not exceed; None of an empty histogram.
 
     The bucket is exact, the place in it is interpolated: at most a quarter too high or a fifth
-    too low. `least` and `most` are what is known of the values.
+    too low. `least` and `most` are what is known of the values; `bounds` are those of a bucket, the
+    least value that it holds and the least that is too great.
     """
     counted = sum(buckets)
     if not counted:
@@ -58,7 +74,7 @@ def percentile(
     below = 0
     for bucket, count in enumerate(buckets):
         if below + count >= rank:
-            low, high = bucket_bounds(bucket)
+            low, high = bounds(bucket)
             low, high = max(low, least), min(high, most + 1)
             return low + (high - low) * (rank - below) // (count + 1)
         below += count
@@ -71,7 +87,7 @@ def lines(buckets: Sequence[int], unit: str) -> Iterator[str]:
     usecs               : count     distribution
         0 -> 1          : 233      |***********                             |
     """
-    yield from _picture(octaves(buckets), unit)
+    yield from picture(octaves(buckets), unit)
 
 
 def log2_lines(slots: Sequence[int], unit: str) -> Iterator[str]:
@@ -81,10 +97,11 @@ def log2_lines(slots: Sequence[int], unit: str) -> Iterator[str]:
     `bpf_log2l()` gives one more, so leave out the first: `slots[1:]`.
     """
     rows = [(1 << slot & ~1, (2 << slot) - 1, count) for slot, count in enumerate(slots)]
-    yield from _picture(_trim_unused(rows), unit)
+    yield from picture(trim_unused(rows), unit)
 
 
-def _picture(rows: list[tuple[int, int, int]], unit: str) -> Iterator[str]:
+def picture(rows: list[tuple[int, int, int]], unit: str) -> Iterator[str]:
+    """Rows of (least, most, count) as bcc prints them; nothing of none."""
     if not rows:
         return
     most = max(count for *_, count in rows)

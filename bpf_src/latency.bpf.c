@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// How long calls take: functions of the kernel and of programs, and pairs of events.
+//
+// A call is timed from when the program at its beginning is done until the one at its end begins:
+// what they do is no part of it. x86_64 only.
+#define PLACES 4 // programs that are preempted at the same time
+#include "latency/frames.h"
+#include "latency/rows.h"
+#include "stacks.h"
+#include "user_registers.h"
+
+struct call_event {
+	struct event head; // of the task; the time is that of the end
+	u64 took_ns;
+	u64 result;
+	u64 argument;
+	u64 kernel_stack;
+	u64 user_stack;
+	u32 function;
+	u32 depth; // calls that it was made in
+};
+
+// By cookie, or, on kernels without cookies (before Linux 5.15), of the whole object.
+CONFIG bool has_cookies = true;
+CONFIG u32 function = 0;
+CONFIG u32 result_at = 0;  // the word of a trampoline's context that has the result
+CONFIG u32 argument = 0;   // which is grouped by, or shown: 1 to 6; 0: none
+CONFIG bool only_count = false;
+CONFIG bool with_tree = false;
+CONFIG bool with_stacks = false;
+CONFIG u64 slower_ns = ~0ULL; // calls that took so long are sent one by one
+
+struct call_event *anchor_call_event; // keeps the type in BTF
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
+	__type(value, u64);
+} places SEC(".maps");
+
+// A place to walk a stack in; PLACES: none is left. Since Linux 6.0 programs at uprobes may be
+// preempted by others on the CPU (commit 8c7dcb84e3b7). Without BPF_FETCH, which Linux 5.12 brought:
+// who adds the first one and reads it has the place, and two who add at once go on.
+static __noinline u32 take_place(void)
+{
+#pragma clang loop unroll(full)
+	for (u32 place = 0; place < PLACES; place++) {
+		u32 key = place;
+		u64 *users = bpf_map_lookup_elem(&places, &key);
+
+		if (!users)
+			break;
+		__sync_fetch_and_add(users, 1);
+		if (*(volatile u64 *)users == 1)
+			return place;
+		__sync_fetch_and_add(users, -1);
+	}
+	return PLACES;
+}
+
+static __always_inline void give_back(u32 place)
+{
+	u64 *users = bpf_map_lookup_elem(&places, &place);
+
+	if (users)
+		__sync_fetch_and_add(users, -1);
+}
+
+// `in_user`: the program interrupted user code, and kernel frames are those of the probe.
+static __always_inline void send(void *ctx, struct frame *frame, u32 depth, u64 now_ns, u64 took_ns,
+				 u64 result, bool in_user, struct stats *st)
+{
+	struct call_event event = {};
+	u32 tgid, tid, place;
+
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	begin_event(&event.head, 0, tgid, tid);
+	event.head.time_ns = now_ns;
+	event.took_ns = took_ns;
+	event.result = result;
+	event.argument = frame->argument;
+	event.function = frame->function;
+	event.depth = depth;
+	if (with_stacks) {
+		place = take_place();
+		if (place < PLACES) {
+			event.user_stack = walk(ctx, place, 0);
+			if (!in_user)
+				event.kernel_stack = walk(ctx, place, KERNEL_BIT);
+			give_back(place);
+		} else {
+			COUNT(st, places_taken);
+		}
+	}
+	send_event(&event, sizeof(event));
+}
+
+static __always_inline void push(struct task_state *state, u32 id, u64 place, u64 word,
+				 struct stats *st)
+{
+	u32 depth = state->depth;
+	struct frame *frame;
+
+	if (!depth)
+		state->skipped = 0;
+	OPAQUE(depth);
+	if (depth >= DEPTH) {
+		state->skipped++;
+		COUNT(st, too_deep);
+		return;
+	}
+	state->depth = depth + 1; // first: what interrupts this has frames above
+	frame = &state->frames[depth];
+	frame->function = id;
+	frame->place = place;
+	frame->argument = word;
+	frame->child_ns = 0;
+	if (with_tree) {
+		u32 outer = depth - 1;
+
+		OPAQUE(outer);
+		frame->path = path_below(outer < DEPTH ? state->frames[outer].path : 0, id);
+	}
+	frame->start_ns = bpf_ktime_get_ns();
+}
+
+// The state of the current task if its calls are asked for; NULL: they are not, or it has no place.
+static __always_inline struct task_state *begin(u32 id, u64 word, struct stats *st)
+{
+	struct task_state *state;
+	u32 tgid, tid;
+
+	if (!own_task_wanted(&tgid, &tid))
+		return NULL;
+	COUNT(st, begun);
+	if (!tid && bpf_get_current_pid_tgid())
+		COUNT(st, outside_namespace);
+	if (only_count) {
+		add_to_row(id, 0, word);
+		return NULL;
+	}
+	state = state_of(own_task(), true);
+	if (!state)
+		COUNT(st, states_full);
+	return state;
+}
+
+static __always_inline int enter(u32 id, u64 place, u64 word)
+{
+	struct stats *st = stats_here();
+	struct task_state *state;
+	u32 dropped;
+
+	if (!st)
+		return 0;
+	state = begin(id, word, st);
+	if (!state)
+		return 0;
+	dropped = drop_stale(state, place, id);
+	if (dropped) {
+		__sync_fetch_and_add(&st->returns_missed, dropped);
+		state->skipped = 0;
+	}
+	push(state, id, place, word, st);
+	return 0;
+}
+
+// The frame at an index is over.
+static __always_inline void end(void *ctx, struct task_state *state, u32 at, u64 now_ns, u64 result,
+				bool in_user, struct stats *st)
+{
+	struct frame *frame = &state->frames[at];
+	u64 took_ns = now_ns - frame->start_ns, parent = 0;
+	u32 outer = at - 1;
+
+	COUNT(st, ended);
+	OPAQUE(outer);
+	if (with_tree) {
+		if (outer < DEPTH) {
+			state->frames[outer].child_ns += took_ns;
+			parent = state->frames[outer].path;
+		}
+		add_to_node(frame, parent, took_ns);
+	}
+	if (took_ns >= least_ns)
+		add_to_row(frame->function, took_ns,
+			   grouping == BY_RESULT ? result : frame->argument);
+	if (took_ns >= slower_ns)
+		send(ctx, frame, at, now_ns, took_ns, result, in_user, st);
+}
+
+// `place` is 0 where the stack does not say which call it was.
+static __always_inline int leave(void *ctx, u32 id, u64 place, u64 result)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	struct task_state *state = state_of(own_task(), false);
+	struct stats *st = stats_here();
+	u32 at, depth;
+
+	if (!state || !st)
+		return 0;
+	if (!place && state->skipped) {
+		state->skipped--;
+		return 0;
+	}
+	at = find_frame(state, place, id);
+	OPAQUE(at);
+	if (at >= DEPTH)
+		return 0; // it began before the run, or is not asked for
+	depth = state->depth;
+	if (depth > at + 1)
+		__sync_fetch_and_add(&st->returns_missed, depth - at - 1);
+	end(ctx, state, at, now_ns, result, place, st);
+	state->depth = at;
+	return 0;
+}
+
+// Events in pairs need not nest: one that ends leaves the others where they are.
+static __always_inline int enter_pair(u32 id)
+{
+	struct stats *st = stats_here();
+	struct task_state *state;
+
+	if (!st)
+		return 0;
+	state = begin(id, 0, st);
+	if (!state)
+		return 0;
+	if (state->depth >= DEPTH) { // of pairs whose ends do not come
+		u32 live = 0;
+
+#pragma clang loop unroll(disable)
+		for (u32 i = 0; i < DEPTH; i++)
+			live += state->frames[i].function != NO_FUNCTION;
+		__sync_fetch_and_add(&st->returns_missed, live);
+		state->depth = 0;
+	}
+	push(state, id, 0, 0, st);
+	return 0;
+}
+
+static __always_inline int leave_pair(void *ctx, u32 id, bool in_user)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	struct task_state *state = state_of(own_task(), false);
+	struct stats *st = stats_here();
+	u32 at;
+
+	if (!state || !st)
+		return 0;
+	at = find_frame(state, 0, id);
+	OPAQUE(at);
+	if (at >= DEPTH)
+		return 0;
+	end(ctx, state, at, now_ns, 0, in_user, st);
+	state->frames[at].function = NO_FUNCTION;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < DEPTH; i++) {
+		u32 last = state->depth - 1;
+
+		OPAQUE(last);
+		if (last >= DEPTH || state->frames[last].function != NO_FUNCTION)
+			break;
+		state->depth = last;
+	}
+	return 0;
+}
+
+static __always_inline u32 function_at(void *ctx)
+{
+	return has_cookies ? bpf_get_attach_cookie(ctx) : function;
+}
+
+// A word of a context at a constant offset, as verifiers want it: clang would choose among offsets.
+#define WORD(ctx, offset)                                                             \
+	({                                                                            \
+		u64 word_;                                                            \
+		asm volatile("%0 = *(u64 *)(%1 + %2)"                                 \
+			     : "=r"(word_)                                            \
+			     : "r"(ctx), "i"(offset));                                \
+		word_;                                                                \
+	})
+#define REGISTER(ctx, name) WORD(ctx, __builtin_offsetof(struct registers, name))
+
+static __always_inline u64 argument_of(struct registers *ctx)
+{
+	switch (argument) {
+	case 1:
+		return REGISTER(ctx, di);
+	case 2:
+		return REGISTER(ctx, si);
+	case 3:
+		return REGISTER(ctx, dx);
+	case 4:
+		return REGISTER(ctx, cx);
+	case 5:
+		return REGISTER(ctx, r8);
+	case 6:
+		return REGISTER(ctx, r9);
+	}
+	return 0;
+}
+
+#define AT_FUNCTION(section, name)                                                    \
+	SEC("?" section) int name(struct registers *ctx)                              \
+	{                                                                             \
+		return enter(function_at(ctx), ctx->sp, argument_of(ctx));            \
+	}
+
+// At a uprobe the stack is as the return left it, without the address.
+#define AT_RETURN(section, name, place)                                               \
+	SEC("?" section) int name(struct registers *ctx)                              \
+	{                                                                             \
+		return leave(ctx, function_at(ctx), place, ctx->ax);                  \
+	}
+
+AT_FUNCTION("uprobe", user_entry)
+AT_RETURN("uretprobe", user_return, ctx->sp - sizeof(u64))
+AT_FUNCTION("uprobe.multi", user_entries)
+AT_RETURN("uretprobe.multi", user_returns, ctx->sp - sizeof(u64))
+AT_FUNCTION("kprobe", kernel_entry)
+AT_RETURN("kretprobe", kernel_return, 0)
+AT_FUNCTION("kprobe.multi", kernel_entries)
+AT_RETURN("kretprobe.multi", kernel_returns, 0)
+
+// A word of a trampoline's context: its arguments, and behind them the result. The index is
+// constant once the object is loaded: one of these remains.
+static __always_inline u64 word_at(u64 *ctx, u32 index)
+{
+	switch (index) {
+	case 0:
+		return WORD(ctx, 8 * 0);
+	case 1:
+		return WORD(ctx, 8 * 1);
+	case 2:
+		return WORD(ctx, 8 * 2);
+	case 3:
+		return WORD(ctx, 8 * 3);
+	case 4:
+		return WORD(ctx, 8 * 4);
+	case 5:
+		return WORD(ctx, 8 * 5);
+	case 6:
+		return WORD(ctx, 8 * 6);
+	case 7:
+		return WORD(ctx, 8 * 7);
+	case 8:
+		return WORD(ctx, 8 * 8);
+	case 9:
+		return WORD(ctx, 8 * 9);
+	case 10:
+		return WORD(ctx, 8 * 10);
+	case 11:
+		return WORD(ctx, 8 * 11);
+	case 12:
+		return WORD(ctx, 8 * 12);
+	}
+	return 0;
+}
+
+SEC("?fentry")
+int trampoline_entry(u64 *ctx)
+{
+	return enter(function, KERNEL_SPACE, argument ? word_at(ctx, argument - 1) : 0);
+}
+
+SEC("?fexit")
+int trampoline_exit(u64 *ctx)
+{
+	return leave(ctx, function, 0, word_at(ctx, result_at));
+}
+
+SEC("?tracepoint")
+int pair_begin(void *ctx)
+{
+	return enter_pair(function_at(ctx));
+}
+
+SEC("?tracepoint")
+int pair_end(void *ctx)
+{
+	return leave_pair(ctx, function_at(ctx), false);
+}
+
+// Static probes of programs are places in their code.
+SEC("?uprobe")
+int probe_begin(struct registers *ctx)
+{
+	return enter_pair(function_at(ctx));
+}
+
+SEC("?uprobe")
+int probe_end(struct registers *ctx)
+{
+	return leave_pair(ctx, function_at(ctx), true);
+}
+
+// The calls that a thread is in do not return.
+static __always_inline int end_calls(void)
+{
+	struct task_state *state = state_of(own_task(), false);
+	struct stats *st = stats_here();
+	u32 open = 0;
+
+	if (!state || !st)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < DEPTH; i++) {
+		if (i >= state->depth)
+			break;
+		open += state->frames[i].function != NO_FUNCTION;
+	}
+	__sync_fetch_and_add(&st->unfinished, open);
+	state->depth = 0;
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int end_task(u64 *ctx)
+{
+	end_calls();
+	if (!task_storage)
+		forget_by_address(bpf_get_current_task());
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int on_exec(u64 *ctx)
+{
+	return end_calls();
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// What is added up: calls by function and group, and by the calls that they were made in.
+#ifndef LATENCY_ROWS_H
+#define LATENCY_ROWS_H
+
+#include "events.h"
+#include "histogram.h"
+
+enum grouping {
+	BY_NOTHING = 0,
+	BY_PROCESS = 1,
+	BY_THREAD = 2,
+	BY_COMM = 3,
+	BY_CPU = 4,
+	BY_CGROUP = 5,
+	BY_RESULT = 6,
+	BY_ARGUMENT = 7,
+};
+
+struct row_key {
+	u64 group[2];
+	u32 function;
+	u32 cpu; // that adds: lines of a cache stay where they are
+};
+
+struct row {
+	u64 calls;
+	u64 total_ns;
+	u64 least_ns; // two tasks that preempt each other may lose one here; user space knows the bucket
+	u64 most_ns;
+	char comm[TASK_COMM_LEN]; // of the first call
+	u64 buckets[BUCKETS];
+};
+
+// By path: functions from the outermost to this one.
+struct node {
+	u64 parent;
+	u32 function;
+	u32 pad;
+	u64 calls;
+	u64 total_ns;
+	u64 self_ns;
+};
+
+// Programs at probes may be preempted: every field is added to atomically.
+struct stats {
+	u64 begun;	       // calls
+	u64 ended;	       // of those, that returned
+	u64 returns_missed;    // of those, over without a return that was seen
+	u64 unfinished;	       // of those, in which the thread exited, or executed a program
+	u64 too_deep;	       // calls inside of DEPTH others: not timed
+	u64 states_full;       // calls of tasks that found no place
+	u64 rows_full;	       // calls that found no row
+	u64 nodes_full;	       // calls that found no place in the tree
+	u64 places_taken;      // slow calls without stacks: more programs than PLACES were preempted
+	u64 outside_namespace; // calls of tasks without a number in our pid namespace
+};
+
+CONFIG u32 grouping = BY_NOTHING;
+CONFIG u64 unit_ns = 1000;     // of the buckets
+CONFIG u64 linear_units = 0;   // of each bucket; 0: four to each power of two
+CONFIG u64 least_ns = 0;       // shorter calls are not counted
+CONFIG bool half_words = false; // results and arguments of 32 bits
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct row_key);
+	__type(value, struct row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64); // a path
+	__type(value, struct node);
+} nodes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stats);
+} stats SEC(".maps");
+
+static const struct row no_row;
+
+#define COUNT(st, field) __sync_fetch_and_add(&(st)->field, 1)
+
+static __always_inline struct stats *stats_here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&stats, &zero);
+}
+
+static __always_inline u32 linear_bucket(u64 units)
+{
+	u64 bucket = units / linear_units;
+
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+// The row of the current task's call; `word` is its result or argument. NULL: it had no place.
+static __noinline struct row *row_of(u32 function, u64 word)
+{
+	struct row_key key = {.function = function, .cpu = bpf_get_smp_processor_id()};
+	struct row *row;
+	u32 tgid, tid;
+
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	if (grouping == BY_PROCESS)
+		key.group[0] = tgid;
+	else if (grouping == BY_THREAD)
+		key.group[0] = (u64)tgid << 32 | tid;
+	else if (grouping == BY_COMM)
+		bpf_get_current_comm(key.group, sizeof(key.group));
+	else if (grouping == BY_CPU)
+		key.group[0] = key.cpu;
+	else if (grouping == BY_CGROUP)
+		key.group[0] = bpf_get_current_cgroup_id();
+	else if (grouping == BY_RESULT || grouping == BY_ARGUMENT)
+		key.group[0] = half_words ? (u32)word : word;
+	row = bpf_map_lookup_elem(&rows, &key);
+	if (row)
+		return row;
+	bpf_map_update_elem(&rows, &key, &no_row, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(&rows, &key);
+	if (row)
+		bpf_get_current_comm(row->comm, sizeof(row->comm));
+	return row;
+}
+
+static __noinline int add_to_row(u32 function, u64 took_ns, u64 word)
+{
+	struct row *row = row_of(function, word);
+	u64 units = took_ns / unit_ns;
+	struct stats *st = stats_here();
+	u32 bucket;
+
+	if (!row) {
+		if (st)
+			COUNT(st, rows_full);
+		return 0;
+	}
+	bucket = linear_units ? linear_bucket(units) : bucket_of(units);
+	__sync_fetch_and_add(&row->total_ns, took_ns);
+	if (!row->calls || took_ns < row->least_ns)
+		row->least_ns = took_ns;
+	if (took_ns > row->most_ns)
+		row->most_ns = took_ns;
+	__sync_fetch_and_add(&row->calls, 1);
+	OPAQUE(bucket);
+	if (bucket < BUCKETS)
+		__sync_fetch_and_add(&row->buckets[bucket], 1);
+	return 0;
+}
+
+static __always_inline u64 path_below(u64 parent, u32 function)
+{
+	u64 path = (parent ^ (function + 1)) * 0xff51afd7ed558ccdULL;
+
+	return path ^ path >> 32;
+}
+
+static __noinline int add_to_node(struct frame *frame, u64 parent, u64 took_ns)
+{
+	struct node *node = bpf_map_lookup_elem(&nodes, &frame->path);
+	struct stats *st = stats_here();
+
+	if (!node) {
+		struct node first = {.parent = parent, .function = frame->function};
+
+		bpf_map_update_elem(&nodes, &frame->path, &first, BPF_NOEXIST);
+		node = bpf_map_lookup_elem(&nodes, &frame->path);
+	}
+	// Another path may have the same hash, of 64 bits.
+	if (!node || node->parent != parent || node->function != frame->function) {
+		if (st)
+			COUNT(st, nodes_full);
+		return 0;
+	}
+	__sync_fetch_and_add(&node->calls, 1);
+	__sync_fetch_and_add(&node->total_ns, took_ns);
+	if (took_ns > frame->child_ns)
+		__sync_fetch_and_add(&node->self_ns, took_ns - frame->child_ns);
+	return 0;
+}
+
+#endif

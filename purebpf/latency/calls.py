@@ -1,0 +1,82 @@
+"""Calls, one by one and added up. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Branch", "Call", "Interval", "Row"]
+
+
+class Call(NamedTuple):
+    """A slow call, which has ended.
+
+    Attributes:
+        time_ns: of its end, since 1970.
+        pid, tid, uid, comm: the task that made it.
+        function: its name; of a pair, both.
+        took_ns: how long it took.
+        result: what it returned, 64 bits with a sign; 0 of a pair.
+        depth: traced calls of the thread that it was made in.
+        kernel_stack, user_stack: names of the callers, the innermost first; empty without
+            `Options.stacks`, and where there is no such stack.
+    """
+
+    time_ns: int
+    pid: int
+    tid: int
+    uid: int
+    comm: str
+    function: str
+    took_ns: int
+    result: int
+    depth: int
+    kernel_stack: tuple[str, ...]
+    user_stack: tuple[str, ...]
+
+
+class Row(NamedTuple):
+    """Calls of a function, and of a group where they are grouped, added up.
+
+    Attributes:
+        function: its name; of a pair, both.
+        group: a command, the path of a cgroup, a CPU, a word; "" without a grouping.
+        pid, tid: of a process or thread that it is grouped by; else 0.
+        calls: that returned; with `Options.only_count`, that began.
+        total_ns: of them; nested calls of a function count in each other.
+        least_ns, most_ns: the shortest and the longest; of an interval, as its buckets say.
+        buckets: how many took how long: see `purebpf.results.shape.histogram`.
+    """
+
+    function: str
+    group: str
+    pid: int
+    tid: int
+    calls: int
+    total_ns: int
+    least_ns: int
+    most_ns: int
+    buckets: tuple[int, ...]
+
+
+class Interval(NamedTuple):
+    """What came in a time, and when that ended, since 1970."""
+
+    time_ns: int
+    elapsed_s: float
+    rows: tuple[Row, ...]
+
+
+class Branch(NamedTuple):
+    """Calls by the calls that they were made in.
+
+    Attributes:
+        path: functions, from the outermost to the one that was called.
+        calls: that returned.
+        total_ns: of them.
+        self_ns: without the time of the calls that they made.
+    """
+
+    path: tuple[str, ...]
+    calls: int
+    total_ns: int
+    self_ns: int

@@ -1,0 +1,263 @@
+"""The live part: times calls, adds them up, and makes events of the slow ones."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from purebpf.errors import NotSupportedError
+from purebpf.kernel.instruments import sched_compat, stack_maps
+from purebpf.kernel.instruments.event_stream import Record, StreamRequest
+from purebpf.kernel.processes.process_tracker import Followed
+from purebpf.latency.attaching import Attacher, Target
+from purebpf.latency.calls import Branch, Call, Interval, Row
+from purebpf.latency.functions import find_functions, find_pair
+from purebpf.latency.request import GROUPINGS, Options, parse_grouping
+from purebpf.latency.scale import Scale
+from purebpf.latency.stacks import Callers
+from purebpf.latency.sums import Key, Sum, branches, differences, make_rows, merge
+from purebpf.measure.cgroup_ids import CgroupIds
+from purebpf.measure.event_session import Ending, EventSession, loss_of
+from purebpf.measure.stop import HasFileno
+
+if TYPE_CHECKING:
+    from purebpf.kernel.load.object import Object
+
+__all__ = ["CallLatency"]
+
+_LOSSES = {
+    "returns_missed": "calls were over without a return that was seen: by longjmp or an exception, "
+    "or the kernel could not follow it",
+    "unfinished": "note: calls that their thread exited in, or executed a program",
+    "in_flight": "note: calls were in flight when the run ended",
+    "too_deep": "calls were not timed: they were made in 64 others of the thread",
+    "states_full": "calls were not timed: the kernel had no memory for the state of a task",
+    "rows_full": "calls were not added up: no row was left. Raise --rows",
+    "nodes_full": "calls were not added to the tree: no path was left. Raise --rows",
+    "stacks_full": "stacks were dropped: the table of stacks was full",
+    "places_taken": "slow calls have no stacks: too many programs were preempted on one CPU",
+    "probes_missed": "times the kernel did not run a program at a probe: it was inside of another, "
+    "or had no place to follow a return",
+    "outside_namespace": "note: calls are of tasks without an ID in this PID namespace",
+}
+_MACHINE = "x86_64"
+_TASKS = 4096
+"""Tasks in calls at the same time, on kernels without task storage (before Linux 5.11): 12 MB."""
+_NS_PER_US = 1000
+_SIGN = 1 << 63
+_NEVER = (1 << 64) - 1
+
+
+class CallLatency(EventSession[Call | Interval]):
+    """Times calls from when its context is entered until `stop()`.
+
+    Args:
+        options: which calls, and of whom.
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
+
+    Attributes:
+        targets: the functions and pairs that were found.
+        rows: once it is stopped, all calls added up, those that took most time first.
+        branches: the same by path, with `options.time`; callers before what they call.
+        elapsed_s: how long it took.
+
+    Raises, when it is entered: as `EventSession`; ValueError, an option that is none;
+        AttachError, there is no such function, or it cannot be traced.
+    """
+
+    explained = _LOSSES
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        super().__init__(options, command_pid)
+        self._options = options
+        self._grouping = parse_grouping(options.by)
+        self._cgroups = CgroupIds()
+        self._before: dict[Key, Sum] = {}
+        self._interval_at = 0.0
+        self.targets: list[Target] = []
+        self.rows: tuple[Row, ...] = ()
+        self.branches: tuple[Branch, ...] = ()
+        self.elapsed_s = 0.0
+
+    def request(self) -> StreamRequest:
+        """The programs of bpf_src/latency.bpf.c."""
+        options, grouping = self._options, self._grouping
+        if (machine := os.uname().machine) != _MACHINE:
+            raise NotSupportedError("purebpf latency", f"it is for x86-64; this CPU is {machine}")
+        if bool(options.functions) == bool(options.pairs):
+            raise ValueError("functions or pairs required, not both")
+        if options.pairs and (options.time or grouping.kind in ("ret", "arg")):
+            raise ValueError("pairs of events have no results, arguments or call tree")
+        self.targets = [find_pair(pair) for pair in options.pairs]
+        self.targets += find_functions(options.functions, returns=not options.only_count)
+        slower = options.slower_us
+        return StreamRequest(
+            "latency",
+            ("call_event",),
+            () if options.only_count else ("end_task", "on_exec"),
+            {
+                "grouping": GROUPINGS.index(grouping.kind),
+                "argument": grouping.argument,
+                "half_words": grouping.bits == 32,  # noqa: PLR2004
+                "unit_ns": options.unit_ns,
+                "linear_units": options.linear,
+                "only_count": options.only_count,
+                "with_tree": options.time,
+                "with_stacks": options.stacks,
+                "slower_ns": _NEVER if slower is None else round(slower * _NS_PER_US),
+                "max_depth": stack_maps.max_depth(),
+            },
+            self._sizes(),
+            prepare=self._attach,
+        )
+
+    def _sizes(self) -> dict[str, int]:
+        options = self._options
+        sizes = {"nodes": options.rows if options.time else 1}
+        sizes["rows"] = options.rows * (os.cpu_count() or 1)
+        if not sched_compat.has_task_storage():
+            sizes["tasks_by_address"] = _TASKS
+        return sizes
+
+    def _attach(self, tracer: Object) -> AbstractContextManager[Attacher]:
+        options = self._options
+        pids = () if options.tree else options.pids
+        self._attacher = Attacher(tracer, pids, returns=not options.only_count)
+        self._attacher.attach(self.targets)
+        return closing(self._attacher)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            if self._options.stacks:
+                self._followed = self._owned.enter_context(Followed(self._command_pid))
+                self._followed.snapshot(self._options.pids)
+            undo.pop_all()
+        self._interval_at = self._started_s
+        return self
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How functions of the kernel are traced."""
+        return tuple(self._attacher.ways)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of functions and pairs, by number."""
+        return tuple(target.name for target in self.targets)
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until the run is over: True. False: there are events, or an interval is over."""
+        due = self._due
+        if due is None:
+            return super().wait(*ends)
+        over = None
+        if self._options.duration_s is not None:
+            over = self._started_s + self._options.duration_s
+        until = due if over is None else min(due, over)
+        ring = self.stream.fileno() if self._options.slower_us is not None else -1
+        if self._poll(ends, until, ring):
+            return True
+        return over is not None and time.monotonic() >= over
+
+    @property
+    def _due(self) -> float | None:
+        """When the interval is over."""
+        every_s = self._options.interval_s
+        return None if every_s is None else self._interval_at + every_s
+
+    def drain(self) -> Iterator[Call | Interval]:
+        """The slow calls since the last call of this, and the interval, if it is over."""
+        if self._options.stacks:
+            self._followed.drain()
+        yield from super().drain()
+        due = self._due
+        if due is not None and time.monotonic() >= due:
+            yield self._interval()
+
+    def _interval(self) -> Interval:
+        now = time.monotonic()
+        sums = self._read()
+        changed = differences(sums, self._before, self.scale)
+        elapsed_s, self._interval_at = now - self._interval_at, now
+        self._before = sums
+        return Interval(time.time_ns(), elapsed_s, self._rows(changed))
+
+    @property
+    def scale(self) -> Scale:
+        """What buckets stand for."""
+        return Scale(self._options.unit_ns, self._options.linear)
+
+    def make_event(self, record: Record) -> Call:
+        """A slow call."""
+        fields = record.fields
+        head, result = fields.head, fields.result
+        callers = self._callers if self._options.stacks else None
+        return Call(
+            self.wall_ns(head.time_ns),
+            head.tgid,
+            head.tid,
+            head.uid,
+            head.comm,
+            self.names[fields.function],
+            fields.took_ns,
+            (result ^ _SIGN) - _SIGN,
+            fields.depth,
+            callers.kernel(fields.kernel_stack) if callers else (),
+            callers.user(fields.user_stack, head.tgid) if callers else (),
+        )
+
+    def stop(self) -> Ending[Call | Interval]:
+        """End it, add up, and close.
+
+        Raises:
+            KernelError: the kernel refused to say what was counted or lost.
+        """
+        with self._owned:
+            self._attacher.detach()
+            self.stream.stop()
+            self.elapsed_s = time.monotonic() - self._started_s
+            events = list(super().drain())
+            if self._options.interval_s is not None:
+                events.append(self._interval())
+            self.rows = self._rows(self._read())
+            if self._options.time:
+                nodes = dict(self.stream.object.maps["nodes"].items())
+                self.branches = branches(nodes, self.names)
+            return Ending(tuple(events), loss_of(self._losses(), self.explained))
+
+    def _read(self) -> dict[Key, Sum]:
+        return merge(self.stream.object.maps["rows"].items())
+
+    def _rows(self, sums: dict[Key, Sum]) -> tuple[Row, ...]:
+        return make_rows(sums, self.names, self._grouping, self._cgroups.label)
+
+    def _losses(self) -> dict[str, int]:
+        maps = self.stream.object.maps
+        losses = self.stream.losses() | stack_maps.sum_up(maps["stats"])
+        stacks = stack_maps.sum_up(maps["stack_stats"])
+        over = losses["ended"] + losses["returns_missed"] + losses["unfinished"]
+        over += losses["too_deep"] + losses["states_full"]
+        losses["in_flight"] = 0 if self._options.only_count else max(0, losses["begun"] - over)
+        losses["stacks_full"] = sum(
+            stacks[name] for name in ("stacks_full", "stacks_busy", "stacks_crowded")
+        )
+        losses["probes_missed"] = self._attacher.missed()
+        return losses
+
+    @cached_property
+    def _callers(self) -> Callers:
+        from purebpf.kernel.symbolize.symbolizer import Symbolizer
+
+        stacks = self.stream.object.maps["stacks"]
+
+        def read(number: int) -> Sequence[int]:
+            stack: Any = stacks.get(number)
+            return stack_maps.trace(stack).addresses if stack else ()
+
+        return Callers(read, Symbolizer(self._followed.spaces))
