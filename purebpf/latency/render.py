@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines, timestamp
-from purebpf.cli.units import duration_text
 from purebpf.latency.calls import Branch, Call, Interval, Row
 from purebpf.latency.scale import Scale
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 
 __all__ = ["Csv", "Json", "Result", "Shape", "Text"]
 
 PERCENTS = (50, 90, 99)
-_CALLS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TOOK':>6} FUNCTION"
-_SUMS = f"{'CALLS':>8} {'TOTAL':>7} {'AVG':>6} {'MIN':>6} {'p50':>6} {'p99':>6} {'MAX':>6} FUNCTION"
+_CALLS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TOOK':>7} FUNCTION"
+_SUMS = f"{'CALLS':>8} {'TOTAL':>7} {'AVG':>7} {'MIN':>7} {'p50':>7} {'p99':>7} {'MAX':>7} FUNCTION"
 _COUNTS = f"{'CALLS':>10} {'CALLS/s':>10} FUNCTION"
 _TREE = f"{'CALLS':>8} {'TOTAL':>7} {'SELF':>7} FUNCTION"
 
@@ -213,15 +213,15 @@ def percentiles(row: Row, scale: Scale) -> list[int]:
 def _line(call: Call) -> str:
     return (
         f"{clock(call.time_ns)} {call.pid:>7} {printable(call.comm):15} "
-        f"{duration_text(call.took_ns):>6} {printable(call.function)}"
+        f"{in_unit(call.took_ns):>7} {printable(call.function)}"
     )
 
 
 def _sum_line(row: Row, scale: Scale) -> str:
     middle, _, high = percentiles(row, scale)
     times = (row.total_ns // max(row.calls, 1), row.least_ns, middle, high, row.most_ns)
-    marks = " ".join(f"{duration_text(time_ns):>6}" for time_ns in times)
-    return f"{row.calls:>8} {duration_text(row.total_ns):>7} {marks}"
+    marks = " ".join(f"{in_unit(time_ns):>7}" for time_ns in times)
+    return f"{row.calls:>8} {in_unit(row.total_ns):>7} {marks}"
 
 
 def _count_line(row: Row, elapsed_s: float) -> str:
@@ -231,8 +231,8 @@ def _count_line(row: Row, elapsed_s: float) -> str:
 def _branch_line(branch: Branch) -> str:
     *callers, name = branch.path
     return (
-        f"{branch.calls:>8} {duration_text(branch.total_ns):>7} "
-        f"{duration_text(branch.self_ns):>7} {'  ' * len(callers)}{printable(name)}"
+        f"{branch.calls:>8} {in_unit(branch.total_ns):>7} "
+        f"{in_unit(branch.self_ns):>7} {'  ' * len(callers)}{printable(name)}"
     )
 
 

@@ -127,7 +127,7 @@ def _group(
 def branches(nodes: Mapping[int, Any], functions: Sequence[str]) -> tuple[Branch, ...]:
     """Every `struct node` by its whole path, callers before what they call, the longest first.
 
-    A call that has not returned is no node, but those that it made are below it.
+    A call that has not returned has no node; those that it made are below "[in flight]".
     """
     children: dict[int, list[int]] = {}
     for path, node in nodes.items():
