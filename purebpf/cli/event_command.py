@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -125,7 +123,7 @@ def run(
     ):
         if said := title(doing, options):
             command.say(said)
-        output.write(printer.begin(_width(output, view)))
+        output.write(printer.begin(None if view.verbose else output.columns))
         last = pipeline.run(session, ends, lambda: output.write(printer.show(session.drain())))
         status = ends.status()
         output.write(printer.show(last.events))
@@ -135,13 +133,6 @@ def run(
     if view.strict and loss.any:
         return command.LOSS
     return status
-
-
-def _width(output: Output, view: EventView) -> int | None:
-    """The columns of the terminal that shows the output; None: none, or `--verbose`."""
-    if view.verbose or not output.is_stdout or not sys.stdout.isatty():
-        return None
-    return os.get_terminal_size(output.fileno()).columns or None
 
 
 def errno_number(text: str) -> int:

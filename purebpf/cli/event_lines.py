@@ -21,6 +21,7 @@ __all__ = [
     "clock",
     "event_document",
     "fit",
+    "fit_line",
     "fit_path",
     "json_lines",
     "json_loss",
@@ -135,6 +136,12 @@ class JsonLines(ABC, Generic[Event]):
 def fit(line: str, width: int | None) -> str:
     """A line, cut to the width with `...` at its end."""
     return line if width is None else cut(line, width)
+
+
+def fit_line(line: str, width: int | None) -> str:
+    """The same for a line with its end of line."""
+    text = line.rstrip("\n")
+    return fit(text, width) + line[len(text) :]
 
 
 def fit_path(columns: str, path: str, width: int | None) -> str:

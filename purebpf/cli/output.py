@@ -54,6 +54,13 @@ class Output:
             return None
         return self if is_pipe else None
 
+    @property
+    def columns(self) -> int | None:
+        """Those of the terminal that shows it; None: no terminal does."""
+        if not self.is_stdout or not self._stream.isatty():
+            return None
+        return os.get_terminal_size(self.fileno()).columns or None
+
     def fileno(self) -> int:
         """Its descriptor."""
         return self._stream.fileno()

@@ -35,13 +35,18 @@ def _run(options: Options) -> int:
     title = f"{options.before} -> {options.after}"
     difference = diff.compare(before, after, title)
     with Output(options.output) as output, writing(Destination(options.format, options.output)):
-        output.write(_render(options, difference, before, after))
+        output.write(_render(options, difference, before, after, output.columns))
     return _judge(options, difference)
 
 
 def _render(
-    options: Options, difference: Difference, before: Profile, after: Profile
+    options: Options,
+    difference: Difference,
+    before: Profile,
+    after: Profile,
+    columns: int | None,
 ) -> Iterable[str]:
+    from purebpf.cli.event_lines import fit_line
     from purebpf.results.shape import diff
 
     if options.format == "json":
@@ -50,7 +55,7 @@ def _render(
         from purebpf.results.formats import html
 
         return [html.comparison(before, after, difference.title)]
-    return diff.text(difference)
+    return (fit_line(line, columns) for line in diff.text(difference))
 
 
 def _judge(options: Options, difference: Difference) -> int:

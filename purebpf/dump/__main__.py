@@ -23,6 +23,7 @@ def _run(options: Options) -> int:
     from purebpf.cli.output import Output
     from purebpf.dump.render import document, lines
     from purebpf.dump.session import dump
+    from purebpf.results.model.width import fold
 
     with Output(options.output) as output:
         dumped = dump(
@@ -31,7 +32,8 @@ def _run(options: Options) -> int:
             kernel=not options.user_stacks_only,
             tasks=options.async_tasks,
         )
-        output.write([document(dumped)] if options.json else lines(dumped))
+        text = (fold(line, output.columns) for line in lines(dumped))
+        output.write([document(dumped)] if options.json else text)
     return 0
 
 

@@ -33,6 +33,7 @@ def _run(options: Options) -> int:
         return 0
     from purebpf.inspect.render import document, lines
     from purebpf.inspect.session import inspect, inspect_perf_data, inspect_sections, is_perf_data
+    from purebpf.results.model.width import fold
 
     report: NamedTuple
     with Output(options.output) as output:
@@ -49,7 +50,8 @@ def _run(options: Options) -> int:
         else:
             report = described = inspect(options)
             text = lines(described)
-        output.write([document(report)] if options.json else text)
+        folded = (fold(line, output.columns) for line in text)
+        output.write([document(report)] if options.json else folded)
     return 0
 
 

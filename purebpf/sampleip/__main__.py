@@ -28,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli.event_lines import fit_line
     from purebpf.measure.naming import interruptible
     from purebpf.measure.run import prepare, run
     from purebpf.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
@@ -51,18 +52,25 @@ def _run(options: Options) -> int:
         status = ends.status()
         _show(output, options, rest)
         if options.counting:
-            output.write([COUNT_HEADER, *count_lines(result.rows)])
+            lines = [COUNT_HEADER, *count_lines(result.rows)]
+            output.write(fit_line(line, _columns(output, options)) for line in lines)
         _explain(sampler.event, result, verbose=options.verbose)
     return command.LOSS if options.strict and result.loss.any else status
 
 
 def _show(output: Output, options: Options, samples: list[Sample]) -> None:
+    from purebpf.cli.event_lines import fit_line
     from purebpf.sampleip.render import dump, sample_line
 
     if options.hex:
         output.write(dump(event, data) for event, data, _ in samples)
     elif samples:
-        output.write(sample_line(event, where) for event, _, where in samples)
+        lines = (sample_line(event, where) for event, _, where in samples)
+        output.write(fit_line(line, _columns(output, options)) for line in lines)
+
+
+def _columns(output: Output, options: Options) -> int | None:
+    return None if options.verbose else output.columns
 
 
 def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:

@@ -6,11 +6,12 @@ format characters none.
 
 from __future__ import annotations
 
-__all__ = ["cut", "cut_start", "display_width", "pad"]
+__all__ = ["cut", "cut_start", "display_width", "fold", "pad"]
 
 _WIDE = frozenset("WF")
 _NO_WIDTH = frozenset(("Mn", "Me", "Cf"))
 _MORE = "..."
+_INDENT = 4
 
 
 def display_width(text: str) -> int:
@@ -32,6 +33,21 @@ def cut_start(text: str, width: int) -> str:
         return text
     more = _MORE[: max(width, 0)]
     return more + _beginning(text[::-1], width - len(more))[::-1]
+
+
+def fold(line: str, width: int | None) -> str:
+    """The text in lines of at most `width` columns, all but the first indented; None: as it is.
+
+    It ends with a newline if `line` does.
+    """
+    text = line.rstrip("\n")
+    if width is None or display_width(text) <= width:
+        return line
+    import textwrap  # 2 ms that short lines need not pay
+
+    indent = " " * (len(text) - len(text.lstrip()) + _INDENT)
+    kept = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(cut(part, width) for part in kept) + line[len(text) :]
 
 
 def _beginning(text: str, width: int) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.results.model.units import count_in_unit, in_unit
-from purebpf.results.model.width import cut, cut_start, display_width, pad
+from purebpf.results.model.width import cut, cut_start, display_width, fold, pad
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,16 @@ def test_counts_are_exact_or_short(count: int) -> None:
     text = count_in_unit(count)
     assert text == str(count) or len(text) <= 6
     assert len(text) <= 8
+
+
+def test_a_long_line_goes_on_indented() -> None:
+    assert fold("  on_exec  uses calls, tgids, events\n", 24) == (
+        "  on_exec  uses calls,\n      tgids, events\n"
+    )
+    assert fold("short\n", 24) == "short\n"
+    assert fold("no terminal has columns\n", None) == "no terminal has columns\n"
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=0x3000, exclude_categories=("C",))))
+def test_folded_lines_fit(text: str) -> None:
+    assert all(display_width(line) <= 40 for line in fold(text, 40).splitlines())
