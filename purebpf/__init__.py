@@ -20,7 +20,7 @@ from purebpf.safe_path import refuse_unsafe
 refuse_unsafe()
 
 if TYPE_CHECKING:
-    from purebpf import asm, report
+    from purebpf import asm, build, report
     from purebpf.abi.perf import perf_event_sample_format
     from purebpf.abi.syscalls import name as syscall_name
     from purebpf.btf.codec.codecs import codec
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from purebpf.elf import read_object
     from purebpf.errors import (
         AttachError,
+        CompileError,
         CoreRelocationError,
         FormatError,
         KernelError,
@@ -64,6 +65,7 @@ __all__ = [
     "Address",
     "AttachError",
     "Btf",
+    "CompileError",
     "CoreRelocationError",
     "FormatError",
     "Frame",
@@ -89,6 +91,7 @@ __all__ = [
     "VerifierError",
     "__version__",
     "asm",
+    "build",
     "codec",
     "features",
     "format_frame",
@@ -113,6 +116,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Address": "purebpf.symbols.frame.Address",
             "AttachError": "purebpf.errors.AttachError",
             "Btf": "purebpf.btf.types.parse.Btf",
+            "CompileError": "purebpf.errors.CompileError",
             "CoreRelocationError": "purebpf.errors.CoreRelocationError",
             "FormatError": "purebpf.errors.FormatError",
             "Frame": "purebpf.symbols.frame.Frame",
@@ -137,6 +141,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Unknown": "purebpf.symbols.frame.Unknown",
             "VerifierError": "purebpf.errors.VerifierError",
             "asm": "purebpf.asm.",
+            "build": "purebpf.build.",
             "codec": "purebpf.btf.codec.codecs.codec",
             "features": "purebpf.kernel.features.features.",
             "format_frame": "purebpf.results.model.spelling.spell_location",

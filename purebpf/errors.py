@@ -5,6 +5,7 @@
     ├── LinkError (ValueError)            an object that refers to something it does not define
     ├── CoreRelocationError (ValueError)  a CO-RE relocation with no single answer
     ├── SchemaError (TypeError)           a value or record class that does not fit its BTF type
+    ├── CompileError                      C that the compiler refused; has its words
     ├── NotSupportedError                 what this kernel, or this purebpf, cannot do; says why
     └── KernelError (OSError)             a system call that failed: call, errno, why, fix
         ├── VerifierError                 BPF_PROG_LOAD refused the program; has the whole log
@@ -23,6 +24,7 @@ from typing import Any
 __all__ = [
     "ENOTSUPP",
     "AttachError",
+    "CompileError",
     "CoreRelocationError",
     "FormatError",
     "KernelError",
@@ -99,6 +101,20 @@ class CoreRelocationError(PurebpfError, ValueError):
 
 class SchemaError(PurebpfError, TypeError):
     """A Python value that its BTF type cannot hold, or a class that does not match its record."""
+
+
+class CompileError(PurebpfError):
+    """C that the compiler refused.
+
+    Attributes:
+        source: the file, or `"program.bpf.c"` for a text.
+        log: all that the compiler said, with the lines of C.
+    """
+
+    def __init__(self, source: str, log: str) -> None:
+        self.source = source
+        self.log = log
+        super().__init__(f"{source} does not compile:\n{log.rstrip()}")
 
 
 class NotSupportedError(PurebpfError):

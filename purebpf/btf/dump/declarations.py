@@ -48,7 +48,13 @@ _SIZED_ALIASES = {
 _FLOAT_ALIASES = {2: "_Float16", 4: "float", 8: "double", 16: "long double"}
 
 
-def dump_c(btf: Btf, wanted: Iterable[int | str] = ()) -> str:
+def dump_c(
+    btf: Btf,
+    wanted: Iterable[int | str] = (),
+    *,
+    functions: Iterable[int] = (),
+    of_functions: str = "",
+) -> str:
     """The C of some types and of what they need; of every type, if `wanted` is empty.
 
     Args:
@@ -56,18 +62,21 @@ def dump_c(btf: Btf, wanted: Iterable[int | str] = ()) -> str:
         wanted: ids, or names as C has them: "struct file", "u64", "bpf_map_lookup_elem". A plain
             name means all types that have it. Functions and variables are only written when asked
             for.
+        functions: ids of functions to declare after the types.
+        of_functions: attributes of functions, as `__attribute__((weak))`.
 
     Raises:
         KeyError: there is no such type.
         FormatError: types that contain themselves, or are otherwise not C's.
     """
     ids = [type_id for name_or_id in wanted for type_id in _ids(btf, name_or_id)]
-    dump = _Dump(btf)
+    dump = _Dump(btf, of_functions)
     if ids:
-        for type_id in ids:
-            dump.write(type_id)
+        dump.write_each(ids)
     else:
         dump.write_all(range(len(btf.base) if btf.base is not None else 1, len(btf)))
+    for type_id in functions:
+        dump.write(type_id)
     return dump.text()
 
 
@@ -84,10 +93,11 @@ def _ids(btf: Btf, wanted: int | str) -> tuple[int, ...]:
 class _Dump:
     """One dump. `_complete` makes a type fit to be embedded, `_mention` fit to be pointed to."""
 
-    def __init__(self, btf: Btf) -> None:
+    def __init__(self, btf: Btf, of_functions: str) -> None:
         self._btf = btf
         self._names = CNames(btf)
         self._text = Text(btf, self._names)
+        self._of_functions = f" {of_functions}" if of_functions else ""
         self._declared: set[int] = set()
         self._defined: set[int] = set()
         self._open: set[int] = set()
@@ -105,11 +115,20 @@ class _Dump:
         if isinstance(btf_type, (kinds.Func, kinds.Var)):
             self._mention(btf_type.type_id, 0)
             name = self._names.other(btf_type.name)
-            self._blocks.append(f"extern {self._text.declare(btf_type.type_id, name)}")
+            attributes = self._of_functions if btf_type.kind is Kind.FUNC else ""
+            declaration = self._text.declare(btf_type.type_id, name)
+            self._blocks.append(f"extern {declaration}{attributes}")
             return
         self._complete(type_id, 0)
-        if btf_type.kind in (Kind.ENUM, Kind.ENUM64) and not btf_type.name:
-            self._blocks.append(self._text.define(type_id))
+
+    def write_each(self, ids: Iterable[int]) -> None:
+        """These types; an anonymous enum once, where another type contains it or at the end."""
+        anonymous = []
+        for type_id in ids:
+            self.write(type_id)
+            if self._btf.kind(type_id) in (Kind.ENUM, Kind.ENUM64) and not self._btf.name(type_id):
+                anonymous.append(type_id)
+        self._write_anonymous(anonymous)
 
     def write_all(self, ids: range) -> None:
         """Every type that has a name, and the anonymous enums that nothing else contains."""
@@ -121,7 +140,10 @@ class _Dump:
                     self._complete(type_id, 0)
                 elif kind in (Kind.ENUM, Kind.ENUM64):
                     anonymous.append(type_id)
-        for type_id in anonymous:
+        self._write_anonymous(anonymous)
+
+    def _write_anonymous(self, enums: Iterable[int]) -> None:
+        for type_id in enums:
             if type_id not in self._text.inlined:
                 self._blocks.append(self._text.define(type_id))
 

@@ -20,10 +20,14 @@ OBJECTS = {
     "kinds.bpf.o": "tests/data/stream_kinds.bpf.o",
     "stacks.bpf.o": "tests/data/load_stacks.bpf.o",
 }
+COMPILES = pytest.mark.needs("clang")
+PARAMETERS = [
+    pytest.param(code, marks=COMPILES if "purebpf.build" in code else ()) for code in EXAMPLES
+]
 
 
 @pytest.mark.needs("bpf", "tracefs", "vmlinux_btf")
-@pytest.mark.parametrize("code", EXAMPLES, ids=range(len(EXAMPLES)))
+@pytest.mark.parametrize("code", PARAMETERS, ids=range(len(EXAMPLES)))
 def test_every_example_runs(code: str, tmp_path: Path) -> None:
     for name, path in OBJECTS.items():
         shutil.copy(ROOT / path, tmp_path / name)
@@ -47,4 +51,4 @@ def test_the_histogram_is_the_one_shown() -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 8

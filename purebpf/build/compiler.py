@@ -1,0 +1,150 @@
+"""Which compiler makes BPF objects here: $CLANG, a clang on PATH, or ziglang from PyPI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from purebpf.errors import CompileError, NotSupportedError
+
+__all__ = ["Compiler", "find_compiler", "run_compiler"]
+
+_OLDEST = 15
+"""The clang with all that the headers use: type tags, declaration tags, 64-bit enums."""
+
+_VERSION = re.compile(r"clang version (\d+)\.\S+")
+_NAME = re.compile(r"clang(?:-(\d+))?")
+_INSTALL = 'Install one: `pip install "purebpf[build]"`, or Debian\'s `apt-get install clang-19`'
+
+
+class Compiler(NamedTuple):
+    """A program that compiles C to BPF."""
+
+    command: tuple[str, ...]
+    version: str
+    """What it says, as `"clang version 22.1.8"`."""
+    flags: tuple[str, ...] = ()
+    """Where its own headers are, and those of Linux that it brings."""
+
+
+def find_compiler() -> Compiler:
+    """The compiler to use.
+
+    Raises:
+        NotSupportedError: there is none; says what was looked at, and what to install.
+    """
+    return _find(os.environ.get("CLANG", ""), os.environ.get("PATH", os.defpath))
+
+
+@cache
+def _find(wanted: str, path: str) -> Compiler:
+    if wanted:
+        command = tuple(shlex.split(wanted))
+        problem = _problem(command)
+        if problem:
+            raise NotSupportedError("compiling BPF C", f"CLANG={wanted}: {problem}. {_INSTALL}")
+        return Compiler(command, _version(command))
+    looked_at = []
+    for command in _on_path(path):
+        problem = _problem(command)
+        if not problem:
+            return Compiler(command, _version(command))
+        looked_at.append(f"{command[0]} {problem}")
+    if (zig := _ziglang()) is not None:
+        return zig
+    looked_at = looked_at or ["no clang on PATH"]
+    reason = f"{'; '.join(looked_at)}; the package ziglang is not installed. {_INSTALL}"
+    raise NotSupportedError("compiling BPF C", reason)
+
+
+def _on_path(path: str) -> Iterator[tuple[str]]:
+    """`clang`, then `clang-NN`, the newest first, of every directory."""
+    programs: dict[int, str] = {}
+    for directory in path.split(os.pathsep):
+        try:
+            names = os.listdir(directory or ".")
+        except OSError:
+            continue
+        for name in names:
+            match = _NAME.fullmatch(name)
+            program = os.path.join(directory, name)
+            if match and os.access(program, os.X_OK):
+                programs.setdefault(int(match[1] or 1 << 30), program)
+    for number in sorted(programs, reverse=True):
+        yield (programs[number],)
+
+
+def _problem(command: Sequence[str]) -> str:
+    """Why this is not a compiler for BPF; "": it is."""
+    version = _version(command)
+    match = _VERSION.search(version)
+    if not match:
+        return f"says {version!r}, not its version" if version else "does not run"
+    if int(match[1]) < _OLDEST:
+        return f"is {match[0]}; {_OLDEST} or later is needed"
+    if " bpfel " not in f"{_output([*command, '--print-targets'])} ":
+        return "was built without the BPF target"
+    return ""
+
+
+@cache
+def _version_of(command: tuple[str, ...]) -> str:
+    return _output([*command, "--version"]).partition("\n")[0].strip()
+
+
+def _version(command: Sequence[str]) -> str:
+    return _version_of(tuple(command))
+
+
+def _output(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    except OSError:
+        return ""
+    return done.stdout.decode(errors="replace")
+
+
+def _ziglang() -> Compiler | None:
+    """The clang inside of ziglang, which has its own headers and those of Linux."""
+    from importlib.util import find_spec
+
+    package = find_spec("ziglang")
+    if package is None or not package.submodule_search_locations:
+        return None
+    root = package.submodule_search_locations[0]
+    command = (sys.executable, "-m", "ziglang", "clang")
+    libc = os.path.join(root, "lib", "libc", "include")
+    machine = {"x86_64": "x86", "i686": "x86"}.get(os.uname().machine, os.uname().machine)
+    flags = ["-isystem", os.path.join(root, "lib", "include")]
+    for name in (f"{machine}-linux-any", "any-linux-any"):
+        flags += ["-idirafter", os.path.join(libc, name)]
+    return Compiler(command, _version(command), tuple(flags))
+
+
+def run_compiler(
+    compiler: Compiler, arguments: Sequence[str], directory: str, source: str
+) -> tuple[bytes, str]:
+    """What it writes to its output, and what it says, run in `directory`.
+
+    Raises:
+        CompileError: it refused; about `source`.
+        NotSupportedError: it cannot be run.
+    """
+    command = [*compiler.command, *arguments]
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, cwd=directory, stdin=subprocess.DEVNULL
+        )
+    except OSError as error:
+        reason = f"{shlex.join(compiler.command)} does not run: {error.strerror}. {_INSTALL}"
+        raise NotSupportedError("compiling BPF C", reason) from None
+    said = done.stderr.decode(errors="replace")
+    if done.returncode:
+        raise CompileError(source, said or f"the compiler ended with status {done.returncode}")
+    return done.stdout, said

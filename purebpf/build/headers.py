@@ -1,0 +1,90 @@
+"""The headers that BPF C includes: those of purebpf, and a vmlinux.h made for a source."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from purebpf.btf.dump.vmlinux import vmlinux_h
+from purebpf.btf.types.parse import Btf
+
+__all__ = ["include", "make_vmlinux", "needs_vmlinux", "source_texts"]
+
+_LOCAL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_VMLINUX = "vmlinux.h"
+_HELPER = re.compile(r"\(\*const (bpf_\w+)\)")
+
+
+def include() -> str:
+    """The directory for `-I`: `bpf/bpf_helpers.h`, `bpf/bpf_tracing.h` and the others.
+
+    Raises:
+        NotADirectoryError: purebpf runs from a zip file, which compilers cannot read.
+    """
+    directory = str(files("purebpf.build") / "include")
+    if not os.path.isdir(directory):
+        raise NotADirectoryError(
+            20, "purebpf is in a zip file; install it to compile with its headers", directory
+        )
+    return directory
+
+
+def make_vmlinux(*sources: str, btf: Btf | None = None) -> str:
+    """A `vmlinux.h` with what some C needs, or with every type of the kernel.
+
+    Args:
+        sources: texts of C that will include it, and of their headers; none: every type.
+        btf: types of another kernel: `purebpf.Btf.read(path)`; None: the running one's.
+
+    Raises:
+        NotSupportedError: this kernel has no BTF.
+        FormatError: it is damaged.
+    """
+    if btf is None:
+        from purebpf.kernel.types.kernel_btf import kernel_btf
+
+        btf = kernel_btf()
+    if not sources:
+        return vmlinux_h(btf)
+    text = "\n".join(sources)
+    return vmlinux_h(btf, f"{text}\n{_prototypes(text)}")
+
+
+def needs_vmlinux(texts: Sequence[str], directories: Sequence[str]) -> bool:
+    """Whether these include a vmlinux.h that is in none of the directories."""
+    included = any(_VMLINUX in _LOCAL.findall(text) for text in texts)
+    return included and not any(
+        os.path.exists(os.path.join(directory, _VMLINUX)) for directory in directories
+    )
+
+
+def source_texts(text: str, directories: Sequence[str]) -> list[str]:
+    """A source, and the headers that it includes by `"name"`, and they in turn."""
+    return [text, *_headers(text, directories, set())]
+
+
+def _headers(text: str, directories: Sequence[str], seen: set[str]) -> Iterator[str]:
+    for name in _LOCAL.findall(text):
+        for directory in directories:
+            path = os.path.realpath(os.path.join(directory, name))
+            if os.path.isfile(path) and path not in seen:
+                seen.add(path)
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    header = file.read()
+                yield header
+                yield from _headers(header, [os.path.dirname(path), *directories], seen)
+                break
+
+
+def _prototypes(text: str) -> str:
+    """What the helpers that a text names return: `bpf_get_current_task_btf()->pid`."""
+    header = files("purebpf.build") / "include/bpf/bpf_helper_defs.h"
+    words = set(re.findall(r"\bbpf_\w+", text))
+    returned = []
+    for line in header.read_text().splitlines():
+        match = _HELPER.search(line)
+        if match and match[1] in words:
+            returned.append(line[: match.start()].removeprefix("static "))
+    return "\n".join(returned)

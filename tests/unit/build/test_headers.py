@@ -1,0 +1,145 @@
+"""The headers of purebpf: as libbpf's, without libbpf's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import purebpf
+from purebpf import build
+from tests.support.environment import ROOT
+
+pytestmark = [pytest.mark.needs("clang"), pytest.mark.any_kernel]
+
+PROTOTYPE = re.compile(
+    r"^static (.*?)\(\*\s*(?:const )?(bpf_\w+)\)\((.*)\) = \(void \*\) ?(\d+);", re.MULTILINE
+)
+LIBBPF = Path("/usr/include/bpf/bpf_helper_defs.h")
+
+
+def prototypes(path: Path) -> dict[str, tuple[str, str, str]]:
+    return {
+        name: (returned.replace(" ", ""), parameters.replace(" ", ""), number)
+        for returned, name, parameters, number in PROTOTYPE.findall(path.read_text())
+    }
+
+
+@pytest.mark.skipif(not LIBBPF.exists(), reason="libbpf-dev is not installed")
+def test_helpers_have_the_prototypes_that_libbpf_gives_them() -> None:
+    ours = prototypes(Path(build.include()) / "bpf/bpf_helper_defs.h")
+    theirs = prototypes(LIBBPF)
+    assert len(theirs) > 200
+    assert {name: ours[name] for name in theirs} == theirs
+
+
+def test_the_prototypes_are_those_of_the_linux_headers() -> None:
+    script = ROOT / "scripts/generate_helper_header.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True, cwd=ROOT)
+
+
+SIMILAR = ("attach_probes", "attach_usdt", "elf_core", "elf_externs", "load_arena", "stream_kinds")
+
+
+@pytest.mark.parametrize("name", SIMILAR)
+def test_a_program_is_the_same_with_the_headers_of_libbpf(name: str) -> None:
+    """The fixtures were compiled with Debian's libbpf-dev; attach_usdt holds its usdt.bpf.h."""
+    theirs = purebpf.read_object(ROOT / f"tests/data/{name}.bpf.o")
+    ours = purebpf.read_object(build.compile(ROOT / f"tests/data/{name}.bpf.c", cache=False))
+    assert set(ours.programs) == set(theirs.programs)
+    assert set(ours.maps) == set(theirs.maps)
+    for program in theirs.programs:
+        assert ours.programs[program].section == theirs.programs[program].section
+        if name != "attach_usdt":  # one more kind of argument since libbpf 1.7
+            function = theirs.programs[program].function
+            assert ours.functions[function].code == theirs.functions[function].code
+
+
+ALL = """
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/usdt.bpf.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__ulong(map_extra, 0x1ull << 44);
+	__uint(max_entries, 1);
+} arena SEC(".maps");
+
+long sum;
+
+SEC("fentry/vfs_read") int BPF_PROG(on_enter, struct file *file, char *buffer, int size)
+{
+	int i;
+
+	bpf_for(i, 0, size) {
+		if (i > 5)
+			break;
+		sum += i;
+	}
+	bpf_repeat(3) sum += file->f_flags;
+	return 0;
+}
+
+SEC("kprobe/vfs_read") int BPF_KPROBE(on_probe, struct file *file, char *buffer, int size)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	bpf_printk("%d %d %d %d", BPF_CORE_READ(task, real_parent, real_parent, tgid), size,
+		bpf_htons(3), BPF_CORE_READ_BITFIELD_PROBED(task, sched_reset_on_fork));
+	return 0;
+}
+
+SEC("kretprobe/vfs_read") int BPF_KRETPROBE(on_return, long result)
+{
+	return result < 0 && bpf_core_enum_value_exists(enum pid_type, PIDTYPE_TGID);
+}
+
+SEC("ksyscall/openat") int BPF_KSYSCALL(on_call, int directory, const char *path, int flags)
+{
+	char start[8];
+
+	bpf_probe_read_user_str(start, sizeof(start), path);
+	return start[0] + flags;
+}
+
+SEC("usdt/libc.so.6:libc:setjmp") int BPF_USDT(on_usdt, long place, int mask)
+{
+	return place + mask;
+}
+
+SEC("raw_tp/sched_switch") int on_text(u64 *ctx)
+{
+	char text[16];
+
+	BPF_SNPRINTF(text, sizeof(text), "%d %s", (int)ctx[0], "x");
+	sum += text[0];
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
+"""
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_every_macro_compiles_without_a_warning() -> None:
+    spec = purebpf.read_object(build.compile(ALL, cache=False))
+    assert len(spec.programs) == 6
+    assert spec.maps["arena"].map_extra == 1 << 44
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_a_source_has_the_same_code_with_all_types_and_with_those_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "vmlinux.h").write_text(build.make_vmlinux())
+    whole = purebpf.read_object(build.compile(ALL, includes=[tmp_path], cache=False))
+    small = purebpf.read_object(build.compile(ALL, cache=False))
+    assert {name: function.code for name, function in whole.functions.items()} == {
+        name: function.code for name, function in small.functions.items()
+    }
+    assert len(build.make_vmlinux(ALL)) < (tmp_path / "vmlinux.h").stat().st_size // 50
