@@ -13,6 +13,11 @@ command would take it, and the changes know the format. The targets:
 `names`                       mangled names, made readable
 `inspect`                     `purebpf inspect` of an object, with CO-RE against made-up kernels
 `sections` `recording`        `purebpf inspect` of an ELF file's sections, and of a perf.data file
+`calls`                       arguments of system calls, as `trace` shows them
+`proc`                        names of a process in the files of /proc
+`python`                      the memory of an interpreter, as `dump --async` reads it
+`dns`                         answers of name servers, as `tcp --dns` takes them
+`probes`                      functions by name, static probes and Go's table of an ELF file
 `load`                        an object into this kernel, for real, if its maps are small; root
 `btf`                         an object for a kernel with types from a changed file (btf=); root
 
@@ -66,7 +71,7 @@ from purebpf.symbols.frame import FileOffset  # noqa: E402
 from purebpf.symbols.jitdump import JitDump  # noqa: E402
 from purebpf.symbols.perf_map import PerfMap  # noqa: E402
 from purebpf.syscall import proc  # noqa: E402
-from tests.fuzz import perf_data_seeds  # noqa: E402
+from tests.fuzz import hostile, perf_data_seeds  # noqa: E402
 from tests.support.builders.btf_random import random_kernel  # noqa: E402
 from tests.support.builders.profiles import example, timed  # noqa: E402
 from tests.unit.results.test_readers import SCRIPT  # noqa: E402
@@ -369,6 +374,11 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "inspect": (run_inspect, object_seeds, changed_bytes),
     "sections": (run_sections, object_seeds, changed_bytes),
     "recording": (run_recording, perf_data_seeds.files, changed_bytes),
+    "calls": (hostile.run_call, hostile.call_seeds, hostile.changed_call),
+    "proc": (hostile.run_proc, hostile.name_seeds, changed_bytes),
+    "python": (hostile.run_python, hostile.python_seeds, hostile.changed_seed),
+    "dns": (hostile.run_dns, hostile.dns_seeds, changed_bytes),
+    "probes": (hostile.run_probes, elf_seeds, changed_bytes),
     "load": (run_load, object_seeds, changed_bytes),
     "btf": (run_btf, btf_seeds, changed_bytes),
 }

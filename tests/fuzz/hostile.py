@@ -1,0 +1,291 @@
+"""What other processes show to root's run, for `mutate.py`: arguments of system calls, names in
+/proc, the memory of a Python interpreter, answers of name servers, notes and tables of ELF files.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from purebpf.abi.syscalls import table
+from purebpf.cpython.code_objects import CodeObjects
+from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
+from purebpf.cpython.frames import read_frames
+from purebpf.cpython.memory import CachedMemory
+from purebpf.cpython.task_layout import TaskLayout
+from purebpf.cpython.tasks import Task, read_tasks
+from purebpf.cpython.threads import read_interpreters
+from purebpf.errors import PurebpfError
+from purebpf.kernel.cpython.asyncio_file import find_task_layout
+from purebpf.kernel.cpython.python_process import PythonProcess, find_python
+from purebpf.measure import targets
+from purebpf.symbols.cgroup_names import cgroup_name
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_names import function_ranges, functions_named
+from purebpf.symbols.go_table import go_functions
+from purebpf.symbols.proc_maps import parse_maps
+from purebpf.symbols.usdt import usdt_probes
+from purebpf.symbols.usdt_arguments import parse_arguments
+from purebpf.syscall import proc
+from purebpf.tcp import dns
+from purebpf.trace.arguments import show_arguments
+from purebpf.trace.capture import ROOM, Block, Bytes, Copy, Environment, Strings, Text, piece_id
+from purebpf.trace.kinds import capture_of, compat_signature, signature
+from purebpf.trace.results import show_result
+from purebpf.trace.view import View, pieces
+
+_PIECE = struct.Struct("<II")
+_HEAD = struct.Struct("<Hq6Q")
+_STRING_SIZE = 32
+_NUMBERS = (0, 1, 2, 3, 7, 8, 16, 64, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 63, (1 << 64) - 1)
+
+
+@cache
+def _calls() -> list[str]:
+    return sorted(set(table("x86_64").values()))
+
+
+def call_seeds() -> Iterator[bytes]:
+    """A call; `changed_call` makes others up."""
+    yield changed_call(b"", random.Random(0))
+
+
+def changed_call(_: bytes, chance: random.Random) -> bytes:
+    """A record: any call, any words, and pieces of the sizes that the programs of a call send."""
+    number = chance.randrange(len(_calls()))
+    words = [_word(chance) for _ in range(6)]
+    result = chance.choice((0, 1, 3, 32, 4096, -1, -2, -4095, -512, (1 << 63) - 1, -(1 << 63)))
+    capture = capture_of(_calls()[number], _STRING_SIZE)
+    made = b""
+    for copies, end in ((capture.start, False), (capture.again and capture.end, True)):
+        for copy in copies or ():
+            if chance.random() < 0.9:
+                made += _piece(copy, chance, end=end)
+    return _HEAD.pack(number, result, *words) + made[:ROOM]
+
+
+def _word(chance: random.Random) -> int:
+    return chance.choice((*_NUMBERS, chance.getrandbits(32), chance.getrandbits(64)))
+
+
+def _piece(copy: Copy, chance: random.Random, *, end: bool) -> bytes:
+    if isinstance(copy, Block):
+        sizes = [copy.size]
+    elif isinstance(copy, Text):
+        sizes = [chance.choice((1, 2, 17, copy.room))]
+    elif isinstance(copy, Bytes):
+        most = copy.room // copy.unit
+        sizes = [chance.choice((0, 1, 2, most, chance.randint(0, most))) * copy.unit]
+    elif isinstance(copy, Strings):
+        sizes = [chance.randint(1, copy.room) for _ in range(chance.choice((0, 1, copy.most)))]
+    elif isinstance(copy, Environment):
+        sizes = [256] * chance.choice((0, 1, copy.blocks))
+    else:  # the first is an array, or a struct msghdr and what it points to
+        entries = 16 * chance.randint(0, copy.entries)
+        first = [entries] if hasattr(copy, "length") else [56, 128, 256, entries]
+        sizes = first + [chance.randint(0, copy.room) for _ in range(entries // 16)]
+    made = b""
+    for part, size in enumerate(sizes):
+        data = _contents(size, chance)
+        made += _PIECE.pack(piece_id(copy.argument, part, end=end), size) + data + bytes(-size % 8)
+    return made
+
+
+def _contents(size: int, chance: random.Random) -> bytes:
+    kind = chance.randrange(4)
+    if kind == 0:
+        return bytes(size)
+    if kind == 1:
+        return chance.randbytes(size)
+    if kind == 2:
+        return (b'\x1b[2J\n\r<>"\\\xff\xe2\x80\xae' * (size // 8 + 1))[:size]
+    words = [_word(chance) for _ in range(size // 8 + 1)]
+    return struct.pack(f"<{len(words)}Q", *words)[:size]
+
+
+def run_call(data: bytes) -> None:
+    """A call as text: all of it can be shown on a terminal."""
+    number, result, *words = _HEAD.unpack_from(data)
+    name = _calls()[number]
+    copied = dict(pieces(data[_HEAD.size :]))
+    for known in (signature(name), compat_signature(name), None):
+        for returned in (result, None):
+            view = View(
+                name, tuple(words), returned, copied, _STRING_SIZE, lambda _: "/a\n<b>\udcff"
+            )
+            shown = ", ".join(show_arguments(view, known)) + show_result(view)
+            assert shown.isprintable(), shown
+            assert shown.isascii(), shown
+
+
+_ENDS = ("\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\0x", " ", "\t")
+
+
+def name_seeds() -> Iterator[bytes]:
+    """Names that look like the rest of a line, between ends of lines that the kernel leaves."""
+    for end in _ENDS:
+        parts = ("a", "Uid:\t0", "1000-2000 r-xp 0 0:0 9 ", "0::", "b c d (x) R 1 2", "frozen:\t1")
+        yield end.join(parts).encode()
+
+
+def run_proc(data: bytes) -> None:
+    """Files of /proc of a process with these names: no line is more than the kernel wrote."""
+    raw = data.replace(b"\0", b"").replace(b"\n", b"\\012").replace(b"\\", b"\\134")
+    path = b"/" + raw.replace(b"/", b"|")
+    escaped = path.replace(b" ", b"\\040").replace(b"\t", b"\\011")
+    comm = raw[:15]
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as root:
+        for place, text in {
+            "7/status": b"Name:\t%s\nUid:\t7\t7\t7\t7\nTgid:\t7\n" % comm,
+            "7/maps": b"10000-20000 r-xp 00000000 08:01 12 %s\n20000-30000 r-xp 0 0:0 0 \n" % path,
+            "7/cgroup": b"1:name=systemd:%s\n0::%s\n" % (path, path),
+            "7/comm": comm + b"\n",
+            "7/cmdline": data,
+            "7/stat": b"7 (%s) S %s\n" % (comm, b" ".join(b"%d" % n for n in range(49))),
+            "self/mounts": b"none %s fuse rw 0 0\nnone / ext4 rw 0 0\n" % escaped,
+        }.items():
+            file = Path(root, place)
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(text)
+        before, proc.PROC = proc.PROC, root
+        try:
+            _check_proc(comm, path)
+        finally:
+            proc.PROC = before
+
+
+def _check_proc(comm: bytes, path: bytes) -> None:
+    assert list(proc.status(7) or ()) == ["Name", "Uid", "Tgid"]
+    assert [mapping.start for mapping in parse_maps(proc.maps(7) or "")] == [0x10000, 0x20000]
+    assert [kind for _, kind in proc.mounts()] == ["fuse", "ext4"]
+    assert os.fsencode(proc.comm(7) or "") == comm
+    assert proc.start_ticks(7) == 18
+    proc.command_line(7)
+    text = proc.cgroup(7) or ""
+    assert cgroup_name(text).kind
+    assert text.split("\n")[1] == f"0::{os.fsdecode(path)}"
+    targets.is_below(7, "/")
+
+
+_PYTHON = """
+import asyncio, os, signal
+async def inner(): await asyncio.sleep(99)
+async def outer(): await asyncio.gather(inner(), inner(), asyncio.create_task(inner()))
+class Deep:
+    def down(self, n):
+        return self.down(n - 1) if n else asyncio.run(main())
+async def main():
+    tasks = [asyncio.create_task(outer(), name="größe") for _ in range(3)]
+    await asyncio.sleep(0.01)
+    print("ready", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+Deep().down(20)
+"""
+
+
+@cache
+def _stopped_python() -> tuple[PythonProcess, TaskLayout]:
+    """A Python with frames and tasks, which stands still."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _PYTHON], stdout=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    atexit.register(child.wait)
+    atexit.register(child.kill)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+    python = find_python(child.pid)
+    assert python is not None
+    layout = find_task_layout(child.pid, python)
+    assert layout is not None
+    tasks = _look(python, layout, CachedMemory(python.read))
+    assert sum(task.name == "größe" for task in tasks) == 3, tasks
+    return python, layout
+
+
+def _look(python: PythonProcess, layout: TaskLayout, memory: CachedMemory) -> list[Task]:
+    """Everything that `dump --async` reads."""
+    codes = CodeObjects(python.version, python.layout, memory)
+    interpreters = read_interpreters(python.layout, memory, python.runtime)
+    for interpreter in interpreters:
+        for thread in interpreter.threads:
+            read_frames(python.version, python.layout, memory, codes, thread.address)
+    return read_tasks(python.version, (python.layout, layout), memory, codes, interpreters)
+
+
+def python_seeds() -> Iterator[bytes]:
+    """A number, of which the changes follow."""
+    yield bytes(8)
+
+
+def changed_seed(_: bytes, chance: random.Random) -> bytes:
+    """Another number."""
+    return chance.randbytes(8)
+
+
+def run_python(data: bytes) -> None:
+    """A look at an interpreter of which some words are others, the same each time."""
+    python, layout = _stopped_python()
+    seed = int.from_bytes(data[:8], "little")
+    rate = (0, 0.05, 0.3, 1.0)[seed & 3]
+
+    def read(address: int, size: int) -> bytes:
+        chance = random.Random(seed ^ address)
+        raw = bytearray(python.read(address, size))
+        if chance.random() < rate and len(raw) >= 16:
+            for _ in range(chance.choice((1, 2, 16))):
+                at = 8 * chance.randrange(len(raw) // 8)
+                other = 8 * chance.randrange(len(raw) // 8)
+                word = chance.choice((address + at, _word(chance), *_NUMBERS))
+                raw[at : at + 8] = chance.choice(
+                    (raw[other : other + 8], word.to_bytes(8, "little"))
+                )
+        return bytes(raw)
+
+    for task in _look(python, layout, CachedMemory(read, 1 << 14)):
+        task.name.encode("utf-8", "surrogatepass")
+    read_debug_offsets(read(python.runtime, HEADER_SIZE))
+
+
+def dns_seeds() -> Iterator[bytes]:
+    """An answer with a name, an alias and addresses of both kinds."""
+    name, back = b"\3www\7example\0", b"\xc0\x0c"
+    head = struct.pack(">HHHHHH", 7, 0x8180, 1, 3, 0, 0) + name + struct.pack(">HH", 1, 1)
+    records = [(5, b"\1a\xc0\x10"), (1, bytes(4)), (28, bytes(16))]
+    body = b"".join(
+        back + struct.pack(">HHIH", kind, 1, 60, len(data)) + data for kind, data in records
+    )
+    yield head + body
+
+
+def run_dns(data: bytes) -> None:
+    """An answer of a name server, and what is kept of it."""
+    answer = dns.parse(data)
+    if answer is not None:
+        names = dns.Names(most=4)
+        names.add(answer, 1)
+        assert all(len(name) <= 4 * 256 for name in answer.names)
+        assert names.get(answer.addresses[-1], 1) in (answer.names[0], "")
+        assert names.get(answer.addresses[-1], 2) == ""
+
+
+def run_probes(data: bytes) -> None:
+    """Where a file says that its functions and static probes are."""
+    image = ElfImage(lambda at, size: data[at : at + size], len(data), "x")
+    for look in (
+        lambda: functions_named(image, lambda _: True),
+        lambda: function_ranges(image, "main"),
+        lambda: [parse_arguments(probe.arguments, image.machine) for probe in usdt_probes(image)],
+        lambda: list(go_functions(image)),
+    ):
+        with suppress(PurebpfError, ValueError):
+            look()
