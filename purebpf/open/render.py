@@ -111,7 +111,9 @@ class TablePrinter:
         """Calls that the table has no room for."""
         dropped = self._summary.dropped
         what = count_text(dropped, f"calls were dropped: the table was full, at {ROOM} rows")
-        return (Cause("rows_full", dropped, what),)
+        lumped = self._summary.lumped
+        note = count_text(lumped, "calls are of paths or processes that were not counted apart")
+        return (Cause("rows_full", dropped, what), Cause("lumped", lumped, note, is_note=True))
 
 
 def _row(row: Row) -> str:

@@ -12,13 +12,17 @@ __all__ = ["ROOM", "Row", "Summary"]
 
 ROOM = 1 << 17
 """Rows that there is room for: some 100 MB."""
+_TEXT = 64 << 20
+"""Bytes of their names: a process may ask for paths of 4,096 bytes that do not exist."""
+_APART = 1 << 20
+"""Paths and processes that are counted apart, of all rows: 100 MB."""
 
 
 class Row:
     """The calls of one path or process.
 
-    `errors` counts those that failed, by errno; `others` has the processes of a path, or the paths
-    of a process, as many as were counted apart.
+    `errors` counts those that failed, by errno; `others` has the processes of a path, or hashes of
+    the paths of a process, as many as were counted apart.
     """
 
     __slots__ = ("calls", "errors", "max_ns", "name", "others", "total_ns")
@@ -29,7 +33,7 @@ class Row:
         self.total_ns = 0
         self.max_ns = 0
         self.errors: Counter[int] = Counter()
-        self.others: set[object] = set()
+        self.others: set[int] = set()
 
     @property
     def failed(self) -> int:
@@ -46,13 +50,15 @@ class Summary:
     """Rows by path, or by process.
 
     Attributes:
-        dropped: calls that rows no room.
+        dropped: calls that found no room.
+        lumped: calls of a path or process that found no room to be counted apart.
     """
 
     def __init__(self, by: str, room: int = ROOM) -> None:
         self.by = by
-        self.dropped = 0
+        self.dropped = self.lumped = 0
         self._room = room
+        self._text_left, self._apart_left = _TEXT, _APART
         self._rows: dict[_Key, Row] = {}
 
     def add(self, events: Iterable[Opened]) -> None:
@@ -62,17 +68,27 @@ class Summary:
             key = _Key(event.path, 0) if by_path else _Key("", event.pid)
             row = self._rows.get(key)
             if row is None:
-                if len(self._rows) >= self._room:
+                name = event.path if by_path else event.comm
+                if len(self._rows) >= self._room or len(name) > self._text_left:
                     self.dropped += 1
                     continue
-                row = self._rows[key] = Row(event.path if by_path else event.comm)
+                self._text_left -= len(name)
+                row = self._rows[key] = Row(name)
             row.calls += 1
             row.total_ns += event.duration_ns
             row.max_ns = max(row.max_ns, event.duration_ns)
             if event.errno:
                 row.errors[event.errno] += 1
-            if len(row.others) < self._room:
-                row.others.add(event.pid if by_path else event.path)
+            self._count_apart(row, event.pid if by_path else hash(event.path))
+
+    def _count_apart(self, row: Row, other: int) -> None:
+        if other in row.others:
+            return
+        if not self._apart_left:
+            self.lumped += 1
+            return
+        self._apart_left -= 1
+        row.others.add(other)
 
     def rows(self) -> list[tuple[int, Row]]:
         """Process ID (0 by path) and row: most failures first, then most calls."""

@@ -32,7 +32,8 @@ def _describe_other(event: Signalled | Ended | Lost) -> str:
             return f"+++ killed by {event.signal}{dumped} +++"
         return f"+++ exited with {event.status} +++"
     most = sorted(event.by_name.items(), key=lambda item: -item[1])
-    return f"... {event.calls} calls lost here: {', '.join(f'{n} {name}' for name, n in most)}"
+    names = ", ".join(f"{count} {name}" for name, count in most)
+    return f"... {event.calls} calls lost here{': ' if names else ''}{names}"
 
 
 def _call(call: Call, prefix: str) -> str:

@@ -192,13 +192,17 @@ class Traces(EventSession[Event]):
         missing, self._lost = lost - self._lost, lost
         if not missing:
             return []
-        before = self._lost_by_slot
         now = list(self.stream.object.globals["lost"])
-        self._lost_by_slot = now
-        by_name = {}
-        for slot, count in enumerate(now):
-            fresh = count - (before[slot] if before else 0)
-            if fresh:
-                abi = self._machine.compat if slot >= loading.SLOTS else self._machine.native
-                by_name[syscalls.name(abi, slot % loading.SLOTS)] = fresh
+        said = self._lost_by_slot or [0] * len(now)
+        self._lost_by_slot = said
+        by_name: dict[str, int] = {}
+        left = missing  # the counters are of now: some of these calls come later in the ring
+        for slot in sorted(range(len(now)), key=lambda slot: said[slot] - now[slot]):
+            count = min(left, now[slot] - said[slot])
+            if count <= 0:
+                break
+            abi = self._machine.compat if slot >= loading.SLOTS else self._machine.native
+            by_name[syscalls.name(abi, slot % loading.SLOTS)] = count
+            said[slot] += count
+            left -= count
         return [Lost(missing, by_name)]

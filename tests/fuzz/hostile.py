@@ -194,7 +194,7 @@ Deep().down(20)
 
 @cache
 def _stopped_python() -> tuple[PythonProcess, TaskLayout]:
-    """A Python with frames and tasks, which stands still."""
+    """A Python with frames and tasks, which is stopped."""
     child = subprocess.Popen(
         [sys.executable, "-c", _PYTHON], stdout=subprocess.PIPE, stdin=subprocess.PIPE
     )

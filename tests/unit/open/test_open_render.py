@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from purebpf.open import summary as summary_module
 from purebpf.open.events import Opened
 from purebpf.open.flags import access, names
 from purebpf.open.options import parse
@@ -104,7 +105,7 @@ def test_what_finds_no_room_is_counted() -> None:
     summary = Summary("path", room=1)
     summary.add([FINE, MISSING, FINE])
     assert [row.calls for _, row in summary.rows()] == [2]
-    (cause,) = TablePrinter(summary).losses()
+    cause, _ = TablePrinter(summary).losses()
     assert (cause.lost, cause.is_note) == (1, False)
 
 
@@ -136,3 +137,20 @@ def test_every_column_together_fits_into_a_terminal(times: bool) -> None:
     long = EVENTS[0]._replace(cgroup="kubepods-burstable-pod1234.slice", comm="fifteen-letters")
     text = "".join([*printer.begin(80), *printer.show([long])])
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_memory_of_a_table_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths that do not exist cost a user nothing, and each may be another one."""
+    monkeypatch.setattr(summary_module, "_TEXT", 10_000)
+    monkeypatch.setattr(summary_module, "_APART", 1000)
+    paths = [MISSING._replace(path=f"/{number:0999}") for number in range(2003)]
+    by_path, by_process = Summary("path"), Summary("process")
+    by_path.add(paths)
+    assert len(by_path.rows()) == 10
+    assert by_path.dropped == 2003 - 10
+    by_process.add(path._replace(pid=number % 3) for number, path in enumerate(paths))
+    assert sum(len(row.others) for _, row in by_process.rows()) == 1000
+    assert by_process.lumped == 2003 - 1000
+    assert by_process.dropped == 0
+    causes = {cause.name: cause for cause in TablePrinter(by_process).losses()}
+    assert (causes["lumped"].lost, causes["lumped"].is_note) == (1003, True)
