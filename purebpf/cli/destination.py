@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Destination",
     "ResultOptions",
+    "add_answer",
     "add_destinations",
     "add_folded",
     "destinations",
     "encode",
+    "head",
     "raise_all",
     "says_when",
+    "wants_answer",
     "write",
     "writing",
 ]
@@ -91,6 +94,30 @@ def add_folded(group: argparse._ArgumentGroup) -> None:
         *("-f", "--folded"), dest="formats", action="append_const", const="folded",
         default=[], help="same as --format folded",
     )  # fmt: skip
+
+
+def add_answer(group: argparse._ArgumentGroup, *, other: str) -> None:
+    """Options `all_stacks` and `layout`; `other` says which options ask for bcc's."""
+    group.add_argument(
+        "--all", dest="all_stacks", action="store_true", help="every function and stack (text)"
+    )
+    group.add_argument(
+        "--layout", choices=("answer", "bcc"), default="",
+        help="of text: functions and the heaviest stacks, or each stack by address as bcc "
+             f"prints it (default: answer; bcc with {other})",
+    )  # fmt: skip
+
+
+def wants_answer(view: ResultOptions, format_name: str, *, details: bool) -> bool:
+    """Whether a text is the answer; `details`: an option asks for what only bcc's layout has."""
+    return format_name == "text" and view.layout != "bcc" and (bool(view.layout) or not details)
+
+
+def head(title: str, view: ResultOptions, *, details: bool) -> str:
+    """The title of a run, without the unit of bcc's layout where each number says its own."""
+    if all(wants_answer(view, to.format, details=details) for to in view.to):
+        return title.replace(" (us)", "")
+    return title
 
 
 def destinations(

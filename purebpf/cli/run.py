@@ -27,7 +27,6 @@ Result = TypeVar("Result")
 
 _TOP = 5
 """Functions that are shown beside what was written."""
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 class Run(NamedTuple, Generic[Result]):
@@ -136,15 +135,12 @@ def measure(
 
 def spell_size(path: str) -> str:
     """`213 kB`: how large a file is."""
+    from purebpf.results.model.units import bytes_in_unit  # not before everything is measured
+
     try:
-        size = float(os.stat(path).st_size)
+        return bytes_in_unit(os.stat(path).st_size)
     except OSError:  # a pipe that is gone
         return "size unknown"
-    unit = 0
-    while size >= 1000 and unit < len(_UNITS) - 1:
-        size /= 1000
-        unit += 1
-    return f"{size:.0f} {_UNITS[unit]}" if size >= 10 or not unit else f"{size:.1f} {_UNITS[unit]}"
 
 
 def _serve(where: tuple[str, int], title: str) -> LivePage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from purebpf.cli import parser
-from purebpf.cli.destination import add_destinations, add_folded
+from purebpf.cli.destination import add_answer, add_destinations, add_folded
 
 __all__ = ["add_output", "add_whose"]
 
@@ -18,10 +18,11 @@ def add_whose(group: argparse._ArgumentGroup, *, cpus: str) -> None:
     parser.add_thread_kinds(group)
 
 
-def add_output(group: argparse._ArgumentGroup) -> None:
-    """Formats, files, and their contents."""
+def add_output(group: argparse._ArgumentGroup, *, details: str) -> None:
+    """Formats, files, and their contents; `details` ask for the layout of bcc."""
     add_folded(group)
     add_destinations(group)
+    add_answer(group, other=details)
     parser.add_delimited(group)
     group.add_argument(
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets after names (text)"

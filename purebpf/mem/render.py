@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from purebpf.mem.request import Options
+from purebpf.results.model.units import bytes_in_unit
 
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "sums"]
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 _HEADS = {
     "unfreed": "not freed",
     "allocated": "allocated",
@@ -61,9 +61,9 @@ def sums(about: dict[str, object], options: Options) -> Iterator[str]:
         )
     lines["grown"] = number["grown_bytes"], _count(number["growths"], "mmap or brk call")
     for shown, (size, what) in lines.items():
-        yield f"{_HEADS[shown]:<12}{spell_bytes(size):>12}  in {what}{_option(shown, options)}\n"
+        yield f"{_HEADS[shown]:<12}{bytes_in_unit(size):>12}  in {what}{_option(shown, options)}\n"
     if reserved := number["reserved_bytes"]:
-        yield f"{'reserved':<12}{spell_bytes(reserved):>12}  of addresses without memory\n"
+        yield f"{'reserved':<12}{bytes_in_unit(reserved):>12}  of addresses without memory\n"
     faults = number["minor_faults"] + number["major_faults"]
     disk = f"  {number['major_faults']:,} from disk"
     yield f"{_HEADS['faults']:<12}{faults:>12,}{disk}{_option('faults', options)}\n"
@@ -75,15 +75,3 @@ def _option(shown: str, options: Options) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def spell_bytes(size: int) -> str:
-    """`12.3 MB`, in powers of 1000; below 10 kB exact."""
-    if size < 10_000:
-        return f"{size:,} bytes"
-    value, unit = float(size), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value /= 1000
-        unit += 1
-    digits = 0 if value >= 99.95 else 1
-    return f"{value:.{digits}f} {_UNITS[unit]}"

@@ -29,9 +29,11 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
+    from purebpf.cli.destination import head
     from purebpf.offcpu.session import OffCpu
 
-    with results.measure(partial(OffCpu, options), options.command, title(options), view) as run:
+    shown = head(title(options), view, details=view.delimited or view.offsets or options.waker)
+    with results.measure(partial(OffCpu, options), options.command, shown, view) as run:
         profile = run.add_lines(run.result)
         status = run.end()
         from purebpf.offcpu.render import render  # not before everything is measured

@@ -72,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_times(made.add_argument_group("times"))
     output = made.add_argument_group("output")
     parser.add_stack_kinds(output)
-    time_options.add_output(output)
+    time_options.add_output(output, details="-d, -s and --waker")
     return made
 
 

@@ -9,6 +9,7 @@ from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import (
     ResultOptions,
+    add_answer,
     add_destinations,
     add_folded,
     destinations,
@@ -115,14 +116,7 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
 def _add_output(group: argparse._ArgumentGroup) -> None:
     add_folded(group)
     add_destinations(group)
-    group.add_argument(
-        "--all", dest="all_stacks", action="store_true", help="every function and stack (text)"
-    )
-    group.add_argument(
-        "--layout", choices=("answer", "bcc"), default="",
-        help="of text: functions and the heaviest stacks, or each stack by address as bcc's "
-             "profile (default: answer; bcc with -d and -A)",
-    )  # fmt: skip
+    add_answer(group, other="-d and -A")
     parser.add_delimited(group)
     group.add_argument(
         *("-a", "--annotations"), action="store_true", help="append _[k] to kernel frames (folded)"

@@ -14,8 +14,10 @@ __all__ = ["cpus_of_sample", "render", "sample_lines"]
 
 def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
+    from purebpf.cli.destination import wants_answer
+
     wants_addresses = view.delimited or view.addresses
-    if format_name == "text" and (view.layout or ("bcc" if wants_addresses else "")) != "bcc":
+    if wants_answer(view, format_name, details=wants_addresses):
         from purebpf.results.formats import answer
 
         return answer.pieces(

@@ -29,9 +29,11 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
+    from purebpf.cli.destination import head
     from purebpf.wall.session import Wall
 
-    with results.measure(partial(Wall, options), options.command, title(options), view) as run:
+    shown = head(title(options), view, details=view.delimited or view.offsets)
+    with results.measure(partial(Wall, options), options.command, shown, view) as run:
         result = run.result
         profile = run.add_lines(result.profile)
         status = run.end()

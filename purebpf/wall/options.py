@@ -66,4 +66,4 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         *("-T", "--top"), metavar="N", type=positive_int,
         help="only the N threads that ran longest in the table of threads",
     )  # fmt: skip
-    time_options.add_output(group)
+    time_options.add_output(group, details="-d and -s")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from purebpf.cli.destination import ResultOptions
+from purebpf.cli.destination import ResultOptions, wants_answer
 from purebpf.results import Profile
-from purebpf.results.formats import json, registry
+from purebpf.results.formats import answer, json, registry
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
 from purebpf.wall.threads import Thread
 
 __all__ = ["render"]
 
-_US = 1000
+_THREADS = 12
 
 
 def render(
@@ -21,6 +22,12 @@ def render(
     """The pieces of one output, without the title."""
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(thread) for thread in threads])]
+    if wants_answer(options, format_name, details=options.delimited or options.offsets):
+        text = answer.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
+        most = options.top or (len(threads) if options.all_stacks else _THREADS)
+        rest = len(threads) - len(threads[:most])
+        more = [f"{'':42}and {rest} more (all: --all)\n"] if rest and not options.top else []
+        return [*_table(threads[:most]), *more, "\n", *text]
     style = registry.Style(options.delimited, offsets=options.offsets, by_thread=True)
     pieces = registry.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
@@ -29,7 +36,7 @@ def render(
 def _table(threads: Sequence[Thread]) -> Iterator[str]:
     has_gil = any(thread.gil_ns for thread in threads)
     gil_head = f" {'GIL':>8}" if has_gil else ""
-    yield f"{'wall us':>12} {'on-CPU':>8} {'off-CPU':>8} {'run-queue':>9}{gil_head}  thread\n"
+    yield f"{'wall':>9} {'on-CPU':>8} {'off-CPU':>8} {'run-queue':>9}{gil_head}  thread\n"
     for thread in threads:
         comm, pid, tid, *_ = thread.labels
         wall = thread.wall_ns or 1
@@ -38,7 +45,7 @@ def _table(threads: Sequence[Thread]) -> Iterator[str]:
         )
         gil = f" {100 * thread.gil_ns / wall:7.1f}%" if has_gil else ""
         yield (
-            f"{thread.wall_ns // _US:12} {on:7.1f}% {off:7.1f}% {queued:8.1f}%{gil}  "
+            f"{in_unit(thread.wall_ns):>9} {on:7.1f}% {off:7.1f}% {queued:8.1f}%{gil}  "
             f"{printable(comm)} ({pid}/{tid})\n"
         )
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
-from purebpf.results.model.units import count_in_unit
+from purebpf.results.model.units import count_in_unit, weight_in_unit
 from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
 from purebpf.symbols.short_names import merge_clones, shorten
@@ -51,10 +51,19 @@ class Ranked(NamedTuple):
     total: int
 
 
-class _Stacks(NamedTuple):
-    """Weights by (process, PID, names leaf first), and of each name."""
+class _Merged(NamedTuple):
+    """What is shown as one stack; `how` is which time it is and in which state it passed."""
 
-    weights: Counter[tuple[str, int, tuple[str, ...]]]
+    process: str
+    pid: int
+    how: str
+    names: tuple[str, ...]
+
+
+class _Stacks(NamedTuple):
+    """Weights of stacks, and of each name."""
+
+    weights: Counter[_Merged]
     ranked: list[Ranked]
 
 
@@ -78,17 +87,17 @@ def pieces(
     heaviest = merged.weights.most_common(None if everything else _STACKS)
     shown = sum(weight for _, weight in heaviest)
     number = f"{len(heaviest)} of {len(merged.weights)} stacks"
-    share = f"{100 * shown / total:.0f} % of {count_in_unit(total, _DIGITS)} {profile.unit}"
+    share = f"{100 * shown / total:.0f} % of {_spell_total(total, profile.unit)}"
     more = "" if len(heaviest) == len(merged.weights) else " (all: --all)"
     yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
-    for (process, pid, names), weight in reversed(heaviest):
-        yield from _frames(names, None if everything else _FRAMES, width)
-        owner = f" ({pid})"
-        name = cut(printable(process), width - _OWNER - len(owner))
+    for stack, weight in reversed(heaviest):
+        yield from _frames(stack.names, None if everything else _FRAMES, width)
+        owner = f" ({stack.pid}){stack.how}"
+        name = cut(printable(stack.process), width - _OWNER - len(owner))
         yield f"    {'-':<16s} {name}{owner}\n"
         in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
-        unit = profile.unit.removesuffix("s") if weight == 1 else profile.unit
-        yield f"        {100 * weight / total:.1f} %{in_cpus}  {weight} {unit}\n\n"
+        spelled = weight_in_unit(weight, profile.unit)
+        yield f"        {100 * weight / total:.1f} %{in_cpus}  {spelled}\n\n"
 
 
 def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
@@ -98,8 +107,8 @@ def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
 
 def stacks(profile: Profile, *, whole_names: bool = False) -> Iterator[tuple[tuple[str, ...], int]]:
     """Each stack by the names that are shown, leaf first, and its weight; again per process."""
-    for (_, _, names), weight in _merge(profile, whole_names=whole_names).weights.items():
-        yield names, weight
+    for stack, weight in _merge(profile, whole_names=whole_names).weights.items():
+        yield stack.names, weight
 
 
 def functions(profile: Profile, lines: int, *, cpus: float = 0.0) -> Iterator[str]:
@@ -110,7 +119,7 @@ def functions(profile: Profile, lines: int, *, cpus: float = 0.0) -> Iterator[st
 def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
     known = Functions()
     names: list[str] = []
-    weights: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
+    weights: Counter[_Merged] = Counter()
     own: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for row in profile.rows():
@@ -118,15 +127,22 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
         path.reverse()
         names += [_name(function, whole=whole_names) for function in known.table[len(names) :]]
         stack = tuple([names[number] for number in path])
-        weights[row.labels.process_name, row.labels.pid, stack] += row.weight
-    for (_, _, stack), weight in weights.items():
-        if stack:
-            own[stack[0]] += weight
-            for name in set(stack):
+        how = "".join(f" {printable(word)}" for word in (row.marks.kind, row.labels.state) if word)
+        weights[_Merged(row.labels.process_name, row.labels.pid, how, stack)] += row.weight
+    for merged, weight in weights.items():
+        if merged.names:
+            own[merged.names[0]] += weight
+            for name in set(merged.names):
                 total[name] += weight
     ranked = [Ranked(name, own[name], total[name]) for name in total]
     ranked.sort(key=lambda line: (-line.own, -line.total, line.name))
     return _Stacks(weights, ranked)
+
+
+def _spell_total(total: int, unit: str) -> str:
+    if unit in ("ns", "bytes"):
+        return weight_in_unit(total, unit)
+    return f"{count_in_unit(total, _DIGITS)} {unit}"
 
 
 def _name(function: Function, *, whole: bool) -> str:

@@ -8,10 +8,11 @@ from purebpf.cli.destination import ResultOptions
 from purebpf.kernel.instruments.memory_tracer import Site
 from purebpf.mem.loss import losses
 from purebpf.mem.profiles import MemoryUse, fill, since, totals
-from purebpf.mem.render import render, spell_bytes
+from purebpf.mem.render import render
 from purebpf.mem.request import SHOWN, Options
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.model.units import bytes_in_unit
 from purebpf.symbols.frame import Frame
 
 SITES = [
@@ -46,12 +47,12 @@ not freed, by function:
  100.0 %          100.0 %         grows [shop]
    0.0 %          100.0 %         main [shop]
 
-1 of 1 stacks, 100 % of 30720 bytes, the heaviest last:
+1 of 1 stacks, 100 % of 30.7 kB, the heaviest last:
 
     grows [shop]
     main [shop]
     -                shop (7)
-        100.0 %  30720 bytes
+        100.0 %  30.7 kB
 
 """
 
@@ -150,4 +151,4 @@ def test_faults_of_other_processes_are_a_note(options: Options, *, is_loss: bool
     ],
 )
 def test_sizes_are_short(size: int, text: str) -> None:
-    assert spell_bytes(size) == text
+    assert bytes_in_unit(size) == text

@@ -60,8 +60,8 @@ TEXT = """\
 """
 
 WALL = """\
-     wall us   on-CPU  off-CPU run-queue  thread
-         100    50.0%    40.0%     10.0%  app (7/8)
+     wall   on-CPU  off-CPU run-queue  thread
+   100 us    50.0%    40.0%     10.0%  app (7/8)
 
 """
 
@@ -178,6 +178,18 @@ def test_a_threads_rows_add_up() -> None:
         Thread(Labels("app", 7, 8), 50_001, 40_000, 10_000),
         Thread(Labels("once", 5, 5), 10, 0, 0),
     ]
+
+
+def test_the_text_of_waits_is_the_answer_with_units_unless_details_are_asked_for() -> None:
+    waits = Profile(unit="ns")
+    stack = (user("work"), user("main"))
+    waits.add(stack, (kernel("schedule"),), 1_410_000_000, Labels("app", 7, 8, state="S"))
+    waits.add(stack, (kernel("io_schedule"),), 90_000_000, Labels("app", 7, 9, state="D"))
+    text = "".join(map(str, render(waits, ResultOptions(offsets=False), "text")))
+    assert "2 of 2 stacks, 100 % of 1.50 s, the heaviest last:" in text
+    assert text.endswith("app (7) S\n        94.0 %  1.41 s\n\n")
+    blocks = "".join(map(str, render(waits, ResultOptions(offsets=False, layout="bcc"), "text")))
+    assert blocks.endswith("app (7/8) S\n        1410000\n\n")
 
 
 def test_the_table_of_threads() -> None:
