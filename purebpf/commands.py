@@ -11,6 +11,7 @@ COMMANDS = {
     "offcpu": "where threads block, for how long, and which thread wakes them",
     "wall": "each thread's wall-clock time: on CPU, in the run queue, blocked",
     "dump": "the present stack of every thread of a process, Python too",
+    "stat": "counts of events: CPU time, switches, faults, cycles, tracepoints",
     "summary": "system calls: count, errors and latency",
     "trace": "system calls as they happen, with arguments and results by name",
     "exec": "processes as they start and end: arguments, status, lifetime",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
+import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -13,6 +16,10 @@ from typing import Self
 from purebpf.errors import KernelError
 
 __all__ = ["Child", "CommandError"]
+
+
+_BEFORE = struct.Struct("=3d")
+"""What the child says just before execvp(3): the time, and the seconds of CPU that it has used."""
 
 
 class CommandError(KernelError):
@@ -39,11 +46,17 @@ class Child:
     Attributes:
         pid: the process id.
         status: the exit status as a shell gives it, 128 + N for signal N; None while it runs.
+        started_s: when it began to execute the command, by time.monotonic(); 0.0 before.
+        cpu_s: what it and the children that it waited for used since then, in user space and in the
+            kernel; None while it runs.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
         self.status: int | None = None
+        self.started_s = 0.0
+        self.cpu_s: tuple[float, float] | None = None
+        self._used_before = (0.0, 0.0)
         with self._saying("pipe2(2)"), ExitStack() as kept, ExitStack() as given:
             go_read, self._go = os.pipe2(os.O_CLOEXEC)
             given.callback(os.close, go_read)
@@ -84,6 +97,9 @@ class Child:
         """
         with suppress(BrokenPipeError):
             os.write(self._go, b"!")
+        if moment := os.read(self._problem, _BEFORE.size):  # else it was killed before
+            self.started_s, *used = _BEFORE.unpack(moment)
+            self._used_before = (used[0], used[1])
         problem = os.read(self._problem, 4)  # empty: execvp(3) closed the other end
         if problem:
             self.wait()
@@ -92,7 +108,9 @@ class Child:
     def wait(self) -> int:
         """Wait for its end and return the status."""
         if self.status is None:
-            _, waited = os.waitpid(self.pid, 0)
+            _, waited, usage = os.wait4(self.pid, 0)
+            user_s, system_s = self._used_before
+            self.cpu_s = (max(0.0, usage.ru_utime - user_s), max(0.0, usage.ru_stime - system_s))
             code = os.waitstatus_to_exitcode(waited)
             self.status = code if code >= 0 else 128 - code
         return self.status
@@ -127,6 +145,8 @@ def _become(command: tuple[str, ...], go: int, go_write: int, problem: int) -> N
             # Python ignores these two, and exec would keep that
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            os.write(problem, _BEFORE.pack(time.monotonic(), used.ru_utime, used.ru_stime))
             os.execvp(command[0], command)  # noqa: S606
     except OSError as error:
         os.write(problem, (error.errno or 0).to_bytes(4, "little"))

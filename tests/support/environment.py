@@ -65,6 +65,7 @@ BY_THEMSELVES = {
     "report": "tests/commands/report/test_report.py",
     "sampleip": "tests/commands/sampleip/test_sampleip.py",
     "setup": "tests/commands/setup/test_setup_command.py",
+    "stat": "tests/commands/stat/test_stat.py",
     "top": "tests/commands/top/test_top.py",
     "triage": "tests/commands/triage/test_triage.py",
     "view": "tests/commands/view/test_view.py",

@@ -1,0 +1,95 @@
+"""What to count and where, asked for by a command line or by a program. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["GROUPINGS", "HARDWARE", "Groups", "Options", "default_groups", "parse_groups"]
+
+Groups = tuple[tuple[str, ...], ...]
+"""Events by name; those of a tuple run on the CPU's counters together or not at all."""
+
+GROUPINGS = ("", "cpu", "thread")
+
+HARDWARE: Groups = (("cycles", "instructions"), ("branches", "branch-misses"))
+"""What is counted by default where the machine has hardware counters."""
+
+
+class Options(NamedTuple):
+    """The target, and which events. Empty tuples and None mean: no restriction.
+
+    `groups` () is `default_groups`, and HARDWARE where there is any. `by` is one of GROUPINGS: a
+    count for each CPU, or for each thread of the target, instead of their sum. `inherit`: threads
+    and children that the target starts from now on count, too. `all_cpus`: all tasks count for as
+    long as the command runs. `interval_s` None: one result, at the end. `duration_s` None: until a
+    signal, or until `command` or all of `pids` end.
+    """
+
+    groups: Groups = ()
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    all_cpus: bool = False
+    by: str = ""
+    inherit: bool = True
+    duration_s: float | None = None
+    interval_s: float | None = None
+    command: tuple[str, ...] = ()
+
+    @property
+    def is_of_tasks(self) -> bool:
+        """Whether events follow threads from CPU to CPU; else they stay on their CPU."""
+        return bool(self.pids or self.tids or (self.command and not self.all_cpus))
+
+
+def default_groups(*, of_tasks: bool) -> Groups:
+    """The software events that every machine has."""
+    clock = "task-clock" if of_tasks else "cpu-clock"
+    return ((clock,), ("context-switches",), ("cpu-migrations",), ("page-faults",))
+
+
+def parse_groups(text: str) -> Groups:
+    """Groups of a list such as `page-faults,{cycles,instructions}:u,cpu/event=1,umask=2/`.
+
+    Modifiers behind a group are those of each of its events.
+
+    Raises:
+        ValueError: braces that do not match, an empty group, or an event without a name.
+    """
+    groups: list[tuple[str, ...]] = []
+    for part in _split(text):
+        if not part.startswith("{"):
+            groups.append((part,))
+            continue
+        inside, brace, modifiers = part[1:].rpartition("}")
+        if not brace or (modifiers and not modifiers.startswith(":")):
+            raise ValueError(f"{part!r} is not a group such as {{cycles,instructions}}:u")
+        groups.append(tuple(_add_modifiers(name, modifiers) for name in _split(inside)))
+    return tuple(groups)
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that are neither within braces nor between slashes."""
+    parts = [""]
+    depth, in_unit = 0, False
+    for char in text:
+        in_unit ^= char == "/"
+        depth += (char == "{") - (char == "}")
+        if depth not in (0, 1):
+            raise ValueError(f"the braces of {text!r} do not match")
+        if char == "," and not depth and not in_unit:
+            parts.append("")
+        else:
+            parts[-1] += char
+    if depth:
+        raise ValueError(f"a closing brace is missing in {text!r}")
+    if not all(parts):
+        raise ValueError(f"an event of {text!r} does not have a name: is there a comma too many?")
+    return parts
+
+
+def _add_modifiers(name: str, modifiers: str) -> str:
+    if name.endswith("/"):
+        return name + modifiers.removeprefix(":")
+    return name + modifiers

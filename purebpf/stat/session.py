@@ -1,0 +1,154 @@
+"""The live part: opens counters, and reads them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Self
+
+from purebpf.closable import Closing
+from purebpf.measure import wait
+from purebpf.measure.limits import raise_open_files
+from purebpf.measure.perf_targets import EventPlace, places
+from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import TargetEnds
+from purebpf.stat.counts import Part, Result, add_up, losses
+from purebpf.stat.opening import open_counters
+from purebpf.stat.request import Options
+from purebpf.syscall import proc
+
+__all__ = ["Counter"]
+
+_Times = tuple[int, int, int]
+"""The count, and the nanoseconds that the event was enabled and on a counter."""
+
+
+class Counter(Closing):
+    """Counts from when its context is entered until `stop()`; `interval()` reads in between.
+
+    A command's events begin with its execve(2).
+
+    Args:
+        options: the target, and which events.
+        command_pid: a child that waits to execute a command (`purebpf.measure.child`).
+
+    Raises, when it is entered; nothing stays open then:
+        EventError: no event is called that.
+        NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
+        KernelError: the kernel refused an event, and why.
+
+    Attributes:
+        started_s: when it began to count, by time.monotonic().
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._command_pid = 0 if options.all_cpus else command_pid
+        self._ticks = 0
+        self._has_begun = False
+        self.started_s = self._last_s = time.monotonic()
+        self._owned = ExitStack()
+
+    def __enter__(self) -> Self:
+        options = self._options
+        raise_open_files()
+        with ExitStack() as stack:
+            self._opened = open_counters(
+                options.groups,
+                self._places(),
+                stack,
+                of_tasks=options.is_of_tasks,
+                fields={
+                    "inherit": int(options.inherit and options.is_of_tasks),
+                    "enable_on_exec": int(bool(self._command_pid)),
+                },
+            )
+            self._counters = self._opened.counters
+            self._keys = [self._key(opened.place) for opened in self._counters]
+            self._before = [(0, 0, 0)] * len(self._counters)
+            self._ends = stack.enter_context(TargetEnds(options.pids))
+            if not options.command:
+                self._begin()
+            self._owned = stack.pop_all()
+        return self
+
+    def _begin(self) -> None:
+        if not self._command_pid:
+            for opened in self._counters:
+                if opened.leads:
+                    opened.counter.enable(group=True)
+        self._has_begun = True
+        self.started_s = self._last_s = time.monotonic()
+
+    def _places(self) -> list[EventPlace]:
+        options = self._options
+        where = places(options, self._command_pid)
+        if where[0].pid < 0 or options.cpus or options.by == "cpu":
+            return where
+        return [EventPlace(pid, -1) for pid in dict.fromkeys(place.pid for place in where)]
+
+    def _key(self, place: EventPlace) -> str:
+        if self._options.by == "cpu":
+            return f"CPU {place.cpu}"
+        if self._options.by == "thread":
+            return f"{proc.comm(place.pid) or '?'}-{place.pid}"
+        return ""
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until it is over: True. False: an interval is, and `interval()` is due."""
+        options = self._options
+        if not self._has_begun:  # the command has just been executed
+            self._begin()
+        over = tick = None
+        if options.duration_s is not None:
+            over = self.started_s + options.duration_s
+        if options.interval_s is not None:
+            self._ticks += 1
+            tick = self.started_s + self._ticks * options.interval_s
+        while wait.until(over, (*ends, *((self._ends,) if self._ends else ())), pause=tick):
+            if not self._ends.drop_ended() or not self._ends:
+                return True
+        return False
+
+    def interval(self) -> Result:
+        """What was counted since the start, or since the last call of this.
+
+        Raises:
+            KernelError: a counter cannot be read.
+        """
+        moment, parts, now = time.monotonic(), [], self._read()
+        for number, times in enumerate(now):
+            opened, before = self._counters[number], self._before[number]
+            since = (times[0] - before[0], times[1] - before[1], times[2] - before[2])
+            parts.append(Part(opened.number, self._keys[number], *since))
+        self._before = now
+        elapsed_s, self._last_s = moment - self._last_s, moment
+        counts = tuple(add_up(self._opened.events, dict.fromkeys(self._keys), parts))
+        time_s = moment - self.started_s
+        return Result(counts, elapsed_s, time_s, losses(counts), self._notes())
+
+    def stop(self) -> Result:
+        """End, read what was counted since the start or the last `interval()`, and close.
+
+        Raises:
+            KernelError: a counter cannot be read.
+        """
+        with self._owned:
+            for opened in self._counters:
+                if opened.leads:
+                    opened.counter.disable(group=True)
+            return self.interval()
+
+    def _read(self) -> list[_Times]:
+        readings = [opened.counter.read() for opened in self._counters]
+        return [(one.value, one.time_enabled_ns, one.time_running_ns) for one in readings]
+
+    def _notes(self) -> tuple[str, ...]:
+        gone = self._opened.gone
+        if not gone:
+            return self._opened.notes
+        return (*self._opened.notes, f"{gone} threads ended before they had a counter")
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._owned.close()
