@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from purebpf.setup.__main__ import main as setup
 from purebpf.wire.perf_data import HEADER
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
-from tests.commands.shared.test_killed_commands import held, stopped
+from tests.commands.shared.test_killed_commands import PATIENCE_S, held, stopped
 from tests.support.environment import ROOT
 from tests.support.host.faults import alive, slow_host
 from tests.support.host.users import public_bpffs
@@ -170,6 +170,56 @@ def readable_samples(path: Path) -> int:
     if found:
         assert re.search(rf"SAMPLE events: +{found}\b", perf(path, "report", "--stats"))
     return found
+
+
+STREAMS = {
+    "exec": (),
+    "open": (),
+    "trace": ("-e", "openat,read"),
+    "lock": ("--slower", "0"),
+    "io": (),
+    "tcp": (),
+    "mem": ("--show", "faults"),
+}
+"""Commands that write events, or what they counted, to `-o FILE`."""
+
+
+def written_bytes(pid: int, folder: Path) -> int:
+    """Of the file that a process writes below a folder, which has no name yet."""
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            if os.readlink(entry).startswith(f"{folder}/"):
+                return entry.stat().st_size
+    return 0
+
+
+def test_what_a_command_writes_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    """All at once, killed from the moment on in which one has written: the old files stay."""
+    for moment in list(moments(1))[: max(1, POINTS // 6)]:
+        with ExitStack() as stack:
+            processes = []
+            for name, arguments in STREAMS.items():
+                target = tmp_path / name
+                target.write_text("old")
+                words = command(name, *arguments, "-o", str(target))
+                null = subprocess.DEVNULL
+                process = subprocess.Popen(words, stdout=null, stderr=null, cwd=ROOT)
+                stack.enter_context(process)
+                stack.callback(process.kill)
+                processes.append(process)
+            deadline = time.monotonic() + PATIENCE_S
+            while not any(written_bytes(process.pid, tmp_path) for process in processes):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            time.sleep(moment)
+            for process in processes:
+                assert process.poll() is None, "it ended by itself"
+                made = stopped(process)
+                process.kill()
+                process.wait()
+                assert not alive(made)
+        left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+        assert left == dict.fromkeys(STREAMS, "old")
 
 
 def test_nothing_of_a_live_page_stays() -> None:
