@@ -117,8 +117,9 @@ def _read(path: Path) -> str:
 def _qemu(kernel: Kernel, archive: Path, out: Path) -> list[str]:
     machine = MACHINES[kernel.architecture]
     # Every CPU of the guest reads one clock. Where the host is busy, the guest takes it for several
-    # that disagree; then every look at the time costs a trap, and samples are missed.
-    options = "quiet panic=-1 oops=panic mitigations=off nokaslr tsc=reliable"
+    # that disagree; then every look at the time costs a trap, and samples are missed. It also takes
+    # its timer for broken, and panics, if that does not tick while the guest waits for its turn.
+    options = "quiet panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check"
     share = "local,security_model=none,multidevs=remap"
     arguments = ["setpriv", "--pdeathsig", "TERM"]  # no guest outlives its test run
     arguments += [machine.program, "-nodefaults", "-no-user-config", "-no-reboot"]
