@@ -12,6 +12,7 @@
 #include "purebpf.h"
 
 #define PYTHON_FRAMES 96
+#define PYTHON_STRIDE 16 // frames that one of two loops is for: see unwind_walk.h
 #define PYTHON_TAG (0x2A5ull << 53)
 #define PYTHON_ENTRY (1ull << 52)
 #define CODE_SHIFT 24
@@ -311,6 +312,21 @@ __noinline int python_step(u32 place, u32 process)
 	return 1;
 }
 
+// A number of frames; 0: there are no more.
+__noinline int take_python_steps(u32 place, u32 process)
+{
+	int more = 1;
+
+#pragma clang loop unroll(disable)
+	for (u32 taken = 0; taken < PYTHON_STRIDE; taken++) {
+		OPAQUE(taken);
+		more = python_step(place, process);
+		if (!more)
+			break;
+	}
+	return more;
+}
+
 // The thread state of the current thread; 0: Python does not know it.
 static __always_inline u64 thread_state(struct python_process *layout)
 {
@@ -336,7 +352,6 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	struct python_process *layout = bpf_map_lookup_elem(&pythons, &process);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
 	u64 state;
-	int more = 1;
 
 	if (!walk)
 		return 0;
@@ -352,10 +367,9 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 		walk->frame = user_word(walk->frame + layout->current);
 	// a shim takes a turn, too
 #pragma clang loop unroll(disable)
-	for (u32 turn = 0; turn < 2 * PYTHON_FRAMES; turn++) {
-		OPAQUE(turn);
-		more = python_step(place, process);
-		if (!more)
+	for (u32 taken = 0; taken < 2 * PYTHON_FRAMES; taken += PYTHON_STRIDE) {
+		OPAQUE(taken);
+		if (!take_python_steps(place, process))
 			break;
 	}
 	if (!walk->depth)

@@ -88,7 +88,8 @@ struct {
 // loop, and a turn for each frame would triple what it has to look at. Words behind the depth are
 // zero (bpf_get_stack clears them), and `depth` itself is in the first one.
 
-// 64-bit hash of the stack in a place of `scratch`: multiply and fold, one round a word.
+// 64-bit hash of the stack in a place of `scratch`: a multiplication for each word, which carries
+// what it says to higher bits, and a fold back after four.
 __noinline u64 hash_scratch(u32 place, u32 depth)
 {
 	u64 hash = 0x9e3779b97f4a7c15ULL;
@@ -108,7 +109,8 @@ __noinline u64 hash_scratch(u32 place, u32 depth)
 #pragma clang loop unroll(full)
 		for (u32 j = 0; j < CHUNK; j++) {
 			hash = (hash ^ words[j]) * 0xff51afd7ed558ccdULL;
-			hash ^= hash >> 32;
+			if (j % 4 == 3)
+				hash ^= hash >> 32;
 		}
 	}
 	return hash;
@@ -143,12 +145,39 @@ __noinline int scratch_equals(u32 place, u64 id, u32 depth)
 	return 1;
 }
 
-// Finds or makes the entry of the stack in `scratch`; returns its id, or STACK_LOST.
+// What became of the stack in `scratch` under an id; below 0: there was no place.
+enum interned {
+	OTHER_THERE = 0, // the id is another stack's
+	KNOWN,
+	ADDED,
+};
+
+// Keeps the stack in `scratch` under an id, if no other one has it: enum interned.
+//
 // Errors are kept in an int: an update that the verifier inlines left the upper half of the
 // register clear before Linux 6.4 (commit d7ba4cc900bf, "bpf: return long from bpf_map_ops funcs").
+// Two CPUs that insert the same stack at once meet at the same slot: the second gets EEXIST and
+// compares.
+__noinline int intern_at(u32 place, u64 id)
+{
+	struct stack *mine = bpf_map_lookup_elem(&scratch, &place);
+	int err;
+
+	if (!mine)
+		return -ENOMEM;
+	if (!bpf_map_lookup_elem(&stacks, &id)) {
+		err = bpf_map_update_elem(&stacks, &id, mine, BPF_NOEXIST);
+		if (!err)
+			return ADDED;
+		if (err != -EEXIST)
+			return err;
+	}
+	return scratch_equals(place, id, mine->depth) ? KNOWN : OTHER_THERE;
+}
+
+// Finds or makes the entry of the stack in `scratch`; returns its id, or STACK_LOST.
 // Entries are never removed while the program runs, so a search that starts at the hash and ends
-// at the first free slot cannot miss an entry made earlier. Two CPUs that insert the same stack
-// at once meet at the same slot: the second gets EEXIST and compares.
+// at the first free slot cannot miss an entry made earlier.
 __noinline u64 intern_scratch(u32 place, u64 kind)
 {
 	struct stack *mine = bpf_map_lookup_elem(&scratch, &place);
@@ -163,25 +192,20 @@ __noinline u64 intern_scratch(u32 place, u64 kind)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < PROBES; i++) {
 		u64 id = ((hash + i) & HASH_MASK) | kind;
-		int err = 0;
+		int interned = intern_at(place, id);
 
-		if (!bpf_map_lookup_elem(&stacks, &id)) {
-			err = bpf_map_update_elem(&stacks, &id, mine, BPF_NOEXIST);
-			if (!err) {
-				if (i)
-					st->stacks_displaced++;
-				return id;
-			}
+		if (interned > OTHER_THERE) {
+			if (i && interned == ADDED)
+				st->stacks_displaced++;
+			return id;
 		}
-		if (err && err != -EEXIST) {
-			if (err == -EBUSY)
+		if (interned < 0) {
+			if (interned == -EBUSY)
 				st->stacks_busy++;
 			else
 				st->stacks_full++;
 			return STACK_LOST;
 		}
-		if (scratch_equals(place, id, mine->depth))
-			return id;
 	}
 	st->stacks_crowded++;
 	return STACK_LOST;

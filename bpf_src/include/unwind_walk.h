@@ -22,6 +22,7 @@
 #define NO_RULE 0 // number of a rule, of each file
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
 #define ROW_STEPS 12	 // for 1,025 rows
+#define STRIDE 8	 // frames that one of two loops is for
 
 // Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
 CONFIG bool walks_frame_pointers = false;
@@ -229,18 +230,21 @@ __noinline int check_call(u32 place)
 }
 
 // Leaves a frame that the kernel built for a signal handler: struct rt_sigframe without its first
-// word, which the handler's return popped (arch/x86/include/asm/sigframe.h). At sp + 40 begins
-// struct sigcontext_64: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip.
+// word, which the handler's return popped (arch/x86/include/asm/sigframe.h). In it is struct
+// sigcontext_64: r8 to r15, di, si, bp, bx, dx, ax, cx, sp, ip.
+#define SIGNAL_CONTEXT 40
+
 __noinline int step_from_signal(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
-	u64 saved[17];
+	u64 fp, top[2]; // the rest has no use, and would take a fourth of the stack
 
-	if (!walk || !read_user(saved, sizeof(saved), walk->sp + 40))
+	if (!walk || !read_user(&fp, sizeof(fp), walk->sp + SIGNAL_CONTEXT + 10 * sizeof(fp)) ||
+	    !read_user(top, sizeof(top), walk->sp + SIGNAL_CONTEXT + 15 * sizeof(fp)))
 		return WALK_READ_FAULT;
-	walk->fp = saved[10];
-	walk->sp = saved[15];
-	walk->pc = saved[16];
+	walk->fp = fp;
+	walk->sp = top[0];
+	walk->pc = top[1];
 	walk->is_fp_lost = 0;
 	walk->is_exact = 1;
 	return walk->pc ? GO_ON : WALK_COMPLETE;
@@ -487,6 +491,21 @@ __noinline int step(u32 place)
 	return step_by_rule(place, number);
 }
 
+// A number of steps: fewer for the verifier to look at than if all were in one loop.
+__noinline int take_steps(u32 place)
+{
+	int reason = GO_ON;
+
+#pragma clang loop unroll(disable)
+	for (u32 taken = 0; taken < STRIDE; taken++) {
+		OPAQUE(taken);
+		reason = step(place);
+		if (reason != GO_ON)
+			break;
+	}
+	return reason;
+}
+
 // To the caller in a 32-bit task, by its frame pointer. False: there is none.
 __noinline int step_in_32_bits(u32 place)
 {
@@ -507,14 +526,28 @@ __noinline int step_in_32_bits(u32 place)
 	return true;
 }
 
+__noinline int take_steps_in_32_bits(u32 place)
+{
+	int more = 1;
+
+#pragma clang loop unroll(disable)
+	for (u32 taken = 0; taken < STRIDE; taken++) {
+		OPAQUE(taken);
+		more = step_in_32_bits(place);
+		if (!more)
+			break;
+	}
+	return more;
+}
+
 static __always_inline void walk_32_bits(struct walk *walk, u32 place)
 {
 	walk->sp = (u32)walk->sp;
 	walk->fp = (u32)walk->fp;
 #pragma clang loop unroll(disable)
-	for (u32 frame = 0; frame < WALK_FRAMES; frame++) {
-		OPAQUE(frame);
-		if (!step_in_32_bits(place))
+	for (u32 taken = 0; taken < WALK_FRAMES; taken += STRIDE) {
+		OPAQUE(taken);
+		if (!take_steps_in_32_bits(place))
 			break;
 	}
 	walk->reason = WALK_COMPAT32;
@@ -554,9 +587,9 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	walk->count = known->count;
 	walk->depth = 0;
 #pragma clang loop unroll(disable)
-	for (u32 frame = 0; frame <= WALK_FRAMES; frame++) {
-		OPAQUE(frame);
-		reason = step(place);
+	for (u32 taken = 0; taken <= WALK_FRAMES; taken += STRIDE) {
+		OPAQUE(taken);
+		reason = take_steps(place);
 		if (reason != GO_ON)
 			break;
 	}

@@ -197,6 +197,16 @@ static __always_inline bool dropped_stack(void)
 	return !mm || !task_word(mm, end_code_at);
 }
 
+// By a helper: the verifier would look at two instructions for each frame that there may be.
+static __always_inline void copy_frames(u64 *to, struct walk *walk)
+{
+	u32 count = walk->depth;
+
+	OPAQUE(count);
+	if (count <= WALK_FRAMES)
+		bpf_probe_read_kernel(to, count * sizeof(u64), walk->frames);
+}
+
 // Moves the walk at a place to the stack there.
 static __always_inline void put_walk(struct stack *stack, struct walk *walk)
 {
@@ -205,7 +215,7 @@ static __always_inline void put_walk(struct stack *stack, struct walk *walk)
 	stack->depth = depth;
 	stack->reason = walk->reason;
 	stack->guessed = walk->guessed;
-	__builtin_memcpy(stack->addresses, walk->frames, sizeof(stack->addresses));
+	copy_frames(stack->addresses, walk);
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < CHUNK; i++) { // what is compared beyond the depth is zero
 		u32 at = depth + i;
@@ -233,7 +243,7 @@ static __always_inline bool send_missed(void *ctx, struct missed_stack *record, 
 	record->reason = walk->reason;
 	record->guessed = walk->guessed;
 	record->depth = depth;
-	__builtin_memcpy(record->frames, walk->frames, sizeof(record->frames));
+	copy_frames(record->frames, walk);
 	OPAQUE(depth);
 	if (depth > WALK_FRAMES)
 		depth = WALK_FRAMES;

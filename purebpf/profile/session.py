@@ -136,7 +136,9 @@ class Profiler(Closing):
             }
             whose = loading.enter_context(targets.make_task_filter(options, thread_option="-L"))
             whose = whose._replace(cpus=())  # the events are on those
-            spec = whose.apply(self._spec())
+            chosen = self._choose_program()
+            by_fp = f"{chosen}_fp"
+            spec = whose.apply(self._spec().only(chosen, by_fp))
             if self._by_tree:
                 from purebpf.kernel.instruments.process_tree import CAPACITY
 
@@ -147,6 +149,7 @@ class Profiler(Closing):
                 lambda spec: load(spec, maps=pinned),
                 stack,
                 self._earlier,
+                fp_program=by_fp,
             )
             whose.fill(self._object.maps)
             self._follow(stack, whose.namespace)
@@ -191,13 +194,16 @@ class Profiler(Closing):
             )
         self._targets = stack.enter_context(TargetEnds(self._options.pids))
 
+    def _choose_program(self) -> str:
+        """The one that reads the kernel's types, where something needs them."""
+        by_mount = self._options.mount_namespace_map is not None
+        typed = by_mount or targets.PidNamespace.own().needs_types()
+        return "on_sample_typed" if typed else "on_sample"
+
     def _spec(self) -> ObjectSpec:
         options = self._options
-        by_mount = options.mount_namespace_map is not None
-        typed = by_mount or targets.PidNamespace.own().needs_types()
         return (
             objects.spec("profile")
-            .only("on_sample_typed" if typed else "on_sample")
             .set(
                 user_stacks=options.user_stacks,
                 python=options.python,
@@ -208,7 +214,7 @@ class Profiler(Closing):
                 by_thread=options.by_thread or bool(options.tids),
                 slot_ns=slot_length_ns(options),
                 has_cgroup_ids=options.cgroup_map is not None,
-                has_mount_namespaces=by_mount,
+                has_mount_namespaces=options.mount_namespace_map is not None,
                 max_depth=self._max_depth,
             )
             .resize(counts=options.hash_storage_size, stacks=options.stack_storage_size)
@@ -406,7 +412,8 @@ class Profiler(Closing):
 
         maps = self._object.maps
         stats = stack_maps.sum_up(maps["stats"]) | stack_maps.sum_up(maps["stack_stats"])
-        stats |= stack_maps.sum_up(maps["unwind_stats"])
+        if self._walking is not None:
+            stats |= stack_maps.sum_up(maps["unwind_stats"])
         if self._taken is not None:
             stats["counts_full"] += self._taken.dropped
         if self._walking is not None:

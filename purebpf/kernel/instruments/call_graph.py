@@ -30,6 +30,13 @@ _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
 _PYTHON = ("pythons", "python_codes", "python_names")
 """Maps that the program refers to and does not use by frame pointers."""
+_OF_STACKS_BY_TABLES = (
+    *_TABLES,
+    *_PYTHON,
+    *("python_stats", "python_walks", "python_numbers", "python_threads"),
+    *("walks", "budgets", "copies", "unwind_stats"),
+)
+"""Maps that a program of frame pointers alone does not refer to."""
 
 
 class CallGraph(NamedTuple):
@@ -52,6 +59,7 @@ def load_walking(
     earlier: EarlierLookup | None = None,
     *,
     pages: int = 256,
+    fp_program: str = "",
 ) -> tuple[Object, UserStacks | None, CallGraph]:
     """Load an object that includes user_stacks.h.
 
@@ -63,6 +71,8 @@ def load_walking(
         owned: closes what is opened.
         earlier: what a process had mapped at a time, see `UserStacks`.
         pages: of the rings of copies, see `UserStacks`.
+        fp_program: of the spec's programs, the one to load instead of all others where stacks are
+            walked by frame pointers. Its object lacks the maps of the other ways.
 
     Returns:
         the object; what finishes its stacks, None with frame pointers; and what was chosen.
@@ -74,14 +84,19 @@ def load_walking(
     why = ""
     if asked not in ("", "fp"):
         mode = "tables" if asked == "auto" else asked
+        others = spec.only(*(spec.programs.keys() - {fp_program}))
         try:
-            return *_load(spec, mode, load, owned, earlier, pages=pages), CallGraph(mode)
+            return *_load(others, mode, load, owned, earlier, pages=pages), CallGraph(mode)
         except (KernelError, NotSupportedError) as error:
             if asked != "auto":
                 raise
             why = str(error).partition("\n")[0]
     mode = asked and "fp"
-    return *_load(spec, mode, load, owned, earlier, pages=pages), CallGraph(mode, why)
+    if fp_program:
+        spec = spec.only(fp_program).leave_out(*_OF_STACKS_BY_TABLES)
+    else:
+        spec = _shrunk(spec, *_TABLES, *_PYTHON)
+    return _load_frame_pointers(spec, mode, load, owned), None, CallGraph(mode, why)
 
 
 def _load(
@@ -92,9 +107,7 @@ def _load(
     earlier: EarlierLookup | None,
     *,
     pages: int,
-) -> tuple[Object, UserStacks | None]:
-    if mode in ("", "fp"):
-        return _load_frame_pointers(_shrunk(spec, *_TABLES, *_PYTHON), mode, load, owned), None
+) -> tuple[Object, UserStacks]:
     if (machine := os.uname().machine) != _MACHINE:
         raise NotSupportedError(
             f"--call-graph {mode}", f"it is for x86-64, and this CPU is {machine}"

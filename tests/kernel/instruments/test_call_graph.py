@@ -26,7 +26,8 @@ def spec() -> ObjectSpec:
 
 def refuse_tables(spec: ObjectSpec) -> Object:
     """As a kernel without bpf_task_pt_regs() does."""
-    if spec.maps["rules"].max_entries > 1:
+    rules = spec.maps["rules"]
+    if rules.autocreate and rules.max_entries > 1:
         raise KernelError("bpf(BPF_PROG_LOAD)", errno.EINVAL, "on_sample")
     return load(spec)
 
@@ -52,6 +53,27 @@ def test_frame_pointers_need_no_rings(asked: str, mode: str) -> None:
         assert (stacks, chosen) == (None, CallGraph(mode))
         assert loaded.maps["rules"].max_entries == 1
         assert loaded.maps["python_codes"].max_entries == 1
+
+
+@pytest.mark.parametrize("asked", ["fp", "", "auto"])
+def test_a_program_of_frame_pointers_alone_needs_no_maps_of_tables(asked: str) -> None:
+    both = objects.spec("profile").only("on_sample", "on_sample_fp")
+    with ExitStack() as owned:
+        loaded, stacks, _ = load_walking(
+            both, asked, refuse_tables, owned, fp_program="on_sample_fp"
+        )
+        assert stacks is None
+        assert [*loaded.programs] == ["on_sample_fp"]
+        assert loaded.maps.keys() >= {"counts", "stacks", "stats", "stack_stats"}
+        assert not loaded.maps.keys() & {"rules", "procs", "pythons", "copies", "unwind_stats"}
+
+
+@TABLES
+def test_a_program_of_frame_pointers_is_left_out_of_others() -> None:
+    both = objects.spec("profile").only("on_sample", "on_sample_fp")
+    with ExitStack() as owned:
+        loaded, _, _ = load_walking(both, "tables", load, owned, fp_program="on_sample_fp")
+        assert [*loaded.programs] == ["on_sample"]
 
 
 @pytest.mark.parametrize("refusals", [0, 1, 2])

@@ -95,6 +95,16 @@ def test_profile_loads_with_a_typed_context():
     load_each(objects.spec("profile").only("on_sample_typed"))
 
 
+@pytest.mark.needs("perf_event")
+def test_profile_by_frame_pointers_loads():
+    load_each(objects.spec("profile").only("on_sample_fp"), leaf_words=(0, 1))
+
+
+@pytest.mark.needs("perf_event", "vmlinux_btf")
+def test_profile_by_frame_pointers_loads_with_a_typed_context():
+    load_each(objects.spec("profile").only("on_sample_typed_fp"), leaf_words=(0, 1))
+
+
 @pytest.mark.needs("perf_event", "x86_64")
 def test_sampleip_loads():
     load_each(objects.spec("sampleip").only("on_sample"))
