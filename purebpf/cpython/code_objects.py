@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.lines import LineTable
 from purebpf.cpython.memory import Memory, UnreadableError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["TRAMPOLINES", "Code", "CodeObjects", "decode_string", "read_string"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.cpython.code_objects import CodeObjects
 from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.memory import Memory, UnreadableError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["MAX_FRAMES", "FrameReader", "PythonFrame", "PythonStack", "read_frames"]
 

@@ -6,10 +6,10 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage, Section
+from purebpf.tuples import NamedTuple
 
 __all__ = ["CodeRange", "RuntimeFile", "cold_part", "read_runtime_file"]
 

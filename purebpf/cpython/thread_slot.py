@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cpython.memory import Memory, UnreadableError
 from purebpf.cpython.threads import ThreadState
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ThreadSlot", "find_slot"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.memory import Memory, UnreadableError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Gil", "Interpreter", "ThreadState", "read_interpreters"]
 

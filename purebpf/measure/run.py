@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "collecting", "prepare", "run"]
 
 Result = TypeVar("Result")
-SomeSession = TypeVar("SomeSession", bound="Session[object]")
+SomeSession = TypeVar("SomeSession", bound=Session[object])  # a string would be compiled
 
 
 class Ends(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.profile.request import Options
 from purebpf.results import Cause, Loss
 from purebpf.results.build.stored_stacks import causes
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.perf.perf_event import Reading

@@ -13,11 +13,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, KeysView
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_maps
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap, Mmap2
 
 __all__ = ["AddressSpaces", "Earlier", "code_of"]

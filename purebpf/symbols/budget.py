@@ -13,9 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from types import TracebackType
-from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["FILE", "PROCESS", "RUN", "USER", "Allowance", "Budget", "OverBudgetError", "Work"]
 

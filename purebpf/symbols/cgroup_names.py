@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["CgroupName", "cgroup_name"]
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_notes import find_build_id
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 from purebpf.symbols.longest_name import ends_at
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
 __all__ = ["ElfImage", "Section", "Segment", "virtual_offset"]

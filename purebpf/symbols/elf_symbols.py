@@ -14,7 +14,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import compress, islice
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import (
@@ -32,6 +31,7 @@ from purebpf.symbols.longest_name import ends_at
 from purebpf.symbols.plt import plt_symbols
 from purebpf.symbols.sorted_addresses import ENTRY_MASK, StartKeys
 from purebpf.symbols.symbol_table import Columns, SymbolTable
+from purebpf.tuples import NamedTuple
 
 __all__ = ["read_symbols"]
 

@@ -10,7 +10,9 @@ Three kinds of integer that are easily confused have three types:
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, NewType
+from typing import TYPE_CHECKING, NewType
+
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.symbols.elf_image import SHF_EXECINSTR, SHT_RELA, ElfImage, Section
 from purebpf.symbols.longest_name import ends_at
+from purebpf.tuples import NamedTuple
 
 __all__ = ["GoTable", "go_functions", "go_table"]
 

@@ -10,7 +10,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Segments", "flatten"]
 

@@ -14,10 +14,10 @@ import re
 import struct
 from array import array
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.longest_name import LONGEST_NAME
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
 __all__ = ["JitDump", "is_jitdump_name"]

@@ -17,7 +17,8 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Kallsyms", "KernelSymbol", "addresses", "function_ranges"]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.symbols.frame import Address, FileOffset
+from purebpf.tuples import NamedTuple
 
 __all__ = ["MappedFile", "Mapping", "mapped_file", "parse_maps"]
 

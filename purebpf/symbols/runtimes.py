@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Runtime", "is_interpreter", "runtime_of"]
 

@@ -17,10 +17,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import repeat
 from operator import add, and_, rshift
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.symbols.frame import VirtualOffset
 from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
+from purebpf.tuples import NamedTuple
 
 __all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
 

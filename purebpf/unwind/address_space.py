@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["AddressSpace", "CodeMapping"]
 

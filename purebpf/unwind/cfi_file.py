@@ -13,9 +13,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.budget import Budget, OverBudgetError
 from purebpf.unwind.elf_frames import ElfFile, Frames, debug_frame, eh_frame, read_address, text_of
 from purebpf.unwind.entries import Cie, EntryError, Fde

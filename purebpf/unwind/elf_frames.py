@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.encoded import Bases
 from purebpf.unwind.entries import FrameSection
 from purebpf.unwind.fde_index import FdeIndex, frame_address, read_search_table

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["NO_BASES", "OMIT", "Bases", "EncodingError", "pointer", "pointer_size", "sleb", "uleb"]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.budget import Budget
 from purebpf.unwind.encoded import (
     NO_BASES,

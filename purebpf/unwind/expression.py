@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.encoded import EncodingError, sleb, uleb
 
 __all__ = [

@@ -10,8 +10,8 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.budget import Budget, OverBudgetError
 from purebpf.unwind.encoded import OMIT, Bases, EncodingError, pointer
 from purebpf.unwind.entries import FrameSection

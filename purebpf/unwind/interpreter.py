@@ -7,8 +7,8 @@ DW_CFA_AARCH64_negate_ra_state in "DWARF for the Arm 64-bit Architecture", secti
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.encoded import NO_BASES, EncodingError, pointer, sleb, uleb
 from purebpf.unwind.entries import Cie, Fde
 from purebpf.unwind.rule import CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Row

@@ -8,7 +8,8 @@ arch/x86/include/asm/sigframe.h and arch/arm64/kernel/signal.c.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "AARCH64",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.rule import How, Row
 

@@ -7,8 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Generator
 from itertools import zip_longest
 from operator import eq
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.budget import Budget
 from purebpf.unwind.entries import Cie, Fde
 from purebpf.unwind.interpreter import PlainRule, interpret

@@ -7,7 +7,8 @@ frequent; `None`, which means that nothing was said of it; or a pair of `How` an
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "CFA_DEPTH",

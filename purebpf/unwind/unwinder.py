@@ -15,8 +15,9 @@ Rules that real code needs beyond the DWARF standard:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.expression import ExpressionError, evaluate
 from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, Machine, ends_in_call, is_stub

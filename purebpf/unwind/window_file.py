@@ -12,10 +12,10 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from typing import NamedTuple
 from zlib import crc32
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.windows import OFFSET_BITS
 
 __all__ = ["PackedWindows", "Source", "pack_windows", "read_windows"]

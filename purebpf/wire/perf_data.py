@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
 __all__ = [

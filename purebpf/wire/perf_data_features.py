@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 from purebpf.wire.perf_data import RecordedEvent, UserRecord
 from purebpf.wire.perf_encode import MISC_KERNEL, MISC_USER

@@ -8,7 +8,7 @@ names: UTF-8, with surrogates for what is not.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.tuples import NamedTuple
 
 
 class Mmap(NamedTuple):

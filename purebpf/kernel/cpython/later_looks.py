@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["LaterLooks"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.cpython.code_objects import CodeObjects
@@ -28,6 +27,7 @@ from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
 

@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.closable import Closing
 from purebpf.cpython.code_objects import TRAMPOLINES, decode_string
@@ -35,6 +35,7 @@ from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import bpf, proc
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["PythonTables"]

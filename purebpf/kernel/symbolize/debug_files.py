@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 from binascii import crc32
 from collections.abc import Callable, Container, Iterator, Sequence
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.kernel.host.regular_file import open_regular
 from purebpf.symbols.elf_image import ElfImage
+from purebpf.tuples import NamedTuple
 
 __all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of"]
 

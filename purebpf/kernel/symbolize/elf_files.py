@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import NamedTuple
 
 from purebpf.errors import FormatError, errno_name
 from purebpf.kernel.host.regular_file import opened_regular
@@ -27,6 +26,7 @@ from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.proc_maps import MappedFile, Mapping
 from purebpf.symbols.symbol_table import SymbolTable
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "ElfFiles",

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.backoff import Retries
@@ -41,6 +40,7 @@ from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Symbolizer"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
@@ -19,6 +18,7 @@ from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
 from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias

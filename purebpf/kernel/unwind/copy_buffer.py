@@ -11,12 +11,13 @@ from __future__ import annotations
 import select
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.kernel.rings.record_types import RecordMap, decoder
 from purebpf.kernel.unwind.copy_rings import LARGEST_COPY, SAMPLE_TYPE, CopyRings
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.machine import X86_64
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample

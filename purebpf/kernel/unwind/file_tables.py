@@ -13,7 +13,6 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Generator, Hashable, Iterator, Mapping
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
@@ -22,6 +21,7 @@ from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import NoRoomError, WordShards
 from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.packed_rule import pack_rule

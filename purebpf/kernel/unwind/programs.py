@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.symbols.address_spaces import Earlier
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.unwinder import MAX_FRAMES, SharedRules, Unwinder

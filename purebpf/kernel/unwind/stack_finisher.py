@@ -6,7 +6,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
@@ -19,6 +19,7 @@ from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.programs import EarlierLookup
 from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.symbols.python_words import count_native
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 from purebpf.wire.perf_format import RecordFormat

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
@@ -16,6 +15,7 @@ from purebpf.kernel.unwind.walk_tables import WalkTables
 from purebpf.symbols.budget import OverBudgetError
 from purebpf.symbols.proc_maps import Mapping as CodePlace
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.machine import CALL_BYTES, X86_64, ends_in_call

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
@@ -28,6 +27,7 @@ from purebpf.results.model.units import count_in_unit, weight_in_unit
 from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
 from purebpf.symbols.short_names import merge_clones, shorten
+from purebpf.tuples import NamedTuple
 
 __all__ = ["WIDTH", "functions", "pieces", "rank", "stacks"]
 

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import copy
 from operator import itemgetter
-from typing import NamedTuple
 
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.model.loss import Loss
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.symbols.frame import Address, Frame, Unknown
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.reason import Reason
 
 __all__ = [

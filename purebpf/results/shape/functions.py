@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.results.model.profile import Row
 from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, UNKNOWN
 from purebpf.results.shape.frame_table import Numbering
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Function", "Functions", "at_line", "function", "in_file"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
+from purebpf.tuples import NamedTuple
 
 __all__ = ["StackEnds", "stack_ends"]
 
