@@ -49,6 +49,10 @@ def losses(
             stats["places_taken"],
             "events lost their stack: too many programs were preempted on one CPU",
         ),
+        "sizes_cut": (
+            stats["sizes_cut"],
+            "stacks claim more bytes than a machine can have: they are shown with less",
+        ),
         "faults_missed": (
             stats["faults_missed"],
             "page faults of the machine were not seen: they came inside of a BPF program",

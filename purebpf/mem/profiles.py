@@ -18,6 +18,8 @@ __all__ = ["MemoryUse", "fill", "since", "totals"]
 _GROWN = frozenset({"mmap", "file mmap", "brk"})
 _FAULTS = frozenset({"minor fault", "major fault"})
 _MALLOC = "malloc"
+_MOST = (1 << 62) - 1
+"""Bytes of all rows."""
 
 
 class MemoryUse(NamedTuple):
@@ -44,7 +46,7 @@ class _Amount(NamedTuple):
 
 
 def totals(sites: Iterable[Site]) -> dict[str, int]:
-    """Sums of everything, for `Profile.about`."""
+    """Sums of everything, for `Profile.about`: 2^62 at most, which saved profiles may have."""
     sums: Counter[str] = Counter()
     for site in sites:
         if site.kind == _MALLOC:
@@ -67,7 +69,7 @@ def totals(sites: Iterable[Site]) -> dict[str, int]:
         *("allocations", "allocated_bytes", "freed", "freed_bytes", "unfreed", "unfreed_bytes"),
         *("growths", "grown_bytes", "reserved_bytes", "minor_faults", "major_faults"),
     )
-    return {name: sums[name] for name in names}
+    return {name: min(max(0, sums[name]), _MOST) for name in names}
 
 
 def since(now: Iterable[Site], before: Iterable[Site]) -> list[Site]:
@@ -82,8 +84,11 @@ def fill(
     sites: Iterable[Site],
     stacks: Stacks,
     cgroup: Callable[[int], str],
-) -> None:
-    """Add the rows of one of `MemoryUse`.
+) -> int:
+    """Add the rows of one of `MemoryUse`; returns how many claim more than they can have.
+
+    The sum of all rows stays below 2^63, which formats can say: the rows share half of that, so
+    that a process with a malloc of its own, which gives any size, takes nothing from others.
 
     Args:
         profile: gets them.
@@ -99,11 +104,16 @@ def fill(
         if times > 0:
             key = site.comm, site.pid, site.kind, site.stack
             sums[key] = _Amount(sums[key].times + times, sums[key].weight + weight)
-    for (comm, pid, kind, stack), (times, weight) in sums.items():
+    most = _MOST // max(1, len(sums))
+    cut = 0
+    for (comm, pid, kind, stack), (times, claimed) in sums.items():
+        weight = min(max(0, claimed), most)
+        cut += weight != claimed
         state = "" if kind == _MALLOC else kind
         labels = Labels(comm, pid, cgroup=cgroup(pid), state=state)
         marks = Marks(times=times, end=stacks.end(stack, pid, comm))
         profile.add(stacks.user(stack, pid, comm), (), weight, labels, marks=marks)
+    return cut
 
 
 def _unfreed(site: Site) -> _Amount:

@@ -170,12 +170,12 @@ class Memory(StackSession[MemoryTracer]):
         about["allocators"] = sorted(set(tracer.traced))
         heading = profile_title(self._options, shown)
         profile = Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about)
-        fill(profile, shown, sites, stacks, self._followed.cgroups.of)
+        cut = fill(profile, shown, sites, stacks, self._followed.cgroups.of)
         profile.name_processes(self._followed.names.of)
         truncated = count_truncated(profile.rows(), depth)
         profile.loss = with_naming(
             losses(
-                {**stats, "user_truncated": truncated},
+                {**stats, "user_truncated": truncated, "sizes_cut": cut},
                 self._options,
                 side_band_lost=self._followed.lost,
                 max_depth=depth,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from purebpf.cli.destination import ResultOptions
 from purebpf.kernel.instruments.memory_tracer import Site
+from purebpf.measure import profile_loader
 from purebpf.mem.loss import losses
 from purebpf.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.mem.render import render
 from purebpf.mem.request import SHOWN, Options
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.formats import registry
 from purebpf.results.model.units import bytes_in_unit
-from purebpf.symbols.frame import Frame
+from purebpf.symbols.frame import Address, Frame
 
 SITES = [
     Site("shop", 7, "malloc", 17, 100, 51_200, 40, 20_480, 10, 5_120),
@@ -30,7 +34,7 @@ STATS = dict.fromkeys(
         *("places_taken", "faults_missed", "recursion_misses", "children_missed", "replaced"),
         *("outside_namespace", "allocations", "growths", "faults", "stacks_full"),
         *("stacks_crowded", "stacks_busy", "user_truncated", "kernel_truncated"),
-        *("user_unavailable", "kernel_unavailable"),
+        *("user_unavailable", "kernel_unavailable", "sizes_cut"),
     ),
     0,
 )
@@ -66,6 +70,14 @@ class Names:
     def user_stack(self, pid: int, addresses: object, comm: str | None = None) -> tuple[Frame, ...]:
         assert (pid, comm) == (7, "shop")
         return tuple([Frame(name, 0, "/bin/shop", 0, "user") for name in addresses])  # type: ignore[attr-defined]
+
+
+class Anyone(Names):
+    """The same in every process."""
+
+    def user_stack(self, pid: int, addresses: object, comm: str | None = None) -> tuple[Frame, ...]:
+        assert pid, comm
+        return tuple([Frame(name, 0, "/x", Address(16), "user") for name in addresses])  # type: ignore[attr-defined]
 
 
 def made() -> MemoryUse:
@@ -117,6 +129,33 @@ def test_what_came_between_two_looks_is_the_difference() -> None:
     assert (grown.times, grown.size, grown.freed, grown.freed_size) == (30, 8_800, 1, 0)
     assert (same.times, same.size, same.freed) == (0, 0, 0)
     assert new == once[1]._replace(pid=8)
+
+
+@pytest.mark.parametrize("shown", ["unfreed", "allocated", "grown"])
+def test_sizes_that_no_machine_has_do_not_spoil_the_profile_of_others(
+    shown: str, tmp_path: Path
+) -> None:
+    """A process may bring a malloc that gives 2^64 - 1 bytes each time."""
+    huge, below = (1 << 64) - 1, "malloc" if shown != "grown" else "mmap"
+    sites = [Site("evil", 8, below, 17, 500, huge, 0, 0, 0, 0) for _ in range(500)]
+    sites.append(Site("evil", 8, below, 18, 500, 0, 1, huge, 0, 0))
+    sites += [site for site in SITES if site.kind == below]
+    profile = Profile("mem", unit="bytes", about=totals(sites))
+    cut = fill(profile, shown, sites, Stacks({17: ("a",), 18: ("b",)}, Anyone()), lambda _: "")  # type: ignore[dict-item]
+    for name in registry.FORMATS:
+        assert sum(map(len, registry.write(profile, name))), name
+    saved = tmp_path / "saved.json"
+    saved.write_text("".join(map(str, registry.write(profile, "json"))))
+    assert profile_loader.read(str(saved)).total == profile.total
+    weights = {(row.labels.pid, row.user): row.weight for row in profile.rows()}
+    honest = fill(Profile("mem"), shown, SITES, Stacks({17: ("a",), 18: ("b",)}, Anyone()), str)  # type: ignore[dict-item]
+    assert honest == 0
+    assert cut == (2 if shown == "unfreed" else 1)  # one has freed more than it has
+    assert min(weights.values()) >= 0
+    assert profile.total < 1 << 63
+    assert sum(weight for (pid, _), weight in weights.items() if pid == 7) > 0
+    loss = losses({**STATS, "sizes_cut": cut}, Options(), side_band_lost=0, max_depth=127)
+    assert loss.any
 
 
 def test_each_loss_says_what_would_help() -> None:
