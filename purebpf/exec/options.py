@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_targets(made, cpus="what happens on these CPUs")
     which = made.add_argument_group("which events")
     which.add_argument(
-        "--failed", action="store_true",
+        *("-x", "--failed"), action="store_true",
         help="only calls of execve that fail, and processes that end with another status than 0 "
         "or by a signal",
     )  # fmt: skip

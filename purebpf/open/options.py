@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_duration(made, "follow")
     event_command.add_targets(made, cpus="calls on these CPUs")
     which = made.add_argument_group("which calls")
-    which.add_argument("--failed", action="store_true", help="only calls that fail")
+    which.add_argument("-x", "--failed", action="store_true", help="only calls that fail")
     which.add_argument(
         *("-e", "--errno"), metavar="ERRNO", type=event_command.errno_number,
         help="only calls that fail with this errno, such as ENOENT",

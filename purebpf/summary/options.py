@@ -99,7 +99,10 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
         *("--syscall",), dest="calls", metavar="NAME", type=_calls, default=(),
         help="only these calls: NAME[,NAME...]",
     )  # fmt: skip
-    group.add_argument("-x", "--only-failed", action="store_true", help="only calls that failed")
+    group.add_argument(
+        *("-x", "--failed", "--only-failed"), dest="only_failed", action="store_true",
+        help="only calls that failed",
+    )  # fmt: skip
     group.add_argument(
         *("-e", "--errno"),
         metavar="ERRNO",

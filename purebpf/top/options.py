@@ -69,7 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="seconds between tables (default 2)",
     )  # fmt: skip
     how.add_argument(
-        *("-n", "--lines"), metavar="N", type=positive_int, default=20,
+        *("-n", "--top"), dest="lines", metavar="N", type=positive_int, default=20,
         help="lines of a table in a file, a pipe and at the end (default %(default)s)",
     )  # fmt: skip
     how.add_argument("--by", choices=BY, default="function", help="default: function")

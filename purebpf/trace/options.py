@@ -81,7 +81,10 @@ def build_parser() -> argparse.ArgumentParser:
         *("-e", "--event"), dest="events", metavar="CALLS", action="append",
         help="names, patterns, %%file %%net %%process %%desc %%memory %%signal; ! for all but",
     )  # fmt: skip
-    which.add_argument("--failure", dest="failed", action="store_true", help="only those that fail")
+    which.add_argument(
+        *("-x", "--failed", "--failure"), dest="failed", action="store_true",
+        help="only those that fail",
+    )  # fmt: skip
     which.add_argument(
         "--least", dest="least_ms", metavar="MS", type=_milliseconds, default=0.0,
         help="only those that take as long",

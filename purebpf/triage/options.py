@@ -56,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     output = made.add_argument_group("output")
     output.add_argument(
-        *("-n", "--lines"), metavar="N", type=positive_int, default=5,
+        *("-n", "--top"), dest="lines", metavar="N", type=positive_int, default=5,
         help="lines for each part (default %(default)s)",
     )  # fmt: skip
     output.add_argument("--format", choices=("text", "json"), default="text")

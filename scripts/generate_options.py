@@ -1,0 +1,136 @@
+"""Write docs/options.md, the vocabulary of options, from the parsers of the commands.
+
+python scripts/generate_options.py            write it
+python scripts/generate_options.py --check    fail if the parsers say something else
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from purebpf.completion.model import Command, Option, describe_commands
+
+__all__ = ["PAGE", "TARGETS", "main", "page", "vocabulary"]
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+TARGETS = ("--pid", "--tid", "--cpu", "--comm", "--cgroup", "--container", "--tree", "--uid")
+_FIRST = """\
+# Options
+
+One option means the same in every command that has it. This page is read off the commands
+(`python scripts/generate_options.py`); `purebpf COMMAND --help` says what each does there.
+
+"""
+_TREE = """
+`-p` in {inherits} also follows the children that a process starts during the run; in the others,
+`--tree` asks for that. A command behind `--` is followed with all its children in every one.
+"""
+_SHORT = """
+## Letters
+
+Letters are those of the tool that a command comes from (bcc, perf, strace), so a few differ:
+
+| letter | option |
+|---|---|
+"""
+
+
+class Meaning(NamedTuple):
+    """What a long option is: its letters, its value ("" for a switch), and who has it."""
+
+    letters: frozenset[str]
+    value: str
+    commands: tuple[str, ...]
+
+
+def vocabulary(commands: Iterable[Command]) -> dict[str, list[Meaning]]:
+    """The meanings of each long option; those that differ only in their letters are one."""
+    meanings: dict[str, dict[str, tuple[set[str], list[str]]]] = {}
+    for command in commands:
+        for option in command.options:
+            for flag in option.flags:
+                if flag.startswith("--"):
+                    letters, names = meanings.setdefault(flag, {}).setdefault(
+                        _value(option), (set(), [])
+                    )
+                    letters.update(letter for letter in option.flags if len(letter) == len("-x"))
+                    names.append(command.name)
+    return {
+        flag: [
+            Meaning(frozenset(letters), value, tuple(names))
+            for value, (letters, names) in by_value.items()
+        ]
+        for flag, by_value in sorted(meanings.items())
+    }
+
+
+def _value(option: Option) -> str:
+    if option.value is None:
+        return ""
+    return "|".join(option.value.choices) if option.value.choices else option.value.name
+
+
+def page(commands: tuple[Command, ...]) -> str:
+    """The whole page."""
+    words = vocabulary(commands)
+    return "".join((_FIRST, *_targets(commands, words), *_shared(words), *_letters(commands)))
+
+
+def _targets(commands: Iterable[Command], words: dict[str, list[Meaning]]) -> Iterator[str]:
+    yield "## Targets\n\n"
+    yield f"| command | {' | '.join(f'`{flag}`' for flag in TARGETS)} |\n"
+    yield f"|---{'|---' * len(TARGETS)}|\n"
+    inherits = []
+    for command in commands:
+        flags = {flag for option in command.options for flag in option.flags}
+        if not flags.intersection(TARGETS):
+            continue
+        cells = ("yes" if flag in flags else "" for flag in TARGETS)
+        yield f"| `{command.name}` | {' | '.join(cells)} |\n"
+        if "--pid" in flags and "--tree" not in flags and command.name != "sampleip":
+            inherits.append(f"`{command.name}`")
+    assert words["--pid"]
+    yield _TREE.format(inherits=", ".join(inherits))
+
+
+def _shared(words: dict[str, list[Meaning]]) -> Iterator[str]:
+    yield "\n## Options of several commands\n\n"
+    yield "| option | letters | value | commands |\n|---|---|---|---|\n"
+    for flag, meanings in words.items():
+        for letters, value, names in meanings:
+            if len(names) == 1 and len(meanings) == 1:
+                continue
+            shown = ", ".join(f"`{letter}`" for letter in sorted(letters))
+            spelled = f"`{value}`".replace("|", " ") if value else ""
+            yield f"| `{flag}` | {shown} | {spelled} | {', '.join(names)} |\n"
+
+
+def _letters(commands: Iterable[Command]) -> Iterator[str]:
+    by_letter: dict[str, dict[str, list[str]]] = {}
+    for command in commands:
+        for option in command.options:
+            long = next((flag for flag in option.flags if flag.startswith("--")), "")
+            for letter in option.flags:
+                if not letter.startswith("--"):
+                    by_letter.setdefault(letter, {}).setdefault(long, []).append(command.name)
+    yield _SHORT
+    for letter, words in sorted(by_letter.items()):
+        if len(words) > 1:
+            parts = (f"`{long}` ({', '.join(names)})" for long, names in words.items() if long)
+            yield f"| `{letter}` | {'; '.join(parts)} |\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the page."""
+    text = page(describe_commands())
+    if "--check" in arguments:
+        return 0 if PAGE.read_text() == text else 1
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

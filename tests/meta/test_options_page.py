@@ -1,0 +1,68 @@
+"""One option means one thing in all commands, and docs/options.md says which have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.completion.model import Command, describe_commands
+from scripts.generate_options import PAGE, page, vocabulary
+
+DIFFERENT = {
+    "--by": "the columns that a command can group by",
+    "--call-graph": "record knows perf's words, too",
+    "--count": "bcc's profile and perf count to a period; others print counts alone",
+    "--event": "what a command can follow",
+    "--layout": "the tools that a command can look like",
+    "--format": "what a command can write",
+    "--slower": "milliseconds; latency measures what takes microseconds",
+    "--sort": "the columns of a table",
+    "--weight": "perf record has a switch of this name",
+}
+"""Long options with values that differ, and why."""
+ALL_THREADS = {"triage", "report", "convert", "diff", "view", "inspect", "doctor", "setup"}
+ALL_THREADS |= {"completion", "dump"}
+"""Commands that do not choose what runs."""
+
+
+@pytest.fixture(scope="module")
+def commands() -> tuple[Command, ...]:
+    return describe_commands()
+
+
+def test_the_page_is_what_the_parsers_say(commands: tuple[Command, ...]) -> None:
+    assert PAGE.read_text() == page(commands), "run: python scripts/generate_options.py"
+
+
+def test_an_option_takes_the_same_value_everywhere(commands: tuple[Command, ...]) -> None:
+    several = {
+        flag
+        for flag, meanings in vocabulary(commands).items()
+        if len({_unit(meaning.value) for meaning in meanings}) > 1
+    }
+    assert several <= DIFFERENT.keys()
+    assert {flag for flag, why in DIFFERENT.items() if why} <= several
+
+
+def test_a_switch_has_no_value_in_another_command(commands: tuple[Command, ...]) -> None:
+    both = {
+        flag
+        for flag, meanings in vocabulary(commands).items()
+        if len({bool(meaning.value) for meaning in meanings}) > 1
+    }
+    assert both == {"--count", "--weight"}
+
+
+@pytest.mark.parametrize("flag", ["--pid", "--tid", "--comm", "--cgroup", "--container"])
+def test_every_command_that_measures_takes_a_target(
+    commands: tuple[Command, ...], flag: str
+) -> None:
+    without = {
+        command.name
+        for command in commands
+        if not any(flag in option.flags for option in command.options)
+    }
+    assert without == ALL_THREADS
+
+
+def _unit(value: str) -> str:
+    return {"S": "SECONDS", "PERIOD": "N"}.get(value, value)
