@@ -89,14 +89,19 @@ def new(
 
 
 def parse(
-    parser: argparse.ArgumentParser, argv: Sequence[str], targets: Mapping[str, str]
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str],
+    targets: Mapping[str, str],
+    *,
+    intermixed: bool = False,
 ) -> argparse.Namespace:
     """The options found, and as `command` the words behind `--`; exits with 2 if they are wrong.
 
     `targets` are the options that do not go with a command, with the attribute of each.
+    `intermixed`: a list of words may have options between them.
     """
     arguments, command = _split(argv)
-    parsed = parser.parse_args(arguments)
+    parsed = (parser.parse_intermixed_args if intermixed else parser.parse_args)(arguments)
     parsed.command = tuple(command or ())
     if command is not None:
         if not command:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command, event_command
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options, view: EventView, details: LatencyView) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.latency import render, session
+    from purebpf.latency import page, render, session
     from purebpf.latency.scale import Scale
 
     sessions: list[CallLatency] = []
@@ -52,12 +52,14 @@ def _run(options: Options, view: EventView, details: LatencyView) -> int:
         details.most,
         Scale(options.unit_ns, options.linear, details.fine),
     )
-    printers: dict[str, type[render.Text | render.Json | render.Csv]] = {
+    printers: dict[str, Callable[..., Printer[Call | Interval]]] = {
         "text": render.Text,
+        "html": page.Page,
+        "folded": render.Folded,
         "json": render.Json,
         "csv": render.Csv,
     }
-    printer: Printer[Call | Interval] = printers[view.format](result, shape)
+    printer = printers[view.format](result, shape)
     doing = "Counting calls" if options.only_count else "Timing calls"
     return event_command.run(make, options, view, printer, doing)
 

@@ -29,6 +29,7 @@ examples:
   purebpf latency 'vfs_*' --count -i 1      count only, each second
   purebpf latency ./srv:parse ./srv:run --time -p 185   self time, as a tree
   purebpf latency vfs_read --by ret:int     by what it returns
+  purebpf latency vfs_read -o x.html 60     a heat map over time
 
 Percentiles are at most a quarter off, min and max are exact. A traced call
 costs a user function some microseconds more; see docs/latency.md.
@@ -39,7 +40,9 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 Needs CAP_BPF and CAP_PERFMON, for functions of programs CAP_SYS_ADMIN on some
 kernels; or root. The kernel's BTF, Linux 5.10 or later, x86-64."""
 
-FORMATS = ("text", "json", "csv")
+FORMATS = ("text", "json", "csv", "folded", "html")
+_COLUMN_S = 1.0
+"""Of a heat map."""
 _UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
 
 
@@ -54,17 +57,30 @@ class LatencyView(NamedTuple):
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
     """What to time, and how to show it; exits with status 2 when the options are wrong."""
     made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
     parsed.functions, parsed.duration_s = _split(made, parsed.words)
     parsed.pairs = tuple(parsed.pairs)
     parsed.unit_ns = _UNITS[parsed.unit]
     parsed.linear, parsed.fine = parsed.buckets
+    parsed.format = parsed.format or _format_of(parsed.output)
+    if parsed.format == "html":
+        parsed.interval_s = parsed.interval_s or _COLUMN_S
     _check(made, parsed)
     return (
         parser.pick(Options, parsed),
         parser.pick(EventView, parsed),
         parser.pick(LatencyView, parsed),
     )
+
+
+def _format_of(path: str | None) -> str:
+    """What the name of a file asks for."""
+    if path is None:
+        return "text"
+    from purebpf.results.formats.registry import of_path  # only with -o
+
+    name = of_path(path)
+    return name if name in FORMATS else "text"
 
 
 def _split(
@@ -88,6 +104,10 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
         made.error("--count does not see results: --by ret excludes it")
     if parsed.pairs and (parsed.time or parsed.by.startswith(("ret", "arg"))):
         made.error("pairs of events (-e) have no results, arguments or call tree")
+    if parsed.format == "folded" and not parsed.time:
+        made.error("--format folded is of a call tree: add --time")
+    if parsed.only_count and parsed.format == "html":
+        made.error("--count has no times to draw: --format html excludes it")
     if parsed.stacks and parsed.slower_us is None:
         made.error("--stacks are those of slow calls: add --slower US")
 
@@ -102,7 +122,9 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     event_command.add_targets(made, cpus="calls that begin on these CPUs")
     _add_calls(made.add_argument_group("which calls"))
-    _add_tables(event_command.add_output(made, formats=FORMATS))
+    output = event_command.add_output(made, formats=FORMATS)
+    made.set_defaults(format=None)  # as the name of the file says
+    _add_tables(output)
     return made
 
 

@@ -12,7 +12,7 @@ from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 
-__all__ = ["Csv", "Json", "Result", "Shape", "Text"]
+__all__ = ["Csv", "Folded", "Json", "Result", "Shape", "Text", "percentiles"]
 
 PERCENTS = (50, 90, 99)
 _CALLS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TOOK':>7} FUNCTION"
@@ -191,6 +191,31 @@ class Csv:
             marks = percentiles(row, self._shape.scale)
             cells += [row.total_ns, row.least_ns, *marks, row.most_ns]
         return cells
+
+
+class Folded:
+    """The tree, a line for each path with its own time in microseconds."""
+
+    def __init__(self, result: Callable[[], Result], shape: Shape) -> None:
+        del shape
+        self._result = result
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[Call | Interval]) -> Iterable[str]:
+        """Nothing."""
+        del events
+        return ()
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The lines."""
+        del loss
+        for branch in self._result().branches:
+            names = (printable(name).replace(";", ":") for name in branch.path)
+            yield f"{';'.join(names)} {round(branch.self_ns / 1000)}\n"
 
 
 def _csv_line(cells: Sequence[object]) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "OFFLINE",
     "ROOT",
     "commands_with",
+    "complete",
     "environment",
     "every_command",
     "installed",
@@ -111,8 +112,16 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
+def complete(name: str, arguments: Iterable[str]) -> tuple[str, ...]:
+    """The arguments, behind those that the command must have in any case: what to trace."""
+    words = tuple(arguments)
+    if name == "latency" and not any(":" in word for word in words):
+        return (COMMANDS[name][0], *words)
+    return words
+
+
 def _line(name: str, arguments: tuple[str, ...], prefix: tuple[str, ...]) -> list[str]:
-    return [*prefix, sys.executable, "-m", f"purebpf.{name}", *arguments]
+    return [*prefix, sys.executable, "-m", f"purebpf.{name}", *complete(name, arguments)]
 
 
 def run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, ROOT, environment, every_command
+from tests.support.environment import COMMANDS, ROOT, complete, environment, every_command
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event"), pytest.mark.any_kernel]
 
@@ -19,7 +19,7 @@ LOSS_LINE = re.compile(r"^lost: ", re.MULTILINE)
 
 def redirected(name: str, how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command from a shell that redirects as `how` says."""
-    line = [sys.executable, "-m", f"purebpf.{name}", *(arguments or COMMANDS[name])]
+    line = [sys.executable, "-m", f"purebpf.{name}", *complete(name, arguments or COMMANDS[name])]
     return subprocess.run(
         ["sh", "-c", f'"$@" {how}', "sh", *line],
         capture_output=True,

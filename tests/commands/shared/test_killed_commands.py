@@ -16,7 +16,7 @@ import pytest
 
 from purebpf.syscall import bpf
 from tests.commands.conftest import children
-from tests.support.environment import ROOT, commands_with, every_command, start
+from tests.support.environment import ROOT, commands_with, complete, every_command, start
 from tests.support.host.faults import alive, slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
@@ -201,7 +201,8 @@ def test_a_second_interrupt_ends_at_once(name: str) -> None:
 
 @every_command
 def test_interrupted_while_it_starts(name: str) -> None:
-    line = [sys.executable, "-X", "importtime", "-m", f"purebpf.{name}", "3600"]
+    line = [sys.executable, "-X", "importtime", "-m", f"purebpf.{name}"]
+    line += complete(name, ["3600"])
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:

@@ -15,6 +15,18 @@ def test_words_are_functions_and_the_last_number_is_the_duration():
     assert (view.format, details.fine) == ("text", False)
 
 
+def test_options_may_stand_between_words():
+    options, view, _ = parse(["f", "-o", "out.json", "g", "--by", "cpu", "7"])
+    assert (options.functions, options.duration_s, options.by) == (("f", "g"), 7, "cpu")
+    assert (view.output, view.format) == ("out.json", "json")
+
+
+def test_a_page_has_columns_of_a_second():
+    options, view, _ = parse(["f", "-o", "out.html"])
+    assert (view.format, options.interval_s) == ("html", 1)
+    assert parse(["f", "-o", "out.html", "-i", "5"])[0].interval_s == 5
+
+
 def test_a_command_comes_behind_its_dashes():
     options, _, _ = parse(["./a.out:run", "--time", "--", "./a.out", "7"])
     assert options.command == ("./a.out", "7")
@@ -44,6 +56,8 @@ def test_buckets_and_units():
         (["f", "--by", "arg7"], "unknown grouping 'arg7'"),
         (["-e", "a:b"], "not a pair"),
         (["f", "--slower", "-1"], "not a number of microseconds"),
+        (["f", "--format", "folded"], "add --time"),
+        (["f", "--count", "--format", "html"], "no times to draw"),
         (["f", "0"], "must be above zero"),
     ],
 )

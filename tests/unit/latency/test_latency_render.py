@@ -6,7 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from purebpf.latency.calls import Branch, Call, Interval, Row
-from purebpf.latency.render import Csv, Json, Result, Shape, Text
+from purebpf.latency.page import Columns, Page
+from purebpf.latency.render import Csv, Folded, Json, Result, Shape, Text
 from purebpf.latency.request import Grouping, parse_grouping
 from purebpf.latency.scale import Scale
 from purebpf.latency.sums import Sum, branches, differences, make_rows, merge
@@ -170,3 +171,36 @@ def test_branches_come_behind_their_callers():
     made = branches(nodes, ["a", "b"])
     assert [branch.path for branch in made] == [("[in flight]", "b"), ("b",), ("a",), ("a", "b")]
     assert Grouping() == parse_grouping("")
+
+
+def test_a_page_draws_each_bucket_of_each_column():
+    page = Page(lambda: Result([row("f<int>")], (), 2.0), Shape())
+    for second in range(3):
+        page.show([Interval((second + 1) * 10**9, 1.0, (row("f<int>"),))])
+    text = "".join(page.end(Loss()))
+    assert text.count("<rect") == 3 * 2
+    assert text.count("8.00 us to 10.0 us: 5 calls") == 3
+    assert "<h2>f&lt;int&gt;</h2>" in text
+    assert "f<int>" not in text
+    assert text.count("<svg") == text.count("</svg>") == 1
+
+
+@pytest.mark.parametrize("intervals", [1, 240, 241, 242, 481, 1000, 1009])
+def test_columns_of_a_long_run_are_put_together(intervals):
+    columns = Columns()
+    for second in range(intervals):
+        columns.add(Interval((second + 1) * 10**9, 1.0, (row(),)))
+    assert 120 < len(columns) <= 240 or intervals < 120
+    spans = [(column.begin_ns, column.end_ns) for column in columns]
+    assert spans[0][0] == 0
+    assert spans[-1][1] == intervals * 10**9
+    assert [end for _, end in spans[:-1]] == [begin for begin, _ in spans[1:]]
+    assert len({end - begin for begin, end in spans[:-1]}) <= 1
+    calls = sum(sum(counts) for column in columns for counts in column.buckets.values())
+    assert calls == 7 * intervals
+
+
+def test_folded_lines_have_own_time():
+    tree = (Branch(("a",), 1, 9000, 4000), Branch(("a", "b;c"), 5, 5000, 5000))
+    printer = Folded(lambda: Result([], tree, 1.0), Shape())
+    assert list(printer.end(Loss())) == ["a 4\n", "a;b:c 5\n"]

@@ -1,0 +1,73 @@
+"""Functions of the kernel: where kprobes or trampolines work, by each way that there is."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from purebpf.kernel.features.attach_features import have_attach
+from purebpf.kernel.perf.probe_event import syscall_function
+from purebpf.latency import Call, CallLatency, Options, attaching
+from tests.commands.waiting import waiting
+
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64", "kprobes")
+
+CALLS = 101
+WAYS = ("fentry", "kprobe.multi", "kprobe")
+
+
+def allow(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only this way and those behind it."""
+    if way != "fentry":
+        monkeypatch.setattr(attaching, "_MOST_TRAMPOLINES", 0)
+    if way == "kprobe":
+        monkeypatch.setattr(attaching, "have_attach", lambda _: False)
+    elif not have_attach("fexit" if way == "fentry" else way):
+        pytest.skip(f"this kernel has no {way}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypatch):
+    allow(way, monkeypatch)
+    options = Options((syscall_function("getppid"),), by="ret:int", slower_us=0, stacks=True)
+    with (
+        waiting(workloads, "calls", CALLS) as workload,
+        CallLatency(options._replace(pids=(workload.pid,))) as session,
+    ):
+        workload.act()
+        ending = session.stop()
+    assert session.ways == (way,)
+    assert [(row.group, row.calls) for row in session.rows] == [(str(os.getpid()), CALLS)]
+    calls = [event for event in ending.events if isinstance(event, Call)]
+    assert sum(call.took_ns for call in calls) == session.rows[0].total_ns
+    assert {call.kernel_stack[-2:][0] for call in calls} == {"do_syscall_64"}
+    assert {"calls" in call.user_stack for call in calls} == {True}
+    assert not ending.loss.any
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_calls_are_counted_without_their_returns(way, workloads, monkeypatch):
+    allow(way, monkeypatch)
+    options = Options((syscall_function("getppid"),), only_count=True)
+    with (
+        waiting(workloads, "calls", CALLS) as workload,
+        CallLatency(options._replace(pids=(workload.pid,))) as session,
+    ):
+        workload.act()
+        session.stop()
+    assert session.ways == (way,)
+    assert [row.calls for row in session.rows] == [CALLS]
+
+
+@pytest.mark.needs("tracefs")
+def test_a_pattern_finds_functions_of_the_kernel(workloads):
+    name = syscall_function("getppid")
+    options = Options((name.replace("getppid", "getpp?d"), name))
+    with (
+        waiting(workloads, "calls", CALLS) as workload,
+        CallLatency(options._replace(pids=(workload.pid,))) as session,
+    ):
+        workload.act()
+        session.stop()
+    assert [(row.function, row.calls) for row in session.rows] == [(name, CALLS)]
