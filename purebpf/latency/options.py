@@ -114,7 +114,7 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    usage = "function... [duration] [-- command]"
+    usage = "function... [duration] [-- ...]"
     made = parser.new("purebpf.latency", _DESCRIPTION, _EPILOG, usage=usage)
     made.add_argument(
         *("words",), metavar="function", nargs="*",
