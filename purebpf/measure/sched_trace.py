@@ -147,6 +147,10 @@ class ThreadTime(Closing):
         """The container or unit that a process was in."""
         return self._followed.cgroups.of(pid)
 
+    def cgroup_text(self, pid: int) -> str:
+        """What /proc/PID/cgroup of a process said; "" if it is unknown."""
+        return self._followed.cgroups.text(pid)
+
     def process_name(self, pid: int) -> str:
         """What a process is called."""
         return self._followed.names.of(pid)

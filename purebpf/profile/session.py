@@ -378,6 +378,10 @@ class Profiler(Closing):
             self._elapsed_s, self._idle_s = times
             return self.so_far()
 
+    def cgroup_text(self, pid: int) -> str:
+        """What /proc/PID/cgroup of a process of the last profile said; "" if it is unknown."""
+        return self._followed.cgroups.text(pid)
+
     @cached_property
     def _java(self) -> JavaMaps:
         from purebpf.profile.java_maps import JavaMaps

@@ -139,6 +139,8 @@ class WindowProfiler(Profiler):
         """Forget what processes that are gone, or had no part in this window, have left."""
         assert self._taken is not None
         self._symbolizer.forget_but(self._taken.processes)
+        if self._walking is not None:
+            self._walking.rest()
         if self._python is not None:
             self._python.forget_but(self._followed.spaces.processes)
             if names:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["CgroupName", "cgroup_name"]
+__all__ = ["CgroupIds", "CgroupName", "cgroup_ids", "cgroup_name"]
 
 _SHORT = 12  # digits of an id, as the runtimes themselves print it
 _LONG_ID = re.compile(r"[0-9a-f]{64}")
@@ -80,6 +80,36 @@ def cgroup_name(text: str) -> CgroupName:
         return CgroupName("slice", _plain(last))
     path = next((path for path in paths if path), [])
     return CgroupName("path", "".join(f"/{_shorten(part)}" for part in path))
+
+
+class CgroupIds(NamedTuple):
+    """What a cgroup belongs to, whole: "" where it does not belong to such a thing.
+
+    `container` has all digits of the id, `pod` is the uid as Kubernetes writes it, `unit` is
+    systemd's, which is "" for a container.
+    """
+
+    container: str = ""
+    pod: str = ""
+    unit: str = ""
+
+
+@lru_cache(maxsize=4096)
+def cgroup_ids(text: str) -> CgroupIds:
+    """The ids in a /proc/PID/cgroup text, of the hierarchy and depth that `cgroup_name` takes."""
+    name = cgroup_name(text)
+    if name.kind == "unit":
+        return CgroupIds(unit=name.name)
+    if name.kind in ("slice", "path"):
+        return CgroupIds()
+    for path in _paths(text):
+        for depth in range(len(path) - 1, -1, -1):
+            id_match = _LONG_ID.search(path[depth])
+            if id_match is not None and id_match[0].startswith(name.name):
+                pod = next(filter(None, map(_POD.search, path[: depth + 1])), None)
+                uid = pod[1].replace("_", "-") if pod else ""
+                return CgroupIds(id_match[0], uid)
+    return CgroupIds(name.name)
 
 
 def _paths(text: str) -> list[list[str]]:

@@ -105,6 +105,12 @@ class CfiFile:
         self._prepared = False
         self._rows: Rows | None = None
 
+    def rest(self) -> None:
+        """Drop what can be read again; rules keep their ids. Not while `build` is under way."""
+        self._frames = self._index = self._rows = None
+        self._prepared = False
+        self.table.forget()
+
     @property
     def broken(self) -> int:
         """Entries that could not be read."""

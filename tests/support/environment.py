@@ -58,6 +58,7 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 """Commands that only read files: these need no privilege."""
 
 BY_THEMSELVES = {
+    "agent": "tests/commands/agent/test_agent.py",
     "completion": "tests/unit/completion/test_completion.py",
     "diff": "tests/commands/diff/test_diff.py",
     "dump": "tests/commands/dump/test_dump_command.py",

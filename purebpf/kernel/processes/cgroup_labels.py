@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
@@ -24,18 +25,16 @@ class CgroupLabels:
     """
 
     def __init__(self) -> None:
-        self._labels: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
 
     def read(self, pid: int) -> None:
         """Read the cgroup of a process now; if it is gone, its last known cgroup stays."""
-        from purebpf.symbols.cgroup_names import cgroup_name  # not before everything is attached
-
         try:
             text = proc.cgroup(pid)
         except KernelError:
             return
         if text is not None:
-            self._note(pid, cgroup_name(text).label)
+            self._note(pid, sys.intern(text))  # thousands of processes share some
 
     def feed(self, record: Change) -> None:
         """Take in what happened to a process."""
@@ -43,23 +42,29 @@ class CgroupLabels:
 
         if isinstance(record, Fork):
             if record.pid != record.ppid:
-                inherited = "" if record.ppid in _MANAGERS else self._labels.get(record.ppid, "")
+                inherited = "" if record.ppid in _MANAGERS else self._texts.get(record.ppid, "")
                 self._note(record.pid, inherited)
         elif isinstance(record, Comm) and record.exec:
             self.read(record.pid)  # the parent of a container's process enters the cgroup before
 
     def forget(self, pid: int) -> None:
         """Forget a process that ended."""
-        self._labels.pop(pid, None)
+        self._texts.pop(pid, None)
 
     def of(self, pid: int) -> str:
         """The label of a process; "" in the root cgroup, or if unknown."""
-        if pid not in self._labels and pid:
-            self.read(pid)
-        return self._labels.get(pid, "")
+        from purebpf.symbols.cgroup_names import cgroup_name  # not before everything is attached
 
-    def _note(self, pid: int, label: str) -> None:
-        self._labels.pop(pid, None)
-        self._labels[pid] = label
-        if len(self._labels) > _KEEP:
-            del self._labels[next(iter(self._labels))]
+        return cgroup_name(self.text(pid)).label
+
+    def text(self, pid: int) -> str:
+        """What /proc/PID/cgroup of a process said; "" if it is unknown."""
+        if pid not in self._texts and pid:
+            self.read(pid)
+        return self._texts.get(pid, "")
+
+    def _note(self, pid: int, text: str) -> None:
+        self._texts.pop(pid, None)
+        self._texts[pid] = text
+        if len(self._texts) > _KEEP:
+            del self._texts[next(iter(self._texts))]

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _KEEP_BYTES = 24 << 20
+_KEEP_AT_REST = 8 << 20
 _KEEP_PROBLEMS = 4096
 
 
@@ -235,9 +236,19 @@ class ElfFiles:
     def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
         self._tables[identity] = functions
         self._bytes += functions.table.nbytes
-        largest = max(self._tables, key=lambda candidate: self._tables[candidate].table.nbytes)
+        self._drop_above(_KEEP_BYTES)
+
+    def rest(self) -> None:
+        """Keep 8 MiB of tables, those used last: between two windows of a run that goes on."""
+        self._drop_above(_KEEP_AT_REST)
+
+    def _drop_above(self, nbytes: int) -> None:
+        """Drop what was not used for longest, but for the largest."""
+        largest = max(self._tables, key=lambda kept: self._tables[kept].table.nbytes, default=None)
+        if largest is None:
+            return
         others = self._bytes - self._tables[largest].table.nbytes
-        while others > _KEEP_BYTES and len(self._tables) > 2:
+        while others > nbytes and len(self._tables) > 2:
             oldest = next(candidate for candidate in self._tables if candidate != largest)
             dropped = self._tables.pop(oldest).table.nbytes
             self._bytes -= dropped

@@ -45,6 +45,7 @@ class FunctionStarts:
         self._budget = budget
         self._files: dict[Identity, _File | None] = {}
         self._identities: dict[tuple[int, MappedFile], Identity] = {}
+        self._used: set[Identity] = set()
 
     def find(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
         """The function that a byte of a mapped file belongs to.
@@ -66,6 +67,13 @@ class FunctionStarts:
         known = self._files.get(identity) if identity else None
         function = known.known(where) if known else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
+
+    def rest(self) -> None:
+        """Drop the entries of files that were not read since the last call."""
+        for identity, file in self._files.items():
+            if file is not None and identity not in self._used:
+                file.rest()
+        self._used.clear()
 
     def return_slot(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> int | None:
         """How far above the stack pointer a function has its return address, at one instruction.
@@ -93,6 +101,7 @@ class FunctionStarts:
                 self._identities[_ALL if is_for_all else pids[0], mapping.file] = identity
             with self._budget.on_behalf(file=FileAccount(identity, mapping.file.path)):
                 file = self._file(identity, fd, mapping.file.path)
+                self._used.add(identity)
                 return ask(file, fd) if file else None
         finally:
             os.close(fd)
@@ -118,6 +127,10 @@ class _File:
         self._image = ElfImage(self._read, size, path)
         self._entries: CfiFile | None = None
         self._known: list[Function] = []
+
+    def rest(self) -> None:
+        """Drop what can be read again."""
+        self._entries = None
 
     def known(self, where: FileOffset) -> Function | None:
         """The function of a byte, if it was asked for before."""

@@ -129,7 +129,9 @@ class Symbolizer:
         return pid not in self._unreadable
 
     def forget_but(self, keep: Container[int]) -> None:
-        """Forget what was found out about all other processes; what files hold stays known."""
+        """Forget what was found out about all other processes, and files not read since then."""
+        self._starts.rest()
+        self._files.rest()
         for known in (self._payers, self._unreadable):
             for pid in [pid for pid in known if pid not in keep]:
                 del known[pid]

@@ -66,6 +66,7 @@ class CodeFiles(Closing):
         self._spend = spend
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}
+        self._used: set[Hashable] = set()
 
     def find(self, key: Hashable) -> CfiFile | None:
         """The rules of what `CodeMapping.file` names; None if it was closed in between."""
@@ -73,7 +74,15 @@ class CodeFiles(Closing):
         if entry is None:
             return None
         self._files[key] = entry  # the one used last at the end
+        self._used.add(key)
         return entry.cfi
+
+    def rest(self) -> None:
+        """Drop the entries of files that were not asked for since the last call; they stay open."""
+        for key, entry in self._files.items():
+            if key not in self._used:
+                entry.cfi.rest()
+        self._used.clear()
 
     def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
         """A mapping of a process with what unwinding needs of its file.

@@ -113,6 +113,10 @@ class ProcessStacks(Closing):
         with suppress(OverBudgetError), self.on_behalf(tgid):  # then `unwind` says so
             self._programs.at(tgid, time_ns)
 
+    def rest(self) -> None:
+        """Drop what can be read again and was not needed since the last call."""
+        self._files.rest()
+
     def on_behalf(self, tgid: int) -> Work:
         """What is read in this context is paid for by the process.
 

@@ -95,6 +95,13 @@ class StackFinisher(Closing):
         """Take in what a process did, as `SideBand` reports it."""
         feed(self._stacks if self._filler is None else self._filler, record)
 
+    def rest(self) -> None:
+        """Drop what can be read again and was not needed since the last call."""
+        if self._filler is not None:
+            self._filler.rest()
+        else:
+            self._stacks.rest()
+
     def update(self) -> None:
         """Publish what processes have mapped since they were published.
 

@@ -226,6 +226,11 @@ class TableFiller(Closing):
                 break
         return bool(self._jobs)
 
+    def rest(self) -> None:
+        """Drop what can be read again, unless something is being built of it."""
+        if not self._jobs:
+            self._stacks.rest()
+
     def _keep(self, tgid: int, process: _Process) -> None:
         if len(self._processes) >= _MOST_PROCESSES and tgid not in self._processes:
             self._withdraw(next(iter(self._processes)))

@@ -199,6 +199,11 @@ class UserStacks(Closing):
             is_behind = self._work()
         self._backlog.mark(is_behind)
 
+    def rest(self) -> None:
+        """Drop what can be read again and was not needed since the last call."""
+        if self._finisher is not None:
+            self._finisher.rest()
+
     def finish(self) -> None:
         """Finish everything that has come. Raises as `drain` does."""
         self._collect()

@@ -87,7 +87,7 @@ def fields(data: bytes | memoryview | int, *, but: int = 0) -> Message:
 
 
 def each_field(data: bytes | memoryview | int) -> Iterator[tuple[int, int | memoryview]]:
-    """Number and value of each field of a message. Those with a fixed size are left out.
+    """Number and value of each field of a message; those with a fixed size as unsigned numbers.
 
     Raises:
         ProtobufError: it is not a message.
@@ -111,8 +111,8 @@ def each_field(data: bytes | memoryview | int) -> Iterator[tuple[int, int | memo
             raise ProtobufError(f"wire type {kind}")
         if size > len(view) - at:
             raise ProtobufError(f"a field of {size} bytes, where {len(view) - at} are left")
-        if kind == _LENGTH:
-            yield key >> 3, view[at : at + size]
+        content = view[at : at + size]
+        yield key >> 3, content if kind == _LENGTH else int.from_bytes(content, "little")
         at += size
 
 

@@ -1,0 +1,50 @@
+"""What a window says of itself: how much it saw, what it lost, and what it cost. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.results import Profile
+from purebpf.results.formats.otlp import Attribute
+
+__all__ = ["Cost", "facts_of"]
+
+PREFIX = "purebpf."
+
+
+class Cost(NamedTuple):
+    """What the agent used: CPU time of its own and of its BPF programs, in ns, and bytes."""
+
+    cpu_ns: int = 0
+    bpf_ns: int = 0
+    rss_bytes: int = 0
+    spool_bytes: int = 0
+
+    def share(self, duration_ns: int) -> float:
+        """Of one CPU."""
+        return (self.cpu_ns + self.bpf_ns) / max(1, duration_ns)
+
+
+def facts_of(profile: Profile, cost: Cost, window: dict[str, str | int]) -> tuple[Attribute, ...]:
+    """Attributes of the window.
+
+    Args:
+        profile: that of the window.
+        cost: of the last window that is over.
+        window: facts that the agent knows.
+    """
+    loss = profile.loss
+    facts: dict[str, str | int] = {
+        **window,
+        "expected": loss.expected or 0,
+        "seen": loss.seen,
+        "counted": profile.total,
+        "missed": loss.missed,
+        "agent_cpu_ns": cost.cpu_ns,
+        "bpf_run_ns": cost.bpf_ns,
+        "rss_bytes": cost.rss_bytes,
+        "spool_bytes": cost.spool_bytes,
+        "unknown_ppm": round(1e4 * profile.unnamed().percent),
+    }
+    facts |= {f"lost.{cause.name}": cause.lost for cause in loss.causes if not cause.is_note}
+    return tuple((PREFIX + name, value) for name, value in facts.items())

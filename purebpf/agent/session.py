@@ -1,0 +1,327 @@
+"""The agent: windows of samples, one after the other, into the spool; senders empty that.
+
+with Agent(config) as agent:
+while not agent.wait(signals):      # True: something in `signals` is readable
+agent.end_window()
+agent.stop()
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from purebpf import __version__
+from purebpf.agent.budget import Rate
+from purebpf.agent.config import Config
+from purebpf.agent.facts import Cost, facts_of
+from purebpf.agent.host_lock import HostLock
+from purebpf.agent.notify import notify
+from purebpf.agent.processes import Executables
+from purebpf.agent.rows import Weighted, off_cpu, on_cpu, run_queue, series_of
+from purebpf.agent.sender import Sender
+from purebpf.agent.services import PodNames, Services
+from purebpf.agent.sinks import make_sink
+from purebpf.agent.spool import Spool, file_name
+from purebpf.agent.waits import WaitWindow
+from purebpf.agent.window_clock import Span, WindowClock
+from purebpf.closable import Closing
+from purebpf.errors import PurebpfError
+from purebpf.measure.stop import HasFileno
+from purebpf.profile.request import Options
+from purebpf.profile.windows import WindowProfiler
+from purebpf.results.formats.otlp import Attribute, Series, Window, document
+
+if TYPE_CHECKING:
+    from purebpf.results import Labels, Profile
+
+__all__ = ["Agent"]
+
+_LOOK_S = 5.0
+"""How often it looks at the clock, and says to the watchdog that it lives."""
+_SECOND_NS = 1_000_000_000
+
+
+class Agent(Closing):
+    """Measures from when its context is entered.
+
+    Args:
+        config: what, and where it goes.
+        say: gets what happens, a line each.
+        is_once: what is written is sent by `stop`, not in the background.
+
+    Attributes:
+        spool, senders: what is written, and who sends it.
+        windows: written so far.
+        last_profile: that of the last window, with what it lost.
+
+    Raises, when it is entered; nothing stays open then:
+        SecondAgentError: another agent runs on this host.
+        PurebpfError: the kernel refused something.
+        OSError: the spool cannot be made.
+    """
+
+    def __init__(
+        self, config: Config, say: Callable[[str], object] = print, *, is_once: bool = False
+    ) -> None:
+        self._config, self._say, self._is_once = config, say, is_once
+        self.last_profile: Profile | None = None
+        self._last_window = "nothing was measured"
+        self._start_id = secrets.token_hex(4)
+        self._owned = ExitStack()
+        self._number = 0
+        self.windows = self.lost_windows = 0
+        self._rate = Rate(config.cpu.frequency, config.agent.budget)
+        self._burst_until_s = 0.0
+        self._cost = Cost()
+        self._executables = Executables()
+        host = config.agent.host or os.uname().nodename
+        self._pods = PodNames(config.agent.pod_logs)
+        self._services = Services(config.services, config.labels, host, self._pods)
+        self._profiler: WindowProfiler | None = None
+        self._waits: WaitWindow | None = None
+        self.senders: list[Sender] = []
+
+    def __enter__(self) -> Self:
+        config = self._config
+        with ExitStack() as stack:
+            stack.enter_context(HostLock())
+            self.spool = Spool(
+                os.path.join(config.agent.state, "spool"),
+                [sink.name for sink in config.sinks],
+                max_bytes=config.spool.max_mb << 20,
+                max_age_s=3600 * config.spool.max_hours,
+            )
+            for sink in config.sinks:
+                sender = Sender(
+                    sink.name,
+                    make_sink(sink),
+                    self.spool,
+                    jitter_s=config.agent.jitter_s,
+                    max_age_s=sink.max_age_s,
+                    say=self._say,
+                )
+                self.senders.append(sender)
+            stack.callback(self._stop_measuring)
+            self._frequency = self._wanted_frequency()
+            self._start_sampling()
+            self._clock = WindowClock(config.agent.window_s)
+            self._start_waits()
+            self._cpu_ns = time.process_time_ns()
+            for sender in self.senders if not self._is_once else ():
+                sender.start()
+                stack.callback(sender.stop)
+            self._owned = stack.pop_all()
+        return self
+
+    # Windows
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until the window is over, or one of `ends` is readable; whether one of them is."""
+        while (left_s := self._clock.left_s()) > 0:
+            notify("WATCHDOG=1")
+            at_most_s = min(left_s, _LOOK_S)
+            if self._profiler is None:
+                from purebpf.measure import wait
+
+                if wait.until(None, ends, pause=time.monotonic() + at_most_s):
+                    return True
+            elif self._profiler.wait(*ends, at_most_s=at_most_s):
+                return True
+        return False
+
+    def end_window(self, *, is_last: bool = False) -> None:
+        """Write the window that is over, and begin the next.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        frequency, profiler = self._frequency, self._profiler
+        was_sampled = self._is_sampled
+        self._choose()
+        self._frequency = self._wanted_frequency()
+        restarts = self._frequency != frequency
+        waits, self._waits = self._waits, None
+        span = self._clock.end()
+        profile = None
+        if profiler is not None:
+            last = is_last or restarts
+            profile = profiler.window(is_last=last, pause=not self._is_sampled)
+        if was_sampled and profile is not None and profiler is not None:
+            self._write_cpu(span, profile, frequency, profiler)
+        if restarts and not is_last:
+            self._stop_sampling()
+            self._start_sampling()
+        if waits is not None:
+            self._write_waits(span, waits)
+        if not is_last:
+            self._start_waits()
+            if profiler is not None and self._is_sampled and not restarts:
+                profiler.resume()
+        self._account(span, profile, is_fresh=restarts)
+
+    def burst(self) -> None:
+        """Sample at the higher frequency for some minutes, from the next window on."""
+        self._burst_until_s = time.monotonic() + self._config.cpu.burst_s
+        self._say(
+            f"burst: {self._config.cpu.burst_frequency} Hz for {self._config.cpu.burst_s:g} s"
+        )
+
+    def stop(self) -> None:
+        """Write the last window, and end. Raises as `end_window`."""
+        with self._owned:
+            self.end_window(is_last=True)
+            for sender in self.senders if self._is_once else ():
+                sender.send_waiting()
+
+    def describe_window(self) -> str:
+        """A line about the last window, and what waits."""
+        waiting = [
+            f"{sender.name} {self.spool.waiting(sender.name)} waiting" for sender in self.senders
+        ]
+        return ", ".join((self._last_window, *waiting))
+
+    def close(self) -> None:
+        """End without the last window; again is harmless."""
+        self._owned.close()
+
+    # What is written
+
+    def _write_cpu(
+        self, span: Span, profile: Profile, frequency: int, profiler: WindowProfiler
+    ) -> None:
+        probability = self._config.cpu.probability
+        self.last_profile = profile
+        self._last_window = f"{profile.total} samples in {span.duration_ns / 1e9:.1f} s"
+        window = Window(
+            "samples", "count", span.started_ns, span.duration_ns,
+            round(_SECOND_NS / (frequency * probability)),
+        )  # fmt: skip
+        known = {"frequency_hz": frequency, "probability_ppm": round(1e6 * probability)}
+        series = self._series(on_cpu(profile), profiler.cgroup_text)
+        self._write("cpu", window, series, self._facts(profile, span, known))
+
+    def _write_waits(self, span: Span, waits: WaitWindow) -> None:
+        try:
+            with waits:
+                profile = waits.stop()
+                text = waits.profiler.cgroup_text
+                kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
+                known = {"probability_ppm": round(1e6 * self._config.wait.probability)}
+                for kind, name, rows in kinds:
+                    window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
+                    series = self._series(rows(profile), text)
+                    self._write(kind, window, series, self._facts(profile, span, known))
+        except PurebpfError as error:
+            self.lost_windows += 1
+            self._say(f"waits of a window are lost: {error}")
+
+    def _series(self, rows: Iterator[Weighted], text: Callable[[int], str]) -> list[Series]:
+        self._pods.read()
+
+        def resource(labels: Labels) -> tuple[Attribute, ...]:
+            cgroup = text(labels.pid)
+            process = self._executables.describe(labels.pid, labels.process_name, cgroup)
+            return self._services.resource(process)
+
+        return series_of(rows, resource)
+
+    def _facts(self, profile: Profile, span: Span, known: dict[str, int]) -> tuple[Attribute, ...]:
+        agent: dict[str, str | int] = {
+            "start_id": self._start_id,
+            "rate_reduced": self._rate.reduced,
+            "dropped_windows": self.spool.dropped + self.lost_windows,
+            "corrupt_windows": self.spool.corrupt,
+            "clock_step_ns": span.step_ns,
+        }
+        return facts_of(profile, self._cost, {**agent, **known})
+
+    def _write(
+        self, kind: str, window: Window, series: list[Series], facts: tuple[Attribute, ...]
+    ) -> None:
+        name = file_name(window.started_ns, kind, self._start_id, self._number)
+        self._number += 1
+        identity = hashlib.blake2b(name.encode(), digest_size=16).digest()
+        window = window._replace(facts=facts, identity=identity)
+        series = series or [Series(self._services.nothing(), {})]
+        data = gzip.compress(document(window, series, __version__), 4, mtime=0)
+        try:
+            if self.spool.add(name, data):
+                self.windows += 1
+            else:
+                self._say(f"{name} is lost: the disk of the spool is full")
+        except OSError as error:
+            self.lost_windows += 1
+            self._say(f"{name} is lost: {error}")
+
+    # What is measured
+
+    @property
+    def _is_bursting(self) -> bool:
+        return time.monotonic() < self._burst_until_s
+
+    def _wanted_frequency(self) -> int:
+        return self._config.cpu.burst_frequency if self._is_bursting else self._rate.frequency
+
+    def _choose(self) -> None:
+        """Whether the next window is one of those that are sampled."""
+        self._is_sampled = self._is_bursting or _happens(self._config.cpu.probability)
+
+    def _start_sampling(self) -> None:
+        self._is_sampled = True
+        cpu = self._config.cpu
+        if not cpu.enabled:
+            return
+        options = Options(frequency=self._frequency, call_graph=cpu.call_graph, python=cpu.python)
+        profiler = WindowProfiler(options)
+        profiler.__enter__()
+        self._profiler = profiler
+
+    def _start_waits(self) -> None:
+        kind = self._config.wait
+        if kind.enabled and _happens(kind.probability):
+            self._waits = WaitWindow(kind)
+
+    def _stop_sampling(self) -> None:
+        profiler, self._profiler = self._profiler, None
+        if profiler is not None:
+            profiler.close()
+
+    def _stop_measuring(self) -> None:
+        self._stop_sampling()
+        waits, self._waits = self._waits, None
+        if waits is not None:
+            waits.close()
+
+    def _account(self, span: Span, profile: Profile | None, *, is_fresh: bool) -> None:
+        """What the window cost, and what the rate is to be."""
+        before, self._cpu_ns = self._cpu_ns, time.process_time_ns()
+        bpf_ns = 0 if profile is None else profile.cost["run_time_ns"]
+        rss = _rss_bytes()
+        self._cost = Cost(self._cpu_ns - before, bpf_ns, rss, self.spool.nbytes)
+        if is_fresh or self._is_bursting or not self._number > 1:
+            return
+        before_hz = self._rate.frequency
+        self._rate.spent(self._cost.share(span.duration_ns))
+        if self._rate.frequency != before_hz:
+            share = 100 * self._cost.share(span.duration_ns)
+            self._say(f"{share:.2f} % of a CPU: {self._rate.frequency} Hz instead of {before_hz}")
+
+
+def _happens(probability: float) -> bool:
+    return probability >= 1 or random.random() < probability  # noqa: S311
+
+
+def _rss_bytes() -> int:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

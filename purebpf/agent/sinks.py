@@ -1,0 +1,243 @@
+"""Where windows go: a directory, OTLP over HTTP, Pyroscope, Parca. One call sends one window.
+
+- OTLP/HTTP: opentelemetry-proto, docs/specification.md; POST /v1development/profiles.
+- Pyroscope: POST /ingest with a pprof file for each service (grafana/pyroscope, its
+  pkg/ingester/pyroscope).
+- Parca: POST /profiles/writeraw, the JSON gateway of WriteRaw (parca-dev/parca, its
+  proto/parca/profilestore).
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from typing import NamedTuple, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+from purebpf import __version__
+from purebpf.agent.config import Sink
+from purebpf.agent.pprof_profile import pprof_of
+from purebpf.results.formats.otlp import Attribute
+from purebpf.results.formats.otlp_reader import ServiceProfile, read_document
+
+__all__ = ["Delivery", "Outcome", "make_sink"]
+
+_RETRIED = (408, 429, 500, 502, 503, 504)
+_UNAUTHORIZED = (401, 403, 404, 407)
+_LONGEST_BODY = 1 << 16
+_LABELS = {"k8s.namespace.name": "namespace", "k8s.pod.name": "pod", "host.name": "instance"}
+
+
+class Outcome(NamedTuple):
+    """What became of a window.
+
+    `is_done`: the sink has it; `is_refused`: it will never take it; else try again, not before
+    `after_s`. `why` says what happened otherwise.
+    """
+
+    is_done: bool = False
+    is_refused: bool = False
+    after_s: float = 0.0
+    why: str = ""
+
+
+class Delivery(Protocol):
+    """Sends windows to one sink."""
+
+    def send(self, name: str, data: bytes) -> Outcome:
+        """Send a window: its gzipped OTLP message, called `name`. Raises FormatError."""
+
+
+def make_sink(sink: Sink) -> Delivery:
+    """What sends to a sink of the configuration."""
+    makers: dict[str, Callable[[Sink], Delivery]] = {
+        "dir": Directory,
+        "otlp": Otlp,
+        "pyroscope": Pyroscope,
+        "parca": Parca,
+    }
+    return makers[sink.type](sink)
+
+
+class Directory:
+    """Files in a directory, one a window: DIR/YYYY-MM-DD/HOST/NAME."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._path = sink.path
+
+    def send(self, name: str, data: bytes) -> Outcome:
+        """Write it; a file with that name is the same window, sent before."""
+        day = f"{name[:4]}-{name[4:6]}-{name[6:8]}"
+        folder = os.path.join(self._path, day, os.uname().nodename)
+        part = os.path.join(folder, f".{name}.part")
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with open(part, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(part, os.path.join(folder, name))
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(part)
+            return Outcome(why=f"{folder}: {error.strerror}")
+        return Outcome(is_done=True)
+
+
+class Http:
+    """Posts to one address, without following redirects."""
+
+    def __init__(self, sink: Sink, path: str) -> None:
+        self._sink = sink
+        self._address = urlsplit(sink.url)
+        self._path = self._address.path.rstrip("/") + path
+        self._context = None
+        if self._address.scheme == "https":
+            self._context = ssl.create_default_context(cafile=sink.ca_file or None)
+
+    def post(self, body: bytes, headers: Mapping[str, str], query: str = "") -> Outcome:
+        """Post once."""
+        headers = {"User-Agent": f"purebpf/{__version__}", **headers}
+        try:
+            if self._sink.token_file:
+                with open(self._sink.token_file) as file:
+                    headers["Authorization"] = f"Bearer {file.read().strip()}"
+            if self._sink.tenant:
+                headers["X-Scope-OrgID"] = self._sink.tenant
+            with closing(self._connect()) as connection:
+                connection.request("POST", self._path + query, body, headers)
+                response = connection.getresponse()
+                text = response.read(_LONGEST_BODY)
+                if response.length and len(text) < _LONGEST_BODY:
+                    raise http.client.IncompleteRead(text, response.length)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return Outcome(why=f"{self._sink.url}: {error or type(error).__name__}")
+        return _judge(response.status, response.getheader("Retry-After"), text, self._sink.url)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        address, timeout_s = self._address, self._sink.timeout_s
+        host = address.hostname or ""
+        if self._context is not None:
+            return http.client.HTTPSConnection(
+                host, address.port, timeout=timeout_s, context=self._context
+            )
+        return http.client.HTTPConnection(host, address.port, timeout=timeout_s)
+
+
+def _judge(status: int, retry_after: str | None, body: bytes, url: str) -> Outcome:
+    """What a status means. A part that was refused is not sent again: the specification says so."""
+    if 200 <= status < 300:
+        return Outcome(is_done=True)
+    said = "".join(filter(str.isprintable, body[:200].decode(errors="replace")))
+    why = f"{url}: HTTP {status} {said}".rstrip()
+    if status in _RETRIED or status in _UNAUTHORIZED:
+        after_s = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
+        return Outcome(after_s=min(after_s, 3600.0), why=why)
+    return Outcome(is_refused=True, why=why)
+
+
+class Otlp:
+    """The file as it is."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._http = Http(sink, "/v1development/profiles")
+
+    def send(self, name: str, data: bytes) -> Outcome:
+        """Post it."""
+        return self._http.post(
+            data,
+            {
+                "Content-Type": "application/x-protobuf",
+                "Content-Encoding": "gzip",
+                "X-Purebpf-Delivery": name,
+            },
+        )
+
+
+class _Services:
+    """A window that is sent service by service; those that a sink has are not sent again."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._sent = 0
+
+    def send(self, name: str, data: bytes) -> Outcome:
+        if name != self._name:
+            self._name, self._sent = name, 0
+        for profile in _profiles(data)[self._sent :]:
+            outcome = self.send_profile(profile)
+            if not outcome.is_done:
+                return outcome
+            self._sent += 1
+        return Outcome(is_done=True)
+
+    def send_profile(self, profile: ServiceProfile) -> Outcome:
+        raise NotImplementedError
+
+
+class Pyroscope(_Services):
+    """A pprof file for each service."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._http = Http(sink, "/ingest")
+
+    def send_profile(self, profile: ServiceProfile) -> Outcome:
+        """Post one service's."""
+        window, (resource, _) = profile.window, profile.series
+        labels = ",".join(f"{name}={_plain(value)}" for name, value in _labels(resource))
+        service = _plain(str(dict(resource).get("service.name", "unknown")))
+        query = {
+            "name": f"{service}{{{labels}}}",
+            "from": window.started_ns // 10**9,
+            "until": -(-(window.started_ns + window.duration_ns) // 10**9),
+            "format": "pprof",
+            "spyName": "purebpf",
+        }
+        headers = {"Content-Type": "application/octet-stream"}
+        return self._http.post(pprof_of(profile), headers, f"?{urlencode(query, quote_via=quote)}")
+
+
+class Parca(_Services):
+    """A pprof file for each service, in JSON."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._http = Http(sink, "/profiles/writeraw")
+
+    def send_profile(self, profile: ServiceProfile) -> Outcome:
+        """Post one service's."""
+        resource = profile.series.resource
+        kind = "process_cpu" if profile.window.period_ns else profile.window.type
+        service = str(dict(resource).get("service.name", "unknown"))
+        labels = [("__name__", kind), ("service_name", service), *_labels(resource)]
+        series = {
+            "labels": {"labels": [{"name": name, "value": value} for name, value in labels]},
+            "samples": [{"rawProfile": b64encode(pprof_of(profile)).decode()}],
+        }
+        body = json.dumps({"series": [series], "normalized": True}).encode()
+        return self._http.post(body, {"Content-Type": "application/json"})
+
+
+def _profiles(data: bytes) -> list[ServiceProfile]:
+    profiles = read_document(gzip.decompress(data))
+    return [profile for profile in profiles if profile.series.samples]
+
+
+def _labels(resource: tuple[Attribute, ...]) -> Iterator[tuple[str, str]]:
+    """Attributes as the labels of Prometheus are written."""
+    for name, value in resource:
+        if name not in ("service.name", "container.id", "k8s.pod.uid"):
+            text = _LABELS.get(name) or "".join(c if c.isalnum() else "_" for c in name)
+            yield text, str(value)
+
+
+def _plain(value: str | int) -> str:
+    """Without what Pyroscope's name{label=value,...} is made of."""
+    return "".join("_" if char in '{},="' else char for char in str(value))
