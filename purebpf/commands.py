@@ -18,7 +18,7 @@ COMMANDS = {
     "open": "files as they are opened, failures first",
     "io": "block devices: latency by device, process or file",
     "latency": "how long functions take: histograms, slow calls, a call tree",
-    "lock": "waits for locks of the kernel: how long, and who holds them",
+    "lock": "waits for locks of the kernel or of programs, and who holds them",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "mem": "memory by stack: not freed, allocated, grown, page faults",
     "runqlat": "run queue latency, as a histogram",

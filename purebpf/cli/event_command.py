@@ -12,7 +12,8 @@ from purebpf.cli.output import Output
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
-    from purebpf.measure.event_session import EventSession
+    from purebpf.measure.event_session import Ending as SessionEnding
+    from purebpf.measure.session import Session as AnySession
     from purebpf.results import Cause
 
 
@@ -62,6 +63,15 @@ def add_columns(group: argparse._ArgumentGroup) -> None:
     )
 
 
+if TYPE_CHECKING:
+
+    class EventsOf(AnySession[SessionEnding[Event]], Protocol[Event]):
+        """A session that gives events between its start and its end."""
+
+        def drain(self) -> Iterable[Event]:
+            """Those that came since the last call."""
+
+
 class Ending(Protocol):
     """What says when a run ends: the options of a command."""
 
@@ -96,7 +106,7 @@ def title(doing: str, options: Ending) -> str:
 
 
 def run(
-    make: Callable[[int], EventSession[Event]],
+    make: Callable[[int], EventsOf[Event]],
     options: Ending,
     view: EventView,
     printer: Printer[Event],

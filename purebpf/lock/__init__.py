@@ -1,4 +1,4 @@
-"""Waits for locks of the kernel: `purebpf lock`, and as a library:
+"""Waits for locks: `purebpf lock`, and as a library:
 
     from purebpf.lock import Locks, Options
 
@@ -9,6 +9,8 @@
         locks.stop()
         for row in locks.rows:                   # a purebpf.lock.event.Row for each caller
             print(row.type, row.name, row.waits, row.total_ns)
+
+`UserLocks` measures those of user space in the same way; its rows are `UserRow`s.
 
 Names are imported when they are first used (PEP 562), so that --help answers at once.
 """
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from purebpf.lock.event import Row, Wait
     from purebpf.lock.request import Options
     from purebpf.lock.session import Locks
+    from purebpf.lock.user_event import UserRow
+    from purebpf.lock.user_session import UserLocks
 
-__all__ = ["Locks", "Options", "Row", "Wait"]
+__all__ = ["Locks", "Options", "Row", "UserLocks", "UserRow", "Wait"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -33,6 +37,8 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Locks": "purebpf.lock.session.Locks",
             "Options": "purebpf.lock.request.Options",
             "Row": "purebpf.lock.event.Row",
+            "UserLocks": "purebpf.lock.user_session.UserLocks",
+            "UserRow": "purebpf.lock.user_event.UserRow",
             "Wait": "purebpf.lock.event.Wait",
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
@@ -15,6 +15,7 @@ from purebpf.lock.request import Options
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
     from purebpf.lock.event import Row, Wait
+    from purebpf.lock.user_event import UserRow
 
 __all__ = ["build_parser", "main"]
 
@@ -27,6 +28,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options, view: EventView, details: LockView) -> int:
+    if options.user:
+        return _run_user(options, view, details)
     # what --help and a misspelt option need not pay for
     from purebpf.lock.render import Json, Text
     from purebpf.lock.session import Locks
@@ -46,6 +49,25 @@ def _run(options: Options, view: EventView, details: LockView) -> int:
     if view.format == "json":
         printer = Json(rows, options.by)
     return event_command.run(make, options, view, printer, "Measuring waits for locks")
+
+
+def _run_user(options: Options, view: EventView, details: LockView) -> int:
+    from purebpf.lock.render import UserJson, UserText
+    from purebpf.lock.user_session import UserLocks
+
+    make, session = event_command.keep(partial(UserLocks, options))
+
+    def rows() -> Sequence[UserRow]:
+        return session().rows
+
+    printer: Printer[Never] = UserText(
+        *(rows, lambda: session().others, options.by),
+        histogram=details.histogram,
+        most=details.most,
+    )
+    if view.format == "json":
+        printer = UserJson(rows, options.by)
+    return event_command.run(make, options, view, printer, "Measuring waits in futex(2)")
 
 
 if __name__ == "__main__":

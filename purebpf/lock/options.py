@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int
 from purebpf.cli.event_command import EventView
-from purebpf.lock.request import GROUPINGS, TYPES, Options
+from purebpf.lock.request import GROUPINGS, TYPES, USER_TYPES, Options
 
 __all__ = ["LockView", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Show which locks of the kernel tasks wait for, how long, and who holds them: by
-caller, lock, process, thread, owner or cgroup, and slow waits as they end."""
+Show which locks tasks wait for, how long, and who holds them: by caller, lock,
+process, thread, owner or cgroup. Locks of the kernel, with slow waits as they
+end; or with --user those of programs (mutexes, the GIL: futex(2))."""
 
 _EPILOG = """\
 examples:
@@ -25,12 +25,15 @@ examples:
   purebpf lock --by owner 10    who holds the locks that others wait for
   purebpf lock --stacks 10      with the kernel stack of each caller
   purebpf lock --slower 5       also each wait of 5 ms or more
+  purebpf lock --user -p 185 10         locks of a program, by its functions
+  purebpf lock --user --stacks -p 185 10   who waits where, and who let go
   purebpf lock --type mutex,rwsem -p 185 --tree 10
   purebpf lock --format json -o lock.jsonl 60
   purebpf lock -- make test     a command and its children
 
 Types: semaphore spinlock rwsem rwlock rt-mutex rwlock-rt pcpu-sem mutex; :R and
-:W tell readers from writers (rwsem:W).
+:W tell readers from writers (rwsem:W). With --user: mutex rwlock GIL
+"python lock" semaphore once futex; condition barrier join idle only on request.
 
 Percentiles are at most a quarter off; counts and sums are exact. The loss line
 at the end, on standard error, says what they do not include.
@@ -51,7 +54,9 @@ class LockView(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, LockView]:
     """What to measure, and how to show it; exits with status 2 when the options are wrong."""
-    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    _check(made, parsed)
     return (
         parser.pick(Options, parsed),
         parser.pick(EventView, parsed),
@@ -73,9 +78,12 @@ def build_parser() -> argparse.ArgumentParser:
         *("-Y", "--type"), dest="types", metavar="TYPE,...", type=_types, default=(),
         help="only locks of these types",
     )  # fmt: skip
+    group.add_argument(
+        "--user", action="store_true", help="locks of programs, not of the kernel: futex(2)"
+    )
     output = event_command.add_output(made)
     output.add_argument("--by", choices=GROUPINGS, default="caller", help="a row for each")
-    output.add_argument("--stacks", action="store_true", help="the kernel stack below each row")
+    output.add_argument("--stacks", action="store_true", help="the stack below each row")
     output.add_argument(
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
@@ -90,12 +98,21 @@ def build_parser() -> argparse.ArgumentParser:
     return made
 
 
-def _types(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    known = {*TYPES, *(name.partition(":")[0] for name in TYPES)}
-    for name in names:
+def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+    """What --user does not go with."""
+    known = USER_TYPES if parsed.user else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
+    for name in parsed.types:
         if name not in known:
-            raise ArgumentTypeError(
-                f"unknown type of lock {name!r} (known: {', '.join(TYPES)}, or without :R and :W)"
+            suffix = "" if parsed.user else ", or without :R and :W; others with --user"
+            made.error(
+                f"unknown type of lock {name!r} (known: "
+                f"{', '.join(USER_TYPES if parsed.user else TYPES)}{suffix})"
             )
-    return names
+    if parsed.user and parsed.slower_ms is not None:
+        made.error("--slower is for locks of the kernel: waits with --user are added up only")
+    if parsed.user and parsed.cpus:
+        made.error("-C is for locks of the kernel: a thread that sleeps in futex(2) has no CPU")
+
+
+def _types(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))

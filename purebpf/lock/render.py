@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Never
 
 from purebpf.cli.event_lines import clock, event_document
 from purebpf.cli.event_sums import SumJson, SumText
 from purebpf.lock.event import Row, Wait
+from purebpf.lock.user_event import UserRow
+from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 
-__all__ = ["Json", "Text"]
+__all__ = ["Json", "Text", "UserJson", "UserText"]
 
 _EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
+Others = Callable[[], Mapping[str, tuple[int, int]]]
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
 
@@ -49,11 +53,7 @@ class Text(SumText[Wait, Row]):
     def _name(self, row: Row) -> str:
         if self.by == "owner":
             return f"{row.name} ({row.tid})" if row.tid else _UNKNOWN_OWNER
-        if self.by == "process":
-            return f"{row.name} ({row.pid})"
-        if self.by == "thread":
-            return f"{row.name} ({row.pid}/{row.tid})"
-        return row.name or "/"
+        return _name_task(self.by, row)
 
 
 class Json(SumJson[Wait, Row]):
@@ -63,6 +63,73 @@ class Json(SumJson[Wait, Row]):
         """Every field."""
         fields = event._asdict()
         return event_document("wait", fields.pop("time_ns"), fields)
+
+
+class UserText(SumText[Never, UserRow]):
+    """A table of waits in user space at the end, and what it leaves out."""
+
+    events_header = ""
+    empty = "no waits"
+
+    def __init__(
+        self, rows: Callable[[], Sequence[UserRow]], others: Others, by: str, **details: Any
+    ) -> None:
+        super().__init__(rows, by, **details)
+        self._others = others
+
+    def event_lines(self, event: Never) -> Iterator[str]:
+        """None: waits are added up."""
+        raise AssertionError(event)
+
+    def header(self) -> str:
+        """The names of the table's columns."""
+        sums = f"   WAITS  OPEN   TOTAL     AVG{self.scale.header()}"
+        return f"{sums} MOST {'TYPE':11} {self.by.upper()}"
+
+    def row_lines(self, row: UserRow) -> Iterator[str]:
+        """A sum; where threads waited, and where the last was woken from."""
+        average = in_unit(row.total_ns // (row.waits + row.open))
+        yield (
+            f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} {average:>7}"
+            f"{self.scale.columns(row.buckets)} {row.most_waiting:>4} {row.type:11} "
+            f"{printable(self._name(row))}"
+        )
+        yield from _stack(row.stack)
+        if row.waker:
+            yield f"{'':8}woken {in_unit(row.wake_ns // row.woken)} before, from:"
+            yield from _stack(row.waker)
+
+    def _name(self, row: UserRow) -> str:
+        if self.by == "lock":
+            return f"{row.name} of {row.pid}"
+        if self.by == "owner":
+            return f"{row.name} ({row.tid})" if row.tid else "[unknown: not a mutex of glibc]"
+        return _name_task(self.by, row)
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The table."""
+        yield from super().end(loss)
+        others = sorted(self._others().items(), key=lambda other: -other[1][1])
+        if others:
+            parts = (f"{kind} {in_unit(total_ns)}" for kind, (_, total_ns) in others)
+            names = ",".join(kind for kind, _ in others)
+            yield f"not shown: {', '.join(parts)} (--type {names})\n"
+
+
+class UserJson(SumJson[Never, UserRow]):
+    """The sums of waits in user space."""
+
+    def document(self, event: Never) -> dict[str, object]:
+        """None: waits are added up."""
+        raise AssertionError(event)
+
+
+def _name_task(by: str, row: Row | UserRow) -> str:
+    if by == "process":
+        return f"{row.name} ({row.pid})"
+    if by == "thread":
+        return f"{row.name} ({row.pid}/{row.tid})"
+    return row.name or "/"
 
 
 def _line(event: Wait) -> str:

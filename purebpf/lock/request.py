@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "TYPES", "Options", "type_bits", "type_name"]
+__all__ = ["GROUPINGS", "TYPES", "USER_TYPES", "Options", "type_bits", "type_name"]
 
 GROUPINGS = ("caller", "lock", "process", "thread", "owner", "cgroup")
 """enum grouping of bpf_src/lock.bpf.c."""
@@ -25,6 +25,22 @@ TYPES = {
 }
 """What the kernel says of a lock, LCB_F_* of include/trace/events/lock.h, in perf's words."""
 
+USER_TYPES = {
+    "mutex": True,
+    "rwlock": True,
+    "GIL": True,
+    "python lock": True,
+    "semaphore": True,
+    "once": True,
+    "futex": True,
+    "condition": False,
+    "barrier": False,
+    "join": False,
+    "idle": False,
+}
+"""What threads wait for in futex(2), and whether that is shown unless `types` says otherwise: by
+some a thread waits for work, or for the end of another, which is not contention."""
+
 _NAMES = {flags: name for name, flags in TYPES.items()}
 
 
@@ -33,8 +49,10 @@ class Options(NamedTuple):
 
     `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without
     their `:R` and `:W` both. Waits of `slower_ms` or more are events of their own; None: none is.
-    `stacks`: rows and events have the kernel stack of the wait. `duration_s` None: until a signal,
-    or until `command` or all of `pids` end. `tree`: children of `pids` count, too.
+    `stacks`: rows and events have the stack of the wait, of the kernel or, with `user`, of user
+    space. `user`: locks of user space, and not the kernel's; `types` are then of USER_TYPES.
+    `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
+    `pids` count, too.
     """
 
     pids: tuple[int, ...] = ()
@@ -47,6 +65,7 @@ class Options(NamedTuple):
     types: tuple[str, ...] = ()
     slower_ms: float | None = None
     stacks: bool = False
+    user: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
 

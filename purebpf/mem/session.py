@@ -13,7 +13,7 @@ from purebpf.kernel.instruments import allocators
 from purebpf.kernel.instruments.memory_tracer import MemoryTracer
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.measure import targets
-from purebpf.measure.stack_session import StackSession
+from purebpf.measure.user_stack_session import UserStackSession
 from purebpf.mem.loss import losses, untraced_files
 from purebpf.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.mem.request import SHOWN, Options, profile_title
@@ -37,15 +37,15 @@ _MOST_FILES = 256
 """With allocators: each is two links, and every container may bring its own."""
 
 
-class Memory(StackSession[MemoryTracer]):
+class Memory(UserStackSession[MemoryTracer]):
     """Traces from when its context is entered until `stop()`.
 
     Args:
         options: the target, and what of its memory; `show` does not matter here.
-        command_pid: as of `StackSession`.
-        fetch: as of `StackSession`.
+        command_pid: as of `UserStackSession`.
+        fetch: as of `UserStackSession`.
 
-    Raises, when it is entered: as `StackSession`, and
+    Raises, when it is entered: as `UserStackSession`, and
         NotSupportedError: this is not x86-64; no file of the target has an allocator with symbols.
     """
 

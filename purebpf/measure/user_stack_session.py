@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from purebpf.kernel.unwind.user_stacks import Trace
     from purebpf.symbols.address_spaces import Earlier
 
-__all__ = ["StackSession", "StackTarget"]
+__all__ = ["UserStackSession", "UserStackTarget"]
 
 
-class StackTarget(targets.Target, Protocol):
+class UserStackTarget(targets.Target, Protocol):
     """Whom to trace, for how long, and by which command line."""
 
     @property
@@ -50,7 +50,7 @@ class StackTarget(targets.Target, Protocol):
 Tracer = TypeVar("Tracer", bound=StackTracer)
 
 
-class StackSession(Closing, ABC, Generic[Tracer]):
+class UserStackSession(Closing, ABC, Generic[Tracer]):
     """Traces from when its context is entered until it is closed.
 
     Args:
@@ -72,7 +72,7 @@ class StackSession(Closing, ABC, Generic[Tracer]):
     _tracer: Tracer
 
     def __init__(
-        self, target: StackTarget, command_pid: int = 0, fetch: Fetch | None = None
+        self, target: UserStackTarget, command_pid: int = 0, fetch: Fetch | None = None
     ) -> None:
         self._target = target
         self._command_pid = command_pid

@@ -1,0 +1,138 @@
+"""`FutexTracer`: the programs of bpf_src/futex.bpf.c, which add up waits in futex(2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from purebpf.kernel.instruments.stack_tracer import StackRequest, StackTracer
+
+if TYPE_CHECKING:
+    from purebpf.kernel.instruments.task_filter import TaskFilter
+    from purebpf.kernel.unwind.programs import EarlierLookup
+
+__all__ = ["FutexSum", "FutexTracer"]
+
+_PROGRAMS = ("on_call_end", "on_call")
+"""In this order the end of each wait that begins is seen."""
+_COPIES, _PAGES = 1000, 512
+"""Waits come in bursts, before a walk has its tables."""
+
+
+class FutexSum(NamedTuple):
+    """Waits of one stack for one lock.
+
+    Attributes:
+        stack: its number; waker_stack: of the thread that last let go, 0 if not asked for.
+        address: of the lock, in the process.
+        cgroup, tid, owner: 0 unless asked for; `owner` is what the words at the lock say, true for
+            mutexes of glibc.
+        waits: that ended; `open`: that did not, until the end of the run.
+        timeouts: of the waits, those that ended by the clock.
+        woken, wake_ns: waits of which the waker was seen, and the time from its call to their end.
+        most_waiting: threads that waited for the lock at the same time.
+        buckets: of nanoseconds.
+    """
+
+    comm: str
+    pid: int
+    tid: int
+    cgroup: int
+    owner: int
+    address: int
+    stack: int
+    waits: int
+    open: int
+    total_ns: int
+    timeouts: int
+    woken: int
+    wake_ns: int
+    waker_stack: int
+    most_waiting: int
+    buckets: tuple[int, ...]
+
+
+class FutexTracer(StackTracer):
+    """Traces from `start()` to `stop()`.
+
+    Args:
+        settings: constants of the object.
+        sizes: max_entries of its maps.
+        whose: the target.
+        earlier: what a process had mapped at a time, see `UserStacks`.
+        call_graph: how user stacks are walked, see `load_walking`.
+        native: as in `PythonTables`, for `python` among the settings.
+        tree: follow the children of the target's processes.
+
+    Raises:
+        KernelError, NotSupportedError: as `StackTracer`.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        whose: TaskFilter,
+        earlier: EarlierLookup | None = None,
+        *,
+        call_graph: str = "auto",
+        native: bool = False,
+        tree: bool = False,
+    ) -> None:
+        request = StackRequest(
+            *("futex", _PROGRAMS, settings, sizes, call_graph, native, tree, _COPIES, _PAGES)
+        )
+        super().__init__(request, whose, earlier)
+
+    def attach(self, links: ExitStack) -> None:
+        """Attach to the ends and starts of system calls."""
+        for name in _PROGRAMS:
+            links.enter_context(self._object.programs[name].attach())
+
+    def sums(self) -> Iterator[FutexSum]:
+        """What was counted, and the waits that have not ended.
+
+        `resolve` gives the names of their stacks.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        for key, row in self.maps["rows"].items():
+            yield _sum(
+                key,
+                row.comm,
+                waits=row.waits,
+                open=0,
+                total_ns=row.total_ns,
+                timeouts=row.timeouts,
+                woken=row.woken,
+                wake_ns=row.wake_ns,
+                waker_stack=row.waker_stack,
+                most_waiting=row.most_waiting,
+                buckets=tuple(row.buckets),
+            )
+        by_thread, by_owner = (self._object.globals[name] for name in ("by_thread", "by_owner"))
+        for wait in self.maps["waits"].values():
+            key = wait.key._replace(
+                tid=wait.key.tid if by_thread else 0, owner=wait.key.owner if by_owner else 0
+            )
+            yield _sum(
+                key,
+                wait.comm,
+                waits=0,
+                open=1,
+                total_ns=max(0, self.ended_ns - wait.since_ns),
+                timeouts=0,
+                woken=0,
+                wake_ns=0,
+                waker_stack=0,
+                most_waiting=wait.position,
+                buckets=(),
+            )
+
+
+def _sum(key: Any, comm: str, **counted: Any) -> FutexSum:
+    return FutexSum(
+        comm, key.tgid, key.tid, key.cgroup, key.owner, key.address, key.stack, **counted
+    )

@@ -1,0 +1,52 @@
+"""Where in a process a lock lies. Pure."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from functools import cache
+
+__all__ = ["Regions"]
+
+_Region = tuple[int, int, str, int]
+"""Start, end, what is mapped, and where that was mapped first."""
+
+
+class Regions:
+    """Names addresses of data.
+
+    Args:
+        read: the text of /proc/PID/maps; None where the process is gone.
+    """
+
+    def __init__(self, read: Callable[[int], str | None]) -> None:
+        self._regions: Callable[[int], list[_Region]] = cache(lambda pid: _parse(read(pid) or ""))
+
+    def name(self, pid: int, address: int) -> str:
+        """`0x7f10 in libfoo.so+0x4040`, `0x55d0 in [heap]`, or the address alone."""
+        regions = self._regions(pid)
+        at = bisect.bisect_right(regions, address, key=lambda region: region[0]) - 1
+        if at < 0 or address >= regions[at][1] or not regions[at][2]:
+            return f"{address:#x}"
+        _, _, module, base = regions[at]
+        if module.startswith("["):
+            return f"{address:#x} in {module}"
+        return f"{address:#x} in {module.rpartition('/')[2]}+{address - base:#x}"
+
+
+def _parse(text: str) -> list[_Region]:
+    regions: list[_Region] = []
+    module, base, end = "", 0, 0
+    for line in text.split("\n"):
+        fields = line.split(maxsplit=5)
+        if len(fields) < 5:
+            continue
+        start, stop = (int(word, 16) for word in fields[0].split("-"))
+        name = fields[5] if len(fields) > 5 else ""
+        if name and name != module:
+            module, base = name, start
+        elif not name and start != end:  # what follows a file without a gap is its .bss
+            module = ""
+        regions.append((start, stop, module, base))
+        end = stop
+    return regions

@@ -1,0 +1,204 @@
+"""lock --user against a program of which threads wait for a lock of a known kind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from purebpf.lock import Options, UserLocks, UserRow
+from tests.support.environment import ROOT, run
+
+pytestmark = pytest.mark.needs(
+    "bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64", "atomic_fetch"
+)
+THREADS = 3
+FUTEX = "202 "
+"""How /proc/PID/task/TID/syscall begins for a thread that waits in futex(2)."""
+SPINS = """
+import sys, threading, time
+def spin(until):
+    while time.monotonic() < until:
+        sum(range(1000))
+print(sys.stdin.readline(), flush=True)
+until = time.monotonic() + 0.5
+threads = [threading.Thread(target=spin, args=(until,)) for _ in range(2)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+class Held:
+    """The program while it runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    def step(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def read(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline()
+
+    def hold(self) -> int:
+        """Until all threads wait; when that was seen, in nanoseconds."""
+        self.step()
+        assert int(self.read()) == self.pid
+        tasks = Path(f"/proc/{self.pid}/task")
+        while True:
+            calls = [(tasks / tid / "syscall").read_text() for tid in os.listdir(tasks)]
+            if sum(call.startswith(FUTEX) for call in calls) == THREADS:
+                return time.monotonic_ns()
+            time.sleep(0.001)
+
+    def give(self) -> tuple[int, int, int]:
+        """Let go: when it began, when it let go, and when all threads had ended."""
+        self.step()
+        began_ns, given_ns, ended_ns = map(int, self.read().split())
+        return began_ns, given_ns, ended_ns
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("lock") / "user_locks"
+    source = ROOT / "tests/data/user_locks.c"
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", target, source], check=True)
+    return target
+
+
+@contextmanager
+def held(program: Path, kind: str) -> Iterator[Held]:
+    words = [str(program), kind, str(THREADS)]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield Held(process)
+        finally:
+            process.kill()
+
+
+def measure(program: Path, kind: str, **options: object) -> tuple[UserRow, tuple[int, ...]]:
+    with held(program, kind) as process:
+        asked = Options(pids=(process.pid,), types=(kind,))._replace(**options)
+        with UserLocks(asked) as locks:
+            seen_ns = process.hold()
+            times = process.give()
+            ending = locks.stop()
+    assert not ending.loss.any
+    (row,) = locks.rows
+    return row, (seen_ns, *times)
+
+
+@pytest.mark.parametrize("kind", ["mutex", "rwlock", "semaphore", "condition"])
+def test_waits_are_counted_timed_and_named(program, kind):
+    row, (seen_ns, began_ns, given_ns, ended_ns) = measure(program, kind)
+    assert (row.type, row.name) == (kind, "wait_here")
+    assert (row.waits, row.open, row.timeouts) == (THREADS, 0, 0)
+    assert row.most_waiting == THREADS
+    assert sum(row.buckets) == THREADS
+    assert THREADS * (given_ns - seen_ns) <= row.total_ns <= THREADS * (ended_ns - began_ns)
+    assert 0 < row.woken <= THREADS
+    assert 0 < row.wake_ns <= row.woken * (ended_ns - given_ns)
+
+
+def test_the_owner_of_a_mutex_is_the_thread_that_holds_it(program):
+    with (
+        held(program, "mutex") as process,
+        UserLocks(Options(pids=(process.pid,), by="owner")) as locks,
+    ):
+        process.hold()
+        locks.stop()
+        (row,) = locks.rows
+    assert (row.pid, row.tid, row.name) == (process.pid, process.pid, "user_locks")
+    assert (row.waits, row.open) == (0, THREADS)
+
+
+def test_a_lock_is_named_by_where_it_lies(program):
+    with (
+        held(program, "mutex") as process,
+        UserLocks(Options(pids=(process.pid,), by="lock")) as locks,
+    ):
+        process.hold()
+        locks.stop()
+        (row,) = locks.rows
+    assert f"{row.address:#x} in user_locks+0x" in row.name
+    assert row.pid == process.pid
+
+
+@pytest.mark.parametrize("by", ["process", "thread", "cgroup"])
+def test_waits_are_grouped(program, by):
+    with held(program, "mutex") as process, UserLocks(Options(pids=(process.pid,), by=by)) as locks:
+        process.hold()
+        process.give()
+        locks.stop()
+    waits = [row.waits for row in locks.rows]
+    assert sum(waits) == THREADS
+    assert len(waits) == (THREADS if by == "thread" else 1)
+
+
+def test_stacks_lead_to_the_wait_and_to_who_let_go(program):
+    row, _ = measure(program, "semaphore", stacks=True)
+    assert "wait_here" in row.stack
+    assert "give" in row.waker
+
+
+def test_waits_for_work_are_added_up_apart(program):
+    with held(program, "condition") as process, UserLocks(Options(pids=(process.pid,))) as locks:
+        began_ns = time.monotonic_ns()
+        process.hold()
+        locks.stop()
+    assert not [row for row in locks.rows if row.type == "condition"]
+    waits, total_ns = locks.others["condition"]
+    assert waits == THREADS
+    assert 0 < total_ns <= THREADS * (time.monotonic_ns() - began_ns)
+
+
+def test_threads_of_python_wait_for_the_gil():
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-c", SPINS]
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+        options = Options(pids=(process.pid,), types=("GIL",))
+        with UserLocks(options) as locks:
+            process.communicate("\n")
+            locks.stop()
+    assert {row.type for row in locks.rows} == {"GIL"}
+    assert "spin" in {row.name.rpartition(".")[2] for row in locks.rows}
+
+
+def test_json_has_every_field(program):
+    with held(program, "mutex") as process:
+        run_s = ("0.2", "--user", "--by", "owner", "--format", "json", "-p", str(process.pid))
+        process.hold()  # waits that begin before the run are not seen
+        done = run("lock", *run_s)
+    summary, loss = map(json.loads, done.stdout.splitlines())
+    assert (summary["event"], summary["by"], summary["rows"]) == ("summary", "owner", [])
+    assert loss["event"] == "loss"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--user", "--slower", "5"), "--slower is for locks of the kernel"),
+        (("--user", "-C", "0"), "-C is for locks of the kernel"),
+        (("--user", "--type", "rwsem"), "unknown type of lock 'rwsem'"),
+        (("--type", "GIL"), "others with --user"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words, said):
+    done = run("lock", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
