@@ -31,6 +31,8 @@ COMMANDS = {
     "diff": "compare two saved profiles",
     "view": "browse a folder of saved profiles, and compare two",
     "inspect": "show a BPF object file and its CO-RE relocations on a kernel",
+    "vmlinux": "write the kernel's types as C: all, or what a source needs",
+    "new": "begin a BPF tool: C, Python, a test, packaging",
     "doctor": "check what BPF can do on this machine for this user",
     "setup": "let users without root filter samples in the kernel",
     "completion": "print completion for bash, zsh or fish",

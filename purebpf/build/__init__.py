@@ -15,15 +15,17 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.build.compile import compile, load_c  # noqa: A004 - as re.compile()
+    from purebpf.build.generate import generate
     from purebpf.build.headers import include, make_vmlinux
 
-__all__ = ["compile", "include", "load_c", "make_vmlinux"]
+__all__ = ["compile", "generate", "include", "load_c", "make_vmlinux"]
 
 if not TYPE_CHECKING:
     __getattr__ = names(
         __name__,
         {
             "compile": "purebpf.build.compile.compile",
+            "generate": "purebpf.build.generate.generate",
             "include": "purebpf.build.headers.include",
             "load_c": "purebpf.build.compile.load_c",
             "make_vmlinux": "purebpf.build.headers.make_vmlinux",

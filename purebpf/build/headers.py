@@ -10,7 +10,7 @@ from importlib.resources import files
 from purebpf.btf.dump.vmlinux import vmlinux_h
 from purebpf.btf.types.parse import Btf
 
-__all__ = ["include", "make_vmlinux", "needs_vmlinux", "source_texts"]
+__all__ = ["include", "make_vmlinux", "needs_vmlinux", "read_sources", "source_texts"]
 
 _LOCAL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _VMLINUX = "vmlinux.h"
@@ -63,6 +63,19 @@ def needs_vmlinux(texts: Sequence[str], directories: Sequence[str]) -> bool:
 def source_texts(text: str, directories: Sequence[str]) -> list[str]:
     """A source, and the headers that it includes by `"name"`, and they in turn."""
     return [text, *_headers(text, directories, set())]
+
+
+def read_sources(paths: Sequence[str]) -> list[str]:
+    """The texts of C files, and of the headers that they include by `"name"`.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    texts = []
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            texts += source_texts(file.read(), [os.path.dirname(os.path.abspath(path))])
+    return texts
 
 
 def _headers(text: str, directories: Sequence[str], seen: set[str]) -> Iterator[str]:

@@ -25,8 +25,8 @@ def _run(options: Options) -> int:
     from purebpf.cli.output import Output
 
     if options.stubs:
+        from purebpf.build.stubs import stubs
         from purebpf.inspect.session import read
-        from purebpf.inspect.stubs import stubs
 
         with Output(options.output) as output:
             output.write([stubs(read(options.path))])

@@ -63,6 +63,7 @@ BY_THEMSELVES = {
     "diff": "tests/commands/diff/test_diff.py",
     "dump": "tests/commands/dump/test_dump_command.py",
     "doctor": "tests/commands/doctor/test_doctor_command.py",
+    "new": "tests/commands/build/test_new.py",
     "record": "tests/commands/record/test_record_surroundings.py",
     "report": "tests/commands/report/test_report.py",
     "sampleip": "tests/commands/sampleip/test_sampleip.py",
@@ -71,6 +72,7 @@ BY_THEMSELVES = {
     "top": "tests/commands/top/test_top.py",
     "triage": "tests/commands/triage/test_triage.py",
     "view": "tests/commands/view/test_view.py",
+    "vmlinux": "tests/commands/build/test_vmlinux.py",
 }
 """Commands that load no BPF or print no result, and the tests that they have of their own."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import BPF_F_STACK_BUILD_ID, bpf_map_type
-from purebpf.inspect.stubs import stubs as stubs_of
+from purebpf.build.stubs import stubs as stubs_of
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.commands.conftest import ROOT
 from tests.support.builders.btf_builder import BtfBuilder

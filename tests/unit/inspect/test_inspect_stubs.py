@@ -8,7 +8,7 @@ from typing import Any
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec.codecs import codec
-from purebpf.inspect.stubs import stubs
+from purebpf.build.stubs import stubs
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.support.builders.btf_builder import BtfBuilder
 
