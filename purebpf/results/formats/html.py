@@ -51,6 +51,7 @@ def second(profile: Profile, number: int, *, at_s: float, length_s: float) -> st
     it took: a message may be late.
     """
     packed = pack(profile)
+    packed.head["functions"].pop("source", None)  # it may be another one each second
     packed.head.update(second=number, at_s=round(at_s, 3), length_s=round(length_s, 3))
     return _json({"head": packed.head, "bytes": packed.data})
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import zlib
 from array import array
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from sys import byteorder
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from purebpf.results.shape import page_facts, sorted_paths
 from purebpf.results.shape.functions import Function, Functions, function
 from purebpf.results.shape.matching import Matching
 from purebpf.results.shape.stack_ends import stack_ends
+from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["Packed", "head", "pack"]
 
@@ -87,6 +89,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     header["compare"] = before is not None
     header["labels"] = [_encode_owner(label) for label in labels]
     header |= _tables([matching.shown.get(name, name) for name in table] if matching else table)
+    header["functions"] |= _sources(profile, matching or function, table)
     data, header["counts"] = _arrays(ordered, len(table), compare=before is not None)
     return Packed(header, b64encode(zlib.compress(data, _LEVEL)).decode())
 
@@ -222,6 +225,25 @@ def _tables(table: Sequence[Function]) -> dict[str, Any]:
             "why": [texts.setdefault(function.why, len(texts)) for function in table],
         },
         "texts": list(texts),
+    }
+
+
+def _sources(
+    profile: Profile, key: Callable[[Frame | Unknown], Function], table: Sequence[Function]
+) -> dict[str, list[str]]:
+    """`/src/shop.c:42` of each function, where it is hottest; {} without --lines."""
+    places: dict[Function, Counter[tuple[str, int]]] = {}
+    for row in profile.rows():
+        for entry in (*(row.user or ()), *(row.kernel or ())):
+            if isinstance(entry, Frame) and entry.file and entry.line:
+                places.setdefault(key(entry), Counter())[entry.file, entry.line] += row.weight
+    if not places:
+        return {}
+    hottest = {name: spots.most_common(1)[0][0] for name, spots in places.items()}
+    return {
+        "source": [
+            printable("{}:{}".format(*hottest[name])) if name in hottest else "" for name in table
+        ]
     }
 
 

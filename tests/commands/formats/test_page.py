@@ -616,3 +616,28 @@ def test_the_live_page_follows(driver: Any) -> None:
         until(lambda: page.boxes()[0][0][1] > shown)
         assert page.complaints() == []
     until(lambda: page.text("live-status") == "the command has ended")
+
+
+def test_the_menu_leads_to_the_source_line(open_page: Open) -> None:
+    profile = Profile()
+    work = profiles.WORK._replace(file="/src/shop.c", line=42)
+    profile.add((work, profiles.MAIN), (), 7, Labels("shop", 185))
+    page = open_page(html.page(profile))
+    entries = page.run(
+        "const at = (name) => app.model.functions.findIndex((entry) => entry.name === name);"
+        "const menu = (name) => app.menuOf(app.flame, { frame: at(name), model: app.model })"
+        ".map(([text]) => text);"
+        f"return [menu('{work.name}'), menu('{profiles.MAIN.name}')]"
+    )
+    assert {"Copy the hottest source line", "Open it in VS Code"} <= set(entries[0])
+    assert not any("source" in text for text in entries[1])
+    assert page.run(f"return app.model.functions.find((e) => e.name === '{work.name}').source") == (
+        "/src/shop.c:42"
+    )
+
+
+def test_the_time_line_is_in_cpus_where_samples_come_at_a_rate(open_page: Open) -> None:
+    profile = profiles.timed()
+    assert open_page(html.page(profile)).run("return app.rate(50)").startswith("up to 50 ")
+    profile.about |= {"frequency_hz": 100, "cpus": [0, 1]}
+    assert open_page(html.page(profile)).run("return app.rate(50)") == "up to 0.50 of 2 CPUs"

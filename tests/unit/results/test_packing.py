@@ -86,3 +86,14 @@ def test_kinds_of_time_have_stacks_of_their_own() -> None:
     packed = pack(profile)
     assert {each["time"] for each in packed.head["labels"]} == {"off-CPU", "on-CPU"}
     assert packed.head["counts"] == {"rows": 2, "frames": 3, "slots": 0}
+
+
+def test_functions_have_their_hottest_source_line() -> None:
+    profile = Profile()
+    for line, weight in ((40, 2), (42, 7), (43, 3)):
+        work = WORK._replace(file="/src/shop.c", line=line)
+        profile.add((work, MAIN), (), weight, Labels("shop", 185))
+    functions = pack(profile).head["functions"]
+    sources = dict(zip(functions["name"], functions["source"], strict=True))
+    assert sources == {"shop": "", WORK.name: "/src/shop.c:42", MAIN.name: ""}
+    assert "source" not in pack(example()).head["functions"]

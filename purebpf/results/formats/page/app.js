@@ -443,7 +443,9 @@ class App {
         ["", null],
         ["Copy the name", () => this.copy(this.nameOf(branch.frame))],
       );
-      const { module } = this.model.functions[branch.frame];
+      const { module, source } = this.model.functions[branch.frame];
+      if (source) entries.push(["Copy the hottest source line", () => this.copy(source)]);
+      if (source.startsWith("/")) entries.push(["Open it in VS Code", () => location.assign(`vscode://file${encodeURI(source)}`)]);
       if (module) entries.push(["Copy the file's path", () => this.copy(module)]);
     }
     entries.push(["Copy the stack", () => this.copy(this.stack(branch))]);

@@ -34,12 +34,13 @@ async function unpack(head, base64) {
 
 // Functions by number; `module` and `why` are numbers of texts, `kind` one of head.kinds.
 function unpackFunctions(head) {
-  const { name, module, kind, why } = head.functions;
+  const { name, module, kind, why, source } = head.functions;
   return name.map((text, i) => ({
     name: text,
     module: head.texts[module[i]],
     kind: head.kinds[kind[i]],
     why: head.texts[why[i]],
+    source: source?.[i] ?? "",
   }));
 }
 
