@@ -190,6 +190,12 @@ def test_intervals_add_up(program, capfd):
     assert len(ran.intervals) > 1
 
 
+def test_calls_without_a_row_or_a_place_in_the_tree_are_counted_as_lost(program, capfd):
+    ran = trace(program, "recurse", capfd, by="arg1:int", time=True, rows=1)
+    assert ran.lost["rows_full"] == 21 - sum(row.calls for row in ran.rows) > 0
+    assert ran.lost["nodes_full"] == 21 - sum(branch.calls for branch in ran.branches) > 0
+
+
 def test_a_pattern_finds_functions(program, capfd):
     ran = trace(program, "*_thread recurs?", capfd, only_count=True)
     assert {row.function: row.calls for row in ran.rows} == {"in_thread": 5, "recurse": 21}
