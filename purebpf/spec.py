@@ -240,7 +240,6 @@ class ObjectSpec(NamedTuple):
                 kernel's to give (`purebpf.load` has `kconfig=`).
         """
         from purebpf.btf.codec.codecs import codec
-        from purebpf.btf.codec.structs import StructCodec
 
         images: dict[str, bytearray] = {}
         for name, value in values.items():
@@ -252,8 +251,11 @@ class ObjectSpec(NamedTuple):
             image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
             try:
                 made = codec(self.btf, variable.type_id)
-                if isinstance(value, Mapping) and isinstance(made, StructCodec):
-                    value = made.merge(made.decode(image, variable.offset), value)
+                if isinstance(value, Mapping):
+                    from purebpf.btf.codec.structs import StructCodec
+
+                    if isinstance(made, StructCodec):
+                        value = made.merge(made.decode(image, variable.offset), value)
                 encoded = made.encode(value)
             except SchemaError as error:
                 raise SchemaError(f"{self.source}: variable {name}: {error}") from None
