@@ -15,6 +15,8 @@ from purebpf.symbols.longest_name import shorten
 __all__ = ["SourceLine", "parse_lines"]
 
 _UNKNOWN = "??"
+_MOST_DIGITS = 10
+"""Of a line: DWARF has 32 bits for it mostly; int() refuses 4,301 digits."""
 
 
 class SourceLine(NamedTuple):
@@ -73,7 +75,8 @@ def _line(function: str, place: str) -> SourceLine:
     """`place` is `file:line`, perhaps with ` (discriminator 3)` behind it."""
     file, _, rest = place.rpartition(":")
     number = rest.partition(" ")[0]
-    line = int(number) if number.isascii() and number.isdigit() else 0
+    is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+    line = int(number) if is_number else 0
     if file == _UNKNOWN:
         file = ""
     function = "" if function == _UNKNOWN else shorten(function)

@@ -33,6 +33,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges, functions_named
 from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.proc_maps import parse_maps
+from purebpf.symbols.source_lines import parse_lines
 from purebpf.symbols.usdt import usdt_probes
 from purebpf.symbols.usdt_arguments import parse_arguments
 from purebpf.syscall import proc
@@ -289,3 +290,20 @@ def run_probes(data: bytes) -> None:
     ):
         with suppress(PurebpfError, ValueError):
             look()
+
+
+def line_seeds() -> Iterator[bytes]:
+    """What llvm-symbolizer says of three addresses, one inlined, one unknown."""
+    yield (
+        b"0x10\ninner\n/src/a.c:4 (discriminator 3)\nouter\n/src/a.c:8\n"
+        b"0x20\n??\n??:0\n0x30\nlast\n/src/b: c.c:12\n"
+    )
+
+
+def run_lines(data: bytes) -> None:
+    """Source lines that a tool read in the DWARF of a process's file."""
+    addresses = [0x10, 0x20, 0x30]
+    answers = parse_lines(data.decode("utf-8", "replace"), addresses)
+    assert answers.keys() <= set(addresses)
+    for lines in answers.values():
+        assert all(0 <= line.line < 10**10 for line in lines)

@@ -17,6 +17,7 @@ command would take it, and the changes know the format. The targets:
 `proc`                        names of a process in the files of /proc
 `python`                      the memory of an interpreter, as `dump --async` reads it
 `dns`                         answers of name servers, as `tcp --dns` takes them
+`lines`                       source lines, as llvm-symbolizer answers of a process's DWARF
 `probes`                      functions by name, static probes and Go's table of an ELF file
 `load`                        an object into this kernel, for real, if its maps are small; root
 `btf`                         an object for a kernel with types from a changed file (btf=); root
@@ -379,6 +380,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "python": (hostile.run_python, hostile.python_seeds, hostile.changed_seed),
     "dns": (hostile.run_dns, hostile.dns_seeds, changed_bytes),
     "probes": (hostile.run_probes, elf_seeds, changed_bytes),
+    "lines": (hostile.run_lines, hostile.line_seeds, changed_bytes),
     "load": (run_load, object_seeds, changed_bytes),
     "btf": (run_btf, btf_seeds, changed_bytes),
 }

@@ -50,3 +50,9 @@ def test_any_text_has_lines_of_asked_addresses_only(text, addresses):
     for address, lines in parse_lines(text, addresses).items():
         assert address in addresses
         assert any(line.file for line in lines)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 12, "\u0663", "-1", ""])
+def test_a_line_that_no_file_has_is_not_known(number):
+    """A file may be called "x", a newline, and whatever a process likes to have parsed."""
+    assert parse_lines(f"0x10\nf\n/a.c:{number}\n", [0x10]) == {0x10: (SourceLine("f", "/a.c", 0),)}
