@@ -91,8 +91,11 @@ class Memory(UserStackSession[MemoryTracer]):
             return ()
         everywhere = options.tree or options.cgroup is not None
         wanted = [allocators.allocator_in(file) for file in options.libraries]
+        known: dict[allocators.Identity, allocators.Functions] = {}
         for pid in self._pids():
-            wanted += allocators.allocators_of(pid, everywhere=everywhere, budget=self.budget)
+            wanted += allocators.allocators_of(
+                pid, everywhere=everywhere, budget=self.budget, known=known
+            )
         if self._command_pid:
             wanted += allocators.own_libc()
             path = shutil.which(options.command[0])

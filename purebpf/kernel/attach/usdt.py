@@ -102,6 +102,7 @@ def attach(
     """
     where = target_of(program, target, "target required: 'file:provider:name'")
     what = f"program {program.name!r} at probe {where}"
+    _parts(where)  # a section without a provider is another error than an object without the header
     if not isinstance(program.usdt, UsdtSpecs):
         reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
         raise NotSupportedError(what, reason)

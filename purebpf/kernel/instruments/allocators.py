@@ -16,6 +16,7 @@ from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.probe_place import find_file
 from purebpf.symbols.budget import Budget
+from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import functions_named
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
@@ -24,6 +25,7 @@ __all__ = [
     "EVERY_PROCESS",
     "Allocator",
     "Function",
+    "Functions",
     "Identity",
     "allocator_in",
     "allocators_of",
@@ -68,6 +70,9 @@ _MOST_FILES = 16
 Identity = tuple[int, int, int]
 """Device, inode, and when the file changed last, in ns."""
 
+Functions = tuple[tuple[int, "Function"], ...]
+"""By offset into the file."""
+
 
 class Allocator(NamedTuple):
     """A file with an allocator, in one process or in every one.
@@ -82,12 +87,12 @@ class Allocator(NamedTuple):
 
     path: str
     pid: int
-    functions: tuple[tuple[int, Function], ...]
+    functions: Functions
     identity: Identity
     is_named: bool = False
 
     @property
-    def returning(self) -> tuple[tuple[int, Function], ...]:
+    def returning(self) -> Functions:
         """The functions that give memory."""
         return tuple([place for place in self.functions if place[1] is not Function.FREE])
 
@@ -111,7 +116,11 @@ def opened_same(allocator: Allocator) -> Iterator[str]:
 
 
 def allocators_of(
-    pid: int, *, everywhere: bool = False, budget: Budget | None = None
+    pid: int,
+    *,
+    everywhere: bool = False,
+    budget: Budget | None = None,
+    known: dict[Identity, Functions] | None = None,
 ) -> list[Allocator]:
     """The allocators that a process has mapped now: its libc, a replacement, its own.
 
@@ -119,6 +128,7 @@ def allocators_of(
         pid: the process.
         everywhere: in every process that has those files mapped, not in this one alone.
         budget: pays for the look.
+        known: keeps what files have from one process to the next.
 
     Raises:
         KernelError: its mappings may not be read.
@@ -130,7 +140,7 @@ def allocators_of(
     for path in islice(_candidates(pid), _MOST_FILES):
         try:
             with budget.on_behalf(run=0, user=owner, process=pid):
-                allocators += _look_into(path, at, budget)
+                allocators += _look_into(path, at, budget, known)
         except PurebpfError:  # too much was asked for
             break
     return allocators
@@ -185,10 +195,12 @@ def _candidates(pid: int) -> Iterable[str]:
     return paths
 
 
-def _look_into(path: str, pid: int, budget: Budget) -> list[Allocator]:
+def _look_into(
+    path: str, pid: int, budget: Budget, known: dict[Identity, Functions] | None = None
+) -> list[Allocator]:
     """The allocator of a file; [] if it has none, or cannot be read."""
     try:
-        identity, functions = _functions(path, budget)
+        identity, functions = _functions(path, budget, known)
     except (KernelError, PurebpfError, OSError):
         return []
     return [Allocator(path, pid, functions, identity)] if functions else []
@@ -199,20 +211,29 @@ def _identity(fd: int) -> Identity:
     return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
-def _functions(path: str, budget: Budget) -> tuple[Identity, tuple[tuple[int, Function], ...]]:
+def _functions(
+    path: str, budget: Budget, known: dict[Identity, Functions] | None = None
+) -> tuple[Identity, Functions]:
     """The functions of an allocator: of a file with both `malloc` and `free`, else none."""
+    known = {} if known is None else known
     with opened_regular(path) as fd, budget.on_behalf(file=path):
         identity = _identity(fd)
-        image = image_of(fd, path, budget.spend)
-        offsets = functions_named(image, lambda name: _function_named(name) is not None)
+        if identity not in known:
+            known[identity] = ()  # also of one that cannot be read: it is not read again
+            known[identity] = _functions_in(image_of(fd, path, budget.spend))
+    return identity, known[identity]
+
+
+def _functions_in(image: ElfImage) -> Functions:
+    offsets = functions_named(image, lambda name: _function_named(name) is not None)
     if "malloc" not in offsets or "free" not in offsets:
-        return identity, ()
+        return ()
     functions: dict[int, Function] = {}
     for name, offset in sorted(offsets.items()):
         function = _function_named(name)
         if function is not None:
             functions[int(offset)] = function
-    return identity, tuple(sorted(functions.items()))
+    return tuple(sorted(functions.items()))
 
 
 def _function_named(name: str) -> Function | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.instruments import allocators
 from purebpf.kernel.instruments.allocators import allocators_of
 from purebpf.mem import Memory, Options
 
@@ -100,3 +101,23 @@ def test_an_allocator_that_cannot_be_probed_does_not_stop_the_run(folder: Path) 
 def test_a_process_shows_few_allocators(folder: Path) -> None:
     with mapping(folder, 40) as process:
         assert len(allocators_of(process.pid)) <= 16
+
+
+def test_a_file_is_read_once_for_all_processes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user may start a thousand processes."""
+    read = []
+    image_of = allocators.image_of
+    monkeypatch.setattr(
+        allocators,
+        "image_of",
+        lambda fd, path, spend: read.append(path) or image_of(fd, path, spend),
+    )
+    known: dict[allocators.Identity, allocators.Functions] = {}
+    with mapping(folder, 2) as process:
+        first = allocators_of(process.pid, everywhere=True, known=known)
+        files = len(read)
+        assert allocators_of(process.pid, everywhere=True, known=known) == first
+    assert len(first) == 3
+    assert len(read) == files
