@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     for is_wanted, name in (
-        (options.unit, "purebpf-agent.service"),
+        (options.systemd, "purebpf-agent.service"),
         (options.daemonset, "daemonset.yaml"),
     ):
         if is_wanted:

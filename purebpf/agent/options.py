@@ -22,7 +22,7 @@ examples:
   purebpf agent --config agent.toml --check   what it would do
   purebpf agent --config agent.toml           until SIGTERM or Ctrl-C
   purebpf agent --config agent.toml --once    one window, sent at once
-  purebpf agent --unit > /etc/systemd/system/purebpf-agent.service
+  purebpf agent --systemd > /etc/systemd/system/purebpf-agent.service
 
 SIGHUP reads the configuration again; SIGUSR1 asks for a burst: some minutes at
 a higher rate. One agent runs on a host.
@@ -42,7 +42,7 @@ class Options(NamedTuple):
     check: bool = False
     once: bool = False
     verbose: bool = False
-    unit: bool = False
+    systemd: bool = False
     daemonset: bool = False
 
 
@@ -65,6 +65,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     made.add_argument("-v", "--verbose", action="store_true", help="say a line for each window")
     shipped = made.add_argument_group("what is shipped")
-    shipped.add_argument("--unit", action="store_true", help="print the unit for systemd")
+    shipped.add_argument("--systemd", action="store_true", help="print the unit for systemd")
     shipped.add_argument("--daemonset", action="store_true", help="print one for Kubernetes")
     return made

@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options, view: EventView, details: LockView) -> int:
-    if options.user:
+    if options.userspace:
         return _run_user(options, view, details)
     # what --help and a misspelt option need not pay for
     from purebpf.lock.render import Json, Text

@@ -16,7 +16,7 @@ __all__ = ["LockView", "build_parser", "parse"]
 _DESCRIPTION = """\
 Show which locks tasks wait for, how long, and who holds them: by caller, lock,
 process, thread, owner or cgroup. Locks of the kernel, with slow waits as they
-end; or with --user those of programs (mutexes, the GIL: futex(2))."""
+end; or with --userspace those of programs (mutexes, the GIL: futex(2))."""
 
 _EPILOG = """\
 examples:
@@ -25,14 +25,14 @@ examples:
   purebpf lock --by owner 10    who holds the locks that others wait for
   purebpf lock --stacks 10      with the kernel stack of each caller
   purebpf lock --slower 5       also each wait of 5 ms or more
-  purebpf lock --user -p 185 10         locks of a program, by its functions
-  purebpf lock --user --stacks -p 185 10   who waits where, and who let go
+  purebpf lock --userspace -p 185 10   locks of a program, by its functions
+  purebpf lock --userspace --stacks -p 185   who waits where, and who let go
   purebpf lock --type mutex,rwsem -p 185 --tree 10
   purebpf lock --format json -o lock.jsonl 60
   purebpf lock -- make test     a command and its children
 
 Types: semaphore spinlock rwsem rwlock rt-mutex rwlock-rt pcpu-sem mutex; :R and
-:W tell readers from writers (rwsem:W). With --user: mutex rwlock GIL
+:W tell readers from writers (rwsem:W). With --userspace: mutex rwlock GIL
 "python lock" semaphore once futex; condition barrier join idle only on request.
 
 Percentiles are at most a quarter off; counts and sums are exact. The loss line
@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="only locks of these types",
     )  # fmt: skip
     group.add_argument(
-        "--user", action="store_true", help="locks of programs, not of the kernel: futex(2)"
+        "--userspace", action="store_true", help="locks of programs, not of the kernel: futex(2)"
     )
     output = event_command.add_output(made)
     output.add_argument("--by", choices=GROUPINGS, default="caller", help="a row for each")
@@ -99,18 +99,20 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
-    """What --user does not go with."""
-    known = USER_TYPES if parsed.user else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
+    """What --userspace does not go with."""
+    known = (
+        USER_TYPES if parsed.userspace else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
+    )
     for name in parsed.types:
         if name not in known:
-            suffix = "" if parsed.user else ", or without :R and :W; others with --user"
+            suffix = "" if parsed.userspace else ", or without :R and :W; others with --userspace"
             made.error(
                 f"unknown type of lock {name!r} (known: "
-                f"{', '.join(USER_TYPES if parsed.user else TYPES)}{suffix})"
+                f"{', '.join(USER_TYPES if parsed.userspace else TYPES)}{suffix})"
             )
-    if parsed.user and parsed.slower_ms is not None:
-        made.error("--slower is for locks of the kernel: waits with --user are added up only")
-    if parsed.user and parsed.cpus:
+    if parsed.userspace and parsed.slower_ms is not None:
+        made.error("--slower is for locks of the kernel: waits with --userspace are added up only")
+    if parsed.userspace and parsed.cpus:
         made.error("-C is for locks of the kernel: a thread that sleeps in futex(2) has no CPU")
 
 

@@ -49,8 +49,8 @@ class Options(NamedTuple):
 
     `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without
     their `:R` and `:W` both. Waits of `slower_ms` or more are events of their own; None: none is.
-    `stacks`: rows and events have the stack of the wait, of the kernel or, with `user`, of user
-    space. `user`: locks of user space, and not the kernel's; `types` are then of USER_TYPES.
+    `userspace`: locks of user space, not the kernel's; `types` are then of USER_TYPES. `stacks`:
+    rows and events have the stack of the wait, of the kernel or, with `userspace`, of user space.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
     `pids` count, too.
     """
@@ -65,7 +65,7 @@ class Options(NamedTuple):
     types: tuple[str, ...] = ()
     slower_ms: float | None = None
     stacks: bool = False
-    user: bool = False
+    userspace: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()
 

@@ -63,7 +63,7 @@ class UserLocks(UserStackSession[FutexTracer]):
     """Measures waits from when its context is entered until `stop()`.
 
     Args:
-        options: the target, and which waits; `user` does not matter here.
+        options: the target, and which waits; `userspace` does not matter here.
         command_pid: as of `UserStackSession`.
 
     Attributes:
@@ -83,7 +83,7 @@ class UserLocks(UserStackSession[FutexTracer]):
     def __enter__(self) -> Self:
         if (machine := os.uname().machine) != _MACHINE:
             raise NotSupportedError(
-                "purebpf lock --user", f"it is for x86-64, and this CPU is {machine}"
+                "purebpf lock --userspace", f"it is for x86-64, and this CPU is {machine}"
             )
         return super().__enter__()
 

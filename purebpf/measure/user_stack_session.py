@@ -1,4 +1,4 @@
-"""A run that counts events by user stack: what `mem` and `lock --user` have in common."""
+"""A run that counts events by user stack: what `mem` and `lock --userspace` have in common."""
 
 from __future__ import annotations
 

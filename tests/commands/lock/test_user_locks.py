@@ -1,4 +1,4 @@
-"""lock --user against a program of which threads wait for a lock of a known kind."""
+"""lock --userspace against a program of which threads wait for a lock of a known kind."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_threads_of_python_wait_for_the_gil():
 
 def test_json_has_every_field(program):
     with held(program, "mutex") as process:
-        run_s = ("0.2", "--user", "--by", "owner", "--format", "json", "-p", str(process.pid))
+        run_s = ("0.2", "--userspace", "--by", "owner", "--format", "json", "-p", str(process.pid))
         process.hold()  # waits that begin before the run are not seen
         done = run("lock", *run_s)
     summary, loss = map(json.loads, done.stdout.splitlines())
@@ -192,10 +192,10 @@ def test_json_has_every_field(program):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--user", "--slower", "5"), "--slower is for locks of the kernel"),
-        (("--user", "-C", "0"), "-C is for locks of the kernel"),
-        (("--user", "--type", "rwsem"), "unknown type of lock 'rwsem'"),
-        (("--type", "GIL"), "others with --user"),
+        (("--userspace", "--slower", "5"), "--slower is for locks of the kernel"),
+        (("--userspace", "-C", "0"), "-C is for locks of the kernel"),
+        (("--userspace", "--type", "rwsem"), "unknown type of lock 'rwsem'"),
+        (("--type", "GIL"), "others with --userspace"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said):

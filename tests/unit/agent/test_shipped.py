@@ -11,7 +11,7 @@ import pytest
 
 from tests.commands.conftest import ROOT
 
-NAMES = {"unit": "purebpf-agent.service", "daemonset": "daemonset.yaml"}
+NAMES = {"systemd": "purebpf-agent.service", "daemonset": "daemonset.yaml"}
 CAPABILITIES = {"BPF", "PERFMON", "SYS_PTRACE", "SYSLOG", "DAC_READ_SEARCH"}
 
 
@@ -21,15 +21,15 @@ def printed(option: str) -> str:
 
 
 def test_the_unit_starts_this_python() -> None:
-    text = printed("unit")
+    text = printed("systemd")
     assert f"ExecStart={sys.executable} -m purebpf agent --config" in text
     assert "@PUREBPF@" not in text
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
-    path = tmp_path / NAMES["unit"]
-    path.write_text(printed("unit"))
+    path = tmp_path / NAMES["systemd"]
+    path.write_text(printed("systemd"))
     words = ["systemd-analyze", "verify", "--man=no", str(path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -66,7 +66,7 @@ def test_the_configuration_in_the_daemonset_is_one() -> None:
 
 
 def test_unit_and_daemonset_have_the_same_capabilities() -> None:
-    unit = printed("unit")
+    unit = printed("systemd")
     (line,) = [line for line in unit.splitlines() if line.startswith("AmbientCapabilities=")]
     words = line.partition("=")[2].split()
     assert {word.removeprefix("CAP_") for word in words} == CAPABILITIES
