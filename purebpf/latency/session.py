@@ -40,6 +40,7 @@ _LOSSES = {
     "nodes_full": "calls were not added to the tree: no path was left. Raise --rows",
     "stacks_full": "stacks were dropped: the table of stacks was full",
     "places_taken": "slow calls have no stacks: too many programs were preempted on one CPU",
+    "sideband_lost": "records of processes and mappings were lost: callers may be without names",
     "probes_missed": "times the kernel did not run a program at a probe: it was inside of another, "
     "or had no place to follow a return",
     "outside_namespace": "note: calls are of tasks without an ID in this PID namespace",
@@ -50,6 +51,8 @@ _TASKS = 4096
 _NS_PER_US = 1000
 _SIGN = 1 << 63
 _NEVER = (1 << 64) - 1
+_FOLLOW_S = 0.5
+"""Between two looks at the records of processes and mappings, which are needed for names."""
 
 
 class CallLatency(EventSession[Call | Interval]):
@@ -77,7 +80,7 @@ class CallLatency(EventSession[Call | Interval]):
         self._grouping = parse_grouping(options.by)
         self._cgroups = CgroupIds()
         self._before: dict[Key, Sum] = {}
-        self._interval_at = 0.0
+        self._interval_at = self._followed_at = 0.0
         self.targets: list[Target] = []
         self.rows: tuple[Row, ...] = ()
         self.branches: tuple[Branch, ...] = ()
@@ -138,7 +141,7 @@ class CallLatency(EventSession[Call | Interval]):
                 self._followed = self._owned.enter_context(Followed(self._command_pid))
                 self._followed.snapshot(self._options.pids)
             undo.pop_all()
-        self._interval_at = self._started_s
+        self._interval_at = self._followed_at = self._started_s
         return self
 
     @property
@@ -167,18 +170,26 @@ class CallLatency(EventSession[Call | Interval]):
 
     @property
     def _due(self) -> float | None:
-        """When the interval is over."""
-        every_s = self._options.interval_s
-        return None if every_s is None else self._interval_at + every_s
+        """When the interval is over, or what happened to processes is to be taken in."""
+        moments = []
+        if self._options.interval_s is not None:
+            moments.append(self._interval_at + self._options.interval_s)
+        if self._options.stacks:
+            moments.append(self._followed_at + _FOLLOW_S)
+        return min(moments, default=None)
 
     def drain(self) -> Iterator[Call | Interval]:
         """The slow calls since the last call of this, and the interval, if it is over."""
+        self._follow()
+        yield from super().drain()
+        every_s = self._options.interval_s
+        if every_s is not None and time.monotonic() >= self._interval_at + every_s:
+            yield self._interval()
+
+    def _follow(self) -> None:
         if self._options.stacks:
             self._followed.drain()
-        yield from super().drain()
-        due = self._due
-        if due is not None and time.monotonic() >= due:
-            yield self._interval()
+            self._followed_at = time.monotonic()
 
     def _interval(self) -> Interval:
         now = time.monotonic()
@@ -222,6 +233,7 @@ class CallLatency(EventSession[Call | Interval]):
             self._attacher.detach()
             self.stream.stop()
             self.elapsed_s = time.monotonic() - self._started_s
+            self._follow()
             events = list(super().drain())
             if self._options.interval_s is not None:
                 events.append(self._interval())
@@ -247,6 +259,7 @@ class CallLatency(EventSession[Call | Interval]):
         losses["stacks_full"] = sum(
             stacks[name] for name in ("stacks_full", "stacks_busy", "stacks_crowded")
         )
+        losses["sideband_lost"] = self._followed.lost if self._options.stacks else 0
         losses["probes_missed"] = self._attacher.missed()
         return losses
 

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from purebpf.kernel.features.attach_features import have_attach
+from purebpf.kernel.features.features import have_attach_cookie
 from purebpf.latency import Call, CallLatency, Options, attaching
 from tests.commands.waiting import waiting
 
@@ -43,7 +44,8 @@ def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypa
     calls = [event for event in ending.events if isinstance(event, Call)]
     assert sum(call.took_ns for call in calls) == session.rows[0].total_ns
     assert {call.kernel_stack[-2:][0] for call in calls} == {"do_syscall_64"}
-    assert {call.user_stack[0] for call in calls} == {"syscall"}
+    if have_attach_cookie():  # Linux 5.10 has calls without user frames, see docs/latency.md
+        assert {call.user_stack[:1] for call in calls} == {("syscall",)}
     assert not ending.loss.any
 
 
