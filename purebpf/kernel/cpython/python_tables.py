@@ -36,6 +36,7 @@ from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import bpf, proc
 from purebpf.tuples import NamedTuple
+from purebpf.unwind.identity import is_older
 from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["PythonTables"]
@@ -124,6 +125,8 @@ class PythonTables(Closing):
         self._slots: dict[FileKey, ThreadSlot] = {}
         self._executed: set[int] = set()
         self._forked: dict[int, int] = {}
+        self._inherited: set[int] = set()
+        self._identities: dict[int, int] = {}
         self._has_numbers = proc.in_first_pid_namespace()
         self._by_generation: dict[int, _Interpreter] = {}
         self._codes: dict[int, _Code] = {}
@@ -168,10 +171,18 @@ class PythonTables(Closing):
         Raises:
             KernelError: the kernel refused an element.
         """
-        is_new = tgid not in self._known or tgid in self._executed
+        last = self._identities.get(tgid, 0)
+        is_other = identity != last and bool(identity and last)
+        if is_other and is_older(identity, last):  # what it ran before: the copy came late
+            return
+        is_stale = tgid in self._executed or tgid in self._inherited
+        is_new = is_other or is_stale or tgid not in self._known
         if not is_new and tgid not in self._unsure:
             return
+        if identity:
+            self._identities[tgid] = identity
         self._executed.discard(tgid)
+        self._inherited.discard(tgid)
         self._unsure.discard(tgid)
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
@@ -220,6 +231,8 @@ class PythonTables(Closing):
             self.skipped[child] = str(error)
             return
         if python is not None:
+            self._inherited.add(child)
+            self._identities.pop(child, None)
             self._put(child, child, 0, python, known.slot)
 
     def _put(
@@ -257,6 +270,8 @@ class PythonTables(Closing):
             self._executed.add(record.pid)
         elif isinstance(record, Exit) and record.pid == record.tid:
             self._forked.pop(record.pid, None)
+            self._identities.pop(record.pid, None)
+            self._inherited.discard(record.pid)
             self._executed.add(record.pid)
             self._later.drop(record.pid)
             if record.pid in self._published:

@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.unwind.file_tables import Missing
-from purebpf.kernel.unwind.identity import forked_identity, is_child_of, is_older
 from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.walk_tables import WalkTables
@@ -18,6 +17,7 @@ from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.identity import forked_identity, is_child_of, is_older
 from purebpf.unwind.machine import CALL_BYTES, X86_64, ends_in_call
 
 __all__ = ["TableFiller"]

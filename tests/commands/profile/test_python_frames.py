@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import purebpf
 from purebpf.profile import Options, Profiler
+from purebpf.results import Row
 from tests.support.environment import run
 from tests.support.programs import pythons
 
@@ -130,6 +132,11 @@ def started(python: str, program: str, path: Path) -> Iterator[subprocess.Popen[
             process.kill()
 
 
+def functions(row: Row) -> set[str]:
+    """The names of Python functions on the stack of a row."""
+    return {frame.name for frame in row.user or () if isinstance(frame, purebpf.Frame)}
+
+
 def folded(text: str) -> Counter[str]:
     """Samples by stack, without the thread's name."""
     found: Counter[str] = Counter()
@@ -242,9 +249,30 @@ def test_children_that_are_known_before_they_work_have_their_functions(tmp_path:
             profile = profiler.stop()
     children = [row for row in profile.rows() if row.labels.pid != process.pid]
     total = sum(row.weight for row in children)
-    without = [row for row in children if "work" not in {frame.name for frame in row.user}]
+    without = [row for row in children if "work" not in functions(row)]
     assert total >= 100
     assert sum(row.weight for row in without) <= total // 20, without
+
+
+def test_processes_of_fifty_milliseconds_have_their_functions() -> None:
+    """Each of them: what a shell or a server did in that process before is another program's."""
+    count = 13
+    burn = "import time\ndef burn():\n  while time.process_time() < 0.05: pass\nburn()"
+    with Profiler(Options(frequency=999, kernel_stacks=False)) as profiler:
+        profiler.wait(at_most_s=0.5)
+        pids = []
+        for _ in range(count):
+            with subprocess.Popen([sys.executable, "-S", "-c", burn]) as process:
+                while process.poll() is None:
+                    profiler.wait(at_most_s=0.02)
+            pids.append(process.pid)
+        profile = profiler.stop()
+    named: Counter[int] = Counter()
+    for row in profile.rows():
+        if "burn" in functions(row):
+            named[row.labels.pid] += row.weight
+    assert all(named[pid] for pid in pids), named
+    assert sum(named[pid] for pid in pids) > count * 20
 
 
 def test_memories_of_processes_are_closed(tmp_path: Path) -> None:

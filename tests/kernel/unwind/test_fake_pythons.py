@@ -18,7 +18,7 @@ from purebpf.cpython.layouts import LAYOUTS
 from purebpf.kernel.cpython.python_process import find_python
 from purebpf.kernel.cpython.python_tables import PythonTables
 from purebpf.symbols.budget import USER, Allowance, Budget
-from purebpf.wire.perf_records import Exit
+from purebpf.wire.perf_records import Exit, Fork
 from tests.support.builders.hollow_file import HollowFile, Part
 
 pytestmark = pytest.mark.needs("bpf", "x86_64", "vmlinux_btf")
@@ -192,6 +192,31 @@ def test_a_number_that_is_used_again_keeps_its_new_place() -> None:
         python.publish_running([pid])
         python.drain()
         assert len(python._table) == 1
+
+
+@system_python
+def test_a_copy_of_before_execve_does_not_hide_the_program_after_it() -> None:
+    """Copies come late: the mappings that are read are those of the later program already."""
+    before, after = 5 << 10, 5 << 10 | 1
+    with pythons(1) as (pid,), tables() as python:
+        python.publish(pid, pid, before)
+        assert python._table[pid].identity == before
+        python.publish(pid, pid, after)
+        assert python._table[pid].identity == after
+        python.publish(pid, pid, before)
+        assert python._table[pid].identity == after
+
+
+@system_python
+def test_a_child_has_the_interpreter_of_its_parent_until_it_executes_another_program() -> None:
+    with pythons(2) as (parent, child), tables() as python:
+        python.publish(parent, parent, 5 << 10)
+        python.feed(Fork(child, parent, child, parent))
+        python.drain()
+        assert python._table[child].identity == 0  # any
+        assert python._table[child].slot == python._table[parent].slot
+        python.publish(child, child, 6 << 10 | 1)
+        assert python._table[child].identity == 6 << 10 | 1
 
 
 @system_python

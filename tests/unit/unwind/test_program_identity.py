@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.kernel.unwind.identity import forked_identity, is_child_of, is_older
+from purebpf.unwind.identity import forked_identity, is_child_of, is_older
 
 _TIMES = st.integers(0, (1 << 54) - 1)
 _COUNTS = st.integers(0, 1023)
