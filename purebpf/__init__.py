@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.programs.program import Program
     from purebpf.kernel.programs.statistics import run_time as run_time_statistics
     from purebpf.kernel.rings.perf_buffer import PerfBuffer
+    from purebpf.kernel.rings.poll_readers import poll
     from purebpf.kernel.rings.ring_buffer import RingBuffer
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
     from purebpf.kernel.types.kernel_btf import kernel_btf
@@ -102,6 +103,7 @@ __all__ = [
     "match_core",
     "parse_filter",
     "perf_event_sample_format",
+    "poll",
     "read_object",
     "report",
     "run_time_statistics",
@@ -152,6 +154,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "match_core": "purebpf.btf.core.matching.match",
             "parse_filter": "purebpf.filter.parse",
             "perf_event_sample_format": "purebpf.abi.perf.perf_event_sample_format",
+            "poll": "purebpf.kernel.rings.poll_readers.poll",
             "read_object": "purebpf.elf.read_object",
             "report": "purebpf.report.",
             "run_time_statistics": "purebpf.kernel.programs.statistics.run_time",

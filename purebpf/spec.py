@@ -200,6 +200,13 @@ class ExternSpec(NamedTuple):
     weak: bool
 
 
+_MAP_FIELDS = frozenset(
+    {"type", "key_size", "value_size", "max_entries", "flags", "map_extra", "numa_node", "pinning"}
+)
+_PROGRAM_FIELDS = frozenset({"flags", "autoload", "attach_target"})
+"""What `ObjectSpec.configure` may change."""
+
+
 class ObjectSpec(NamedTuple):
     """Everything an object file says; its methods give a changed copy.
 
@@ -299,6 +306,53 @@ class ObjectSpec(NamedTuple):
         gone = self.programs.keys() - kept.keys()
         maps = {name: _without_slots(spec, gone) for name, spec in self.maps.items()}
         return self._replace(programs=kept, maps=maps)
+
+    def target(self, /, **targets: str) -> Self:
+        """Say where programs attach, as the text behind their section's prefix does.
+
+        `spec.target(on_switch="sched/sched_switch")`. Of fentry, LSM and the like the kernel takes
+        it when it loads the program.
+
+        Raises:
+            KeyError: there is no such program; lists those with a similar name.
+        """
+        changed = {
+            name: _lookup(self.programs, name, f"{self.source}: unknown program")._replace(
+                attach_target=where
+            )
+            for name, where in targets.items()
+        }
+        return self._replace(programs={**self.programs, **changed})
+
+    def configure(self, name: str, /, **fields: Any) -> Self:
+        """Change how a map or a program is made: `spec.configure("counts", type="lru_hash")`.
+
+        Args:
+            name: of a map, or of a program.
+            fields: of a map `type` (a name or a number), `key_size`, `value_size`, `max_entries`,
+                `flags`, `map_extra`, `numa_node`, `pinning`; of a program `flags`, `autoload`,
+                `attach_target`.
+
+        Raises:
+            KeyError: there is no such map or program.
+            TypeError: it has no such field; lists those it has.
+            SchemaError: a type of map that is not known.
+        """
+        is_map = name in self.maps
+        known = _MAP_FIELDS if is_map else _PROGRAM_FIELDS
+        if unknown := sorted(fields.keys() - known):
+            kind = "map" if is_map else "program"
+            raise TypeError(
+                f"{kind} {name} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}"
+            )
+        if is_map:
+            if isinstance(fields.get("type"), str):
+                fields["type"] = _map_type_number(fields["type"])
+            spec = self.maps[name]._replace(**fields)
+            return self._replace(maps={**self.maps, name: spec})
+        problem = f"{self.source}: unknown map or program"
+        program = _lookup(self.programs, name, problem)._replace(**fields)
+        return self._replace(programs={**self.programs, name: program})
 
     def resize(self, /, **max_entries: int) -> Self:
         """Change how many entries maps hold: `spec.resize(counts=100_000)`.
@@ -413,6 +467,17 @@ def _lookup(entries: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
     if name in entries:
         return entries[name]
     raise unknown_name(entries, name, problem)
+
+
+def _map_type_number(name: str) -> int:
+    """The number of a map type: `"lru_hash"`, or as the kernel spells it."""
+    from purebpf.abi.bpf import bpf_map_type
+
+    spelt = name.upper().removeprefix("BPF_MAP_TYPE_")
+    try:
+        return int(bpf_map_type[f"BPF_MAP_TYPE_{spelt}"])
+    except KeyError:
+        raise SchemaError(f"unknown map type {name!r}") from None
 
 
 def _map_type(number: int) -> str:

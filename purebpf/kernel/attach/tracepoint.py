@@ -62,9 +62,19 @@ def _open_tracepoint(category: str, name: str, what: str) -> PerfEvent:
         return PerfEvent.tracepoint(number, pid=-1, cpu=_ANY_CPU)
     except KernelError as error:
         if error.errno == errno.ENOENT and not error.why:
-            fix = "list tracepoints with: perf list tracepoint"
-            raise attach_error(error, what, _MISSING, fix=fix) from None
+            raise attach_error(error, what, _MISSING, fix=_suggest(category, name)) from None
         raise attach_error(error, what) from None
+
+
+def _suggest(category: str, name: str) -> str:
+    """Tracepoints of a similar name, or how to list them."""
+    from difflib import get_close_matches
+
+    with suppress(KernelError, NotSupportedError):
+        known = [line.strip().replace(":", "/") for line in tracefs.tracepoints()]
+        if close := get_close_matches(f"{category}/{name}", known, cutoff=0.75):
+            return f"similar: {', '.join(close)}"
+    return "list tracepoints with: perf list tracepoint"
 
 
 def _explain_beyond_record(error: AttachError, what: str, category: str, name: str) -> AttachError:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.kernel.attach import attach, attaches_itself
@@ -16,6 +16,9 @@ from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
 from purebpf.similar import Named
 from purebpf.spec import ObjectSpec
+
+if TYPE_CHECKING:
+    from purebpf.btf.codec.named_types import NamedTypes
 
 __all__ = ["Object"]
 
@@ -78,6 +81,13 @@ class Object(Closing):
     def globals(self) -> Globals:
         """Its global variables, by name. ValueError if closed."""
         return self._use(self._globals)
+
+    @property
+    def types(self) -> NamedTypes:
+        """The types of its C, by name: `obj.types["hdr"].decode(data)`. ValueError if closed."""
+        from purebpf.btf.codec.named_types import NamedTypes
+
+        return self._use(NamedTypes(self.spec.btf))
 
     @property
     def links(self) -> tuple[Link, ...]:

@@ -180,11 +180,17 @@ class Program(Closing):
 
         return query(target, kind, effective=effective)
 
-    def attach(self, target: Any = None, **options: Any) -> Link:
+    def attach(
+        self, target: Any = None, *, pin: str | os.PathLike[str] | None = None, **options: Any
+    ) -> Link:
         """Attach it to `target`, or where its section name says.
 
         What `target` is, and which options there are, depends on the kind of program: see the
         `attach` function of each module in `purebpf.kernel.attach`.
+
+        With `pin`, the link has that name in a bpf file system and stays when this process ends.
+        Where the name is a link's already, that link gets this program, without a gap, and stays
+        where it is attached: `target` and options are not looked at then.
 
         Raises:
             AttachError: the kernel refused; says why.
@@ -195,12 +201,30 @@ class Program(Closing):
         """
         from purebpf.kernel.attach import attach
 
-        return attach(self, target, **options)
+        if pin is None:
+            return attach(self, target, **options)
+        if os.path.lexists(pin):
+            from purebpf.kernel.programs.link import Link
+
+            link = Link.open(pin)
+            try:
+                link.update(self)
+            except BaseException:
+                link.close()
+                raise
+            return link
+        link = attach(self, target, **options)
+        try:
+            link.pin(pin)
+        except BaseException:
+            link.close()
+            raise
+        return link
 
     def test_run(
         self,
         data: bytes = b"",
-        ctx: bytes = b"",
+        ctx: Any = b"",
         *,
         repeat: int = 0,
         cpu: int | None = None,

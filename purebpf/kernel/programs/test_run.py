@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.names import member_name
-from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError
+from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError, SchemaError
 from purebpf.syscall import bpf
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.btf.codec.structs import StructCodec
 
 __all__ = ["TestRun", "run"]
 
@@ -61,20 +65,26 @@ class TestRun(NamedTuple):
     Attributes:
         retval: what the program returned, as an unsigned 32-bit number.
         data: the packet afterwards; b"" for programs without one.
-        ctx: the context afterwards, as long as the kernel's; b"" when none was given.
+        ctx: the context afterwards, as long as the kernel's; b"" when none was given. A record of
+            its type when a mapping or record was given.
         duration_ns: nanoseconds of one run, the mean of `repeat`.
     """
 
     retval: int
     data: bytes
-    ctx: bytes
+    ctx: Any
     duration_ns: int
+
+    @property
+    def retval_signed(self) -> int:
+        """What the program returned, as an `int` of C: -1, not 4294967295."""
+        return self.retval - (self.retval >> 31 << 32)
 
 
 def run(
     program: Runnable,
     data: bytes = b"",
-    ctx: bytes = b"",
+    ctx: Any = b"",
     *,
     repeat: int = 0,
     cpu: int | None = None,
@@ -83,6 +93,10 @@ def run(
     batch_size: int = 0,
 ) -> TestRun:
     """Run `program` once, or `repeat` times.
+
+    A context may be bytes; or, of programs on packets, of XDP and of socket lookups, a mapping or
+    a record: `ctx={"mark": 7}`. Fields that it does not name are zero, and `TestRun.ctx` is a
+    record then.
 
     `data` is the packet of socket and XDP programs (at least 14 bytes), `ctx` the context: a
     struct __sk_buff or xdp_md for these, the arguments as u64 for raw tracepoints, any struct for
@@ -98,7 +112,12 @@ def run(
             than 512 bytes; E2BIG, the context is longer than the kernel's.
         ValueError: a number that does not fit; the program is closed.
         TypeError: data or a context that is not bytes.
+        SchemaError: a context by name for another type of program; a value or a name that does not
+            fit it.
     """
+    codec = None if isinstance(ctx, (bytes, bytearray, memoryview)) else _context_codec(program)
+    if codec is not None:
+        ctx = _encode_context(codec, ctx, memoryview(data).nbytes)
     fields = {"flags": flags}
     if cpu is not None:
         fields = {"flags": flags | _ON_CPU, "cpu": cpu}
@@ -129,10 +148,45 @@ def run(
             if error.errno == errno.EINVAL:
                 raise _unsuitable(program, len(data), error) from None
             raise _explain_refusal(program, error) from None
-        after = ctx_out[: result.ctx_size_out] if ctx_out is not None else context
+        after: Any = bytes(ctx_out[: result.ctx_size_out] if ctx_out is not None else context)
+        if codec is not None:
+            after = codec.decode(after.ljust(codec.size, b"\0"))
         packet = (data_out or b"")[: result.data_size_out]
-        return TestRun(result.retval, bytes(packet), bytes(after), result.duration_ns)
+        return TestRun(result.retval, bytes(packet), after, result.duration_ns)
     raise AssertionError("the last attempt raises")
+
+
+def _context_codec(program: Runnable) -> StructCodec:
+    """What makes contexts of this kind of program, by the kernel's types."""
+    from purebpf.btf.codec.codecs import codec
+    from purebpf.btf.codec.structs import StructCodec
+    from purebpf.btf.types.kinds import Kind
+    from purebpf.kernel.types.kernel_btf import kernel_btf
+
+    if program.type == bpf_prog_type.BPF_PROG_TYPE_XDP:
+        name = "xdp_md"
+    elif program.type == bpf_prog_type.BPF_PROG_TYPE_SK_LOOKUP:
+        name = "bpf_sk_lookup"
+    elif program.type in _ON_PACKETS - {bpf_prog_type.BPF_PROG_TYPE_FLOW_DISSECTOR}:
+        name = "__sk_buff"
+    else:
+        raise SchemaError(f"the context of {_kind(program)} programs is given as bytes")
+    btf = kernel_btf()
+    type_ids = btf.find(name, Kind.STRUCT)
+    if not type_ids:
+        raise SchemaError(f"this kernel's BTF has no struct {name}: give the context as bytes")
+    made = codec(btf, type_ids[0])
+    assert isinstance(made, StructCodec)
+    return made
+
+
+def _encode_context(codec: StructCodec, ctx: Any, size: int) -> bytes:
+    """A context of which a mapping names some fields; XDP wants the packet's size in it."""
+    if not isinstance(ctx, Mapping):
+        return codec.encode(ctx)
+    if codec.c_type == "struct xdp_md":
+        ctx = {"data_end": size, **ctx}
+    return codec.encode(codec.merge(codec.decode(bytes(codec.size)), ctx))
 
 
 def _explain_unsupported(program: Runnable) -> NotSupportedError:

@@ -1,0 +1,51 @@
+# ruff: noqa: SLF001 -- waits as Reader.read does, for several of them
+"""Several rings in one thread."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from purebpf.kernel.rings.readers import Reader
+from purebpf.kernel.rings.waiters import LONGEST_S
+
+__all__ = ["poll"]
+
+
+def poll(*readers: Reader[Any], timeout: float | None = None) -> Iterator[tuple[Reader[Any], Any]]:
+    """The records of several rings as they come, each with its reader.
+
+        with obj.maps["opens"].reader() as opens, obj.maps["execs"].reader() as execs:
+            for reader, record in purebpf.poll(opens, execs, timeout=1.0):
+                ...
+
+    What is in one ring is taken in turn with what is in the others: their order between rings is
+    not that of the events. `break` loses nothing.
+
+    Args:
+        readers: of ring buffers and perf buffers.
+        timeout: seconds, as of `Reader.read`; None: for ever; 0 does not wait.
+
+    Raises:
+        FormatError, OSError, ValueError: as `Reader.read`.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    over = False
+    with ExitStack() as stack:
+        bells = [stack.enter_context(reader._waiters.bell()) for reader in readers]
+        while not over:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            over = left == 0
+            for reader in readers:
+                for record in reader.drain():
+                    yield reader, record
+            if not over:
+                waiting = select.poll()
+                numbers = [bell.fileno() for bell in bells]
+                numbers += [reader.fileno() for reader in readers]
+                for number in numbers:
+                    waiting.register(number, select.POLLIN)
+                waiting.poll(None if left is None else min(left, LONGEST_S) * 1000)
