@@ -641,3 +641,11 @@ def test_the_time_line_is_in_cpus_where_samples_come_at_a_rate(open_page: Open) 
     assert open_page(html.page(profile)).run("return app.rate(50)").startswith("up to 50 ")
     profile.about |= {"frequency_hz": 100, "cpus": [0, 1]}
     assert open_page(html.page(profile)).run("return app.rate(50)") == "up to 0.50 of 2 CPUs"
+
+
+def test_functions_without_a_symbol_count_as_unnamed(open_page: Open) -> None:
+    profile = Profile()
+    name = "liblzma.so.5.4.1!0x15ae0"
+    stripped = profiles.WORK._replace(name=name, module="/usr/lib/liblzma.so.5.4.1")
+    profile.add((stripped, profiles.MAIN), (), 7, Labels("xz", 185))
+    assert "50% of frames unnamed" in open_page(html.page(profile)).text("brief")

@@ -24,7 +24,8 @@ function describeRun(head) {
 
 function shares({ loss, stacks }) {
   const whole = stacks && Math.floor(10 * stacks.whole_percent) / 10; // 99.96% is not all
-  return [...(stacks ? [`${whole}% of stacks whole`] : []), `${loss.unknown.percent.toFixed(loss.unknown.percent < 10 ? 1 : 0)}% of frames unnamed`];
+  const unnamed = loss.unknown.percent + loss.unknown.unnamed_percent; // of no function, or of one without a symbol
+  return [...(stacks ? [`${whole}% of stacks whole`] : []), `${unnamed.toFixed(unnamed < 10 ? 1 : 0)}% of frames unnamed`];
 }
 
 // What the numbers do not include, in sentences; the first one is enough to know.
