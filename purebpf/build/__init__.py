@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from purebpf.build.compile import compile, load_c  # noqa: A004 - as re.compile()
     from purebpf.build.generate import generate
     from purebpf.build.headers import include, make_vmlinux
+    from purebpf.build.link import link
 
-__all__ = ["compile", "generate", "include", "load_c", "make_vmlinux"]
+__all__ = ["compile", "generate", "include", "link", "load_c", "make_vmlinux"]
 
 if not TYPE_CHECKING:
     __getattr__ = names(
@@ -27,6 +28,7 @@ if not TYPE_CHECKING:
             "compile": "purebpf.build.compile.compile",
             "generate": "purebpf.build.generate.generate",
             "include": "purebpf.build.headers.include",
+            "link": "purebpf.build.link.link",
             "load_c": "purebpf.build.compile.load_c",
             "make_vmlinux": "purebpf.build.headers.make_vmlinux",
         },
