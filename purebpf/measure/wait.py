@@ -1,4 +1,4 @@
-"""Sleeps until a run is over, and drains what arrives until then."""
+"""Sleeps until a run is over or an interval is, and drains what arrives until then."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from purebpf.measure.stop import HasFileno
 
-__all__ = ["until"]
+__all__ = ["RunClock", "until"]
 
 _LONGEST_S = 86400.0
 """At a time: poll(2) takes an int of milliseconds, 24.8 days."""
@@ -54,3 +54,44 @@ def until(
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             return over is not None and now >= over
+
+
+class RunClock:
+    """The time of a run, by time.monotonic() in seconds.
+
+    Args:
+        duration_s: after which it is over; None: it has another end.
+        interval_s: after which, again and again, a tick is due; None: never.
+
+    Attributes:
+        started_s: the moment of `start()`.
+    """
+
+    def __init__(self, duration_s: float | None, interval_s: float | None) -> None:
+        self._duration_s = duration_s
+        self._interval_s = interval_s
+        self._ticks = 0
+        self.start()
+
+    def start(self) -> None:
+        """Begin now."""
+        self.started_s = self._last_s = time.monotonic()
+
+    def next_tick(self) -> None:
+        """Wait for the end of the next interval from now on."""
+        self._ticks += 1
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until the run is over, or one of `ends` is readable: True. False: a tick is due."""
+        over = tick = None
+        if self._duration_s is not None:
+            over = self.started_s + self._duration_s
+        if self._interval_s is not None:
+            tick = self.started_s + self._ticks * self._interval_s
+        return until(over, ends, pause=tick)
+
+    def lap(self) -> tuple[float, float]:
+        """How long it is since the last call of this or of `start()`, and since `start()`."""
+        now = time.monotonic()
+        elapsed_s, self._last_s = now - self._last_s, now
+        return elapsed_s, now - self.started_s

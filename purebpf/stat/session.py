@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from typing import Self
 
 from purebpf.closable import Closing
-from purebpf.measure import wait
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds
+from purebpf.measure.wait import RunClock
 from purebpf.stat.counts import Part, Result, add_up, losses
 from purebpf.stat.opening import open_counters
 from purebpf.stat.request import Options
@@ -36,17 +35,13 @@ class Counter(Closing):
         EventError: no event is called that.
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
         KernelError: the kernel refused an event, and why.
-
-    Attributes:
-        started_s: when it began to count, by time.monotonic().
     """
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
         self._command_pid = 0 if options.all_cpus else command_pid
-        self._ticks = 0
         self._has_begun = False
-        self.started_s = self._last_s = time.monotonic()
+        self._clock = RunClock(options.duration_s, options.interval_s)
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
@@ -78,7 +73,7 @@ class Counter(Closing):
                 if opened.leads:
                     opened.counter.enable(group=True)
         self._has_begun = True
-        self.started_s = self._last_s = time.monotonic()
+        self._clock.start()
 
     def _places(self) -> list[EventPlace]:
         options = self._options
@@ -96,19 +91,18 @@ class Counter(Closing):
 
     def wait(self, *ends: HasFileno) -> bool:
         """Sleep until it is over: True. False: an interval is, and `interval()` is due."""
-        options = self._options
         if not self._has_begun:  # the command has just been executed
             self._begin()
-        over = tick = None
-        if options.duration_s is not None:
-            over = self.started_s + options.duration_s
-        if options.interval_s is not None:
-            self._ticks += 1
-            tick = self.started_s + self._ticks * options.interval_s
-        while wait.until(over, (*ends, *((self._ends,) if self._ends else ())), pause=tick):
+        self._clock.next_tick()
+        while self._clock.wait(*ends, *((self._ends,) if self._ends else ())):
             if not self._ends.drop_ended() or not self._ends:
                 return True
         return False
+
+    @property
+    def started_s(self) -> float:
+        """When it began to count, by time.monotonic()."""
+        return self._clock.started_s
 
     def interval(self) -> Result:
         """What was counted since the start, or since the last call of this.
@@ -116,15 +110,14 @@ class Counter(Closing):
         Raises:
             KernelError: a counter cannot be read.
         """
-        moment, parts, now = time.monotonic(), [], self._read()
+        elapsed_s, time_s = self._clock.lap()
+        parts, now = [], self._read()
         for number, times in enumerate(now):
             opened, before = self._counters[number], self._before[number]
             since = (times[0] - before[0], times[1] - before[1], times[2] - before[2])
             parts.append(Part(opened.number, self._keys[number], *since))
         self._before = now
-        elapsed_s, self._last_s = moment - self._last_s, moment
         counts = tuple(add_up(self._opened.events, dict.fromkeys(self._keys), parts))
-        time_s = moment - self.started_s
         return Result(counts, elapsed_s, time_s, losses(counts), self._notes())
 
     def stop(self) -> Result:

@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "io": ("0.3",),
     "mem": ("0.3",),
     "lock": ("0.3",),
+    "kwork": ("0.3",),
     "latency": ("libc.so.6:mkdtemp", "0.3"),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""

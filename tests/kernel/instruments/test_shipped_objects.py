@@ -17,6 +17,8 @@ from purebpf.btf.types.parse import Btf
 from purebpf.io.session import programs as io_programs
 from purebpf.kernel.instruments import sched_compat
 from purebpf.kernel.types.kernel_btf import no_types
+from purebpf.kwork.request import PROGRAMS
+from purebpf.kwork.session import supported_kinds
 from purebpf.spec import ObjectSpec
 from purebpf.summary.loading import HOOKS, ITERATOR
 
@@ -133,6 +135,12 @@ def test_spans_loads_in_every_mode():
 @pytest.mark.needs("vmlinux_btf")
 def test_io_loads():
     load_each(objects.spec("io").only(*io_programs()), grouping=range(3))
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_kwork_loads():
+    kinds, _ = supported_kinds(())
+    load_each(objects.spec("kwork").only(*(name for kind in kinds for name in PROGRAMS[kind])))
 
 
 @pytest.mark.needs("vmlinux_btf", "x86_64", "task_pt_regs", "atomic_fetch", "perf_event")

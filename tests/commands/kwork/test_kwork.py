@@ -1,0 +1,168 @@
+"""kwork against what the kernel counts itself, and workloads of a known size."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from purebpf import PerfEvent
+from purebpf.errors import NotSupportedError
+from purebpf.kwork import Kwork, Options, Row
+from purebpf.measure.targets import NoSuchTargetError
+from purebpf.results.shape.histogram import bucket_bounds
+from tests.support.environment import run
+
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
+
+ALARMS, READS = 53, 101
+
+
+def softirqs() -> dict[str, int]:
+    _, *lines = Path("/proc/softirqs").read_text().splitlines()
+    words = [line.split() for line in lines]
+    return {name.rstrip(":").lower(): sum(map(int, counts)) for name, *counts in words}
+
+
+def interrupts() -> dict[int, int]:
+    head, *lines = Path("/proc/interrupts").read_text().splitlines()
+    columns = len(head.split())
+    words = [line.split() for line in lines]
+    return {
+        int(name.rstrip(":")): sum(map(int, rest[:columns]))
+        for name, *rest in words
+        if name.rstrip(":").isdigit()
+    }
+
+
+def test_softirqs_and_interrupts_are_those_of_proc(tmp_path):
+    """What is read before and after the programs are there bounds what they count."""
+    outer = softirqs(), interrupts()
+    with Kwork(Options(kinds=("irq", "softirq"))) as kwork:
+        inner = softirqs(), interrupts()
+        for turn in range(7):
+            with (tmp_path / f"{turn}").open("wb") as file:
+                file.write(bytes(65536))
+                os.fsync(file.fileno())
+            time.sleep(0.01)
+        inner_end = softirqs(), interrupts()
+        result = kwork.stop()
+    outer_end = softirqs(), interrupts()
+    assert not result.loss.any
+    counted = {row.name: row.runs for row in result.rows if row.kind == "softirq"}
+    assert counted
+    for name in outer[0]:
+        least = inner_end[0][name] - inner[0][name]
+        # one may run across each moment: counted by the kernel at its start, here at its end
+        assert least - 2 <= counted.get(name, 0) <= outer_end[0][name] - outer[0][name] + 2, name
+    for row in result.rows:
+        if row.kind == "irq":
+            number = row.id
+            least = inner_end[1][number] - inner[1][number]
+            assert least <= row.runs <= outer_end[1][number] - outer[1][number] + 1, row.name
+
+
+def test_times_are_those_of_the_histograms():
+    with Kwork(Options(by_cpu=True)) as kwork:
+        time.sleep(0.3)
+        result = kwork.stop()
+    assert {row.kind for row in result.rows} >= {"softirq", "hrtimer"}
+    for row in result.rows:
+        check_sums(row.buckets, row.runs, row.total_ns, row.max_ns)
+        check_sums(row.delay_buckets, row.delayed, row.delay_ns, row.max_delay_ns)
+        assert 0 < row.max_end_ns <= time.monotonic_ns()
+        assert row.delayed <= row.runs
+
+
+def check_sums(buckets: tuple[int, ...], count: int, total_ns: int, longest_ns: int) -> None:
+    assert sum(buckets) == count
+    bounds = [(*bucket_bounds(number), count) for number, count in enumerate(buckets) if count]
+    assert sum(low * count for low, _, count in bounds) <= total_ns
+    assert total_ns <= sum(high * count for _, high, count in bounds)
+    if bounds:
+        assert bounds[-1][0] <= longest_ns < bounds[-1][1]
+
+
+def alarms() -> None:
+    """So many expirations of a timer of the process, one after the other."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    for _ in range(ALARMS):
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        signal.sigwait({signal.SIGALRM})
+
+
+def test_every_expiration_of_a_timer_counts_with_its_delay():
+    with Kwork(Options(kinds=("hrtimer",), names=("it_real_fn",))) as kwork:
+        pid = os.fork()
+        if not pid:
+            alarms()
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        result = kwork.stop()
+    (row,) = result.rows
+    assert (row.name, row.runs, row.delayed) == ("it_real_fn", ALARMS, ALARMS)
+
+
+def row_of(rows: tuple[Row, ...], name: str) -> Row:
+    (found,) = [row for row in rows if row.name == name]
+    return found
+
+
+def test_calls_of_another_cpu_are_counted_where_they_run():
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("a CPU can only call another one")
+    options = Options(kinds=("ipi",), cpus=(cpus[1],), by_cpu=True)
+    with PerfEvent.software("cpu-clock", cpu=cpus[1]) as event:
+        try:
+            os.sched_setaffinity(0, {cpus[0]})
+            with Kwork(options) as kwork:
+                for _ in range(READS):
+                    event.read()
+                rows = kwork.stop().rows
+        except NotSupportedError as error:
+            pytest.skip(str(error))
+        finally:
+            os.sched_setaffinity(0, cpus)
+    calls = row_of(rows, "__perf_event_read")
+    assert calls.runs >= READS  # other programs may read counters, too
+    assert calls.delayed == calls.runs
+    assert {row.cpu for row in rows} == {cpus[1]}
+
+
+def test_work_has_its_delay_and_who_queued_it():
+    with Kwork(Options(kinds=("work",), stacks=True)) as kwork:
+        os.sync()
+        time.sleep(0.2)
+        result = kwork.stop()
+    assert result.rows
+    assert sum(row.delayed for row in result.rows) > 0
+    queued = [row.stack for row in result.rows if row.delayed]
+    assert all(queued), "every stack was walked"
+    assert any("queue_work_on" in stack or "__queue_work" in stack for stack in queued)
+
+
+def test_intervals_add_up_and_json_has_the_loss():
+    done = run("kwork", "-k", "softirq", "-i", "0.1", "--format", "json", "0.35")
+    assert done.returncode == 0, done.stderr
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(documents) >= 3
+    assert all("rows_full" in document["loss"] for document in documents)
+    times = [document["time_s"] for document in documents]
+    assert times == sorted(times)
+    assert "lost: nothing" in done.stderr
+
+
+def test_a_full_table_is_loss():
+    done = run("kwork", "--rows", "1", "--strict", "0.5")
+    assert done.returncode == 3, done.stdout
+    assert "no row was left. Raise --rows" in " ".join(done.stderr.split())
+
+
+def test_a_cpu_that_is_offline_is_reported():
+    with pytest.raises(NoSuchTargetError, match="CPU 4095 is offline"):
+        Kwork(Options(cpus=(4095,))).__enter__()
