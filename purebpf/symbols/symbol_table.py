@@ -29,6 +29,7 @@ BLOCK = 1 << 10
 """Functions that share one remembered farthest end."""
 
 _KEEP_GROUPS = 1 << 12
+_KEEP_ANSWERS = 1 << 11
 _MOST_TOGETHER = 1 << 12
 """Symbols of one address that are compared: linkers that fold equal code make thousands."""
 
@@ -86,7 +87,7 @@ class SymbolTable:
         highs: the largest end of each `BLOCK` of rows; without them they are found when needed.
     """
 
-    __slots__ = ("_groups", "_highs", "columns", "in_memory", "strings")
+    __slots__ = ("_answers", "_groups", "_highs", "columns", "in_memory", "strings")
 
     def __init__(
         self,
@@ -101,6 +102,7 @@ class SymbolTable:
         self.in_memory = in_memory
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
+        self._answers: dict[int, tuple[str, int] | None] = {}
 
     def __len__(self) -> int:
         """How many symbols there are."""
@@ -113,11 +115,17 @@ class SymbolTable:
 
     def find(self, offset: VirtualOffset) -> tuple[str, int] | None:
         """The function at an offset, as in the file (mangled), and the bytes into it."""
+        if offset in self._answers:  # many processes run the same code
+            return self._answers[offset]
+        if len(self._answers) >= _KEEP_ANSWERS:
+            self._answers.clear()
         row = self._owner(offset)
-        if row is None:
-            return None
-        name = self._name(row).decode("utf-8", "backslashreplace")
-        return (name, offset - self._start(row)) if name else None
+        answer = None
+        if row is not None:
+            name = self._name(row).decode("utf-8", "backslashreplace")
+            answer = (name, offset - self._start(row)) if name else None
+        self._answers[offset] = answer
+        return answer
 
     def high(self, block: int) -> int:
         """The largest end of the rows of a block."""

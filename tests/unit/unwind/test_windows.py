@@ -42,6 +42,22 @@ def _rules(block, cfi):
 
 @settings(max_examples=60, deadline=None)
 @given(_FUNCTIONS)
+def test_windows_are_the_same_with_the_same_numbers_after_a_rest(functions):
+    """What was published refers to rules by their numbers."""
+    cfi = _section(functions).cfi(text=_SIZE)
+    numbers = range(cfi.first_window, cfi.first_window + cfi.window_count)
+    windows = [cfi.window(number) for number in numbers]
+    rules = list(cfi.table.rules)
+    whole = cfi.whole()
+    cfi.rest()
+    assert [cfi.window(number) for number in numbers] == windows
+    cfi.rest()
+    assert cfi.whole() == whole
+    assert cfi.table.rules == rules
+
+
+@settings(max_examples=60, deadline=None)
+@given(_FUNCTIONS)
 def test_every_way_to_windows_gives_the_rules_of_the_rows(functions):
     cfi = _section(functions).cfi(text=_SIZE)
     rows = cfi.rows
