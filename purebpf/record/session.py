@@ -223,6 +223,11 @@ class Recorder(Closing):
                 f"{self._options.output} holds copies of the stacks of what was recorded: "
                 "there may be passwords and keys in them. Only its owner can read it"
             )
+        if self._options.follows_command and self._tasks > self._types[kind.PERF_RECORD_SAMPLE]:
+            yield (
+                f"{self._tasks} processes and threads, and fewer samples: what ended before its "
+                "first sampling period is missing. Raise -F, or use: purebpf profile -- COMMAND"
+            )
         for sampled in self._sampled:
             event = sampled.opened[0].event
             if event.fell_back:

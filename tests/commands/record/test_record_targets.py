@@ -138,3 +138,12 @@ def test_without_a_target_every_process_is_recorded(workloads: Workloads, tmp_pa
     with both(workloads) as pair:
         assert recorded(tmp_path, "-a", of=pair)
         assert recorded(tmp_path, of=pair)  # the default without a command
+
+
+def test_a_command_of_short_processes_lacks_samples_and_says_so(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "purebpf.record", "-F", "1", "-o", str(tmp_path / "data")]
+    work = "for i in 1 2 3 4 5 6 7; do /bin/true; done"
+    ended = subprocess.run(
+        [*command, "--", "sh", "-c", work], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert "8 processes and threads, and fewer samples" in " ".join(ended.stderr.split())
