@@ -20,7 +20,7 @@ DIFFERENT = {
 }
 """Long options with values that differ, and why."""
 ALL_THREADS = {"triage", "report", "convert", "diff", "view", "inspect", "doctor", "setup"}
-ALL_THREADS |= {"completion", "dump", "agent", "new", "vmlinux"}
+ALL_THREADS |= {"completion", "dump", "kwork", "agent", "new", "vmlinux"}
 """Commands that do not choose what runs."""
 
 
