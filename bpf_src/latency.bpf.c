@@ -3,9 +3,10 @@
 //
 // A call is timed from when the program at its beginning is done until the one at its end begins:
 // what they do is no part of it. x86_64 only.
-#define PLACES 4 // programs that are preempted at the same time
+#define PLACES 4 // programs that are preempted at the same time: see take_place()
 #include "latency/frames.h"
 #include "latency/rows.h"
+#include "places.h"
 #include "stacks.h"
 #include "user_registers.h"
 
@@ -31,41 +32,6 @@ CONFIG bool with_stacks = false;
 CONFIG u64 slower_ns = ~0ULL; // calls that took so long are sent one by one
 
 struct call_event *anchor_call_event; // keeps the type in BTF
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PLACES);
-	__type(key, u32);
-	__type(value, u64);
-} places SEC(".maps");
-
-// A place to walk a stack in; PLACES: none is left. Since Linux 6.0 programs at uprobes may be
-// preempted by others on the CPU (commit 8c7dcb84e3b7). Without BPF_FETCH, which Linux 5.12 brought:
-// who adds the first one and reads it has the place, and two who add at once go on.
-static __noinline u32 take_place(void)
-{
-#pragma clang loop unroll(full)
-	for (u32 place = 0; place < PLACES; place++) {
-		u32 key = place;
-		u64 *users = bpf_map_lookup_elem(&places, &key);
-
-		if (!users)
-			break;
-		__sync_fetch_and_add(users, 1);
-		if (*(volatile u64 *)users == 1)
-			return place;
-		__sync_fetch_and_add(users, -1);
-	}
-	return PLACES;
-}
-
-static __always_inline void give_back(u32 place)
-{
-	u64 *users = bpf_map_lookup_elem(&places, &place);
-
-	if (users)
-		__sync_fetch_and_add(users, -1);
-}
 
 // `in_user`: the program interrupted user code, and kernel frames are those of the probe.
 static __always_inline void send(void *ctx, struct frame *frame, u32 depth, u64 now_ns, u64 took_ns,

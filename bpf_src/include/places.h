@@ -9,39 +9,38 @@
 
 #include "purebpf.h"
 
-// Which places of this CPU are in use: a bit each.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, PLACES);
 	__type(key, u32);
-	__type(value, u64);
+	__type(value, u64); // programs that are there
 } places SEC(".maps");
 
-// A place to walk a stack in; PLACES: none is left.
-static __always_inline u32 take_place(void)
+// A place to walk a stack in; PLACES: none is left. Without BPF_FETCH, which Linux 5.12 brought: who
+// adds the first one and reads it has the place, and two who add at once go on.
+static __noinline u32 take_place(void)
 {
-	u32 zero = 0;
-	u64 *taken = bpf_map_lookup_elem(&places, &zero);
-
-	if (!taken)
-		return PLACES;
 #pragma clang loop unroll(full)
 	for (u32 place = 0; place < PLACES; place++) {
-		u64 bit = 1ULL << place;
+		u32 key = place;
+		u64 *users = bpf_map_lookup_elem(&places, &key);
 
-		if (!(__sync_fetch_and_or(taken, bit) & bit))
+		if (!users)
+			break;
+		__sync_fetch_and_add(users, 1);
+		if (*(volatile u64 *)users == 1)
 			return place;
+		__sync_fetch_and_add(users, -1);
 	}
 	return PLACES;
 }
 
 static __always_inline void give_back(u32 place)
 {
-	u32 zero = 0;
-	u64 *taken = bpf_map_lookup_elem(&places, &zero);
+	u64 *users = bpf_map_lookup_elem(&places, &place);
 
-	if (taken && place < PLACES)
-		__sync_fetch_and_and(taken, ~(1ULL << place));
+	if (users)
+		__sync_fetch_and_add(users, -1);
 }
 
 #endif
