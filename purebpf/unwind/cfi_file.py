@@ -78,6 +78,7 @@ class CfiFile:
         image: the file's headers; an `ElfImage` is one.
         depths: what a file without rules may know instead, see `CfiFile.stack_depth`.
         cache_key: what a cache may keep its windows under; "": it may not.
+        table: the rules of the same file, read before, which keep their ids.
 
     Attributes:
         machine: None if it is one that we do not unwind; then there are no rules.
@@ -88,7 +89,11 @@ class CfiFile:
     """
 
     def __init__(
-        self, image: ElfFile, depths: StackDepths | None = None, cache_key: str = ""
+        self,
+        image: ElfFile,
+        depths: StackDepths | None = None,
+        cache_key: str = "",
+        table: RuleTable | None = None,
     ) -> None:
         self._image = image
         self.cache_key = cache_key
@@ -97,7 +102,7 @@ class CfiFile:
         self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
         self.text = text_of(image)
         machine = self.machine
-        self.table = RuleTable(machine.fp, machine.ra) if machine else RuleTable(0, 0)
+        self.table = table or (RuleTable(machine.fp, machine.ra) if machine else RuleTable(0, 0))
         self.exhausted = False
         self._frames: Frames | None = None
         self._index: FdeIndex | None = None

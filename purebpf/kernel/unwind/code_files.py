@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
+from weakref import WeakValueDictionary
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
@@ -22,6 +23,7 @@ from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
+from purebpf.unwind.rows import RuleTable
 
 __all__ = ["CodeFiles"]
 
@@ -67,6 +69,8 @@ class CodeFiles(Closing):
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}
         self._used: set[Hashable] = set()
+        # a file that is opened again numbers its rules as those do that were published of it
+        self._tables: WeakValueDictionary[Hashable, RuleTable] = WeakValueDictionary()
 
     def find(self, key: Hashable) -> CfiFile | None:
         """The rules of what `CodeMapping.file` names; None if it was closed in between."""
@@ -138,7 +142,8 @@ class CodeFiles(Closing):
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
             build_id, depths = image.build_id, go_stack(image)
             may_keep = build_id and depths is None
-            cfi = CfiFile(image, depths, f"{build_id}-{status.st_uid}" if may_keep else "")
+            cache_key = f"{build_id}-{status.st_uid}" if may_keep else ""
+            cfi = CfiFile(image, depths, cache_key, self._tables.get(key))
         except FormatError:
             os.close(fd)
             return None
@@ -146,6 +151,7 @@ class CodeFiles(Closing):
             os.close(fd)
             raise
         self._keep(key, _Open(fd, image, cfi))
+        self._tables[key] = cfi.table
         return key, image
 
     def _keep(self, key: Hashable, opened: _Open) -> None:

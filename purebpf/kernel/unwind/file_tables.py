@@ -60,6 +60,7 @@ class TableFile:
         number: of the file; in the mappings of processes.
         users: lists of mappings that name it.
         words: memory of its index and blocks.
+        table: what its rules are numbered by, also once the file is closed and opened again.
     """
 
     __slots__ = (
@@ -73,6 +74,7 @@ class TableFile:
         "rules",
         "rules_room",
         "rules_written",
+        "table",
         "users",
         "windows",
         "words",
@@ -80,6 +82,7 @@ class TableFile:
 
     def __init__(self, number: int, cfi: CfiFile) -> None:
         self.number = number
+        self.table = cfi.table
         self.first, self.windows = cfi.first_window, cfi.window_count
         self.users = self.words = 0
         self.index = self.chunk = self.chunk_end = 0

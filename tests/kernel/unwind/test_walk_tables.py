@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from array import array
 from itertools import pairwise
@@ -10,11 +11,13 @@ import pytest
 
 from purebpf import objects
 from purebpf.kernel.load.load import load
-from purebpf.kernel.unwind import file_tables, pieces
+from purebpf.kernel.unwind import code_files, file_tables, pieces
+from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.walk_tables import WalkTables
 from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.windows import WINDOW_BITS
@@ -174,3 +177,26 @@ def test_all_that_this_machine_runs_takes_16_megabytes():
         assert tables.rows > 10_000
         assert tables.full == 0
         assert tables.nbytes <= 16 << 20
+
+
+def test_a_file_that_is_opened_again_keeps_the_numbers_of_its_rules(monkeypatch):
+    monkeypatch.setattr(code_files, "_MOST", 1)
+    mappings = [
+        mapping for mapping in parse_maps(proc.maps("self") or "") if not mapping.file.is_anonymous
+    ]
+    library = next(m for m in mappings if m.file.path.rpartition("/")[2].startswith("libc.so"))
+    other = next(m for m in mappings if m.file.path not in (library.file.path, "[vdso]"))
+    with CodeFiles() as files, load(_spec()) as loaded, _tables(loaded) as tables:
+        key = files.mapping(library, os.getpid()).file
+        cfi = files.find(key)
+        published = tables.files.use(key, cfi)
+        cfi.window(cfi.first_window + cfi.window_count - 1)
+        rules = list(cfi.table.rules)
+        assert files.mapping(other, os.getpid()).file is not None
+        assert files.find(key) is None
+        assert files.mapping(library, os.getpid()).file == key
+        again = files.find(key)
+        assert again is not cfi
+        again.window(again.first_window)
+        assert again.table is published.table
+        assert again.table.rules[: len(rules)] == rules
