@@ -175,7 +175,7 @@ class ThreadTime(Closing):
             )
         self._switches = stack.enter_context(switches)
         if request.pids and switches.python is not None:  # else the start does not wait for it
-            switches.python.publish_running(request.pids)
+            switches.python.interpreters.publish_running(request.pids)
         if request.on_cpu:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
@@ -240,7 +240,7 @@ class ThreadTime(Closing):
         python = self._switches.python
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not self.request.pids:
-            python.publish_running()
+            python.interpreters.publish_running()
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,
@@ -248,7 +248,7 @@ class ThreadTime(Closing):
             sources={*self._followed.fds, self._switches.fileno(), *rings},
             drain=self._drain,
             # a process that has just started becomes an interpreter without saying so
-            every_s=python.look_again_s if python else None,
+            every_s=python.interpreters.look_again_s if python else None,
         )
 
     def _catch_up(self) -> None:
@@ -266,9 +266,10 @@ class ThreadTime(Closing):
 
     def _feed(self, record: object) -> None:
         switches = self._switches
-        for reader in (switches.walking, switches.python):
-            if reader is not None:
-                reader.feed(record)
+        if switches.walking is not None:
+            switches.walking.feed(record)
+        if switches.python is not None:
+            switches.python.interpreters.feed(record)
 
     def stop(self) -> Times:
         """End, and read what was counted. What it was traced with stays open until `close()`.

@@ -98,7 +98,7 @@ class ThreadProfiler(Closing):
         profile.hints = hints(profile, self._names.runtime)
         if self._run.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
-            profile.hints += self._run.python.hints(pids)
+            profile.hints += self._run.python.interpreters.hints(pids)
             profile.loss = self._run.python.with_merging(profile.loss)
             profile.about |= self._run.python.counts()
             profile.about |= {

@@ -99,7 +99,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
             follow_descendants(target.pids, tracer.follow)
         self._ends = stack.enter_context(TargetEnds(target.pids))
         if target.pids and tracer.python is not None:
-            tracer.python.publish_running(target.pids)
+            tracer.python.interpreters.publish_running(target.pids)
         self._followed = stack.enter_context(Followed(self._command_pid))
         if tracer.walking is not None:
             tracer.walking.catch_up = self._catch_up
@@ -132,7 +132,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not self._target.pids:
-            python.publish_running()
+            python.interpreters.publish_running()
         while True:
             is_over = wait.until(
                 over,
@@ -141,7 +141,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
                 sources={*self._followed.fds, *rings},
                 drain=self._drain,
                 # a process that has just started becomes an interpreter without saying so
-                every_s=python.look_again_s if python else None,
+                every_s=python.interpreters.look_again_s if python else None,
             )
             if not is_over:
                 return False
@@ -161,9 +161,11 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
             self._tracer.walking.collect()
 
     def _feed(self, record: object) -> None:
-        for reader in (self._tracer.walking, self._tracer.python):
-            if reader is not None:
-                reader.feed(record)
+        tracer = self._tracer
+        if tracer.walking is not None:
+            tracer.walking.feed(record)
+        if tracer.python is not None:
+            tracer.python.interpreters.feed(record)
 
     def stacks(self, traces: Mapping[int, Trace]) -> Stacks:
         """Stacks by number, named when they are asked for."""

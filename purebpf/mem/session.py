@@ -188,7 +188,8 @@ class Memory(UserStackSession[MemoryTracer]):
         profile.hints = hints(profile, self.symbolizer.runtime)
         profile.hints += untraced_files(tracer.refused, self._untraced)
         if tracer.python is not None:
-            profile.hints += tracer.python.hints({row.labels.pid for row in profile.rows()})
+            pids = {row.labels.pid for row in profile.rows()}
+            profile.hints += tracer.python.interpreters.hints(pids)
             profile.loss = tracer.python.with_merging(profile.loss)
             profile.about |= tracer.python.counts()
         return profile

@@ -161,7 +161,7 @@ class Profiler(Closing):
         if (options.pids or options.gil) and self._python is not None:
             tree = options.tree and options.pids
             pids = descendants(options.pids) if tree else options.pids
-            self._python.publish_running(pids)  # else the start does not wait for it
+            self._python.interpreters.publish_running(pids)  # else the start does not wait for it
         self._events = stack.enter_context(self._open_events())
         self._followed = stack.enter_context(Followed(self._command_pid))
         (program,) = self._object.programs.values()
@@ -249,7 +249,7 @@ class Profiler(Closing):
         """
         duration_s = self._options.duration_s
         if self._python is not None and not self._options.pids:
-            self._python.publish_running()
+            self._python.interpreters.publish_running()
         over = None if duration_s is None else self._started + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         every_s = self._take_every_s if pause is None else None  # who says when to pause also takes
@@ -263,7 +263,7 @@ class Profiler(Closing):
                 sources=self._sources(),
                 drain=self._drain,
                 # a process that has just started becomes an interpreter without saying so
-                every_s=None if self._python is None else self._python.look_again_s,
+                every_s=None if self._python is None else self._python.interpreters.look_again_s,
             )
             if not is_over and every_s is None:
                 return False
@@ -315,7 +315,7 @@ class Profiler(Closing):
         assert self._walking is not None
         self._walking.feed(record)
         if self._python is not None:
-            self._python.feed(record)
+            self._python.interpreters.feed(record)
 
     @cached_property
     def _finished(self) -> FinishedCounts | None:
@@ -475,7 +475,7 @@ class Profiler(Closing):
         if self._python is not None:
             # with --gil, what has no GIL has no samples
             pids = {row.labels.pid for row in profile.rows()} if not options.gil else None
-            profile.hints += self._python.hints(pids)
+            profile.hints += self._python.interpreters.hints(pids)
             profile.loss = self._python.with_merging(profile.loss)
         if options.java_perf_map:
             profile.hints += self._java.hints()

@@ -90,7 +90,7 @@ class WindowProfiler(Profiler):
         """
         self._drain()  # most of it, before the pause
         python = self._python
-        is_crowded = python is not None and python.is_crowded
+        is_crowded = python is not None and python.names.is_crowded
         self._events.disable()
         try:
             if self._walking is not None and (is_last or is_crowded):
@@ -142,6 +142,6 @@ class WindowProfiler(Profiler):
         if self._walking is not None:
             self._walking.rest()
         if self._python is not None:
-            self._python.forget_but(self._followed.spaces.processes)
+            self._python.interpreters.forget_but(self._followed.spaces.processes)
             if names:
-                self._python.forget_names()
+                self._python.names.forget()

@@ -160,7 +160,7 @@ def read_python(
 
     python = PythonTables(loaded.maps, loaded.globals, lines=lines, native=native)
     owned.callback(python.close)
-    walking.on_missed = python.publish
+    walking.on_missed = python.interpreters.publish
     return python
 
 

@@ -163,35 +163,35 @@ def ended(pid: int) -> Exit:
 @system_python
 def test_more_pythons_than_places_end_no_profile() -> None:
     with pythons(6) as pids, tables() as python:
-        python.publish_running(pids)
-        assert len(python._table) == 4
-        refused = [why for why in python.skipped.values() if "run already" in why]
+        python.interpreters.publish_running(pids)
+        assert len(python.interpreters._table) == 4
+        refused = [why for why in python.interpreters.skipped.values() if "run already" in why]
         assert len(refused) == 2
 
 
 @system_python
 def test_the_place_of_a_process_that_has_ended_is_free_again() -> None:
     with pythons(8) as pids, tables() as python:
-        python.publish_running(pids[:4])
+        python.interpreters.publish_running(pids[:4])
         files = len(os.listdir("/proc/self/fd"))
         for pid in pids[:4]:
-            python.feed(ended(pid))
+            python.interpreters.feed(ended(pid))
         python.drain()
-        assert len(python._table) == 0
+        assert len(python.interpreters._table) == 0
         assert len(os.listdir("/proc/self/fd")) == files - 4  # of their memories
-        python.publish_running(pids[4:])
-        assert len(python._table) == 4
-        assert not python.skipped
+        python.interpreters.publish_running(pids[4:])
+        assert len(python.interpreters._table) == 4
+        assert not python.interpreters.skipped
 
 
 @system_python
 def test_a_number_that_is_used_again_keeps_its_new_place() -> None:
     with pythons(1) as (pid,), tables() as python:
-        python.publish_running([pid])
-        python.feed(ended(pid))
-        python.publish_running([pid])
+        python.interpreters.publish_running([pid])
+        python.interpreters.feed(ended(pid))
+        python.interpreters.publish_running([pid])
         python.drain()
-        assert len(python._table) == 1
+        assert len(python.interpreters._table) == 1
 
 
 @system_python
@@ -199,24 +199,24 @@ def test_a_copy_of_before_execve_does_not_hide_the_program_after_it() -> None:
     """Copies come late: the mappings that are read are those of the later program already."""
     before, after = 5 << 10, 5 << 10 | 1
     with pythons(1) as (pid,), tables() as python:
-        python.publish(pid, pid, before)
-        assert python._table[pid].identity == before
-        python.publish(pid, pid, after)
-        assert python._table[pid].identity == after
-        python.publish(pid, pid, before)
-        assert python._table[pid].identity == after
+        python.interpreters.publish(pid, pid, before)
+        assert python.interpreters._table[pid].identity == before
+        python.interpreters.publish(pid, pid, after)
+        assert python.interpreters._table[pid].identity == after
+        python.interpreters.publish(pid, pid, before)
+        assert python.interpreters._table[pid].identity == after
 
 
 @system_python
 def test_a_child_has_the_interpreter_of_its_parent_until_it_executes_another_program() -> None:
     with pythons(2) as (parent, child), tables() as python:
-        python.publish(parent, parent, 5 << 10)
-        python.feed(Fork(child, parent, child, parent))
+        python.interpreters.publish(parent, parent, 5 << 10)
+        python.interpreters.feed(Fork(child, parent, child, parent))
         python.drain()
-        assert python._table[child].identity == 0  # any
-        assert python._table[child].slot == python._table[parent].slot
-        python.publish(child, child, 6 << 10 | 1)
-        assert python._table[child].identity == 6 << 10 | 1
+        assert python.interpreters._table[child].identity == 0  # any
+        assert python.interpreters._table[child].slot == python.interpreters._table[parent].slot
+        python.interpreters.publish(child, child, 6 << 10 | 1)
+        assert python.interpreters._table[child].identity == 6 << 10 | 1
 
 
 @system_python
@@ -224,8 +224,8 @@ def test_a_user_pays_for_looks_into_what_is_theirs(tmp_path: Path) -> None:
     budget = Budget({USER: Allowance(1 << 40, 0.001)})
     with fake_python(tmp_path) as process, pythons(1) as (own,), tables(budget=budget) as python:
         for _ in range(2):
-            python.publish_running([process.pid])
-        assert "used its 0.001 s" in python.skipped[process.pid]
-        python.publish_running([own])
-        assert own not in python.skipped, "the first look of a user is free"
-        assert python.look_again_s() > 0
+            python.interpreters.publish_running([process.pid])
+        assert "used its 0.001 s" in python.interpreters.skipped[process.pid]
+        python.interpreters.publish_running([own])
+        assert own not in python.interpreters.skipped, "the first look of a user is free"
+        assert python.interpreters.look_again_s() > 0

@@ -1,0 +1,155 @@
+"""`CodeNames`: the names of code objects, by the numbers that Python frames have in stacks."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from purebpf.cpython.code_objects import TRAMPOLINES, decode_string, read_string
+from purebpf.cpython.frames import PythonFrame
+from purebpf.cpython.layout import Layout
+from purebpf.cpython.lines import LineTable
+from purebpf.cpython.memory import Memory, UnreadableError
+from purebpf.errors import FormatError
+from purebpf.kernel.cpython.interpreter_table import Interpreter
+from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
+from purebpf.tuples import NamedTuple
+
+__all__ = ["CodeNames"]
+
+_CODE = struct.Struct("<5QQ6I256s256s")
+_CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
+_MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
+"""Bytes of tables of lines: of one code object, and of all."""
+
+_CROWDED = 1 << 14
+"""Names: some 10 MB."""
+_OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
+_NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
+
+
+class _Code(NamedTuple):
+    """A code object that BPF met; `name` is "" where it could not be read.
+
+    `is_trampoline` is as in `code_objects.Code`.
+    """
+
+    name: str
+    file: str
+    first_line: int
+    lines: LineTable
+    version: tuple[int, int]
+    is_trampoline: bool
+
+
+class CodeNames:
+    """Takes in the names that BPF sends, and gives frames for the words of stacks.
+
+    Args:
+        lines: whether lines are wanted.
+    """
+
+    def __init__(self, *, lines: bool) -> None:
+        self._lines = lines
+        self._codes: dict[int, _Code] = {}
+        self._numbers: dict[tuple[str, str, int], int] = {}
+        self._tables_left = _MOST_TABLES
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether names take so much memory that `forget` is due."""
+        return len(self._codes) > _CROWDED
+
+    def forget(self) -> None:
+        """Forget all names: the programs give out the numbers of code objects again.
+
+        `python_codes` and `python_numbers` are empty, and no stack with an old number comes.
+        """
+        self._codes.clear()
+        self._numbers.clear()
+        self._tables_left = _MOST_TABLES
+
+    def add(self, raw: bytes, interpreters: Mapping[int, Interpreter]) -> None:
+        """Take in a record of the ring `python_names`.
+
+        Args:
+            raw: its bytes.
+            interpreters: `InterpreterTable.by_generation`: where to read what BPF could not.
+
+        Raises:
+            FormatError: it is too short.
+        """
+        if len(raw) < _CODE.size:
+            raise FormatError("python_names", f"{len(raw)} bytes", f"a record has {_CODE.size}")
+        generation, _, name, path, first, table, number, *strings, names, paths = _CODE.unpack_from(
+            raw
+        )
+        name_state, name_length, path_state, path_length, _ = strings
+        known = interpreters.get(generation)
+        if known is None:
+            return
+        memory = Memory(known.process.read)
+        lines = self._read_table(memory, known.layout, table) if self._lines else b""
+        self._codes[number] = _Code(
+            _text(memory, known.layout, name, (names, name_state, name_length)),
+            _text(memory, known.layout, path, (paths, path_state, path_length)),
+            first,
+            LineTable(known.version, lines, first),
+            known.version,
+            known.version >= TRAMPOLINES and name == path,
+        )
+
+    def _read_table(self, memory: Memory, layout: Layout, address: int) -> bytes:
+        """A table of lines; b"" for one that is too long, or not there."""
+        try:
+            size = memory.number(address + layout.bytes_length)
+            if size > min(_MOST_TABLE, self._tables_left):
+                return b""
+            self._tables_left -= size
+            return memory.bytes(address + layout.bytes_data, size)
+        except UnreadableError:
+            return b""
+
+    def word(self, frame: PythonFrame, version: tuple[int, int]) -> int:
+        """A word for a frame that was read from outside, with the line that it has now."""
+        key = frame.name, frame.file, frame.line
+        number = self._numbers.setdefault(key, len(self._numbers) << 2 | _OWN_PLACE)
+        if number not in self._codes:
+            no_lines = LineTable(version, b"", frame.line)
+            self._codes[number] = _Code(*key, no_lines, version, is_trampoline=False)
+        word = TAG | number << CODE_SHIFT | _NOT_STARTED
+        return word | ENTRY if frame.is_entry else word
+
+    def frame(self, word: int) -> PythonFrame:
+        """The frame of a word; without a name if that did not come, or could not be read."""
+        code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
+        is_entry = bool(word & ENTRY)
+        if code is None:
+            return PythonFrame("", "", 0, word, is_entry)
+        line = 0
+        if self._lines:
+            line = _line(code, word & _INSTRUCTION_MASK)
+        return PythonFrame(code.name, code.file, line, word, is_entry)
+
+    def is_real(self, word: int) -> bool:
+        """Whether a frame is of the program, and no trampoline."""
+        code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
+        return code is None or not code.is_trampoline
+
+
+def _text(memory: Memory, layout: Layout, address: int, read: tuple[bytes, int, int]) -> str:
+    """A string that BPF read; one that it could not read whole, from the process."""
+    text = decode_string(*read)
+    if text is not None:
+        return text
+    try:
+        return read_string(memory, layout, address, 1024)
+    except UnreadableError:
+        return ""
+
+
+def _line(code: _Code, instruction: int) -> int:
+    if instruction & _NOT_STARTED:  # below 0: called, and nothing executed yet
+        return code.first_line
+    scale = 2 if code.version == (3, 10) else 1
+    return code.lines.at(instruction * scale)
