@@ -26,7 +26,7 @@ from purebpf.measure.targets import check_cpus
 from purebpf.measure.wait import RunClock
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
 from purebpf.syscall import proc
 
 __all__ = ["Kwork", "supported_kinds"]
@@ -37,7 +37,6 @@ MAX_CPUS = 4096
 _LATE = {"tasklet": ("tasklet_entry", "6.5"), "ipi": ("csd_function_entry", "6.5")}
 """Kinds that not every kernel says the beginning of: by which tracepoint, and since when."""
 
-_TRACING = ("__traceiter_", "bpf_trace_run", "__bpf_trace_")
 _LOSSES = {
     "rows_full": "runs were not counted: no row was left. Raise --rows",
     "working_full": "runs were not counted: more than 16384 workers ran at once",
@@ -161,14 +160,14 @@ class Kwork(Closing):
         return self._function(key.id)
 
     def _name_function(self, address: int) -> str:
-        return _spell(self._symbolizer.kernel([address])[0])
+        return spell_kernel_frame(self._symbolizer.kernel([address])[0])
 
     def _name_stack(self, number: int) -> tuple[str, ...]:
         stack: Any = self._object.maps["stacks"].get(number) if number else None
         if stack is None:
             return ()
         places = self._symbolizer.kernel_stack(stack.addresses[: stack.depth])
-        return tuple(_spell(place) for place in places if not _traces(place))
+        return tuple(spell_kernel_frame(place) for place in places if not is_of_tracepoint(place))
 
     def _loss(self) -> Loss:
         counts = self._object.globals["losses"]._asdict()
@@ -206,13 +205,3 @@ def supported_kinds(wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str
             raise NotSupportedError(f"measuring {kind}", why)
         notes.append(f"without {kind}: {why}")
     return tuple(kinds), tuple(notes)
-
-
-def _traces(place: Frame | Unknown) -> bool:
-    return isinstance(place, Frame) and (place.module == "[bpf]" or place.name.startswith(_TRACING))
-
-
-def _spell(place: Frame | Unknown) -> str:
-    if isinstance(place, Unknown):
-        return f"{place.address:#x}"
-    return place.name if place.module == "kernel" else f"{place.name} [{place.module}]"

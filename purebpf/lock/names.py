@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 from purebpf.errors import KernelError
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.frame import Frame, Unknown, is_of_tracepoint, spell_kernel_frame
 from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc
 
@@ -16,7 +16,6 @@ __all__ = ["Callers", "LockNames"]
 _SECTIONS = ("__sched_text", "__lock_text")
 """Where the kernel's linker puts the functions that wait (include/linux/sched/debug.h, __sched;
 include/linux/spinlock.h, __lockfunc)."""
-_TRACING = ("__traceiter_", "bpf_trace_run", "__bpf_trace_", "trace_contention_")
 
 
 class Callers:
@@ -37,20 +36,20 @@ class Callers:
         """The first function that is not one of the locks' own."""
 
     def _name_stack(self, number: int) -> tuple[str, ...]:
-        return tuple(_spell(answer) for _, answer in self._shown(number))
+        return tuple(spell_kernel_frame(answer) for _, answer in self._shown(number))
 
     def _find_caller(self, number: int) -> str:
         shown = self._shown(number)
         if not shown:
             return "[lost]"
         outside = (answer for place, answer in shown if not self._waits(place))
-        return _spell(next(outside, shown[-1][1]))
+        return spell_kernel_frame(next(outside, shown[-1][1]))
 
     def _look_up(self, number: int) -> list[tuple[int, Frame | Unknown]]:
         places = self._read(number)
         answers = self._symbolizer.kernel_stack(places)
         pairs = zip(places, answers, strict=True)
-        return [(place, answer) for place, answer in pairs if not _traces(answer)]
+        return [(place, answer) for place, answer in pairs if not is_of_tracepoint(answer)]
 
     def _waits(self, address: int) -> bool:
         return any(start <= address < end for start, end in self._waiting)
@@ -104,15 +103,3 @@ def _read_kallsyms() -> bytes:
         return proc.kallsyms()
     except KernelError:
         return b""
-
-
-def _traces(answer: Frame | Unknown) -> bool:
-    return isinstance(answer, Frame) and (
-        answer.module == "[bpf]" or answer.name.startswith(_TRACING)
-    )
-
-
-def _spell(answer: Frame | Unknown) -> str:
-    if isinstance(answer, Unknown):
-        return f"{answer.address:#x}"
-    return answer.name if answer.module == "kernel" else f"{answer.name} [{answer.module}]"

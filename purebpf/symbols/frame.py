@@ -24,7 +24,9 @@ __all__ = [
     "Reason",
     "Unknown",
     "VirtualOffset",
+    "is_of_tracepoint",
     "is_unnamed_function",
+    "spell_kernel_frame",
     "unnamed_function",
     "without_stray_tail",
 ]
@@ -133,3 +135,20 @@ def without_stray_tail(stack: Sequence[Frame | Unknown]) -> tuple[Frame | Unknow
         if isinstance(entry, Unknown) and entry.reason is Reason.GARBAGE:
             return tuple(stack[:depth])
     return tuple(stack)
+
+
+_TRACEPOINT = ("__traceiter_", "bpf_trace_run", "__bpf_trace_", "trace_contention_")
+
+
+def is_of_tracepoint(entry: Frame | Unknown) -> bool:
+    """Whether a kernel frame is between a tracepoint and the BPF program that took the stack."""
+    return isinstance(entry, Frame) and (
+        entry.module == "[bpf]" or entry.name.startswith(_TRACEPOINT)
+    )
+
+
+def spell_kernel_frame(entry: Frame | Unknown) -> str:
+    """`mutex_lock`, `ext4_sync_file [ext4]`, or the address of a frame without a name."""
+    if isinstance(entry, Unknown):
+        return f"{entry.address:#x}"
+    return entry.name if entry.module == "kernel" else f"{entry.name} [{entry.module}]"
