@@ -127,10 +127,7 @@ def _find_attach_targets(
         if not program_spec.autoload:
             continue
         if not program_spec.type:
-            reason = (
-                f"libbpf's table of program types does not have section {program_spec.section!r}"
-            )
-            raise NotSupportedError(f"program {name!r}", reason)
+            raise NotSupportedError(f"program {name!r}", _explain_section(program_spec.section))
         definition = program_spec.definition
         if definition is None or name in known or name in targets:
             continue
@@ -139,3 +136,24 @@ def _find_attach_targets(
 
             targets[name] = attach_target(program_spec, types.modules)
     return targets
+
+
+def _explain_section(section: str) -> str:
+    """Why a section says nothing about its program, and which ones are spelled alike."""
+    from difflib import get_close_matches
+
+    from purebpf.abi.sections import DEFINITIONS
+
+    reason = f"libbpf's table of program types does not have section {section!r}"
+    words = section.removeprefix("?").split("/")
+    for count in range(len(words), 0, -1):  # `cgroup/conect4` first, then `cgroup`
+        target = words[count:]
+        names = [
+            name
+            for name, definition in DEFINITIONS.items()
+            if name.count("/") == count - 1 and (definition.extras or not target)
+        ]
+        if similar := get_close_matches("/".join(words[:count]), names, cutoff=0.75):
+            spelled = ("/".join([name, *target]) for name in similar)
+            return f"{reason}; similar: {', '.join(spelled)}"
+    return f"{reason}; no similar name"

@@ -26,7 +26,7 @@ from purebpf.typevars import K2, V2, K, Raw, T, V
 if TYPE_CHECKING:
     import builtins
 
-    from purebpf.kernel.rings.record_types import RecordCodec, RecordType
+    from purebpf.kernel.rings.record_types import RecordCodec, RecordType, Short
 
 __all__ = ["Map"]
 
@@ -307,30 +307,37 @@ class Map(MapHandle, MutableMapping[K, V]):
         return self
 
     @overload
-    def read(self, timeout: float | None = None, *, type: None = None) -> Iterator[V]: ...
+    def read(
+        self, timeout: float | None = None, *, type: None = None, short: Short | None = None
+    ) -> Iterator[V]: ...
     @overload
-    def read(self, timeout: float | None = None, *, type: builtins.type[T]) -> Iterator[T]: ...
+    def read(
+        self, timeout: float | None = None, *, type: builtins.type[T], short: Short | None = None
+    ) -> Iterator[T]: ...
     @overload
-    def read(self, timeout: float | None = None, *, type: str | RecordCodec) -> Iterator[Any]: ...
+    def read(
+        self, timeout: float | None = None, *, type: str | RecordCodec, short: Short | None = None
+    ) -> Iterator[Any]: ...
     def read(
         self,
         timeout: float | None = None,
         *,
         type: RecordType = None,  # noqa: A002 - as in RingBuffer
+        short: Short | None = None,
     ) -> Iterator[Any]:
         """The records that come within `timeout` seconds, as `Reader.read`.
 
         Of a ring buffer or perf event array. `type` says what they are, if the object does not
-        (`purebpf.kernel.rings.record_types`), and holds for later calls. The reader is made at the
-        first
-        call, before which a perf event array takes no records, and closed with the map or when
-        another type is asked for; for other options, use `reader()`.
+        (`purebpf.kernel.rings.record_types`), and holds for later calls, as `short` does: "zero"
+        makes zero what a record lacks that is shorter than its type, "error" refuses it. The reader
+        is made at the first call, before which a perf event array takes no records, and closed with
+        the map; for other options, use `reader()`.
         """
-        return self._own_reader(type).read(timeout)
+        return self._own_reader(type, short).read(timeout)
 
     def __aiter__(self) -> AsyncIterator[V]:
         """The records as they come, for ever, on the running event loop; typed as in `read`."""
-        return self._own_reader(None).__aiter__()
+        return self._own_reader().__aiter__()
 
 
 class _Items(ItemsView[Any, Any]):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.maps.map_codecs import Codec
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.rings.readers import Reader
-    from purebpf.kernel.rings.record_types import RecordType, Wakeable
+    from purebpf.kernel.rings.record_types import RecordType, Short, Wakeable
     from purebpf.kernel.rings.user_ring_buffer import UserRingBuffer
 
 __all__ = ["MapHandle"]
@@ -435,12 +435,13 @@ class MapHandle(Closing):
 
         return UserRingBuffer(self, *args)
 
-    def _own_reader(self, records: RecordType) -> Reader:
+    def _own_reader(self, records: RecordType = None, short: Short | None = None) -> Reader:
         """The reader that is closed with the map."""
         if self._reader is None:
-            self._reader = self.reader(records)
-        elif records is not None:
-            self._reader.decode_as(records)
+            self._reader = self.reader(records, short=short or "error")
+        elif records is not None or short is not None:
+            same = self._reader.record_type
+            self._reader.decode_as(same if records is None else records, short)
         return self._reader
 
     def close(self) -> None:

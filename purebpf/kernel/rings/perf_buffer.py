@@ -13,7 +13,7 @@ from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.fork_guard import Maker
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.rings.readers import Reader
-from purebpf.kernel.rings.record_types import RecordCodec, RecordMap, RecordType
+from purebpf.kernel.rings.record_types import RecordCodec, RecordMap, RecordType, Short
 from purebpf.syscall import bpf
 from purebpf.typevars import T, V
 from purebpf.wire.perf_ring import frames, raw_payload, raw_run
@@ -45,6 +45,7 @@ class PerfBuffer(Reader[V]):
         *,
         pages: int = 64,
         wakeup: int = 1,
+        short: Short = "error",
     ) -> None: ...
     @overload
     def __init__(
@@ -54,6 +55,7 @@ class PerfBuffer(Reader[V]):
         *,
         pages: int = 64,
         wakeup: int = 1,
+        short: Short = "error",
     ) -> None: ...
     def __init__(
         self,
@@ -62,6 +64,7 @@ class PerfBuffer(Reader[V]):
         *,
         pages: int = 64,
         wakeup: int = 1,
+        short: Short = "error",
     ) -> None:
         """Open an event on each CPU, map its ring and put it into `source`.
 
@@ -71,13 +74,15 @@ class PerfBuffer(Reader[V]):
             pages: data pages of each ring, a power of two.
             wakeup: wake the reader after this many records of a CPU. With more than 1, those
                 that sent no wake-up are seen when the time is over.
+            short: of records that are shorter than their type: "error", or "zero" for what they
+                lack.
 
         Raises:
             KernelError: the kernel refused an event, a ring, or an element of the map.
             SchemaError: the type is not known, or is not in the object's BTF.
             ValueError: `pages` is not a power of two.
         """
-        super().__init__(source, type)
+        super().__init__(source, type, short)
         self._maker = Maker()
         self._lost_records = 0
         self._lost_at_close: int | None = None

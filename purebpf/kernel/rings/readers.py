@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.pending import PendingRecords
-from purebpf.kernel.rings.record_types import RecordMap, RecordType, decoder
+from purebpf.kernel.rings.record_types import RecordMap, RecordType, Short, decoder
 from purebpf.kernel.rings.waiters import LONGEST_S, Bell, Waiters
 from purebpf.typevars import V
 from purebpf.wire.uniform_records import UniformRecords
@@ -27,12 +27,16 @@ class Reader(Closing, ABC, Generic[V]):
     """Reads records as they come; `Reader[Event]` says to type checkers what they are.
 
     One consumer at a time: several loops over one reader share its records between them.
+
+    Attributes:
+        record_type: what its records were said to be; None: what the object says.
     """
 
-    def __init__(self, source: RecordMap, type_: RecordType) -> None:
+    def __init__(self, source: RecordMap, type_: RecordType, short: Short) -> None:
         self._source = source
-        self._type = type_
-        self._decoder = decoder(source, type_)
+        self.record_type = type_
+        self._short = short
+        self._decoder = decoder(source, type_, short)
         self._taken = PendingRecords(iter(()), self._decoder)
         self._waiters = Waiters()
         self._closed = False
@@ -82,14 +86,20 @@ class Reader(Closing, ABC, Generic[V]):
         """Wake every waiting thread, so that it sees whether reader and map are open."""
         self._waiters.wake()
 
-    def decode_as(self, type: RecordType) -> None:  # noqa: A002 - as in `Map.read(type=...)`
-        """Take the records that are still to be seen for another type.
+    def decode_as(
+        self,
+        type: RecordType,  # noqa: A002 - as in `Map.read(type=...)`
+        short: Short | None = None,
+    ) -> None:
+        """Take the records that are still to be seen for another type; `short` None: as before.
 
         Raises:
             SchemaError: the type is not known, or is not in the object's BTF.
+            ValueError: `short` is neither "error" nor "zero".
         """
-        self._decoder = decoder(self._source, type)
-        self._type = type
+        short = self._short if short is None else short
+        self._decoder = decoder(self._source, type, short)
+        self.record_type, self._short = type, short
         self._taken.decode_as(self._decoder)
 
     def drain(self) -> Iterator[V]:

@@ -11,14 +11,15 @@ BTF gives such a map no value type that the kernel would accept, so purebpf look
    or what it points to. It also anchors the struct in BTF, and libbpf loads such an object.
 
 Nothing of this is a SchemaError that says so, never a guess. A record may be longer than its type
-(the kernel pads, a program may append); a shorter one is a FormatError.
+(the kernel pads, a program may append); a shorter one is a FormatError, or with `short="zero"`
+what it lacks is zero.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from purebpf.btf.types.kinds import Kind, Ptr, Var
 from purebpf.errors import FormatError, SchemaError
@@ -34,9 +35,11 @@ __all__ = [
     "RecordCodec",
     "RecordMap",
     "RecordType",
+    "Short",
     "Wakeable",
     "decoder",
     "record_type_id",
+    "too_short",
     "type_named",
 ]
 
@@ -54,6 +57,10 @@ class RecordCodec(Protocol):
 
 RecordType = str | RecordCodec | type | None
 """A type's name in BTF, a codec, `bytes`, a record class, or None for what the object says."""
+
+
+Short = Literal["error", "zero"]
+"""What to make of a record that is shorter than its type."""
 
 
 class Wakeable(Protocol):
@@ -96,9 +103,9 @@ class Decoder:
         one: the value of a record's bytes; FormatError when they are too few.
     """
 
-    def __init__(self, codec: RecordCodec | None) -> None:
+    def __init__(self, codec: RecordCodec | None, short: Short = "error") -> None:
         """By a codec; without one, records are bytes."""
-        self.one: Callable[[bytes], Any] = bytes if codec is None else _decoding(codec)
+        self.one: Callable[[bytes], Any] = bytes if codec is None else _decoding(codec, short)
         self._codec = codec
         self._shape = (0, 0)
         self._many: Callable[[bytes], Iterator[Any]] | None = None
@@ -120,23 +127,31 @@ class Decoder:
         return self._many(run.data) if self._many else None
 
 
-def decoder(source: RecordMap, type_: RecordType) -> Decoder:
+def decoder(source: RecordMap, type_: RecordType, short: Short = "error") -> Decoder:
     """What makes values of records, as the rules above say.
 
     Raises:
         SchemaError: no rule gives a type, or the one named is not in the object's BTF.
+        ValueError: `short` is neither "error" nor "zero".
     """
+    if short not in ("error", "zero"):
+        raise ValueError(f'short= is "error" or "zero", not {short!r}')
+    return Decoder(_record_codec(source, type_), short)
+
+
+def _record_codec(source: RecordMap, type_: RecordType) -> RecordCodec | None:
+    """The codec of the records; None: they are bytes."""
     if type_ is bytes:
-        return Decoder(None)
+        return None
     if type_ is None:
-        return Decoder(_codec(source, _type_by_declaration(source)))
+        return _codec(source, _type_by_declaration(source))
     if isinstance(type_, str):
-        return Decoder(_codec(source, _type_by_name(source, type_)))
+        return _codec(source, _type_by_name(source, type_))
     if isinstance(type_, type):
         from purebpf.btf.codec.record_class import bind
 
-        return Decoder(bind(_codec(source, _mirrored_type(source, type_)), type_))
-    return Decoder(type_)
+        return bind(_codec(source, _mirrored_type(source, type_)), type_)
+    return type_
 
 
 def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:
@@ -167,16 +182,24 @@ def _mirrored_type(source: RecordMap, cls: type) -> int:
         raise
 
 
-def _decoding(codec: RecordCodec) -> Callable[[bytes], Any]:
+def _decoding(codec: RecordCodec, short: Short) -> Callable[[bytes], Any]:
     size = codec.size
     from_start = getattr(codec, "from_start", None) or codec.decode
 
     def one(record: bytes) -> Any:
         if len(record) < size:
-            raise FormatError("record", f"{len(record)} bytes", f"its type has {size}")
+            if short == "error":
+                raise too_short(len(record), size)
+            record = record.ljust(size, b"\0")
         return from_start(record)
 
     return one
+
+
+def too_short(length: int, size: int) -> FormatError:
+    """The error of a record of `length` bytes with a type of `size`."""
+    problem = f'its type has {size}; short="zero" makes what is missing zero'
+    return FormatError("record", f"{length} bytes", problem)
 
 
 def _codec(source: RecordMap, type_id: int) -> Codec:

@@ -12,7 +12,9 @@ from purebpf.kernel.rings.record_types import (
     RecordCodec,
     RecordMap,
     RecordType,
+    Short,
     record_type_id,
+    too_short,
 )
 from purebpf.syscall.memory import Memory
 from purebpf.typevars import T, V
@@ -46,6 +48,7 @@ class RingBuffer(Reader[V]):
         type: builtins.type[T],
         *,
         lost: Callable[[], int] | None = None,
+        short: Short = "error",
     ) -> None: ...
     @overload
     def __init__(
@@ -54,6 +57,7 @@ class RingBuffer(Reader[V]):
         type: str | RecordCodec | None = None,
         *,
         lost: Callable[[], int] | None = None,
+        short: Short = "error",
     ) -> None: ...
     def __init__(
         self,
@@ -61,6 +65,7 @@ class RingBuffer(Reader[V]):
         type: RecordType = None,  # noqa: A002 - as in `Map.read(type=...)`
         *,
         lost: Callable[[], int] | None = None,
+        short: Short = "error",
     ) -> None:
         """Map the ring of `source`.
 
@@ -68,12 +73,14 @@ class RingBuffer(Reader[V]):
             source: the map; it must stay open.
             type: what the records are: see `purebpf.kernel.rings.record_types`.
             lost: returns what the program counted: `lambda: obj.globals["dropped"]`.
+            short: of records that are shorter than their type: "error", or "zero" for what they
+                lack.
 
         Raises:
             KernelError: mmap(2) refused.
             SchemaError: the type is not known, or is not in the object's BTF.
         """
-        super().__init__(source, type)
+        super().__init__(source, type, short)
         self._count_lost = lost
         self._size = source.max_entries
         page, fd = mmap.PAGESIZE, source.fileno()
@@ -139,21 +146,22 @@ class RingBuffer(Reader[V]):
             FormatError, ValueError: as `drain`.
         """
         from purebpf.btf.codec.columns import dtype, numpy
-        from purebpf.kernel.rings.ring_numpy import next_run, rows, too_short
+        from purebpf.kernel.rings.ring_numpy import next_run, rows
 
         self._check()
-        btf, type_id = record_type_id(self._source, self._type)
+        btf, type_id = record_type_id(self._source, self.record_type)
         row = dtype(btf, type_id, btf.sizeof(type_id))
-        records, left = rows(self._taken.raw(), row)
+        fill = self._short == "zero"
+        records, left = rows(self._taken.raw(), row, fill=fill)
         if left:
             short = None if len(records) else left.pop(0)
             self._taken = PendingRecords(iter(left), self._decoder)
             if short is not None:
-                raise too_short(len(short), row)
+                raise too_short(len(short), row.itemsize)
             return records
         runs = [records]
         target = self._producer[0]
-        while run := next_run(self._data, self._consumer[0], target, row):
+        while run := next_run(self._data, self._consumer[0], target, row, fill=fill):
             if run.problem is not None and any(map(len, runs)):
                 break
             self._consumer[0] = run.position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -202,6 +203,23 @@ def test_an_unknown_section_is_refused_by_name():
     with pytest.raises(
         purebpf.NotSupportedError, match=r"libbpf's table .* does not have section 'mystery/x'"
     ):
+        purebpf.load(spec._replace(programs={"accepted": odd}))
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ("tracepont/sched/sched_switch", "similar: tracepoint/sched/sched_switch"),
+        ("?kprob/vfs_read", "similar: kprobe/vfs_read"),
+        ("cgroup/conect4", "similar: cgroup/connect4"),
+        ("classifer", "similar: classifier"),
+        ("mystery/x", "; no similar name"),
+    ],
+)
+def test_an_unknown_section_names_those_that_are_spelled_alike(section, told):
+    spec = purebpf.read_object(DATA / "load_refused.bpf.o").only("accepted")
+    odd = spec.programs["accepted"]._replace(section=section, type=0, sec_prefix="")
+    with pytest.raises(purebpf.NotSupportedError, match=re.escape(told)):
         purebpf.load(spec._replace(programs={"accepted": odd}))
 
 

@@ -8,6 +8,7 @@ import itertools
 import mmap
 import os
 import signal
+import struct
 import threading
 
 import pytest
@@ -273,6 +274,30 @@ def test_a_record_shorter_than_its_type_is_refused_and_passed_over() -> None:
             with pytest.raises(FormatError, match="8 bytes: its type has 16"):
                 next(ring.drain())
         assert list(ring.drain()) == []
+
+
+class Pairs:
+    """A codec of two 8-byte numbers, of which the program sends one."""
+
+    size = 16
+
+    def decode(self, buffer: bytes | bytearray | memoryview, offset: int = 0, /) -> tuple[int, int]:
+        return struct.unpack_from("=QQ", buffer, offset)
+
+
+def test_what_a_short_record_lacks_is_zero_where_that_was_asked_for() -> None:
+    with (
+        ring_producer(MIB) as producer,
+        RingBuffer(producer.source, Pairs(), short="zero") as ring,
+    ):
+        producer.send(7)
+        assert list(ring.drain()) == [(number, 0) for number in range(7)]
+        ring.decode_as(Pairs(), short="error")
+        producer.send(1)
+        with pytest.raises(FormatError, match='short="zero" makes what is missing zero'):
+            next(ring.drain())
+        with pytest.raises(ValueError, match='short= is "error" or "zero", not \'none\''):
+            ring.decode_as(Pairs(), short="none")  # type: ignore[arg-type]
 
 
 def test_an_error_in_the_loop_loses_only_its_record() -> None:

@@ -20,6 +20,7 @@ SOURCE = """
 #include <bpf/bpf_helpers.h>
 
 struct event { __u64 number; __u32 flags; char name[8]; };
+struct wider { struct event event; __u64 added; };
 struct tailed { __u32 count; __u32 words[]; };
 union either { __u64 number; char bytes[8]; };
 
@@ -38,6 +39,7 @@ const struct event *anchored_record;
 struct tailed words_record;
 struct event sent_record;
 union either *either_anchor;
+struct wider *wider_anchor;
 __u64 number;
 
 SEC("tc")
@@ -142,3 +144,28 @@ def test_an_object_that_does_not_say_is_not_guessed_at(loaded: purebpf.Object) -
         SchemaError, match=r"not have type 'struct absent'; .* `struct absent \*unused;`"
     ):
         next(loaded.maps["untold"].read(type="struct absent"))
+
+
+def test_a_record_of_an_older_program_is_read_by_a_wider_type(loaded: purebpf.Object) -> None:
+    ring = loaded.maps["declared"]
+    for _ in range(7):
+        loaded.programs["produce"].test_run(data=bytes(64))
+    first = next(ring.read(timeout=0, type="struct wider", short="zero"))
+    assert (first.event.flags, first.event.name, first.added) == (7, "hello", 0)
+    assert [record.event.number for record in ring.read(timeout=0)] == [1, 2, 3, 4, 5, 6]
+    loaded.programs["produce"].test_run(data=bytes(64))
+    with pytest.raises(purebpf.FormatError, match="24 bytes: its type has 32"):
+        next(ring.read(timeout=0, short="error"))
+
+
+def test_short_records_are_rows_with_zeros(loaded: purebpf.Object) -> None:
+    pytest.importorskip("numpy")
+    with purebpf.RingBuffer(loaded.maps["declared"], "struct wider", short="zero") as ring:
+        for _ in range(7):
+            loaded.programs["produce"].test_run(data=bytes(64))
+        assert next(ring.drain()).added == 0  # those that it took with it come first
+        loaded.programs["produce"].test_run(data=bytes(64))
+        rows = ring.drain_numpy()
+        assert rows["event"]["number"].tolist() == [1, 2, 3, 4, 5, 6, 7]
+        assert rows["event"]["flags"].tolist() == [7] * 7
+        assert rows["added"].tolist() == [0] * 7

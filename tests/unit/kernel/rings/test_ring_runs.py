@@ -217,7 +217,7 @@ def arrays(ring: RingBuffer, calls: int) -> list[Any]:
     return found
 
 
-TOO_SHORT = "its type has 4"
+TOO_SHORT = 'its type has 4; short="zero" makes what is missing zero'
 NUMBERS = [Sent(struct.pack("=I", number), 0) for number in range(5)]
 
 
