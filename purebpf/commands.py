@@ -19,7 +19,7 @@ COMMANDS = {
     "io": "block devices: latency by device, process or file",
     "latency": "how long functions take: histograms, slow calls, a call tree",
     "lock": "waits for locks of the kernel or of programs, and who holds them",
-    "kwork": "what the kernel does on its own: interrupts, softirqs, work, timers",
+    "kwork": "what the kernel does on its own: interrupts, softirqs, timers",
     "tcp": "TCP connections: made, accepted, closed, failed; bytes and time",
     "mem": "memory by stack: not freed, allocated, grown, page faults",
     "runqlat": "run queue latency, as a histogram",

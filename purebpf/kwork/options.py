@@ -106,8 +106,8 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
     output.add_argument(
-        *("-s", "--sort"), choices=SORTS, default="",
-        help="by runtime, or, of latency, by delay",
+        *("-s", "--sort"), metavar="KEY", choices=SORTS, default="",
+        help=f"{', '.join(SORTS)}; by default by runtime, or, of latency, by delay",
     )  # fmt: skip
     output.add_argument(
         *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=25,

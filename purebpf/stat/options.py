@@ -36,7 +36,8 @@ hardware counter with others. n/c: it never had one. n/s: not supported here.
 exit status: 0; 1 an error; 2 a wrong option; 3 something was not counted, with
 --strict; that of the command, with --.
 
-Other users' tasks and code of the kernel need CAP_PERFMON, or root. docs/stat.md"""
+Other users' tasks and code of the kernel need CAP_PERFMON, or root.
+docs/stat.md"""
 
 _MILLI = 1000
 

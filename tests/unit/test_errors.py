@@ -28,6 +28,7 @@ RAISED = [
     errors.CoreRelocationError("two answers"),
     errors.SchemaError("does not fit"),
     errors.NotSupportedError("rings", "EINVAL"),
+    errors.CompileError("a.bpf.c", "a.bpf.c:1:1: error: unknown type name 'foo'"),
     errors.KernelError("bpf(BPF_MAP_CREATE)", errno.EPERM, "map 'm'", why="no", fix="be root"),
     errors.VerifierError("p", errno.EACCES, log="0: exit\n", line="0: exit", source="a.c:1: x"),
     errors.AttachError("bpf(BPF_LINK_CREATE)", errno.EBUSY, why="taken"),
