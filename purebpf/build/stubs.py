@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Literal, overload
 
     from purebpf.btf.codec.records import Record
+    from purebpf.kernel.load.global_array import GlobalArray
     from purebpf.kernel.load.globals import Globals as AnyGlobals
     from purebpf.kernel.maps.map_stacks import BuildIdFrame
 
@@ -82,9 +83,11 @@ def read_object(source: Any) -> Spec:
 _TAKEN = frozenset(
     {"Object", "Maps", "Programs", "Globals", "AnyGlobals", "Any", "Record", "Literal", "Mapping"}
     | {"cast", "load", "overload", "os", "read_object", "record_class", "enum_class"}
-    | {"BuildIdFrame", "IntEnum", "Spec", "TYPE_CHECKING"}
+    | {"BuildIdFrame", "GlobalArray", "IntEnum", "Spec", "TYPE_CHECKING"}
     | {"purebpf", "bool", "bytes", "float", "int", "str", "tuple", "property", "type"}
 )
+_TUPLE = re.compile(r"\btuple\[")
+"""What an array is outside of globals."""
 _METHODS = frozenset(name for name in dir(tuple) if not name.startswith("_"))
 """What a record has as a tuple, and a field may be called all the same."""
 _READERS: dict[int, str] = {
@@ -300,7 +303,11 @@ def _mapping(name: str, base: str, types: dict[str, str]) -> str:
 
 
 def _globals(types: dict[str, str], records: _Records) -> str:
-    text = _mapping("Globals", "AnyGlobals", types)
+    seen = {
+        name: re.sub(_TUPLE, "GlobalArray[", of).replace(", ...]", "]")
+        for name, of in types.items()
+    }
+    text = _mapping("Globals", "AnyGlobals", seen)
     taking = "def __setitem__(self, name: Literal[{!r}], value: {}, /) -> None: ..."
     given = [taking.format(name, records.given(of)) for name, of in types.items()]
     return text[:-1] + "".join(_overloads(given, "def __setitem__(self, name: str, value: Any, /)"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from purebpf.btf.codec.codecs import Codec, codec
 from purebpf.btf.types.kinds import Kind
@@ -38,12 +38,16 @@ class NamedTypes(Mapping[str, Codec]):
             for kind in _KEYWORDS.get(keyword, ()):
                 for type_id in self._btf.find(plain, kind):
                     return codec(self._btf, type_id)
-        raise unknown_name(self, name, "unknown type")
+        known = self._names(_KEYWORDS[keyword]) if keyword in _KEYWORDS else self
+        raise unknown_name((f"{keyword} {of}".lstrip() for of in known), name, "unknown type")
 
     def __iter__(self) -> Iterator[str]:
         """The names of structs, unions and typedefs."""
+        return self._names((Kind.STRUCT, Kind.UNION, Kind.TYPEDEF))
+
+    def _names(self, kinds: Iterable[Kind]) -> Iterator[str]:
         if self._btf is not None:
-            for kind in (Kind.STRUCT, Kind.UNION, Kind.TYPEDEF):
+            for kind in kinds:
                 for type_id in ids_of(self._btf, kind):
                     if name := self._btf.name(type_id):
                         yield name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
@@ -18,6 +19,7 @@ from purebpf.syscall.memory import Memory
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from purebpf.kernel.load.global_array import GlobalArray
     from purebpf.kernel.maps.map_codecs import Codec
 
 __all__ = ["Globals"]
@@ -38,6 +40,8 @@ class _Mapped(NamedTuple):
 class Globals(Closing, MutableMapping[str, Any]):
     """The variables of .data, .bss, .rodata and the arena: values typed by BTF, bytes without.
 
+    An array, but for text and bytes, is a `GlobalArray`: a view of its elements, in place.
+
     Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5, commit fc9702273e2e), reading and
     writing touch just the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the
     program. Elsewhere a write reads the whole section and writes it back, and undoes what the
@@ -56,6 +60,7 @@ class Globals(Closing, MutableMapping[str, Any]):
         self._btf = spec.btf
         self._memory: dict[str, Memory] = {}
         self._mapped: dict[str, _Mapped] = {}
+        self._arrays: dict[str, GlobalArray[Any]] = {}
 
     def __getitem__(self, name: str) -> Any:
         """The variable's value.
@@ -68,15 +73,17 @@ class Globals(Closing, MutableMapping[str, Any]):
         # A copy: memory that is looked at when a signal's handler raises cannot be unmapped.
         if (place := self._mapped.get(name)) is not None:
             return place.decode(bytes(place.memory.view[place.start : place.end]))
+        if (array := self._arrays.get(name)) is not None:
+            return array
         variable = self._variable(name)
-        start = self._begins[variable.map] + variable.offset
-        end = start + variable.size
         codec = self._codec(variable)
-        memory = self._map_section(variable.map)
-        if memory is None:
-            return codec.decode(bytes(self._read(variable.map)[start:end]))
-        self._mapped[name] = _Mapped(memory, start, end, codec.decode)
-        return codec.decode(bytes(memory.view[start:end]))
+        if hasattr(codec, "element"):  # an array of values, neither text nor bytes
+            return self._show_array(variable, codec)
+        data = self._load(variable, 0, variable.size)
+        if (memory := self._map_section(variable.map)) is not None:
+            start = self._begins[variable.map] + variable.offset
+            self._mapped[name] = _Mapped(memory, start, start + variable.size, codec.decode)
+        return codec.decode(data)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Give the variable a value, which the program sees at once.
@@ -88,30 +95,55 @@ class Globals(Closing, MutableMapping[str, Any]):
             KernelError: the section cannot be mapped or written.
         """
         variable = self._variable(name)
-        if self._maps[variable.map].frozen:
-            raise NotSupportedError(
-                f"writing {name!r}",
-                f"it is constant after load; use spec.set({name}=...) before load()",
-            )
+        self._refuse_constant(variable)
         try:
             data = self._codec(variable).encode(value)
         except SchemaError as error:
             raise SchemaError(f"variable {name}: {error}") from None
         if len(data) > variable.size:
             raise SchemaError(f"variable {name} has {variable.size} bytes, not {len(data)}")
-        start = self._begins[variable.map] + variable.offset
+        self._store(variable, 0, data)
+
+    def _show_array(self, variable: VariableSpec, codec: Any) -> GlobalArray[Any]:
+        from purebpf.kernel.load.global_array import GlobalArray, VariableBytes
+
+        def write(start: int, data: bytes) -> None:
+            self._refuse_constant(variable)
+            self._store(variable, start, data)
+
+        place = VariableBytes(variable.name, partial(self._load, variable), write)
+        return self._arrays.setdefault(variable.name, GlobalArray(codec, place))
+
+    def _refuse_constant(self, variable: VariableSpec) -> None:
+        name = variable.name
+        if self._maps[variable.map].frozen:
+            raise NotSupportedError(
+                f"writing {name!r}",
+                f"it is constant after load; use spec.set({name}=...) before load()",
+            )
+
+    def _load(self, variable: VariableSpec, start: int, end: int) -> bytes:
+        """A copy of a part of the variable: offsets from its start."""
+        place = self._begins[variable.map] + variable.offset
+        memory = self._map_section(variable.map)
+        section = self._read(variable.map) if memory is None else memory.view
+        return bytes(section[place + start : place + end])
+
+    def _store(self, variable: VariableSpec, offset: int, data: bytes) -> None:
+        """Write `data` into the variable, and nothing beside it where the section is mapped."""
+        start = self._begins[variable.map] + variable.offset + offset
         end = start + len(data)
         if (memory := self._map_section(variable.map)) is not None:
             if memory.view.readonly:
                 reason = (
                     f"map {variable.map}, which another process created, is frozen or read-only"
                 )
-                raise NotSupportedError(f"writing {name!r}", reason)
+                raise NotSupportedError(f"writing {variable.name!r}", reason)
             memory.view[start:end] = data
             return
         section = self._read(variable.map)
         section[start:end] = data
-        with _about(f"writing {name!r}"):
+        with _about(f"writing {variable.name!r}"):
             bpf.map_update_elem(self._maps[variable.map].fileno(), _INDEX, section)
 
     def __delitem__(self, name: str) -> None:

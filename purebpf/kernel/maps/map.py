@@ -298,7 +298,8 @@ class Map(MapHandle, MutableMapping[K, V]):
         """Have keys or values be instances of a NamedTuple or dataclass that mirrors the C struct.
 
         See `purebpf.btf.codec.record_class`; the map itself, to write `counts =
-        obj.maps[...].bind(...)`.
+        obj.maps[...].bind(...)`. Keys of an LPM trie come back as they are given with
+        `key=ipaddress.IPv4Network`, `IPv6Network`, or `str` ("10.0.0.0/8").
 
         Raises:
             SchemaError: the class differs from the struct; shows both side by side.

@@ -25,6 +25,7 @@ from purebpf.syscall.memory import Memory
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
+    from purebpf.kernel.maps.arena import Arena
     from purebpf.kernel.maps.map_codecs import Codec
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.rings.readers import Reader
@@ -92,7 +93,7 @@ class MapHandle(Closing):
         self.frozen = False
         self.pinned: pins.Pinned | None = None
         self.struct_ops = b""
-        self._arena: Memory | None = None
+        self._arena: Arena | None = None
 
     @classmethod
     def _inner_maps(cls, btf: Btf | None, inner: MapSpec | None) -> Codec:
@@ -373,7 +374,7 @@ class MapHandle(Closing):
         return Memory(self.fileno(), size, writable=writable)
 
     @property
-    def arena(self) -> Memory:
+    def arena(self) -> Arena:
         """The pages of an arena (Linux 6.9), mapped writable until the map is closed.
 
         The address is the same for programs and for every process: `map_extra`, or what the first
@@ -389,7 +390,10 @@ class MapHandle(Closing):
                 f"pages of map {self.name!r} ({self.info})", "the map is not an arena"
             )
         if self._arena is None:
-            self._arena = self.mmap()
+            from purebpf.kernel.maps.arena import Arena
+
+            size, at = self.info.max_entries * mmap.PAGESIZE, self.info.map_extra
+            self._arena = Arena(self.fileno(), size, address=at, btf=self.btf)
         return self._arena
 
     def reader(self, *args: Any, **options: Any) -> Reader:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -232,7 +233,8 @@ class Prefix:
     """The key of an LPM trie, which may also be given as an `ipaddress` network or address.
 
     `struct bpf_lpm_trie_key`: the prefix length in the host's byte order, then the data, most
-    significant byte first.
+    significant byte first. Text is a network, too: "10.0.0.0/8". Keys come out as the inner codec
+    has them, or as networks once they are `bound` to that.
     """
 
     def __init__(self, inner: Codec) -> None:
@@ -247,12 +249,62 @@ class Prefix:
         Raises:
             SchemaError: an address of another size, or as the inner codec.
         """
+        if isinstance(value, str):
+            value = _network(value)
         address = getattr(value, "network_address", value)
         packed = getattr(address, "packed", None)
         if packed is None:
             return self._inner.encode(value)
         length = value.max_prefixlen if address is value else value.prefixlen
-        return _exactly(self.size, struct.pack("=I", length) + packed)
+        return _exactly(self.size, _LENGTH.pack(length) + packed)
+
+    def bound(self, cls: type) -> Prefix:
+        """The same with keys that come out as text, networks, or instances of a record class.
+
+        Raises:
+            SchemaError: networks of another size, or as `bound`.
+        """
+        if cls is not str and not hasattr(cls, "with_prefixlen"):
+            return Prefix(bound(self._inner, cls))
+        return _Networks(self._inner, cls)
+
+
+class _Networks(Prefix):
+    """The key of an LPM trie that comes out as a network of `ipaddress`, or its text."""
+
+    def __init__(self, inner: Codec, cls: type) -> None:
+        from ipaddress import IPv4Network, IPv6Network
+
+        super().__init__(inner)
+        network = {8: IPv4Network, 20: IPv6Network}.get(inner.size)
+        if network is None or cls not in (str, network):
+            raise SchemaError(f"a key of {inner.size} bytes is not an {cls.__name__} (8 or 20)")
+
+        def decode(buffer: Readable, offset: int = 0, /) -> Any:
+            (length,) = _LENGTH.unpack_from(buffer, offset)
+            packed = bytes(buffer[offset + _LENGTH.size : offset + inner.size])
+            if length > 8 * len(packed):  # the kernel refuses such a key, and an error shows it
+                return bytes(buffer[offset : offset + inner.size])
+            made = network((packed, length), strict=False)
+            return made if cls is network else str(made)
+
+        self.decode = decode
+        self.iter_decode = lambda buffer: map(
+            decode, repeat(buffer), range(0, len(buffer), inner.size)
+        )
+
+
+_LENGTH = struct.Struct("=I")
+
+
+def _network(text: str) -> Any:
+    """The network of a text; an address is one of all its bits."""
+    from ipaddress import ip_network
+
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise SchemaError(f"not a network: {error}") from None
 
 
 class PerCpu:
@@ -308,7 +360,7 @@ def bound(codec: Codec, cls: type) -> Codec:
     from purebpf.btf.codec.record_class import BoundCodec, bind
     from purebpf.btf.codec.values import Codec as OfBtf
 
-    if isinstance(codec, PerCpu):
+    if isinstance(codec, PerCpu | Prefix):
         return codec.bound(cls)
     if not isinstance(codec, OfBtf | BoundCodec):
         raise SchemaError(f"class {cls.__name__}: the map's BTF does not have a struct for it")

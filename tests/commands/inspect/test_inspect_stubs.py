@@ -208,3 +208,20 @@ def test_the_module_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
         obj.maps["calls"][3] = {"total": 4, "last_cpu": 1}
         assert obj.maps["calls"][3].total == 4
         assert isinstance(obj.globals["step"], int)
+
+
+def test_an_element_of_an_array_is_typed_and_may_be_set(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    stubs("tests/data/net_cgroup.bpf.o", tmp_path)
+    user = tmp_path / "user.py"
+    user.write_text(
+        "from net_cgroup import load\n\n"
+        "with load('x') as obj:\n"
+        "    obj.globals['hits'][3] = 5\n"
+        "    print(obj.globals['hits'][3].bit_length(), sum(obj.globals['hits']))\n"
+        "    obj.globals['hits'] = (1, 2, 3)\n"
+        "    obj.globals['hits'][3].upper()\n"
+    )
+    said = mypy(tmp_path, user)
+    assert "Found 1 error" in said
+    assert 'user.py:7: error: "int" has no attribute "upper"' in said

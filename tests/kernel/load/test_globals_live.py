@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -30,6 +31,8 @@ U32 = BUILDER.int("unsigned int", 4)
 U64 = BUILDER.int("unsigned long long", 8)
 PAIR = BUILDER.struct("pair", [("first", U32), ("second", U32)])
 LIST = BUILDER.struct("list", [("count", U32), ("items", BUILDER.array(U32, 0))])
+WORDS = BUILDER.array(U32, 5)
+GRID = BUILDER.array(BUILDER.array(PAIR, 2), 3)
 BTF = BUILDER.btf()
 
 VARIABLES = (
@@ -39,6 +42,9 @@ VARIABLES = (
     VariableSpec("list", ".lists", 0, 16, LIST),
     VariableSpec("victim", ".lists", 16, 4, U32),
     VariableSpec("limit", ".rodata", 4, 4, U32),
+    VariableSpec("words", ".arrays", 4, 20, WORDS),
+    VariableSpec("grid", ".arrays", 24, 48, GRID),
+    VariableSpec("steps", ".steps", 0, 20, WORDS),
     VariableSpec("elsewhere", ".data", 0, 4, U32),
 )
 
@@ -55,6 +61,8 @@ def spec(request: pytest.FixtureRequest) -> ObjectSpec:
     maps = [
         section(".bss", 19, flags),
         section(".lists", 20, flags, contents=struct.pack("=5I", 2, 5, 6, 7, 42)),
+        section(".arrays", 76, flags),
+        section(".steps", 20, flags | BPF_F_RDONLY_PROG, contents=bytes(20), frozen=True),
         section(".rodata", 8, flags | BPF_F_RDONLY_PROG, contents=constant, frozen=True),
     ]
     return ObjectSpec(
@@ -93,8 +101,10 @@ def raw(maps: dict[str, Map], name: str) -> bytes:
 
 
 def test_names_are_those_of_the_sections_that_there_are(variables):
-    assert list(variables) == ["total", "pair", "blob", "list", "victim", "limit"]
-    assert len(variables) == 6
+    assert list(variables) == [
+        *("total", "pair", "blob", "list", "victim", "limit", "words", "grid", "steps")
+    ]
+    assert len(variables) == 9
     assert "total" in variables
     assert "elsewhere" not in variables
     with pytest.raises(KeyError):
@@ -144,6 +154,49 @@ def test_an_array_at_the_end_is_as_long_as_its_variable(variables, maps):
         variables["list"] = {"count": 4, "items": [9] * 4}
     variables["list"] = {"count": 0, "items": [8]}
     assert raw(maps, ".lists") == struct.pack("=5I", 0, 8, 2, 3, 42)
+
+
+def test_an_element_of_an_array_is_written_alone(variables, maps):
+    words = variables["words"]
+    words[3] = 5
+    assert raw(maps, ".arrays") == struct.pack("=19I", *[0] * 4, 5, *[0] * 14)
+    variables["words"] = (1, 2, 3, 4, 5)  # as a program would, behind the view's back
+    words[-1] = 7
+    assert words == (1, 2, 3, 4, 7) == tuple(words)
+    assert (words[0], words[1:3], len(words), 4 in words) == (1, (2, 3), 5, True)
+    assert str(words) == "(1, 2, 3, 4, 7)"
+    assert pickle.loads(pickle.dumps(words)) == (1, 2, 3, 4, 7)
+    assert raw(maps, ".arrays") == struct.pack("=19I", 0, 1, 2, 3, 4, 7, *[0] * 13)
+
+
+def test_writing_an_element_of_mapped_memory_reads_nothing_before(variables, maps):
+    words, mapped = variables["words"], maps[".arrays"].info.flags & BPF_F_MMAPABLE
+    words[0] = 1
+    with replaced(Interposer()) as door:
+        words[4] = 9
+    assert words == [1, 0, 0, 0, 9]
+    assert bool(door.calls) == (not mapped)
+
+
+def test_an_array_of_arrays_is_written_by_two_indexes(variables):
+    grid = variables["grid"]
+    grid[2][1] = (8, 9)
+    grid[0][0] = {"first": 3, "second": 4}
+    assert (grid[2][1].second, grid[0][0].first) == (9, 3)
+    assert grid == (((3, 4), (0, 0)), ((0, 0), (0, 0)), ((0, 0), (8, 9)))
+    grid[1] = grid[2]
+    assert grid[1] == [(0, 0), (8, 9)]
+
+
+def test_an_element_that_does_not_fit_is_refused(variables, maps):
+    for index in (5, -6):
+        with pytest.raises(IndexError, match=rf"variable words has 5 elements, not \[{index}\]"):
+            variables["words"][index] = 1
+    with pytest.raises(SchemaError, match=r"variable words\[2\]: .* is out of range"):
+        variables["words"][2] = 1 << 32
+    with pytest.raises(NotSupportedError, match=r"use spec\.set\(steps=\.\.\.\) before load"):
+        variables["steps"][2] = 1
+    assert raw(maps, ".arrays") == bytes(76)
 
 
 def test_a_variable_cannot_be_deleted(variables):

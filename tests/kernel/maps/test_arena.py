@@ -63,6 +63,48 @@ def test_pointers_of_programs_lead_to_the_same_bytes_here():
         assert view[4096] == 5
 
 
+def test_a_list_is_followed_by_its_pointers():
+    with purebpf.load(DATA / "load_arena.bpf.o") as obj:
+        obj.programs["bump"].test_run()
+        arena = obj.maps["arena"].arena
+        assert arena.address == ADDRESS
+        values = []
+        pointer = obj.globals["head"]
+        while pointer:
+            node = arena.at(pointer, "struct node")
+            assert node == arena.at(pointer & 0xFFFFFFFF, "node")
+            assert node == arena.at(ADDRESS + arena.offset(pointer), "struct node")
+            values.append(node.value)
+            pointer = node.next
+        assert values == [13, 12, 11, 10]
+
+
+def test_a_pointer_that_leads_elsewhere_is_refused():
+    with purebpf.load(DATA / "load_arena.bpf.o") as obj:
+        arena = obj.maps["arena"].arena
+        end = ADDRESS + 100 * PAGE
+        told = r"is not in the arena \(0x100000000000 to 0x100000063fff\)"
+        for pointer in (0, ADDRESS - 1, end, 100 * PAGE, 1 << 63):
+            with pytest.raises(ValueError, match=told):
+                arena.at(pointer, "struct node")
+        with pytest.raises(ValueError, match="ends 16 bytes on, outside the arena"):
+            arena.at(end - 8, "struct node")
+        with pytest.raises(KeyError, match="unknown type 'struct nod'; similar: struct node"):
+            arena.at(ADDRESS, "struct nod")
+
+
+def test_an_arena_without_an_address_says_the_one_it_was_given():
+    spec = purebpf.read_object(DATA / "load_arena.bpf.o")
+    moved = spec.configure("arena", map_extra=0)
+    with purebpf.load(moved) as obj:
+        obj.programs["bump"].test_run()
+        arena = obj.maps["arena"].arena
+        assert arena.address % PAGE == 0
+        assert arena.address != ADDRESS
+        head = arena.at(obj.globals["head"], "struct node")
+        assert (head.value, arena.at(head.next, "struct node").value) == (13, 12)
+
+
 def test_an_address_is_taken_once():
     taken = "at address 0x100000000000: mmap failed with EEXIST"
     with (

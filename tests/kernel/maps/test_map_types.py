@@ -197,6 +197,12 @@ def test_an_lpm_trie_takes_networks_and_finds_the_longest():
             struct.pack("=I", 8): b"wide",
             struct.pack("=I", 16): b"near",
         }
+        m.bind(key=ipaddress.IPv4Network)
+        assert sorted(m) == [*map(ipaddress.ip_network, ("10.0.0.0/8", "10.1.0.0/16"))]
+        m.bind(key=str)
+        assert dict(m.items()) == {"10.0.0.0/8": b"wide", "10.1.0.0/16": b"near"}
+        m["10.2.0.0/16"] = b"more"
+        assert (m["10.2.9.9"], m.pop("10.2.0.0/16")) == (b"more", b"more")
         long = struct.pack("=I4x", 40)
         for refused in (
             lambda: m.put(long, b"long"),

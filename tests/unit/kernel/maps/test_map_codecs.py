@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from typing import Annotated, NamedTuple
 
 import pytest
 
@@ -15,6 +16,7 @@ from purebpf.kernel.maps.map_codecs import (
     Index,
     PerCpu,
     Prefix,
+    bound,
     key_codec,
     value_codec,
 )
@@ -95,6 +97,40 @@ def test_a_network_is_a_prefix(network):
     assert codec.encode(raw) == raw
     with pytest.raises(SchemaError):
         Prefix(Bytes(9)).encode(net)
+
+
+@pytest.mark.parametrize("network", ["10.1.0.0/16", "fd00:1::/32", "0.0.0.0/0", "::/0"])
+def test_a_network_comes_back_as_it_was_given(network):
+    net = ipaddress.ip_network(network)
+    codec = Prefix(Bytes(4 + len(net.network_address.packed)))
+    for cls, key in ((type(net), net), (str, network)):
+        keys = bound(codec, cls)
+        assert keys.encode(key) == codec.encode(net)
+        assert keys.decode(keys.encode(key)) == key
+        assert list(keys.iter_decode(2 * keys.encode(key))) == [key, key]
+        assert keys.decode(b"??" + keys.encode(key), 2) == key
+        with pytest.raises(SchemaError, match=r"not a network: .*10\.1\.2\.3/8 has host bits set"):
+            keys.encode("10.1.2.3/8")
+    other = {4: ipaddress.IPv6Network, 6: ipaddress.IPv4Network}[net.version]
+    with pytest.raises(SchemaError, match=f"is not an {other.__name__}"):
+        bound(codec, other)
+    with pytest.raises(SchemaError, match="a key of 7 bytes is not an str"):
+        bound(Prefix(Bytes(7)), str)
+
+
+def test_a_key_of_a_trie_may_be_a_record_class():
+    b = BtfBuilder()
+    u32 = b.int("unsigned int", 4)
+    type_id = b.struct("lpm", [("length", u32), ("tag", u32)])
+    keys = bound(key_codec(t.BPF_MAP_TYPE_LPM_TRIE, 8, b.btf(), type_id), Lpm)
+    assert keys.decode(keys.encode(Lpm(8, 10))) == Lpm(8, 10)
+    assert type(keys.decode(bytes(8))) is Lpm
+    assert keys.decode(keys.encode("1.0.0.0/8")) == (8, 1)
+
+
+class Lpm(NamedTuple):
+    length: Annotated[int, "u32"]
+    tag: Annotated[int, "u32"]
 
 
 def test_types_come_from_btf_when_they_fit_and_from_the_kernel_otherwise():
