@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -343,3 +344,16 @@ def test_packet_parser_passes_its_own_tests(examples: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=examples)
     assert ended.returncode == 0, ended.stdout
     assert "13 passed" in ended.stdout
+
+
+def test_the_example_of_testing_tools_passes(examples: Path) -> None:
+    page = (ROOT / "docs/testing-tools.md").read_text()
+    test, setting = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    folder = examples / "packet_parser"
+    (folder / "test_page.py").write_text(
+        f"{test}\n\ndef test_packets():\n{indent(setting, '    ')}"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
+    command += ["-p", "purebpf.testing.plugin"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert "2 passed" in ended.stdout, ended.stdout

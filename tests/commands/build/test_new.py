@@ -15,6 +15,10 @@ from tests.commands.conftest import ROOT
 pytestmark = [pytest.mark.needs("clang", "vmlinux_btf"), pytest.mark.any_kernel]
 
 
+PLUGIN = ("-p", "purebpf.testing.plugin")
+"""An installed purebpf has it as an entry point; here it is only on the path."""
+
+
 def python(
     *arguments: str, cwd: Path, path: str = "/usr/bin:/bin"
 ) -> subprocess.CompletedProcess[str]:
@@ -36,7 +40,7 @@ def begin(directory: Path, path: str = "/usr/bin:/bin") -> Path:
 @pytest.mark.needs("bpf", "tracefs")
 def test_its_test_passes_and_it_runs(tmp_path: Path) -> None:
     folder = begin(tmp_path)
-    tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider", *PLUGIN, cwd=folder)
     assert "2 passed" in tested.stdout, tested.stdout + tested.stderr
     ran = python("-m", "demo", "1", "0.01", cwd=folder)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "lost: 0\n")
@@ -46,7 +50,7 @@ def test_a_changed_source_is_compiled_by_the_test(tmp_path: Path) -> None:
     folder = begin(tmp_path)
     source = folder / "demo/demo.bpf.c"
     source.write_text(source.read_text().replace("on_call", "on_other_call"))
-    tested = python("-m", "pytest", "-q", "-k", "the_object", cwd=folder)
+    tested = python("-m", "pytest", "-q", "-k", "the_object", *PLUGIN, cwd=folder)
     assert "'on_other_call'" in tested.stdout
 
 
