@@ -28,6 +28,8 @@ __all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
 BLOCK = 1 << 10
 """Functions that share one remembered farthest end."""
 
+_FEW = 1 << 5
+"""Rows of a block that are looked at one by one."""
 _KEEP_GROUPS = 1 << 12
 _KEEP_ANSWERS = 1 << 11
 _MOST_TOGETHER = 1 << 12
@@ -87,7 +89,10 @@ class SymbolTable:
         highs: the largest end of each `BLOCK` of rows; without them they are found when needed.
     """
 
-    __slots__ = ("_answers", "_groups", "_highs", "columns", "in_memory", "strings")
+    __slots__ = (
+        *("_answers", "_few_highs", "_groups", "_highs"),
+        *("columns", "in_memory", "strings"),
+    )
 
     def __init__(
         self,
@@ -102,6 +107,7 @@ class SymbolTable:
         self.in_memory = in_memory
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
+        self._few_highs: dict[int, int] = {}
         self._answers: dict[int, tuple[str, int] | None] = {}
 
     def __len__(self) -> int:
@@ -195,10 +201,33 @@ class SymbolTable:
         for block in range((before - 1) // BLOCK, -1, -1):
             if self.high(block) > address:
                 top = min(before, (block + 1) * BLOCK)
-                for row in range(top - 1, block * BLOCK - 1, -1):
+                row = self._covering_in(range(block * BLOCK, top), address)
+                if row is not None:
+                    return row
+        return None
+
+    def _covering_in(self, rows: range, address: int) -> int | None:
+        """The last of the rows from the start of a block with one that reaches so far.
+
+        Where the address is in no function, nearly all of them have to be ruled out, for each
+        address again: so the largest ends of a few are remembered.
+        """
+        for first in range(rows.stop - 1 & -_FEW, rows.start - 1, -_FEW):
+            if self._high_of_few(first) > address:
+                for row in range(min(rows.stop, first + _FEW) - 1, first - 1, -1):
                     if self._end(row) > address:
                         return row
         return None
+
+    def _high_of_few(self, first: int) -> int:
+        """The largest end of `_FEW` rows."""
+        known = self._few_highs.get(first)
+        if known is None:
+            if len(self._few_highs) >= _KEEP_GROUPS:
+                self._few_highs.clear()
+            rows = range(first, min(first + _FEW, len(self)))
+            known = self._few_highs[first] = max(map(self._end, rows))
+        return known
 
     def _best(self, first: int, last: int, offset: int) -> int | None:
         """Of the symbols that start together, the best that covers an address."""

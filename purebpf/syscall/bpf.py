@@ -90,9 +90,10 @@ def map_update_elem(
     command(cmd, "map_elem", map_fd=map_fd, key=key, value=value, flags=flags)
 
 
-def map_delete_elem(map_fd: int, key: bytes) -> None:
-    """BPF_MAP_DELETE_ELEM."""
-    require_sizes(map_fd, "DELETE_ELEM", len(key), None)
+def map_delete_elem(map_fd: int, key: bytes, *, known: Sizes | None = None) -> None:
+    """BPF_MAP_DELETE_ELEM; `known` as in `map_update_elem`."""
+    if known is None or len(key) != known.key:
+        require_sizes(map_fd, "DELETE_ELEM", len(key), None)
     command(bpf_cmd.BPF_MAP_DELETE_ELEM, "map_elem", map_fd=map_fd, key=key)
 
 

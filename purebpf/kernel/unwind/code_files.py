@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.kernel.symbolize.debug_files import Spend
-from purebpf.kernel.symbolize.elf_files import open_place
+from purebpf.kernel.symbolize.elf_files import mapped_status, open_place
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
@@ -112,28 +112,36 @@ class CodeFiles(Closing):
         return mapping.file.path, self._files[mapping.file.path].image
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
-        """The file of a mapping; one that was looked at within a second is not opened again."""
+        """The file of a mapping; one that was looked at within a second is not asked for."""
         now = time.monotonic()
         file = mapping.file
-        recent = self._recent.get((pid, file)) or self._recent.get((_ALL, file))
-        if recent is not None and now < recent.until_s and recent.key in self._files:
-            return recent.key, self._files[recent.key].image
+        owner = pid if (pid, file) in self._recent else _ALL
+        recent = self._recent.get((owner, file))
+        if recent is not None and recent.key in self._files:
+            if now < recent.until_s:
+                return recent.key, self._files[recent.key].image
+            status = mapped_status(mapping, pid)
+            if status is not None and _identity(status) == recent.key:
+                self._note(owner, file, recent.key, now)
+                return recent.key, self._files[recent.key].image
         try:
             fd, is_for_all = open_place(mapping, (pid,))
         except OSError:
             return None
         opened = self._take(fd, mapping)
         if opened is not None and file.inode:
-            if len(self._recent) >= _MOST:
-                self._recent.clear()
-            known = _Recent(opened[0], now + _RECENT_S)
-            self._recent[_ALL if is_for_all else pid, file] = known
+            self._note(_ALL if is_for_all else pid, file, opened[0], now)
         return opened
+
+    def _note(self, pid: int, file: MappedFile, key: Hashable, now: float) -> None:
+        if len(self._recent) >= _MOST:
+            self._recent.clear()
+        self._recent[pid, file] = _Recent(key, now + _RECENT_S)
 
     def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
         """What an open file has; keeps or closes the descriptor."""
         status = os.fstat(fd)
-        key = _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+        key = _identity(status)
         known = self._files.get(key)
         if known is not None:
             os.close(fd)
@@ -169,6 +177,10 @@ class CodeFiles(Closing):
         """Close every file; again is harmless."""
         for key in list(self._files):
             self._drop(key)
+
+
+def _identity(status: os.stat_result) -> _Identity:
+    return _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _reader(fd: int, spend: Spend | None) -> Callable[[int, int], bytes]:

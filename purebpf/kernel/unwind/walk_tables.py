@@ -16,6 +16,7 @@ from purebpf.kernel.unwind.file_tables import FileTables, TableFile
 from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
 from purebpf.syscall import bpf
+from purebpf.syscall.map_sizes import read_sizes
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
 
@@ -55,6 +56,7 @@ class WalkTables(Closing):
 
     def __init__(self, maps: Mapping[str, RecordMap], cache: WindowCache | None = None) -> None:
         self._procs = maps["procs"]
+        self._sizes = read_sizes(self._procs.fileno())
         self._shards = WordShards(maps["shards"])
         self.cache = WindowCache() if cache is None else cache
         self.files = FileTables(maps, self._shards, self.cache)
@@ -150,7 +152,8 @@ class WalkTables(Closing):
         """Forget a process: it ended, or executes something else."""
         known = self._processes.pop(process, None)
         if known is not None:
-            bpf.map_delete_elem(self._procs.fileno(), process.to_bytes(4, "little"))
+            key = process.to_bytes(4, "little")
+            bpf.map_delete_elem(self._procs.fileno(), key, known=self._sizes)
             self._leave(known)
 
     def _point(self, process: int, to: _List, identity: int, *, is_forked: bool) -> None:
@@ -158,7 +161,9 @@ class WalkTables(Closing):
             self.withdraw(next(iter(self._processes)))
         to.users += 1
         count = to.words // _MAPPING_WORDS
-        _put(self._procs, process, _PROCESS.pack(to.address, count, identity, is_forked))
+        key = process.to_bytes(4, "little")
+        value = _PROCESS.pack(to.address, count, identity, is_forked)
+        bpf.map_update_elem(self._procs.fileno(), key, value, known=self._sizes)
         before = self._processes.pop(process, None)
         self._processes[process] = to
         if before is not None:
@@ -174,7 +179,3 @@ class WalkTables(Closing):
         """Unmap the tables; programs keep theirs. Again is harmless."""
         self.files.close()
         self._shards.close()
-
-
-def _put(table: RecordMap, key: int, value: bytes) -> None:
-    bpf.map_update_elem(table.fileno(), key.to_bytes(4, "little"), value)

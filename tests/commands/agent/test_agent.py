@@ -23,6 +23,8 @@ from tests.support.host.http_sink import HttpSink, serving
 pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
 
 PATIENCE_S = 240 if slow_host() else 90
+BY_FRAME_POINTERS = "[cpu]\ncall_graph = 'fp'\npython = false\n"
+"""What starts soonest, for what is not about stacks."""
 
 
 def configuration(tmp_path: Path, sink: str, *, more: str = "", window_s: float = 1) -> str:
@@ -36,6 +38,10 @@ def configuration(tmp_path: Path, sink: str, *, more: str = "", window_s: float 
 
 def to_directory(tmp_path: Path, **options: object) -> str:
     return configuration(tmp_path, f"type = 'dir'\npath = '{tmp_path}/out'", **options)  # type: ignore[arg-type]
+
+
+def to_store(tmp_path: Path, url: str) -> str:
+    return configuration(tmp_path, f"type = 'otlp'\nurl = '{url}'", more=BY_FRAME_POINTERS)
 
 
 @contextmanager
@@ -112,40 +118,18 @@ def test_once_writes_and_sends_exactly_what_was_counted(
     assert not [*(tmp_path / "state" / "spool" / "store").iterdir()]
 
 
-def test_windows_reach_a_store_that_was_away(tmp_path: Path) -> None:
-    with serving() as store:
-        store.answers = [(503, {}), (429, {"Retry-After": "0"}), (0, {})]
-        path = configuration(tmp_path, f"type = 'otlp'\nurl = '{store.url}'")
-        with agent("--config", path, "-v") as process:
-            until(lambda: len(store.received) >= 6, process)
-            errors = end(process)
-    assert "HTTP 503" in errors
-    names = [request.headers["X-Purebpf-Delivery"] for request in store.received]
-    assert len({*names}) >= 3
-    bodies = {request.body for request in store.received}
-    windows = [read_document(gzip.decompress(body))[0].window for body in bodies]
-    assert len({window.identity for window in windows}) == len(windows)
-    starts = sorted(window.started_ns for window in windows)
-    assert all(start % 10**9 < 10**9 // 2 for start in starts[1:]), "on the second"
-
-
-def test_a_second_agent_names_the_first_and_ends(tmp_path: Path) -> None:
-    path = to_directory(tmp_path)
-    with agent("--config", path) as first:
-        until(lambda: files(tmp_path), first)
-        with agent("--config", path, "--once") as second:
-            errors = second.communicate(timeout=PATIENCE_S)[1]
-        end(first)
-    assert second.returncode == 1
-    assert "another agent runs on this host" in errors
-    assert f"process {first.pid}" in errors
-    assert "purebpf.agent" in errors
-
-
-def test_hangup_reads_the_configuration_again_and_keeps_the_old_if_broken(tmp_path: Path) -> None:
-    path = to_directory(tmp_path)
+def test_an_agent_heeds_signals_and_refuses_a_second_one(tmp_path: Path) -> None:
+    path = to_directory(tmp_path, more=f"{BY_FRAME_POINTERS}burst_frequency = 97")
     with agent("--config", path) as process:
         until(lambda: files(tmp_path), process)
+        with agent("--config", path, "--once") as second:
+            refusal = second.communicate(timeout=PATIENCE_S)[1]
+        assert second.returncode == 1
+        assert "another agent runs on this host" in refusal
+        assert f"process {process.pid}" in refusal
+        assert "purebpf.agent" in refusal
+        process.send_signal(signal.SIGUSR1)
+        until(lambda: fact(profiles(files(tmp_path)[-1])[0], "frequency_hz") == 97, process)
         good = Path(path).read_text()
         Path(path).write_text("[agent]\nwindows = 5")
         process.send_signal(signal.SIGHUP)
@@ -154,41 +138,39 @@ def test_hangup_reads_the_configuration_again_and_keeps_the_old_if_broken(tmp_pa
         Path(path).write_text(good + "[labels]\nround = 'two'\n")
         process.send_signal(signal.SIGHUP)
         until(lambda: dict(profiles(files(tmp_path)[-1])[0].series.resource).get("round"), process)
-        errors = end(process)
+        process.kill()
+        errors = " ".join(process.communicate()[1].split())
+    assert all(map(profiles, files(tmp_path))), "killed, it leaves whole files"
+    assert fact(profiles(files(tmp_path)[0])[0], "frequency_hz") == 19
+    assert "burst: 97 Hz" in errors
     assert "unknown key in [agent]: 'windows'" in errors
-    assert "goes on as before" in " ".join(errors.split())
+    assert "goes on as before" in errors
     assert "is read again" in errors
 
 
-def test_a_burst_raises_the_rate(tmp_path: Path) -> None:
-    path = to_directory(tmp_path, more="[cpu]\nburst_frequency = 97")
-    with agent("--config", path) as process:
-        until(lambda: files(tmp_path), process)
-        process.send_signal(signal.SIGUSR1)
-        until(lambda: fact(profiles(files(tmp_path)[-1])[0], "frequency_hz") == 97, process)
-        end(process)
-    assert fact(profiles(files(tmp_path)[0])[0], "frequency_hz") == 19
-
-
-def test_a_killed_agent_leaves_whole_windows_and_its_spool_is_sent(tmp_path: Path) -> None:
-    """Killed at any moment; the store is away, so everything is in the spool."""
-    path = configuration(tmp_path, "type = 'otlp'\nurl = 'http://127.0.0.1:9'")
+def test_a_killed_agent_leaves_whole_windows_for_a_store_that_was_away(tmp_path: Path) -> None:
+    """Killed at any moment, with all windows in the spool; then the store refuses some, too."""
     spool = tmp_path / "state" / "spool" / "store"
-    chance = random.Random(5)
-    for turn in range(2):
-        with agent("--config", path) as process:
-            until(lambda: len([*spool.glob("*")]) > turn, process)  # noqa: B023
-            time.sleep(chance.random())
-            process.kill()
-        for file in spool.iterdir():
-            assert profiles(file)
+    with agent("--config", to_store(tmp_path, "http://127.0.0.1:9")) as process:
+        until(lambda: len([*spool.glob("*")]) > 1, process)
+        time.sleep(random.Random(5).random())
+        process.kill()
+    assert all(map(profiles, spool.iterdir()))
     waiting = {file.name for file in spool.iterdir()}
+    assert len(waiting) >= 2
     with serving() as store:
-        path = configuration(tmp_path, f"type = 'otlp'\nurl = '{store.url}'")
-        with agent("--config", path) as process:
-            until(lambda: waiting <= delivered(store), process)
-            end(process)
-    assert not [*spool.iterdir()]
+        store.answers = [(503, {}), (0, {})]
+        with agent("--config", to_store(tmp_path, store.url), "-v") as process:
+            until(lambda: len(delivered(store)) > 2 and waiting <= delivered(store), process)
+            errors = end(process)
+    assert "HTTP 503" in errors
+    assert not waiting & {file.name for file in spool.iterdir()}
+    assert len(store.received) >= len(delivered(store)) + 2, "those two came again"
+    bodies = {request.body for request in store.received}
+    windows = [read_document(gzip.decompress(body))[0].window for body in bodies]
+    assert len({window.identity for window in windows}) == len(windows) == len(delivered(store))
+    ends = sorted(window.started_ns + window.duration_ns for window in windows)
+    assert all(end % 10**9 < 10**9 // 2 for end in ends[:2]), "on the second"
 
 
 def delivered(store: HttpSink) -> set[str]:
@@ -198,7 +180,7 @@ def delivered(store: HttpSink) -> set[str]:
 FULL = """
 set -e
 mount -t tmpfs -o size=64k none "$1"
-head -c 40960 /dev/zero > "$1/ballast"
+head -c 53248 /dev/zero > "$1/ballast"
 shift
 exec "$@"
 """
@@ -209,7 +191,7 @@ def test_a_full_disk_loses_windows_and_not_the_agent(tmp_path: Path) -> None:
     """On a disk of its own with room for a few windows, a second each."""
     state = tmp_path / "state"
     state.mkdir()
-    path = configuration(tmp_path, "type = 'otlp'\nurl = 'http://127.0.0.1:9'")
+    path = to_store(tmp_path, "http://127.0.0.1:9")
     prefix = ("unshare", "--mount", "sh", "-c", FULL, "sh", str(state))
     with agent("--config", path, "-v", prefix=prefix) as process:
         spool = Path(f"/proc/{process.pid}/root{state}/spool/store")

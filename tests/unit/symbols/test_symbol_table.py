@@ -61,6 +61,18 @@ def test_an_outer_function_is_found_behind_thousands_of_inner_ones():
     assert table.find(VirtualOffset(0x2F00)) is None
 
 
+def test_what_is_between_functions_belongs_to_those_around_it():
+    """Gaps behind 2,003 functions, of which each 97th reaches over the next 50, in any order."""
+    sizes = [16 * 50 + 4 if number % 97 == 0 else 8 for number in range(2003)]
+    symbols = [Sym(f"f{number}", 0x1000 + 16 * number, size) for number, size in enumerate(sizes)]
+    table = read_symbols(ElfImage.of_bytes(symbol_file(*symbols)))
+    for number in [*range(2002, -1, -1), *range(0, 2003, 7)]:
+        gap = 0x1000 + 16 * number + 9
+        around = [at for at in range(number + 1) if 0x1000 + 16 * at + sizes[at] > gap]
+        expected = (f"f{around[-1]}", 9 + 16 * (number - around[-1])) if around else None
+        assert table.find(VirtualOffset(gap)) == expected, number
+
+
 def test_only_headers_symbols_and_their_names_are_read():
     count = 100_000
     data = symbol_file(*(Sym(f"f{at}", 0x1000 + at, 1) for at in range(count)))
