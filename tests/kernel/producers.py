@@ -40,6 +40,7 @@ class Source:
 
     btf = None
     value_type_id = 0
+    text = True
 
     def __init__(self, descriptor: Descriptor, max_entries: int, name: str = "events") -> None:
         self._descriptor = descriptor

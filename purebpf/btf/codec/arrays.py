@@ -57,18 +57,7 @@ class Text(ArrayCodec):
 
     def lower(self, value: Any) -> bytes:
         """A str (as UTF-8) or bytes that fit; the rest becomes NUL."""
-        if isinstance(value, str):
-            raw = value.encode("utf-8", "surrogateescape")
-        elif isinstance(value, (bytes, bytearray, memoryview)):
-            raw = bytes(value)
-        else:
-            raise Misfit(self.c_type, f"{shown(value)} is neither str nor bytes")
-        if len(raw) > self.size:
-            raise Misfit(
-                self.c_type,
-                f"{shown(value)} takes {len(raw)} bytes, but there are {self.size}",
-            )
-        return raw
+        return _lower_text(self, value)
 
 
 class Octets(ArrayCodec):
@@ -94,6 +83,27 @@ class Octets(ArrayCodec):
         if len(raw) != self.size:
             raise Misfit(self.c_type, f"{shown(value)} has {len(raw)} bytes, not {self.size}")
         return raw
+
+
+class CharBytes(Octets):
+    """A char array as bytes, all of them."""
+
+    def lower(self, value: Any) -> bytes:
+        """As `Text`."""
+        return _lower_text(self, value)
+
+
+def _lower_text(codec: ArrayCodec, value: Any) -> bytes:
+    if isinstance(value, str):
+        raw = value.encode("utf-8", "surrogateescape")
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        raw = bytes(value)
+    else:
+        raise Misfit(codec.c_type, f"{shown(value)} is neither str nor bytes")
+    if len(raw) > codec.size:
+        problem = f"{shown(value)} takes {len(raw)} bytes, but there are {codec.size}"
+        raise Misfit(codec.c_type, problem)
+    return raw
 
 
 class Array(ArrayCodec):

@@ -37,7 +37,7 @@ _VALUES_PER_BYTE = 64
 """Most values that one byte may be decoded to; unions of unions double with every level."""
 
 
-def codec(btf: Btf, type_id: int, *, key: bool = False) -> Codec:
+def codec(btf: Btf, type_id: int, *, key: bool = False, text: bool = True) -> Codec:
     """The codec of a type, made once for each Btf.
 
     Args:
@@ -45,18 +45,20 @@ def codec(btf: Btf, type_id: int, *, key: bool = False) -> Codec:
         type_id: the type, or a variable, for its type.
         key: for map keys, which must encode to the very bytes that were decoded: strings keep
             what follows a NUL, and records padding that is not zero (`purebpf.btf.codec.padding`).
+        text: False for char arrays as bytes, with all that follows a NUL.
 
     FormatError when the type has no size, or is malformed.
     """
-    return _Builder(btf, key=key).build(type_id)
+    return _Builder(btf, key=key, text=text).build(type_id)
 
 
 class _Builder:
     """Makes the codec of a type and those of the types in it: `compounds.Builder`."""
 
-    def __init__(self, btf: Btf, *, key: bool) -> None:
+    def __init__(self, btf: Btf, *, key: bool, text: bool) -> None:
         self.btf = btf
         self.key = key
+        self.text = text
         self.order = "<" if btf.byteorder == "little" else ">"
         self.depth = 0
         self.members = 0
@@ -64,7 +66,7 @@ class _Builder:
     def build(self, type_id: int, hint: str = "") -> Codec:
         """The codec; `hint` names the record class of a type without name."""
         type_id = self._canonical(type_id)
-        memo = ("codec", type_id, self.key)
+        memo = ("codec", type_id, self.key, self.text)
         built: Codec | None = self.btf.memo.get(memo)
         if built is None:
             if self.depth == MAX_DEPTH:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from purebpf.btf.codec.arrays import Array, ArrayCodec, Octets, Text
+from purebpf.btf.codec.arrays import Array, ArrayCodec, CharBytes, Octets, Text
 from purebpf.btf.codec.layout import BitGroup, Bits, Field, Layout, Overlay, Part
 from purebpf.btf.codec.padding import KeyStruct, gaps
 from purebpf.btf.codec.structs import StructCodec, Tail
@@ -31,6 +31,7 @@ class Builder(Protocol):
     Attributes:
         btf: the types.
         key: whether they are for the keys of a map.
+        text: whether char arrays are text, or bytes.
         order: of bytes, as struct has it.
         depth: how many types contain the one that is looked at.
         members: how many were looked at so far.
@@ -38,6 +39,7 @@ class Builder(Protocol):
 
     btf: Btf
     key: bool
+    text: bool
     order: str
     depth: int
     members: int
@@ -61,6 +63,8 @@ def array_codec(
     element = builder.btf.type(builder.btf.resolve(array.element))
     if isinstance(element, kinds.Int) and element.size == 1 and not element.is_bool:
         if element.is_char or element.name == "char":
+            if not builder.text:
+                return CharBytes(c_type, array.count, builder.order)
             return Text(c_type, array.count, builder.order, key=builder.key)
         if not element.signed:
             return Octets(c_type, array.count, builder.order)

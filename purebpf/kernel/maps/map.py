@@ -289,22 +289,33 @@ class Map(MapHandle, MutableMapping[K, V]):
     # Records
 
     @overload
-    def bind(self, *, key: type[K2], value: type[V2]) -> Map[K2, V2]: ...
+    def bind(self, *, key: type[K2], value: type[V2], text: bool | None = None) -> Map[K2, V2]: ...
     @overload
-    def bind(self, *, key: None = None, value: type[V2]) -> Map[K, V2]: ...
+    def bind(
+        self, *, key: None = None, value: type[V2], text: bool | None = None
+    ) -> Map[K, V2]: ...
     @overload
-    def bind(self, *, key: type[K2], value: None = None) -> Map[K2, V]: ...
-    def bind(self, *, key: type | None = None, value: type | None = None) -> Map[Any, Any]:
+    def bind(
+        self, *, key: type[K2], value: None = None, text: bool | None = None
+    ) -> Map[K2, V]: ...
+    @overload
+    def bind(self, *, key: None = None, value: None = None, text: bool) -> Map[K, V]: ...
+    def bind(
+        self, *, key: type | None = None, value: type | None = None, text: bool | None = None
+    ) -> Map[Any, Any]:
         """Have keys or values be instances of a NamedTuple or dataclass that mirrors the C struct.
 
         See `purebpf.btf.codec.record_class`; the map itself, to write `counts =
         obj.maps[...].bind(...)`. Keys of an LPM trie come back as they are given with
-        `key=ipaddress.IPv4Network`, `IPv6Network`, or `str` ("10.0.0.0/8").
+        `key=ipaddress.IPv4Network`, `IPv6Network`, or `str` ("10.0.0.0/8"). With `text=False`, char
+        arrays are bytes, with all that follows a NUL: in keys, values and the records of a ring.
 
         Raises:
             SchemaError: the class differs from the struct; shows both side by side.
         """
-        self._store.bind(key, value)
+        self._store.bind(key, value, text=text)
+        if text is not None and self._reader is not None:
+            self._reader.decode_as(self._reader.record_type)
         return self
 
     @overload

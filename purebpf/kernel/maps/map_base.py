@@ -295,6 +295,11 @@ class MapHandle(Closing):
         key, value = handle.info.key_type_id, handle.info.value_type_id
         return cls(descriptor, btf=btf, key_type_id=key, value_type_id=value)
 
+    @property
+    def text(self) -> bool:
+        """Whether char arrays are text, or bytes (`Map.bind(text=False)`)."""
+        return self._store.text
+
     def fileno(self) -> int:
         """The descriptor's number. Raises ValueError when closed."""
         elements = self._store.elements

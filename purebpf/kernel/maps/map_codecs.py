@@ -367,26 +367,32 @@ def bound(codec: Codec, cls: type) -> Codec:
     return bind(codec, cls)
 
 
-def _codec_of_type(btf: Btf | None, type_id: int, size: int, *, key: bool = False) -> Codec | None:
+def _codec_of_type(
+    btf: Btf | None, type_id: int, size: int, *, key: bool = False, text: bool
+) -> Codec | None:
     """The codec of a BTF type, if there is one and it has the size the kernel moves."""
     if btf is None or not type_id or btf.sizeof(type_id) != size:
         return None
-    return codec(btf, type_id, key=key)
+    return codec(btf, type_id, key=key, text=text)
 
 
-def key_codec(map_type: int, size: int, btf: Btf | None, type_id: int) -> Codec:
-    """How the keys of a map go in and out."""
+def key_codec(
+    map_type: int, size: int, btf: Btf | None, type_id: int, *, text: bool = True
+) -> Codec:
+    """How the keys of a map go in and out; without `text`, char arrays are bytes."""
     if not size:
         return NoKeys(map_type)
     if map_type in map_traits.FD_KEYS and size == Index.size:
         return Handle(size)
-    typed = _codec_of_type(btf, type_id, size, key=True)
+    typed = _codec_of_type(btf, type_id, size, key=True, text=text)
     if typed is None:
         typed = Index() if map_type in map_traits.INDEXED and size == Index.size else Bytes(size)
     return Prefix(typed) if map_type == bpf_map_type.BPF_MAP_TYPE_LPM_TRIE else typed
 
 
-def value_codec(map_type: int, size: int, btf: Btf | None, type_id: int, cpus: int) -> Codec:
+def value_codec(
+    map_type: int, size: int, btf: Btf | None, type_id: int, cpus: int, *, text: bool = True
+) -> Codec:
     """How the values of a map go in and out; `size` is that of one CPU's value."""
     if map_type in map_traits.FD_VALUES:
         return Handle(map_traits.FD_SIZE)
@@ -396,5 +402,5 @@ def value_codec(map_type: int, size: int, btf: Btf | None, type_id: int, cpus: i
         return Index()
     if map_type in map_traits.REDIRECTS and size == Redirects.size:
         return Redirects()
-    one = _codec_of_type(btf, type_id, size) or Bytes(size)
+    one = _codec_of_type(btf, type_id, size, text=text) or Bytes(size)
     return PerCpu(one, cpus) if map_type in map_traits.PER_CPU else one

@@ -42,6 +42,7 @@ class Store:
         batches: whether to try the batch commands: false once the kernel refused one.
         make_values: makes the codec of values that are more than bytes of a type: maps.
         name: the map's, for messages.
+        text: whether char arrays are text, or bytes.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class Store:
         self.batches = True
         self.make_values: Callable[[], Codec] | None = None
         self.name = info.name
+        self.text = True
+        self._classes: dict[str, type] = {}
 
     @cached_property
     def key(self) -> Codec:
@@ -73,14 +76,21 @@ class Store:
         Raises:
             FormatError: the type is malformed.
         """
-        from purebpf.kernel.maps import map_codecs
-
-        info = self.info
-        return map_codecs.key_codec(info.type, info.key_size, self._btf, self._type_ids[0])
+        return self._make_key(text=self.text)
 
     @cached_property
     def value(self) -> Codec:
         """The values' codec, as `key`; of tuples for a per-CPU map."""
+        return self._make_value(text=self.text)
+
+    def _make_key(self, *, text: bool) -> Codec:
+        from purebpf.kernel.maps import map_codecs
+
+        info = self.info
+        types = (self._btf, self._type_ids[0])
+        return map_codecs.key_codec(info.type, info.key_size, *types, text=text)
+
+    def _make_value(self, *, text: bool) -> Codec:
         if self.make_values is not None:
             return self.make_values()
         info = self.info
@@ -91,7 +101,7 @@ class Store:
         from purebpf.kernel.maps import map_codecs
 
         return map_codecs.value_codec(
-            info.type, info.value_size, self._btf, self._type_ids[1], self._cpus
+            *(info.type, info.value_size, self._btf, self._type_ids[1], self._cpus), text=text
         )
 
     @cached_property
@@ -110,14 +120,23 @@ class Store:
         """What puts a value into an element, as `write_key`."""
         return _writer(self.value)
 
-    def bind(self, key: type | None, value: type | None) -> None:
-        """Have keys or values be instances of these classes; SchemaError as `bound`."""
+    def bind(self, key: type | None, value: type | None, *, text: bool | None) -> None:
+        """Have keys or values be instances of these classes, and char arrays text or bytes.
+
+        None leaves it as it was.
+
+        Raises:
+            SchemaError: as `bound`; nothing is changed then.
+        """
         from purebpf.kernel.maps.map_codecs import bound
 
-        if key is not None:
-            self.key = bound(self.key, key)
-        if value is not None:
-            self.value = bound(self.value, value)
+        text = self.text if text is None else text
+        given = {"key": key, "value": value}
+        classes = self._classes | {what: cls for what, cls in given.items() if cls is not None}
+        codecs = {"key": self._make_key(text=text), "value": self._make_value(text=text)}
+        codecs |= {what: bound(codecs[what], cls) for what, cls in classes.items()}
+        self.key, self.value = codecs["key"], codecs["value"]
+        self._classes, self.text = classes, text
         for made in ("read_value", "write_key", "write_value"):
             self.__dict__.pop(made, None)
 

@@ -89,6 +89,10 @@ class RecordMap(Protocol):
     def value_type_id(self) -> int:
         """The value type of the declaration, in `btf`; 0: none."""
 
+    @property
+    def text(self) -> bool:
+        """Whether char arrays are text, or bytes."""
+
     def fileno(self) -> int:
         """The map's descriptor."""
 
@@ -206,7 +210,7 @@ def _codec(source: RecordMap, type_id: int) -> Codec:
     from purebpf.btf.codec.codecs import codec
 
     assert source.btf is not None
-    return codec(source.btf, type_id)
+    return codec(source.btf, type_id, text=source.text)
 
 
 _KEYWORDS = {"struct": Kind.STRUCT, "union": Kind.UNION, "enum": Kind.ENUM}

@@ -8,6 +8,7 @@ import mmap
 import signal
 import struct
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import pytest
 
@@ -25,6 +26,7 @@ from purebpf.kernel.maps import map_traits
 from purebpf.kernel.maps.map import Map
 from tests.kernel.map_specs import BTF, VALUE, spec, typed
 from tests.kernel.producers import Numbers
+from tests.support.builders.btf_builder import BtfBuilder
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -442,3 +444,30 @@ def test_a_ring_has_nothing_to_clear():
         pytest.raises(KernelError, match=r"listing map .* RINGBUF does not support this"),
     ):
         ring.clear()
+
+
+def test_char_arrays_of_keys_and_values_are_bytes_on_request():
+    class Owner(NamedTuple):
+        uid: Annotated[int, "u32"]
+        name: Annotated[bytes, 12]
+
+    b = BtfBuilder()
+    u32, char = b.int("unsigned int", 4), b.int("char", 1)
+    owner = b.struct("owner", [("uid", u32), ("name", b.array(char, 12))])
+    comm = b.array(char, 16)
+    declared = spec(t.BPF_MAP_TYPE_HASH, 16, 16, 8)._replace(key_type_id=comm, value_type_id=owner)
+    with Map.create(declared, btf=b.btf()) as m:
+        m["sh"] = (7, "ann")
+        assert dict(m.items()) == {"sh": (7, "ann")}
+        m.bind(text=False)
+        assert dict(m.items()) == {b"sh" + bytes(14): (7, b"ann" + bytes(9))}
+        m[b"\xff\0x"] = {"uid": 8, "name": b"b\0c"}
+        assert m[b"\xff\0x" + bytes(13)].name == b"b\0c" + bytes(9)
+        assert m["sh"].uid == 7
+        with pytest.raises(SchemaError, match="takes 13 bytes, but there are 12"):
+            m["sh"] = (7, bytes(13))
+        m.bind(value=Owner)
+        assert type(m["sh"]) is Owner
+        with pytest.raises(SchemaError, match="does not mirror struct owner"):
+            m.bind(text=True)
+        assert type(m["sh"]) is Owner

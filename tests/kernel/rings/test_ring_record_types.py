@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import pytest
 
@@ -144,6 +145,20 @@ def test_an_object_that_does_not_say_is_not_guessed_at(loaded: purebpf.Object) -
         SchemaError, match=r"not have type 'struct absent'; .* `struct absent \*unused;`"
     ):
         next(loaded.maps["untold"].read(type="struct absent"))
+
+
+def test_char_arrays_are_bytes_where_that_was_asked_for(loaded: purebpf.Object) -> None:
+    class Event(NamedTuple):
+        number: Annotated[int, "u64"]
+        flags: Annotated[int, "u32"]
+        name: Annotated[bytes, 8]
+
+    ring = loaded.maps["declared"]
+    for _ in range(3):
+        loaded.programs["produce"].test_run(data=bytes(64))
+    assert next(ring.read(timeout=0)).name == "hello"
+    assert next(ring.bind(text=False).read(timeout=0)).name == b"hello\0\0\0"
+    assert [*ring.read(timeout=0, type=Event)] == [(2, 7, b"hello\0\0\0")]
 
 
 def test_a_record_of_an_older_program_is_read_by_a_wider_type(loaded: purebpf.Object) -> None:

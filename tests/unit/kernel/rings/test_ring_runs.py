@@ -60,6 +60,7 @@ class Source:
 
     name, max_entries, value_type_id = "events", SIZE, 0
     btf: Btf | None = None
+    text = True
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
