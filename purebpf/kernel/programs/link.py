@@ -191,7 +191,7 @@ class Link(Closing):
         if prepare is not None:
             prepare()
         fields = {} if old is None else {"old_prog_fd": old.fileno(), "flags": _REPLACE}
-        number = self._bpf_link("{}: update() cannot change this kind of link")
+        number = self._bpf_link("updating a link")
         try:
             bpf.link_update(number, new_prog_fd=new.fileno(), **fields)
         except KernelError as error:
@@ -200,10 +200,8 @@ class Link(Closing):
     def _not_updated(self, error: KernelError) -> NotSupportedError | KernelError:
         number = error.errno or 0
         if number == errno.EOPNOTSUPP or (number == errno.EINVAL and not self._can_be_updated()):
-            return NotSupportedError(
-                "{}: update() cannot change this kind of link",
-                f"{self.what}: its kind stays as it is",
-            )
+            reason = "links of this kind keep their program; detach it, then attach again"
+            return NotSupportedError(f"updating {self.what}", reason)
         why = {
             errno.EPERM: "the link has another program than the expected one",
             errno.EINVAL: "the new program has another type or attach type",

@@ -202,6 +202,25 @@ def test_a_link_is_updated_only_from_what_is_expected(cgroup):
             assert turns(obj) == [3]
 
 
+@pytest.mark.needs("bpffs")
+def test_a_pinned_link_stays_in_its_cgroup_and_gets_the_next_program(cgroup, bpffs):
+    path = bpffs / "creation"
+    with load("first") as one, load("second") as two:
+        one.programs["first"].attach(cgroup, pin=path).close()
+        with cgroups.inside(cgroup):
+            make_socket()
+        with two.programs["second"].attach(pin=path) as link:
+            assert link.info.program_id == two.programs["second"].info.id
+        with cgroups.inside(cgroup):
+            make_socket()
+        assert (turns(one), turns(two)) == ([1], [2])
+        with purebpf.Link.open(path) as link:
+            link.detach()
+        with cgroups.inside(cgroup):
+            make_socket()
+        assert (turns(one), turns(two)) == ([], [])
+
+
 def turns(obj: purebpf.Object) -> list[int]:
     """The programs that ran since the last time, in order."""
     found = list(obj.globals["order"][: obj.globals["ran"]])

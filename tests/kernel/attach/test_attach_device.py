@@ -201,7 +201,9 @@ def test_netfilter_sees_and_drops(box):
             assert link.info.details == NetfilterLink(2, 1, -17, 0)
             assert box.mail() == PRIME
             assert obj.globals["hits"] == PRIME
-            with pytest.raises(purebpf.NotSupportedError, match="its kind stays as it is"):
+            with pytest.raises(
+                purebpf.NotSupportedError, match=r"^updating .*: links of this kind keep"
+            ):
                 link.update(filter_)
             with pytest.raises(purebpf.AttachError, match=r"EBUSY.*of this priority"):
                 filter_.attach("ipv4", hook="input", priority=-17)

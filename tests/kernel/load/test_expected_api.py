@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,31 @@ def test_a_context_of_xdp_has_the_size_of_the_packet() -> None:
         result = obj.programs["flip"].test_run(bytes(64), ctx={"rx_queue_index": 0})
     assert result.retval_signed == 3
     assert result.ctx.data_end == 64
+
+
+@pytest.mark.needs("bpf", "vmlinux_btf", "live_frames")
+def test_a_context_of_a_socket_lookup_is_given_by_name() -> None:
+    code = asm.Program("choose", "sk_lookup")
+    out = code.label()
+    code.load(asm.R2, asm.R1, 60, 4)  # struct bpf_sk_lookup: local_port
+    code.load(asm.R3, asm.R1, 40, 4)  # local_ip4, in the order of the network
+    code.move(asm.R0, 0)  # SK_DROP
+    code.jump("!=", asm.R2, 4711, out)
+    code.jump("!=", asm.R3, int.from_bytes(b"\x7f\0\0\1", sys.byteorder), out)
+    code.move(asm.R0, 1)  # SK_PASS
+    code.place(out)
+    code.exit()
+    local = int.from_bytes(b"\x7f\0\0\1", sys.byteorder)
+    flow = {"family": socket.AF_INET, "protocol": socket.IPPROTO_TCP, "local_ip4": local}
+    with purebpf.load(asm.build("lookup", [code])) as obj:
+        program = obj.programs["choose"]
+        passed = program.test_run(ctx={**flow, "local_port": 4711})
+        dropped = program.test_run(ctx={**flow, "local_port": 4712})
+        with pytest.raises(purebpf.SchemaError, match="does not have a field 'local_prot'"):
+            program.test_run(ctx={**flow, "local_prot": 4711})
+    assert (passed.retval, dropped.retval) == (1, 0)
+    assert (passed.ctx.local_port, passed.ctx.family) == (4711, socket.AF_INET)
+    assert passed.ctx.cookie == 0, "the program chose no socket"
 
 
 @pytest.mark.needs("bpf", "vmlinux_btf")
