@@ -2,5 +2,6 @@
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
-hiddenimports = collect_submodules("purebpf")
+# `purebpf.testing` is for tests: it would bring pytest into the program.
+hiddenimports = collect_submodules("purebpf", lambda name: not name.startswith("purebpf.testing"))
 datas = collect_data_files("purebpf")
