@@ -367,11 +367,14 @@ class _Process:
         del self.generations[:-_KEEP_GENERATIONS]
         self.change()
 
-    def by_likelihood(self, comm: str | None) -> list[_Generation]:
-        newest_first = self.generations[::-1]
-        if comm is None or len(newest_first) == 1:
-            return newest_first
-        return sorted(newest_first, key=lambda generation: comm not in generation.names)
+    def by_likelihood(self, comm: str | None) -> Iterator[_Generation]:
+        """Those with a name first, the newest first; nearly always the first one is the answer."""
+        for generation in reversed(self.generations):
+            if comm is None or comm in generation.names:
+                yield generation
+        for generation in reversed(self.generations):
+            if not (comm is None or comm in generation.names):
+                yield generation
 
 
 class _Generation:

@@ -43,8 +43,14 @@ class AddressSpace:
         """The same with mappings that were made since, each over those before it."""
         mappings = list(self.mappings)
         for new in newer:
-            below = [old._replace(end=min(old.end, new.start)) for old in mappings]
-            above = [old._replace(start=max(old.start, new.end)) for old in mappings]
-            mappings = [old for old in (*below, *above) if old.start < old.end]
+            mappings = [part for old in mappings for part in _beside(old, new)]
             mappings.append(new)
         return AddressSpace(mappings)
+
+
+def _beside(old: CodeMapping, new: CodeMapping) -> Iterable[CodeMapping]:
+    """What a newer mapping leaves of an older one."""
+    if old.end <= new.start or new.end <= old.start:
+        return (old,)
+    parts = old._replace(end=new.start), old._replace(start=new.end)
+    return [part for part in parts if part.start < part.end]

@@ -21,7 +21,7 @@ from purebpf.cpython.memory import MOST_READS, CachedMemory, Memory, UnreadableE
 from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read_runtime_file
 from purebpf.cpython.threads import Interpreter, read_interpreters
 from purebpf.errors import FormatError, NotSupportedError
-from purebpf.kernel.symbolize.elf_files import open_mapped
+from purebpf.kernel.symbolize.elf_files import mapped_status, open_mapped
 from purebpf.symbols.elf_image import ElfImage, Segment
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
@@ -182,17 +182,20 @@ def _is_likely(path: str) -> bool:
 
 
 def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | None:
-    try:
-        fd = open_mapped(mapping, (pid,))
-    except OSError:
-        return None
-    try:
-        status = os.fstat(fd)
-        key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-        if key not in files:
-            files[key] = _read_file(fd, status.st_size, mapping.file.path)
-    finally:
-        os.close(fd)
+    known = mapped_status(mapping, pid)
+    key = _key(known) if known is not None and known.st_ino == mapping.file.inode else None
+    if key not in files:
+        try:
+            fd = open_mapped(mapping, (pid,))
+        except OSError:
+            return None
+        try:
+            status = os.fstat(fd)
+            key = _key(status)
+            if key not in files:
+                files[key] = _read_file(fd, status.st_size, mapping.file.path)
+        finally:
+            os.close(fd)
     file = files[key]
     bias = file and load_bias(file.segments, mapping.start, mapping.offset)
     if file is None or bias is None:
@@ -200,6 +203,10 @@ def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | N
     loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
     version = file.runtime.version + bias if file.runtime.version else 0
     return _MappedFile(key, file.runtime.runtime + bias, version, loop, mapping.file.path)
+
+
+def _key(status: os.stat_result) -> FileKey:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _read_file(fd: int, size: int, path: str) -> _File | None:

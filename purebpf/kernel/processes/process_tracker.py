@@ -93,12 +93,13 @@ class Followed(Closing):
 
     def drain(self, tell: Callable[[object], object] | None = None) -> None:
         """Take in what happened, and `tell` each record to another one."""
-        from purebpf.wire.perf_records import Fork
+        from purebpf.wire.perf_records import Fork, Mmap2
 
         for record in self._band.drain():
             self.spaces.feed(record)
-            self.cgroups.feed(record)
-            self.names.feed(record)
+            if not isinstance(record, Mmap2):  # as most are
+                self.cgroups.feed(record)
+                self.names.feed(record)
             if tell is not None:
                 tell(record)
             if isinstance(record, Fork) and record.ppid in self._family:

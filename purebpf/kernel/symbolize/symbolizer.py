@@ -45,6 +45,7 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Symbolizer"]
 
 _KEEP_ANSWERS = 1 << 16
+_KEEP_KERNEL_ANSWERS = 1 << 13
 _KEEP_PAYERS = 1 << 16
 _ANSWERS_COST = 8
 """What an empty `_UserAnswers` takes, in answers."""
@@ -135,11 +136,14 @@ class Symbolizer:
         for known in (self._payers, self._unreadable):
             for pid in [pid for pid in known if pid not in keep]:
                 del known[pid]
+        for answers in (self._kernel_exact, self._kernel_callers):
+            if len(answers) > _KEEP_KERNEL_ANSWERS:
+                answers.clear()
         for place in [place for place in self._user_answers if place[0] not in keep]:
             del self._user_answers[place]
         self._given = sum(
-            _ANSWERS_COST + len(answers.exact) + len(answers.callers)
-            for answers in self._user_answers.values()
+            _ANSWERS_COST + len(given.exact) + len(given.callers)
+            for given in self._user_answers.values()
         )
 
     def runtime(self, pid: int) -> Runtime | None:
