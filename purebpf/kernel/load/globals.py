@@ -20,7 +20,7 @@ from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.global_array import GlobalArray
-    from purebpf.kernel.maps.map_codecs import Codec
+    from purebpf.kernel.maps.map_plain_codecs import Codec
 
 __all__ = ["Globals"]
 
@@ -176,7 +176,7 @@ class Globals(Closing, MutableMapping[str, Any]):
 
     def _codec(self, variable: VariableSpec) -> Codec:
         if self._btf is None or not variable.type_id:
-            from purebpf.kernel.maps.map_codecs import Bytes
+            from purebpf.kernel.maps.map_plain_codecs import Bytes
 
             return Bytes(variable.size)
         from purebpf.btf.codec.codecs import codec  # remembers what it made

@@ -26,7 +26,7 @@ from purebpf.syscall.memory import Memory
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
     from purebpf.kernel.maps.arena import Arena
-    from purebpf.kernel.maps.map_codecs import Codec
+    from purebpf.kernel.maps.map_plain_codecs import Codec
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.rings.readers import Reader
     from purebpf.kernel.rings.record_types import RecordType, Short, Wakeable

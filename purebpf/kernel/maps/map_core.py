@@ -19,7 +19,7 @@ from purebpf.syscall.map_sizes import FD_VALUES, PER_CPU, Sizes, value_room
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
     from purebpf.errors import KernelError
-    from purebpf.kernel.maps.map_codecs import Codec
+    from purebpf.kernel.maps.map_plain_codecs import Codec
 
 __all__ = ["Store"]
 

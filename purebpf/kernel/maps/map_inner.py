@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from purebpf.kernel.maps.map_codecs import Handle, Readable
+from purebpf.kernel.maps.map_plain_codecs import Handle, Readable
 from purebpf.kernel.maps.map_traits import FD_SIZE
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from purebpf.abi.bpf import BPF_F_STACK_BUILD_ID
 from purebpf.btf.codec.values import shown
 from purebpf.errors import SchemaError
-from purebpf.kernel.maps.map_codecs import Bytes, Codec, Readable
+from purebpf.kernel.maps.map_plain_codecs import Bytes, Codec, Readable
 
 __all__ = ["BuildIdFrame", "BuildIdStack", "StackTrace", "stack_codec"]
 

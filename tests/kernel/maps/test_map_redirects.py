@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.maps.map_codecs import Redirect
+from purebpf.kernel.maps.map_plain_codecs import Redirect
 from tests.support.host import network
 from tests.support.patience import until
 

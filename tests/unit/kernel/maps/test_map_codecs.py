@@ -10,16 +10,8 @@ import pytest
 
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import SchemaError
-from purebpf.kernel.maps.map_codecs import (
-    Bytes,
-    Handle,
-    Index,
-    PerCpu,
-    Prefix,
-    bound,
-    key_codec,
-    value_codec,
-)
+from purebpf.kernel.maps.map_codecs import PerCpu, Prefix, bound, key_codec, value_codec
+from purebpf.kernel.maps.map_plain_codecs import Bytes, Handle, Index
 from purebpf.kernel.maps.map_stacks import BuildIdStack, StackTrace, stack_codec
 from tests.support.builders.btf_builder import BtfBuilder
 
