@@ -107,7 +107,10 @@ def fit_sizes(spec: MapSpec) -> MapSpec:
         key_size = value_size = 0
     elif spec.type == bpf_map_type.BPF_MAP_TYPE_PERF_EVENT_ARRAY:
         key_size = value_size = map_traits.FD_SIZE
-    return spec._replace(key_size=key_size, value_size=value_size, max_entries=entries(spec))
+    sizes = (key_size, value_size, entries(spec))
+    if sizes == (spec.key_size, spec.value_size, spec.max_entries):
+        return spec
+    return spec._replace(key_size=sizes[0], value_size=sizes[1], max_entries=sizes[2])
 
 
 def _check_room(arena: MapSpec) -> None:
