@@ -13,7 +13,6 @@ ended belongs to the next one.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from purebpf.kernel.instruments import stack_maps
@@ -22,7 +21,6 @@ from purebpf.kernel.unwind.user_stacks import Trace, UserStacks
 from purebpf.profile.counts_snapshot import CountsSnapshot
 from purebpf.profile.finished_counts import FinishedCounts
 from purebpf.profile.session import Profiler
-from purebpf.syscall import proc
 
 if TYPE_CHECKING:
     from purebpf.results import Profile
@@ -88,19 +86,20 @@ class WindowProfiler(Profiler):
         Raises:
             KernelError: a map could not be read.
         """
-        self._drain()  # most of it, before the pause
-        python = self._python
+        sampling = self._sampling
+        sampling.drain()  # most of it, before the pause
+        python = sampling.python
         is_crowded = python is not None and python.names.is_crowded
-        self._events.disable()
+        sampling.events.disable()
         try:
-            if self._walking is not None and (is_last or is_crowded):
-                self._walking.finish()
+            if sampling.walking is not None and (is_last or is_crowded):
+                sampling.walking.finish()
             self.take()
             self._note_counters()
             if python is not None and is_crowded:
                 python.drain()
                 for name in ("python_codes", "python_numbers"):
-                    self._object.maps[name].clear()
+                    sampling.loaded.maps[name].clear()
         finally:
             self._begin(is_paused=is_last or pause)
         assert self._taken is not None
@@ -117,14 +116,14 @@ class WindowProfiler(Profiler):
     def _begin(self, *, is_paused: bool) -> None:
         """Begin a window, or a pause."""
         self._is_paused = is_paused
-        self._started, self._idle_before_s = time.monotonic(), proc.idle_seconds()
+        self._sampling.note_start()
         if not is_paused:
-            self._events.enable()
+            self._sampling.events.enable()
 
     def _make_snapshot(self) -> CountsSnapshot:
-        maps, limit = self._object.maps, self._options.hash_storage_size
+        maps, limit = self._sampling.loaded.maps, self._options.hash_storage_size
         counts, stacks = maps["counts"], maps["stacks"]
-        return WindowCounts(counts, stacks, limit, self._finished, self._walking)
+        return WindowCounts(counts, stacks, limit, self._finished, self._sampling.walking)
 
     def _note_counters(self) -> None:
         """Take the counters of the window, which goes on in the kernel."""
@@ -139,9 +138,10 @@ class WindowProfiler(Profiler):
         """Forget what processes that are gone, or had no part in this window, have left."""
         assert self._taken is not None
         self._symbolizer.forget_but(self._taken.processes)
-        if self._walking is not None:
-            self._walking.rest()
-        if self._python is not None:
-            self._python.interpreters.forget_but(self._followed.spaces.processes)
+        sampling = self._sampling
+        if sampling.walking is not None:
+            sampling.walking.rest()
+        if sampling.python is not None:
+            sampling.python.interpreters.forget_but(sampling.followed.spaces.processes)
             if names:
-                self._python.names.forget()
+                sampling.python.names.forget()

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from purebpf.profile import Options, Profiler
+from purebpf.profile import Options, Profiler, session
+from purebpf.profile.sampling import Sampling
 from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Unknown
@@ -109,17 +110,22 @@ def test_processes_that_are_gone_are_named(workloads: Workloads) -> None:
     assert nameless <= 0.05 * sum(row.weight for row in brief)
 
 
-class SameHash(Profiler):
+@pytest.fixture
+def same_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stack has the same hash: all of them want one slot."""
 
-    def _spec(self) -> ObjectSpec:
-        return super()._spec().set(hash_mask=0)
+    class SameHash(Sampling):
+        def _spec(self) -> ObjectSpec:
+            return super()._spec().set(hash_mask=0)
+
+    monkeypatch.setattr(session, "Sampling", SameHash)
 
 
+@pytest.mark.usefixtures("same_hash")
 def test_stacks_with_equal_hashes_stay_apart(workloads: Workloads) -> None:
     with workloads.running("still") as pid:
         options = Options(pids=(pid,), frequency=999, kernel_stacks=False, call_graph="fp")
-        found = run(options, 0.5, SameHash)
+        found = run(options, 0.5)
     counted = leaves(found)
     assert {"stand_left", "stand_right"} <= counted.keys()
     assert min(counted["stand_left"], counted["stand_right"]) > 20
@@ -129,9 +135,10 @@ def test_stacks_with_equal_hashes_stay_apart(workloads: Workloads) -> None:
     assert len(sides) == 2
 
 
+@pytest.mark.usefixtures("same_hash")
 def test_stacks_that_crowd_each_other_out_are_counted(workloads: Workloads) -> None:
     with workloads.running("calls"), workloads.running("split"):
-        found = run(Options(frequency=999, call_graph="fp"), 1, SameHash)
+        found = run(Options(frequency=999, call_graph="fp"), 1)
     lost = {cause.name: cause for cause in found.loss.causes}["stacks_lost"]
     missed = sum(row.weight * ((row.user is None) + (row.kernel is None)) for row in found.rows())
     assert lost.lost == missed > 0
@@ -146,8 +153,8 @@ def test_user_and_kernel_stacks_are_kept_separately(workloads: Workloads) -> Non
         stored: list[int]
 
         def stop(self) -> Profile:
-            self._events.disable()
-            Counting.stored = [number >> 63 for number in self._object.maps["stacks"]]
+            self._sampling.events.disable()
+            Counting.stored = [number >> 63 for number in self._sampling.loaded.maps["stacks"]]
             return super().stop()
 
     with workloads.running("calls") as pid:
@@ -221,7 +228,7 @@ def test_idle_is_left_out_unless_asked_for(workloads: Workloads) -> None:
 
 def test_the_programs_run_only_while_it_is_open(workloads: Workloads) -> None:
     with Profiler(Options()) as profiler:
-        ids = {each.info.id for each in profiler._object.programs.values()}
+        ids = {each.info.id for each in profiler._sampling.loaded.programs.values()}
         assert ids <= probes.kernel_objects()["program"]
         profiler.stop()
     deadline = time.monotonic() + 5

@@ -110,9 +110,9 @@ def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
                     rounds[-1].append(process.pid)
             profiler.wait(at_most_s=0.05)
             profiler.window()
-        known = profiler._followed.spaces.processes  # noqa: SLF001
+        known = profiler._sampling.followed.spaces.processes  # noqa: SLF001
         payers = profiler._symbolizer._payers  # noqa: SLF001
-        stacks = len(profiler._object.maps["stacks"])  # noqa: SLF001
+        stacks = len(profiler._sampling.loaded.maps["stacks"])  # noqa: SLF001
     assert known & {*rounds[-1]}, "they were known at all"
     assert not known & {*rounds[0], *rounds[1], *rounds[2]}
     assert payers.keys() <= {pid}

@@ -68,7 +68,7 @@ def busy() -> Iterator[None]:
 
 def seen(profiler: Profiler) -> list[int]:
     """How often the program ran, for each possible CPU."""
-    return [cpu.seen for cpu in profiler._object.maps["stats"][0]]
+    return [cpu.seen for cpu in profiler._sampling.loaded.maps["stats"][0]]
 
 
 def wait_for_samples(profiler: Profiler, cpu: int) -> None:

@@ -33,7 +33,7 @@ def _ask_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def wait_for_a_sample(profiler: Profiler) -> None:
     """Until there is something to be read, without a call that might be the one to fail."""
-    stats = profiler._object.maps["stats"]
+    stats = profiler._sampling.loaded.maps["stats"]
     deadline = time.monotonic() + 60
     with replaced(KernelDoor()):
         while not any(each.counted for each in stats[0]):

@@ -26,7 +26,7 @@ def test_those_without_samples_are_forgotten() -> None:
     with Profiler(Options(pids=(os.getpid(),))) as profiler:
         gone = [_run("true") for _ in range(5)]
         profiler.take()
-        followed = profiler._followed
+        followed = profiler._sampling.followed
         assert all(followed.spaces.knows(pid) for pid in gone)
         end = time.monotonic() + 30
         while any(followed.spaces.knows(pid) for pid in gone):  # once no copied stack waits

@@ -35,7 +35,7 @@ def test_each_copy_is_counted_however_late(
     options = Options(pids=(busy,), frequency=999, duration_s=3.0, call_graph="copy")
     with Profiler(options) as profiler:
         profiler.wait()
-        walking = profiler._walking
+        walking = profiler._sampling.walking
         assert walking is not None
         late = waiting_in(walking)
         profile = profiler.stop()
@@ -50,7 +50,7 @@ def test_what_waits_makes_a_descriptor_readable(busy: int, monkeypatch: pytest.M
     monkeypatch.setattr(user_stacks, "_TURN_S", 0.0)
     options = Options(pids=(busy,), frequency=199, call_graph="copy")
     with Profiler(options) as profiler:
-        walking = profiler._walking
+        walking = profiler._sampling.walking
         assert walking is not None
         backlog = walking.fds[-1]
         assert not readable(backlog)
@@ -63,7 +63,7 @@ def test_what_waits_makes_a_descriptor_readable(busy: int, monkeypatch: pytest.M
         ):
             walking.drain()
         assert readable(backlog)
-        profiler._events.disable()
+        profiler._sampling.events.disable()
         walking.finish()
         walking.drain()
         assert not readable(backlog)
@@ -83,7 +83,7 @@ def test_rings_are_emptied_while_the_finisher_is_imported(
     monkeypatch.setattr(user_stacks, "import_module", import_slowly)
     options = Options(pids=(busy,), frequency=199, call_graph="copy")
     with Profiler(options) as profiler:
-        walking = profiler._walking
+        walking = profiler._sampling.walking
         assert walking is not None
         walking._make_finisher().close()
         assert steps == len(user_stacks._IMPORTED)
@@ -94,7 +94,7 @@ def test_what_processes_did_is_caught_up_with_when_their_mappings_are_read(busy:
     """They may have executed another program since, of which the mappings are."""
     times_ns = []
     with Profiler(Options(pids=(busy,), frequency=199)) as profiler:
-        walking = profiler._walking
+        walking = profiler._sampling.walking
         assert walking is not None
         catch_up = walking.catch_up
         assert catch_up is not None
