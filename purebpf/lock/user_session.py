@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Never, Self
 
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.instruments.futex_tracer import FutexSum, FutexTracer
+from purebpf.kernel.instruments.futex_tracer import FutexSum, FutexTracer, futex_request
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.kernel.instruments.task_filter import TaskFilter
 from purebpf.lock.regions import Regions
@@ -90,7 +90,7 @@ class UserLocks(UserStackSession[FutexTracer]):
     def make_tracer(self, whose: TaskFilter) -> FutexTracer:
         """The programs of bpf_src/futex.bpf.c."""
         options = self._options
-        return FutexTracer(
+        request = futex_request(
             {
                 "python": True,
                 "by_thread": options.by == "thread",
@@ -99,11 +99,9 @@ class UserLocks(UserStackSession[FutexTracer]):
                 "with_wakers": options.stacks,
             },
             {"rows": options.rows, "stacks": _STACKS},
-            whose._replace(own_pid=os.getpid()),
-            self.earlier,
-            native=True,
             tree=self.by_tree,
         )
+        return FutexTracer(request, whose._replace(own_pid=os.getpid()), self.earlier)
 
     def drain(self) -> tuple[Never, ...]:
         """Nothing: waits are added up."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from purebpf.kernel.instruments.stack_tracer import StackRequest, StackTracer
 
-if TYPE_CHECKING:
-    from purebpf.kernel.instruments.task_filter import TaskFilter
-    from purebpf.kernel.unwind.programs import EarlierLookup
-
-__all__ = ["FutexSum", "FutexTracer"]
+__all__ = ["FutexSum", "FutexTracer", "futex_request"]
 
 _PROGRAMS = ("on_call_end", "on_call")
 """In this order the end of each wait that begins is seen."""
@@ -54,36 +50,7 @@ class FutexSum(NamedTuple):
 
 
 class FutexTracer(StackTracer):
-    """Traces from `start()` to `stop()`.
-
-    Args:
-        settings: constants of the object.
-        sizes: max_entries of its maps.
-        whose: the target.
-        earlier: what a process had mapped at a time, see `UserStacks`.
-        call_graph: how user stacks are walked, see `load_walking`.
-        native: as in `PythonTables`, for `python` among the settings.
-        tree: follow the children of the target's processes.
-
-    Raises:
-        KernelError, NotSupportedError: as `StackTracer`.
-    """
-
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        sizes: Mapping[str, int],
-        whose: TaskFilter,
-        earlier: EarlierLookup | None = None,
-        *,
-        call_graph: str = "auto",
-        native: bool = False,
-        tree: bool = False,
-    ) -> None:
-        request = StackRequest(
-            *("futex", _PROGRAMS, settings, sizes, call_graph, native, tree, _COPIES, _PAGES)
-        )
-        super().__init__(request, whose, earlier)
+    """Traces what `futex_request` asks for, from `start()` to `stop()`."""
 
     def attach(self, links: ExitStack) -> None:
         """Attach to the ends and starts of system calls."""
@@ -130,6 +97,22 @@ class FutexTracer(StackTracer):
                 most_waiting=wait.position,
                 buckets=(),
             )
+
+
+def futex_request(
+    settings: Mapping[str, Any], sizes: Mapping[str, int], *, tree: bool
+) -> StackRequest:
+    """What to trace: constants of the object, max_entries of its maps, and whether by tree.
+
+    Frames of the interpreter stay in stacks of Python: they say which lock it is.
+    """
+    return StackRequest(
+        *("futex", _PROGRAMS, settings, sizes),
+        native=True,
+        tree=tree,
+        copies=_COPIES,
+        pages=_PAGES,
+    )
 
 
 def _sum(key: Any, comm: str, **counted: Any) -> FutexSum:
