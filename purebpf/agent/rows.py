@@ -1,19 +1,13 @@
-"""A window's profile as the samples of services, by functions. Pure."""
+"""What of a window's profile is on CPU, blocked, or in the run queue. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Iterator
 
-from purebpf.results import Labels, Profile
-from purebpf.results.formats.otlp import Attribute, Entry, Sample, Series
-from purebpf.results.model.profile import Row, Stack
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.results import Profile
+from purebpf.results.formats.otlp_series import Weighted
 
-__all__ = ["off_cpu", "on_cpu", "run_queue", "series_of"]
-
-Weighted = tuple[Row, int]
-Resource = tuple[Attribute, ...]
+__all__ = ["off_cpu", "on_cpu", "run_queue"]
 
 
 def on_cpu(profile: Profile) -> Iterator[Weighted]:
@@ -36,45 +30,3 @@ def run_queue(profile: Profile) -> Iterator[Weighted]:
         waited = row.weight if row.labels.state == "R" else max(0, row.marks.runnable)
         if waited:
             yield row, waited
-
-
-def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) -> list[Series]:
-    """The samples by service, those of equal functions added up; services in their order by name.
-
-    Args:
-        rows: with their weights.
-        resource: the attributes of the service of a task.
-    """
-    by_service: dict[Resource, dict[Sample, int]] = {}
-    # stacks are shared between rows, and made of frames anew for each: most frames are known
-    entry = cache(_entry)
-    resources: dict[int, Resource] = {}
-    for row, weight in rows:
-        labels = row.labels
-        service = resources.get(labels.pid)
-        if service is None:
-            service = resources[labels.pid] = resource(labels)
-        stack = (*_entries(row.kernel, "kernel", entry), *_entries(row.user, "user", entry))
-        samples = by_service.setdefault(service, {})
-        sample = Sample(labels.comm, stack)
-        samples[sample] = samples.get(sample, 0) + weight
-    return [Series(service, by_service[service]) for service in sorted(by_service)]
-
-
-def _entries(
-    stack: Stack | None, kind: str, entry: Callable[[Frame | Unknown], Entry]
-) -> Iterator[Entry]:
-    if stack is None:
-        yield Entry("[lost]", "", kind)
-        return
-    yield from map(entry, stack)
-
-
-def _entry(frame: Frame | Unknown) -> Entry:
-    """A function; a place in a file where there is no name; else the reason."""
-    module = frame.module.rpartition("/")[2]
-    if isinstance(frame, Frame):
-        return Entry(frame.name, module, frame.kind)
-    if frame.build_id and frame.file_offset >= 0:
-        return Entry("", module, frame.kind, frame.build_id, frame.file_offset)
-    return Entry(f"[{frame.reason.name.lower()}]", module, frame.kind)

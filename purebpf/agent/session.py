@@ -25,7 +25,7 @@ from purebpf.agent.facts import Cost, facts_of
 from purebpf.agent.host_lock import HostLock
 from purebpf.agent.notify import notify
 from purebpf.agent.processes import Executables
-from purebpf.agent.rows import Weighted, off_cpu, on_cpu, run_queue, series_of
+from purebpf.agent.rows import off_cpu, on_cpu, run_queue
 from purebpf.agent.sender import Sender
 from purebpf.agent.services import PodNames, Services
 from purebpf.agent.sinks import make_sink
@@ -38,6 +38,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.profile.request import Options
 from purebpf.profile.windows import WindowProfiler
 from purebpf.results.formats.otlp import Attribute, Series, Window, document
+from purebpf.results.formats.otlp_series import Weighted, series_of
 from purebpf.syscall.heap import trim_heap
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from purebpf.agent.rows import off_cpu, on_cpu, run_queue, series_of
+from purebpf.agent.rows import off_cpu, on_cpu, run_queue
 from purebpf.results import Labels, Profile
 from purebpf.results.formats.otlp import Entry, Sample
+from purebpf.results.formats.otlp_series import series_of
 from purebpf.results.model.profile import Marks
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
