@@ -13,7 +13,7 @@ from purebpf.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "docs/index.md", "docs/gallery.md", "docs/tutorial.md"]
-NEED_ARGUMENTS = {"convert", "diff", "dump", "inspect", "latency", "new", "setup", "view"}
+NEED_ARGUMENTS = {"convert", "diff", "dump", "fleet", "inspect", "latency", "new", "setup", "view"}
 """These are named without them, too."""
 
 SPAN = re.compile(r"`(?:sudo )?purebpf (\w+)([^`]*)`")

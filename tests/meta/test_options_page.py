@@ -12,6 +12,7 @@ DIFFERENT = {
     "--call-graph": "record knows perf's words, too",
     "--count": "bcc's profile and perf count to a period; others print counts alone",
     "--event": "what a command can follow",
+    "--kind": "what a command measures: allocations, samples of a store",
     "--layout": "the tools that a command can look like",
     "--format": "what a command can write",
     "--slower": "milliseconds; latency measures what takes microseconds",
@@ -20,7 +21,7 @@ DIFFERENT = {
 }
 """Long options with values that differ, and why."""
 ALL_THREADS = {"triage", "report", "convert", "diff", "view", "inspect", "doctor", "setup"}
-ALL_THREADS |= {"completion", "dump", "kwork", "agent", "new", "vmlinux"}
+ALL_THREADS |= {"completion", "dump", "kwork", "agent", "fleet", "new", "vmlinux"}
 """Commands that do not choose what runs."""
 
 

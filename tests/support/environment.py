@@ -63,6 +63,7 @@ BY_THEMSELVES = {
     "completion": "tests/unit/completion/test_completion.py",
     "diff": "tests/commands/diff/test_diff.py",
     "dump": "tests/commands/dump/test_dump_command.py",
+    "fleet": "tests/commands/fleet/test_fleet.py",
     "doctor": "tests/commands/doctor/test_doctor_command.py",
     "new": "tests/commands/build/test_new.py",
     "record": "tests/commands/record/test_record_surroundings.py",

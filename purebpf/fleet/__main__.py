@@ -1,0 +1,178 @@
+"""`purebpf fleet`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.fleet.options import Parsed, build_parser, parse
+
+if TYPE_CHECKING:
+    from purebpf.fleet.coverage import Coverage
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf.fleet"
+_EXTRA = ("duckdb", "pyarrow", "starlette", "uvicorn", "google.protobuf", "opentelemetry")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(parsed: Parsed) -> int:
+    actions: Mapping[str, Callable[[Parsed], int]] = {
+        "hub": _hub,
+        "import": _import,
+        "compact": _compact,
+        "prune": _prune,
+        "check": _check,
+    }
+    try:
+        return actions.get(parsed.options.action, _ask)(parsed)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(_EXTRA):
+            raise
+        command.note(f"{NAME}: {error.name} is not installed: pip install 'purebpf[fleet]'")
+        return command.FAILED
+
+
+# The store
+
+
+def _hub(parsed: Parsed) -> int:
+    import gc
+
+    from purebpf.fleet.serving import serve_hub
+
+    gc.enable()  # it runs for days
+    serve_hub(parsed.options, command.say)
+    return 0
+
+
+def _import(parsed: Parsed) -> int:
+    from purebpf.fleet.importing import import_files
+    from purebpf.fleet.store import open_store
+
+    options = parsed.options
+    of = dict(options.query.where)
+    windows, rows = import_files(
+        open_store(options.store),
+        options.words,
+        service=of.get("service", ""),
+        host=of.get("host", ""),
+    )
+    command.say(f"{windows} windows stored, {rows} rows")
+    return 0
+
+
+def _compact(parsed: Parsed) -> int:
+    from purebpf.fleet.compaction import Compacted, compact
+    from purebpf.fleet.store import open_store
+
+    def say(made: Compacted) -> None:
+        size = f", {made.nbytes / made.rows:.2f} bytes a row" if made.rows else ""
+        command.say(f"{made.hour}: {made.batches} batches, {made.rows} rows{size}")
+
+    done = compact(open_store(parsed.options.store), now_s=time.time(), say=say)
+    if not done:
+        command.say("nothing to compact: hours are compacted ten minutes after their end")
+    return 0
+
+
+def _prune(parsed: Parsed) -> int:
+    from purebpf.fleet.keeping import prune
+    from purebpf.fleet.store import open_store
+
+    keep_days = parsed.options.keep_days or 0
+    gone = prune(open_store(parsed.options.store), keep_days, time.time())
+    command.say(f"removed {len(gone)} days" + (f": {gone[0]} to {gone[-1]}" if gone else ""))
+    return 0
+
+
+def _check(parsed: Parsed) -> int:
+    from purebpf.fleet.keeping import check
+    from purebpf.fleet.store import open_store
+
+    problems = 0
+    for problem in check(open_store(parsed.options.store), time.time()):
+        command.say(problem)
+        problems += 1
+    _print([f"{problems} problems\n" if problems else "every file is there, and the sums agree\n"])
+    return command.FAILED if problems else 0
+
+
+# Questions
+
+
+def _ask(parsed: Parsed) -> int:
+    from purebpf.fleet import session
+
+    options = parsed.options
+    if options.action == "diff":
+        return _compare(parsed)
+    with session.ask(options) as question:
+        if options.action == "sql":
+            _print(session.statement_lines(question, options))
+            return 0
+        coverage = question.coverage()
+        if options.action == "flamegraph":
+            from purebpf.cli.destination import write
+            from purebpf.fleet.profiles import profile_of
+
+            write(profile_of(question.selection, question.stacks(), coverage), parsed.to)
+        else:
+            _print(session.answer_lines(question, options, coverage))
+    return _end(parsed, coverage)
+
+
+def _compare(parsed: Parsed) -> int:
+    from purebpf.cli.destination import writing
+    from purebpf.cli.output import Output
+    from purebpf.fleet import session
+    from purebpf.fleet.profiles import profile_of
+    from purebpf.results.formats import html
+    from purebpf.results.shape import diff
+
+    options = parsed.options
+    sides = []
+    for side in options.sides:
+        with session.ask(options, side) as question:
+            coverage = question.coverage()
+            sides.append(profile_of(question.selection, question.stacks(), coverage))
+            command.say(coverage.text())
+    names = [",".join("=".join(pair) for pair in side) for side in options.sides]
+    before, after = sides
+    difference = diff.compare(before, after, " -> ".join(names))
+    for to in parsed.to:
+        lines: Iterable[str] = diff.text(difference, top=options.rows)
+        if to.format == "html":
+            lines = [html.comparison(before, after, difference.title)]
+        elif to.format == "json":
+            lines = [diff.document(difference)]
+        with Output(to.path) as output, writing(to):
+            output.write(lines)
+    if options.fail_over is not None and difference.worst > options.fail_over:
+        command.note(f"{NAME}: a function grew by {difference.worst:.2f} percentage points")
+        return command.LOSS
+    return 0
+
+
+def _end(parsed: Parsed, coverage: Coverage) -> int:
+    command.say(coverage.text())
+    return command.LOSS if parsed.strict and not coverage.is_whole else 0
+
+
+def _print(lines: Iterable[str]) -> None:
+    from purebpf.cli.output import Output
+
+    with Output() as output:
+        output.write(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,207 @@
+"""Questions about a range, and their answers: functions, stacks, times, hosts.
+
+Every statement adds up by stack first and looks at the frames of what is left, so that its cost is
+that of different stacks, not of samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from purebpf.fleet import duck
+from purebpf.fleet.catalog import Catalog, find_files, make_views
+from purebpf.fleet.coverage import Coverage, cover
+from purebpf.fleet.selection import Selection, timestamp
+from purebpf.fleet.store import Directory
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["FramePlace", "Function", "Host", "Moment", "Question", "Weighted"]
+
+
+class FramePlace(NamedTuple):
+    """A function, or a place in a file without a name."""
+
+    function: str
+    module: str
+    kind: str
+    build_id: str
+    file_offset: int
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.function or f"{self.module or self.build_id[:12]}+{self.file_offset:#x}"
+
+
+class Function(NamedTuple):
+    """A place, and nanoseconds: in itself, and with what it called."""
+
+    place: FramePlace
+    own: int
+    total: int
+
+
+class Weighted(NamedTuple):
+    """A stack, leaf first, of a service, and its nanoseconds."""
+
+    service: str
+    frames: tuple[FramePlace, ...]
+    value: int
+
+
+class Moment(NamedTuple):
+    """A service at a time, and its nanoseconds from there to the next one."""
+
+    at_us: int
+    service: str
+    value: int
+
+
+class Host(NamedTuple):
+    """A host: its windows, the last of them, nanoseconds, and how far its clock is off."""
+
+    host: str
+    windows: int
+    last_us: int
+    value: int
+    clock_offset_ns: int
+    agent_cpu_ns: int
+
+
+class Question:
+    """A selection, and the files that answer it. Close it; its answers are made when asked for.
+
+    Args:
+        store: where.
+        selection: which samples.
+        connection: a database of its own.
+        by_host: whether hosts or minutes matter, which roll-ups do not have.
+
+    Raises:
+        StoreError: there is no such store, or a manifest is damaged.
+        QueryError: a file cannot be read.
+    """
+
+    def __init__(
+        self,
+        store: Directory,
+        selection: Selection,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        by_host: bool = False,
+    ) -> None:
+        self.selection = selection
+        self._connection = connection
+        self._folder = store.root
+        rolled = not by_host and not selection.needs_hosts
+        self.catalog: Catalog = find_files(store, selection, rolled=rolled)
+        make_views(connection, store, self.catalog)
+
+    def table(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
+        """The columns and rows of any statement about the views."""
+        return duck.table(self._connection, statement, self._folder)
+
+    def views(self) -> list[str]:
+        """The statements that make the views."""
+        return duck.views(self._connection)
+
+    def coverage(self) -> Coverage:
+        """Which part of the hosts and of their samples the answer has."""
+        return cover(self._connection, self.selection)
+
+    def total(self) -> int:
+        """Nanoseconds."""
+        answer = duck.rows(
+            self._connection,
+            f"select coalesce(sum(value), 0)::hugeint from ({self.picked('stack')})",
+        )
+        return int(answer[0][0])
+
+    def functions(self) -> list[Function]:
+        """Every function, the heaviest first by its own time."""
+        answer = duck.rows(
+            self._connection,
+            f"with stacked as materialized ({self._stacked()}), "
+            "own as (select frames[1] as frame, sum(value)::bigint as value "
+            "from stacked group by 1), "
+            "total as (select frame, sum(value)::bigint as value from "
+            "(select value, unnest(list_distinct(frames)) as frame from stacked) group by 1) "
+            f"select {_PLACE}, coalesce(own.value, 0), total.value from total "
+            f"left join own using (frame) join ({_NAMED}) named using (frame) "
+            "order by 6 desc, 7 desc, 1, 2",
+        )
+        return [Function(FramePlace(*row[:5]), *row[5:]) for row in answer]
+
+    def stacks(self) -> list[Weighted]:
+        """Every stack of each service."""
+        self._connection.execute(
+            f"create or replace temp table stacked as {self._stacked(by_service=True)}"
+        )
+        answer = duck.rows(self._connection, "select * from stacked")
+        named = duck.rows(
+            self._connection,
+            f"select frame, {_PLACE} from ({_NAMED}) named "
+            "where frame in (select distinct unnest(frames) from stacked)",
+        )
+        places = {frame: FramePlace(*place) for frame, *place in named}
+        lost = FramePlace("[not stored]", "", "", "", -1)
+        return [
+            Weighted(service, tuple(places.get(frame, lost) for frame in frames), value)
+            for service, frames, value in answer
+        ]
+
+    def timeline(self, step_us: int) -> list[Moment]:
+        """What each service used, by steps of time."""
+        answer = duck.rows(
+            self._connection,
+            f"select (epoch_us(ts) // {step_us} * {step_us})::bigint, service, sum(value)::bigint "
+            f"from samples where {self.selection.condition()} group by 1, 2 order by 1, 2",
+        )
+        return [Moment(*row) for row in answer]
+
+    def hosts(self) -> list[Host]:
+        """Every host that sent windows."""
+        condition = self.selection.condition()
+        answer = duck.rows(
+            self._connection,
+            "select host, count(*), max(epoch_us(ts) + duration_ns // 1000)::bigint, "
+            "coalesce(any_value(used.value), 0)::bigint, "
+            "arg_max(clock_offset_ns, abs(clock_offset_ns)), avg(agent_cpu_ns)::bigint "
+            "from windows left join (select host, sum(value) as value from samples "
+            f"where {condition} group by host) used using (host) "
+            f"where kind = {duck.quote(self.selection.kind)} "
+            f"and ts >= {timestamp(self.selection.since_us)} "
+            f"and ts < {timestamp(self.selection.until_us)} group by host order by 4 desc, host",
+        )
+        return [Host(*row) for row in answer]
+
+    def picked(self, columns: str) -> str:
+        """SQL for the sums by some columns of the samples and the roll-up."""
+        sums = (
+            f"select {columns}, sum(value)::bigint as value from {{}} where {{}} group by {columns}"
+        )
+        parts = [sums.format("samples", self.selection.condition())]
+        if self.catalog.rolled:
+            conditions = [f"{name} = {duck.quote(value)}" for name, value in self.selection.where]
+            parts.append(sums.format("rollup", " and ".join(conditions) or "true"))
+        return " union all ".join(parts)
+
+    def _stacked(self, *, by_service: bool = False) -> str:
+        """SQL for frames and sums of each stack."""
+        columns = "service, stack" if by_service else "stack"
+        named = "service, " if by_service else ""
+        return (
+            f"with picked as materialized (select {columns}, sum(value)::bigint as value from "
+            f"({self.picked(columns)}) group by {columns}) "
+            f"select {named}frames, value from picked join unique_stacks using (stack)"
+        )
+
+
+_PLACE = "function, module, kind, build_id, file_offset"
+_NAMED = (
+    "select distinct on (frame) * from frames "
+    # a place that was named later has the same number
+    "order by frame, function = ''"
+)

@@ -1,0 +1,93 @@
+"""DuckDB: connections with bounded memory, and Parquet files as relations."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from purebpf.errors import PurebpfError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["BATCH", "QueryError", "connect", "quote", "relation", "rows", "table", "views"]
+
+_MEMORY = "700MB"
+
+
+class QueryError(PurebpfError):
+    """DuckDB refuses a statement, or cannot read a file; says why."""
+
+
+def connect(memory: str = _MEMORY) -> duckdb.DuckDBPyConnection:
+    """A database in memory, which puts what does not fit into a temporary directory."""
+    import duckdb
+
+    connection = duckdb.connect()
+    scratch = os.path.join(tempfile.gettempdir(), f"purebpf-fleet-{os.getpid()}")
+    connection.execute(f"set memory_limit = {quote(memory)}")
+    connection.execute(f"set temp_directory = {quote(scratch)}")
+    connection.execute("set timezone = 'UTC'")
+    return connection
+
+
+def relation(paths: Sequence[str], *, with_name: bool = False) -> str:
+    """SQL for the rows of files, of which there is one at least; `with_name`: and their names."""
+    listed = ", ".join(map(quote, paths))
+    more = ", filename = true" if with_name else ""
+    return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true{more})"
+
+
+BATCH = "split_part(parse_filename(filename), '.', 1)"
+"""SQL for the batch of a landing file, where rows have the name of theirs."""
+
+
+def quote(text: str) -> str:
+    """A string as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[Any, ...]]:
+    """All rows of an answer.
+
+    Raises:
+        QueryError: DuckDB refused.
+    """
+    import duckdb
+
+    try:
+        return connection.sql(statement).fetchall()
+    except duckdb.Error as error:
+        raise QueryError(str(error).strip().splitlines()[0]) from error
+
+
+def table(
+    connection: duckdb.DuckDBPyConnection, statement: str, folder: str
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of a statement as a user types it: one that reads, and below a folder only.
+
+    Raises as `rows`. The connection cannot read elsewhere afterwards.
+    """
+    import duckdb
+
+    try:
+        connection.execute(f"set allowed_directories = [{quote(folder)}]")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        parsed = connection.extract_statements(statement)
+        if [one.type for one in parsed] != [duckdb.StatementType.SELECT]:
+            raise QueryError("one statement that begins with select (or with) is needed")
+        answer = connection.sql(statement)
+        return list(answer.columns), answer.fetchall()
+    except duckdb.Error as error:
+        raise QueryError(str(error).strip()) from error
+
+
+def views(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The statements that made the views of this connection."""
+    answer = rows(
+        connection, "select sql from duckdb_views() where not internal order by view_name"
+    )
+    return [sql.rstrip().rstrip(";") for (sql,) in answer]

@@ -1,0 +1,148 @@
+"""Deliveries that arrive one by one become durable together: an answer waits for its batch.
+
+A file for each delivery would be a million files an hour, and an answer before the file is written
+would be a promise that a crash breaks. So deliveries wait for `pause_s`, are stored in one batch,
+and then each of their senders gets its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from purebpf.fleet.landing import land, new_batch_id
+from purebpf.fleet.rows import Batch, Delivery
+from purebpf.fleet.store import Directory
+
+__all__ = ["FullError", "Intake", "Tally"]
+
+_REMEMBERED_S = 7200.0
+_MOST_ROWS = 1_000_000
+_DATES = 3
+
+
+class FullError(Exception):
+    """More waits to be stored than there is memory for."""
+
+
+class Tally(NamedTuple):
+    """What a hub has done so far."""
+
+    deliveries: int = 0
+    repeated: int = 0
+    rows: int = 0
+    batches: int = 0
+    failed_batches: int = 0
+    nbytes: int = 0
+
+
+class Intake:
+    """Stores what is added to it.
+
+    Args:
+        store: where.
+        pause_s: how long the first delivery of a batch waits for others.
+        say: gets a line when a batch cannot be stored.
+
+    Attributes:
+        tally: so far.
+    """
+
+    def __init__(self, store: Directory, *, pause_s: float, say: Callable[[str], object]) -> None:
+        self._store, self._pause_s, self._say = store, pause_s, say
+        self._known: dict[str, set[int]] = {}
+        self._recent: OrderedDict[int, float] = OrderedDict()
+        self._waiting: list[tuple[Delivery, asyncio.Future[None]]] = []
+        self._under_way: dict[int, asyncio.Future[None]] = {}
+        self._rows = 0
+        self._writer: asyncio.Task[None] | None = None
+        self.tally = Tally()
+
+    async def add(self, deliveries: Sequence[Delivery]) -> None:
+        """Come back when all of them are stored.
+
+        Raises:
+            FullError: too much waits already; nothing of it is kept.
+            OSError: they cannot be stored now.
+        """
+        self._forget()
+        ends = []
+        if self._rows > _MOST_ROWS:
+            raise FullError(f"{self._rows} rows wait to be stored")
+        for delivery in deliveries:
+            number = delivery.window.delivery
+            if number in self._recent:
+                self.tally = self.tally._replace(repeated=self.tally.repeated + 1)
+                continue
+            end = self._under_way.get(number)
+            if end is None:
+                end = asyncio.get_running_loop().create_future()
+                self._under_way[number] = end
+                self._waiting.append((delivery, end))
+                self._rows += len(delivery.samples)
+            ends.append(end)
+        if self._waiting and self._writer is None:
+            self._writer = asyncio.create_task(self._write_soon())
+        for result in await asyncio.gather(*ends, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def finish(self) -> None:
+        """Store what waits, without a pause."""
+        while self._waiting or self._writer is not None:
+            if self._writer is None:
+                await self._write()
+            else:
+                await self._writer
+
+    async def _write_soon(self) -> None:
+        await asyncio.sleep(self._pause_s)
+        try:
+            while self._waiting:
+                await self._write()
+        finally:
+            self._writer = None
+
+    async def _write(self) -> None:
+        """Store all that waits as one batch, and tell those who sent it."""
+        waiting, self._waiting = self._waiting, []
+        batch = Batch(self._known)
+        for delivery, _ in waiting:
+            batch.add(delivery)
+        problem: OSError | None = None
+        nbytes = 0
+        try:
+            nbytes = await asyncio.to_thread(land, self._store, batch, new_batch_id())
+            batch.stored()
+        except OSError as error:
+            problem = error
+            self._say(f"a batch of {len(waiting)} windows is not stored: {error}")
+        self._rows -= batch.rows
+        now = time.monotonic()
+        for delivery, end in waiting:
+            number = delivery.window.delivery
+            del self._under_way[number]
+            if problem is None:
+                self._recent[number] = now
+            if not end.done():
+                end.set_exception(problem) if problem else end.set_result(None)
+                end.exception()  # its sender may have gone
+        done = self.tally
+        self.tally = done._replace(
+            deliveries=done.deliveries + (0 if problem else len(waiting)),
+            rows=done.rows + (0 if problem else batch.rows),
+            batches=done.batches + 1,
+            failed_batches=done.failed_batches + bool(problem),
+            nbytes=done.nbytes + nbytes,
+        )
+
+    def _forget(self) -> None:
+        """What was stored long ago, and what dates had that are over."""
+        before = time.monotonic() - _REMEMBERED_S
+        while self._recent and next(iter(self._recent.values())) < before:
+            self._recent.popitem(last=False)
+        for date in sorted(self._known)[:-_DATES]:
+            del self._known[date]

@@ -1,0 +1,136 @@
+"""What keeps a store in order: old days removed, files checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from purebpf.fleet import duck
+from purebpf.fleet.landing import FOLDER, landed_in
+from purebpf.fleet.rows import KINDS
+from purebpf.fleet.store import Directory, StoreError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["check", "prune"]
+
+_TABLES = ("samples", "rollup", "windows", "series", "stacks", "frames")
+_STALE_S = 3600
+
+
+def prune(store: Directory, keep_days: float, now_s: float) -> list[str]:
+    """Remove the days that ended more than `keep_days` ago; which they were.
+
+    The manifest goes first: a reader finds nothing of the hour, rather than a part.
+    """
+    store.require()
+    # a day is over at its last second
+    last = time.strftime("%Y-%m-%d", time.gmtime(now_s - keep_days * 86400 - 86400))
+    gone = set()
+    for name in store.names("hours"):
+        if name[:10] <= last:
+            store.delete(f"hours/{name}")
+            gone.add(name[:10])
+    for hour in store.names(FOLDER):
+        if hour[:10] <= last:
+            gone.add(hour[:10])
+            for name in store.names(f"{FOLDER}/{hour}"):
+                store.delete(f"{FOLDER}/{hour}/{name}")
+    for folder in _date_folders(store):
+        date = folder.rpartition("date=")[2]
+        if date <= last:
+            gone.add(date)
+            for hour in store.names(folder):
+                for name in store.names(f"{folder}/{hour}"):
+                    store.delete(f"{folder}/{hour}/{name}")
+    return sorted(gone)
+
+
+def check(store: Directory, now_s: float) -> Iterator[str]:
+    """What is wrong, a sentence each.
+
+    Every file of every manifest is read whole; samples and their roll-up have to agree, and each
+    stack and frame has to be there.
+    """
+    store.require()
+    named: set[str] = set()
+    with duck.connect() as connection:
+        for name in store.names("hours"):
+            hour = name.removesuffix(".json")
+            try:
+                manifest = store.manifest(hour)
+            except StoreError as error:
+                yield str(error)
+                continue
+            files = manifest.files if manifest else {}
+            named.update(path for paths in files.values() for path in paths)
+            missing = [
+                path for paths in files.values() for path in paths if not _is_there(store, path)
+            ]
+            yield from (f"{path} is missing: the manifest of {hour} has it" for path in missing)
+            if not missing:
+                yield from _check_sums(store, connection, hour, files)
+        for hour in store.names(FOLDER):
+            for batch in landed_in(store, hour):
+                for table in batch.tables:
+                    yield from _unreadable(store, connection, batch.file(hour, table))
+    for folder in _date_folders(store):
+        for hour in store.names(folder):
+            for name in store.names(f"{folder}/{hour}"):
+                path = f"{folder}/{hour}/{name}"
+                if name != "_SUCCESS" and path not in named:
+                    yield f"{path} is in no manifest: a compaction was killed; the next replaces it"
+    for part in store.parts():
+        if store.age_s(part, now_s) > _STALE_S:
+            yield f"{part} was being written when its process was killed: remove it"
+
+
+def _check_sums(
+    store: Directory, connection: duckdb.DuckDBPyConnection, hour: str, files: dict[str, list[str]]
+) -> Iterator[str]:
+    def read(table: str) -> str:
+        return duck.relation([store.path(path) for path in files[table]])
+
+    try:
+        for kind in KINDS:
+            if not files.get(f"samples/{kind}"):
+                continue
+            ((samples, rolled),) = duck.rows(
+                connection,
+                f"select (select sum(value) from {read(f'samples/{kind}')}), "
+                f"(select sum(value) from {read(f'rollup/{kind}')})",
+            )
+            if samples != rolled:
+                yield f"{hour}, {kind}: samples are {samples} ns, their roll-up {rolled} ns"
+        for table in files:
+            duck.rows(connection, f"select count(columns(*)) from {read(table)}")
+    except duck.QueryError as error:
+        yield f"{hour}: {error}"
+
+
+def _unreadable(
+    store: Directory, connection: duckdb.DuckDBPyConnection, name: str
+) -> Iterator[str]:
+    try:
+        duck.rows(connection, f"select count(columns(*)) from {duck.relation([store.path(name)])}")
+    except duck.QueryError as error:
+        yield f"{name}: {error}"
+
+
+def _is_there(store: Directory, name: str) -> bool:
+    try:
+        return store.size(name) > 0
+    except FileNotFoundError:
+        return False
+
+
+def _date_folders(store: Directory) -> Iterator[str]:
+    """Folders of a table (and kind) and a date."""
+    for table in _TABLES:
+        for name in store.names(table):
+            if name.startswith("date="):
+                yield f"{table}/{name}"
+            else:
+                yield from (f"{table}/{name}/{date}" for date in store.names(f"{table}/{name}"))

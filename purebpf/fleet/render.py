@@ -1,0 +1,79 @@
+"""Answers as text. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from purebpf.fleet.answers import Function, Host, Moment
+from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
+from purebpf.symbols.short_names import shorten
+
+__all__ = ["render_functions", "render_hosts", "render_rows", "render_timeline"]
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_WIDTH = 80
+
+
+def render_functions(
+    functions: Sequence[Function], total: int, range_us: int, rows: int
+) -> Iterator[str]:
+    """A table, the heaviest first: percent of all, and CPUs that were busy with it on average."""
+    if not total:
+        yield "no samples\n"
+        return
+    yield f"{'self':>7} {'total':>7} {'CPUs':>8}  function\n"
+    for place, own, whole in functions[:rows]:
+        cpus = own / 1000 / range_us
+        module = f" [{place.module}]" if place.module and place.function else ""
+        name = printable(shorten(place.name)) + printable(module)
+        line = f"{100 * own / total:6.2f}% {100 * whole / total:6.2f}% {cpus:8.3f}  {name}"
+        yield line[:_WIDTH] + "\n"
+    if len(functions) > rows:
+        rest = sum(own for _, own, _ in functions[rows:])
+        yield f"{100 * rest / total:6.2f}% {'':16}  in {len(functions) - rows} more functions\n"
+
+
+def render_hosts(hosts: Sequence[Host], range_us: int, rows: int) -> Iterator[str]:
+    """A table of hosts, the busiest first."""
+    yield f"{'CPUs':>8} {'windows':>8} {'last (UTC)':<16} {'clock':>8} {'agent':>8}  host\n"
+    for host in hosts[:rows]:
+        last = f"{datetime.fromtimestamp(host.last_us / 1e6, UTC):%Y-%m-%d %H:%M}"
+        clock = f"{host.clock_offset_ns / 1e9:+.1f} s"
+        line = (
+            f"{host.value / 1000 / range_us:8.3f} {host.windows:8} {last:<16} {clock:>8} "
+            f"{in_unit(host.agent_cpu_ns):>8}  {printable(host.host)}"
+        )
+        yield line[:_WIDTH] + "\n"
+    if len(hosts) > rows:
+        yield f"{'':8} and {len(hosts) - rows} more hosts\n"
+
+
+def render_timeline(
+    moments: Sequence[Moment], start_us: int, step_us: int, steps: int, rows: int
+) -> Iterator[str]:
+    """A row of bars for each service, the busiest first; the highest of each is a full block."""
+    by_service: dict[str, list[int]] = defaultdict(lambda: [0] * steps)
+    for at_us, service, value in moments:
+        by_service[service][min(steps - 1, (at_us - start_us) // step_us)] += value
+    yield f"{'CPUs':>8} {'most':>8}  service, {in_unit(step_us * 1000)} a column\n"
+    ordered = sorted(by_service.items(), key=lambda item: -sum(item[1]))
+    for service, values in ordered[:rows]:
+        most = max(values)
+        bars = "".join(_BARS[-(-8 * value // most) if most else 0] for value in values)
+        mean, peak = sum(values) / steps / 1000 / step_us, most / 1000 / step_us
+        yield (
+            f"{mean:8.3f} {peak:8.3f}  {bars} {printable(service or '[no service]')}"[:_WIDTH]
+            + "\n"
+        )
+    if len(ordered) > rows:
+        yield f"{'':17}  and {len(ordered) - rows} more services\n"
+
+
+def render_rows(names: Sequence[str], answer: Sequence[Sequence[object]]) -> Iterator[str]:
+    """Rows of a statement, tab-separated, with a head."""
+    yield "\t".join(names) + "\n"
+    for row in answer:
+        yield "\t".join(printable("" if value is None else str(value)) for value in row) + "\n"

@@ -1,0 +1,165 @@
+"""Rows of the tables, and what a batch of them is collected in. Pure.
+
+A delivery is one window of one host and kind. Its row in `windows` says that all its samples are
+stored: it is written last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+__all__ = [
+    "COLUMNS",
+    "KINDS",
+    "Batch",
+    "Delivery",
+    "Frame",
+    "Hour",
+    "Sample",
+    "Series",
+    "Window",
+    "hour_of",
+    "hours_between",
+]
+
+KINDS = ("cpu", "offcpu", "runqueue")
+COLUMNS = {
+    "host.name": "host",
+    "service.name": "service",
+    "service.version": "version",
+    "k8s.namespace.name": "namespace",
+    "k8s.pod.name": "pod",
+    "k8s.container.name": "container",
+    "container.id": "container_id",
+    "systemd.unit": "unit",
+}
+"""Attributes of OpenTelemetry that have columns of their own; the others are labels."""
+_HOUR_US = 3_600_000_000
+Row = TypeVar("Row")
+
+
+class Frame(NamedTuple):
+    """A function, or a place in a file without a name yet (`file_offset` is -1 otherwise)."""
+
+    frame: int
+    function: str
+    module: str
+    build_id: str
+    file_offset: int
+    kind: str
+
+
+class Series(NamedTuple):
+    """What samples are of."""
+
+    series: int
+    host: str
+    service: str
+    version: str
+    namespace: str
+    pod: str
+    container: str
+    container_id: str
+    unit: str
+    comm: str
+    labels: tuple[tuple[str, str], ...]
+
+
+class Sample(NamedTuple):
+    """A stack of a series in a window. `value` is nanoseconds."""
+
+    series: int
+    stack: int
+    value: int
+
+
+class Window(NamedTuple):
+    """A window of a host, and what it says of itself. Times in microseconds since 1970, UTC."""
+
+    ts_us: int
+    host: str
+    kind: str
+    delivery: int
+    start_id: str
+    duration_ns: int
+    period_ns: int
+    expected: int
+    seen: int
+    lost: tuple[tuple[str, int], ...]
+    unknown_ppm: int
+    bpf_run_ns: int
+    agent_cpu_ns: int
+    rss_bytes: int
+    spool_bytes: int
+    dropped_windows: int
+    clock_offset_ns: int
+
+
+class Delivery(NamedTuple):
+    """One window with its samples, and what these refer to."""
+
+    window: Window
+    samples: list[Sample]
+    series: dict[int, Series]
+    stacks: dict[int, tuple[int, ...]]
+    frames: dict[int, Frame]
+
+
+class Hour(NamedTuple):
+    """What a batch has of an hour; `deliveries` in the order they came."""
+
+    deliveries: list[Delivery]
+    series: dict[int, Series]
+    stacks: dict[int, tuple[int, ...]]
+    frames: dict[int, Frame]
+
+
+class Batch:
+    """Deliveries by hour, each with what its date has not got yet.
+
+    Args:
+        known: for each date the ids that are stored.
+    """
+
+    def __init__(self, known: dict[str, set[int]]) -> None:
+        self._known = known
+        self._new: dict[str, set[int]] = {}
+        self.hours: dict[str, Hour] = {}
+        self.rows = 0
+
+    def add(self, delivery: Delivery) -> None:
+        """Take one in."""
+        hour = hour_of(delivery.window.ts_us)
+        known = self._known.setdefault(hour[:10], set())
+        new = self._new.setdefault(hour[:10], set())
+        rows = self.hours.setdefault(hour, Hour([], {}, {}, {}))
+        rows.deliveries.append(delivery)
+        self.rows += len(delivery.samples)
+        _add_new(delivery.series, rows.series, known, new)
+        _add_new(delivery.stacks, rows.stacks, known, new)
+        _add_new(delivery.frames, rows.frames, known, new)
+
+    def stored(self) -> None:
+        """All of it is."""
+        for date, new in self._new.items():
+            self._known.setdefault(date, set()).update(new)
+
+
+def _add_new(theirs: dict[int, Row], mine: dict[int, Row], known: set[int], new: set[int]) -> None:
+    for number in theirs.keys() - known - new:
+        mine[number] = theirs[number]
+        new.add(number)
+
+
+def hour_of(ts_us: int) -> str:
+    """The hour of a time, as folders are called: `2026-11-23T07`, UTC."""
+    import time
+
+    return time.strftime("%Y-%m-%dT%H", time.gmtime(ts_us // _HOUR_US * 3600))
+
+
+def hours_between(since_us: int, until_us: int) -> Iterable[str]:
+    """Each hour that has a part of the range."""
+    first = since_us // _HOUR_US
+    return (hour_of(hour * _HOUR_US) for hour in range(first, -(-until_us // _HOUR_US)))

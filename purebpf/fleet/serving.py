@@ -1,0 +1,104 @@
+"""Runs the hub until a signal stops it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable
+
+from purebpf.errors import KernelError, PurebpfError
+from purebpf.fleet.request import Options
+from purebpf.fleet.store import open_store
+
+__all__ = ["HubError", "serve_hub"]
+
+_MOST_CONNECTIONS = 1024
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_MOST_TOKENS = 1 << 20
+
+
+class HubError(PurebpfError):
+    """The hub cannot be started as it was asked for; says why."""
+
+
+def serve_hub(options: Options, say: Callable[[str], object]) -> None:
+    """Take windows until SIGTERM or Ctrl-C; what came by then is stored.
+
+    Raises:
+        HubError: the address is open to others without TLS, or a file cannot be read.
+        KernelError: the address cannot be bound.
+    """
+    import uvicorn
+
+    from purebpf.fleet.hub import Tokens, hub_app
+    from purebpf.fleet.intake import Intake
+
+    host, port = options.listen
+    has_tls = bool(options.certificate)
+    if host not in _LOOPBACK and not has_tls and not options.insecure:
+        raise HubError(
+            f"{host} is not this machine, and tokens and stacks would go in the clear. "
+            "Use --certificate and --key, or --insecure behind a proxy that has TLS"
+        )
+    if has_tls != bool(options.key):
+        raise HubError("TLS needs both --certificate and --key")
+    tokens = Tokens(read_tokens(options.tokens) if options.tokens else None)
+    store = open_store(options.store)
+    os.makedirs(store.root, exist_ok=True)
+    intake = Intake(store, pause_s=options.pause_s, say=say)
+    config = uvicorn.Config(
+        hub_app(intake, tokens, say),
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=30,
+        ssl_certfile=options.certificate or None,
+        ssl_keyfile=options.key or None,
+    )
+    with _listen(host, port) as listener:
+        scheme = "https" if has_tls else "http"
+        name = f"[{host}]" if ":" in host else host
+        say(f"store {store.root}, taking windows at {scheme}://{name}:{listener.getsockname()[1]}")
+        uvicorn.Server(config).run(sockets=[listener])
+    done = intake.tally
+    say(
+        f"{done.deliveries} windows stored, {done.rows} rows, {done.nbytes} bytes; "
+        f"{done.repeated} came twice"
+    )
+
+
+def read_tokens(path: str) -> dict[str, str]:
+    """The host of each token of a file: lines `TOKEN [HOST]`, `#` begins a remark.
+
+    Raises:
+        HubError: it cannot be read, others may read it, or it has no token.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            lines = file.read(_MOST_TOKENS).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HubError(f"the tokens of {path}: {error}") from error
+    if stat.S_IMODE(mode) & 0o007:
+        raise HubError(f"everybody may read the tokens of {path}: chmod o= {path}")
+    words = [line.partition("#")[0].split() for line in lines]
+    if not any(words) or any(len(line) > 2 for line in words):
+        raise HubError(f"{path} has no lines TOKEN [HOST], or others")
+    return {line[0]: line[1] if line[1:] else "" for line in words if line}
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_MOST_CONNECTIONS)
+    except OSError as error:
+        listener.close()
+        raise KernelError("bind(2)", error.errno or 0, f"listening on {host}:{port}") from None
+    return listener

@@ -1,0 +1,86 @@
+"""Opens a question of the command line, and turns its answer into lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from purebpf.fleet import duck, render
+from purebpf.fleet.answers import Question
+from purebpf.fleet.coverage import Coverage
+from purebpf.fleet.profiles import describe
+from purebpf.fleet.request import Options
+from purebpf.fleet.rows import COLUMNS
+from purebpf.fleet.selection import Selection, check_kind, parse_range
+from purebpf.fleet.store import open_store
+
+__all__ = ["answer_lines", "ask", "statement_lines"]
+
+_STEPS = 40
+_MINUTE_US = 60_000_000
+_BY_HOST = ("timeline", "hosts", "sql")
+
+
+@contextmanager
+def ask(options: Options, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Question]:
+    """A question about the samples that the options choose.
+
+    Args:
+        options: the request.
+        side: conditions that go before its own; "since", "until" and "kind" among them.
+
+    Raises:
+        SelectionError: there is no such range or kind.
+        StoreError: there is no such store, or a manifest is damaged.
+        QueryError: a file cannot be read.
+    """
+    query = options.query
+    own = dict(side)
+    since, until = own.pop("since", query.since), own.pop("until", query.until)
+    kind = check_kind(own.pop("kind", query.kind))
+    where = {_COLUMN.get(name, name): value for name, value in (*query.where, *own.items())}
+    selection = Selection(*parse_range(since, until, time.time()), kind, tuple(where.items()))
+    with duck.connect() as connection:
+        by_host = options.action in _BY_HOST
+        yield Question(open_store(options.store), selection, connection, by_host=by_host)
+
+
+_COLUMN = {"build": "version", **COLUMNS}
+
+
+def answer_lines(question: Question, options: Options, coverage: Coverage) -> Iterable[str]:
+    """The lines of a table."""
+    selection = question.selection
+    range_us = selection.until_us - selection.since_us
+    yield describe(selection, coverage) + "\n\n"
+    if options.action == "top":
+        functions = question.functions()
+        total = sum(function.own for function in functions)
+        yield from render.render_functions(functions, total, range_us, options.rows)
+    elif options.action == "hosts":
+        yield from render.render_hosts(question.hosts(), range_us, options.rows)
+    elif options.action == "timeline":
+        # whole minutes: windows are a minute
+        step_us = -(-range_us // _STEPS // _MINUTE_US) * _MINUTE_US or _MINUTE_US
+        start_us = selection.since_us // step_us * step_us
+        steps = -(-(selection.until_us - start_us) // step_us)
+        moments = question.timeline(step_us)
+        yield from render.render_timeline(moments, start_us, step_us, steps, options.rows)
+    elif options.action == "coverage":
+        yield from (
+            f"{name.replace('_', ' '):18} {value}\n"
+            for name, value in coverage._asdict().items()
+            if name != "lost"
+        )
+
+
+def statement_lines(question: Question, options: Options) -> Iterable[str]:
+    """The rows of a statement about the views; or, to be printed, the statement with the views."""
+    statement = " ".join(options.words).rstrip().rstrip(";")
+    if options.shown:
+        yield from (f"{view};\n" for view in question.views())
+        yield f"{statement};\n"
+        return
+    names, answer = question.table(statement)
+    yield from render.render_rows(names, answer)

@@ -1,0 +1,300 @@
+"""A store from landing to answers: sums equal to a count one by one, whatever happens between."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from purebpf.fleet import duck
+from purebpf.fleet.answers import Question
+from purebpf.fleet.compaction import compact
+from purebpf.fleet.decode import decode
+from purebpf.fleet.intake import Intake
+from purebpf.fleet.keeping import check, prune
+from purebpf.fleet.landing import land, new_batch_id
+from purebpf.fleet.rows import Batch
+from purebpf.fleet.selection import Selection, SelectionError, parse_range
+from purebpf.fleet.store import Directory, StoreError
+from tests.support.host.deliveries import HOUR, HOUR_S, Sent, Truth, messages
+
+HOUR_US = HOUR_S * 10**6
+ALL = Selection(HOUR_US, HOUR_US + 3_600_000_000)
+LATER_S = HOUR_S + 3600 + 700
+
+
+def quiet(_made: object) -> None:
+    """Say nothing."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Directory:
+    (tmp_path / "store").mkdir()
+    return Directory(str(tmp_path / "store"))
+
+
+@pytest.fixture
+def truth() -> Truth:
+    return Truth()
+
+
+def put(store: Directory, sent: Sequence[Sent], known: dict[str, set[int]] | None = None) -> None:
+    """Store messages as one batch."""
+    batch = Batch({} if known is None else known)
+    for one in sent:
+        for delivery in decode(one.data, now_ns=time.time_ns()):
+            batch.add(delivery)
+    land(store, batch, new_batch_id())
+    batch.stored()
+
+
+def ask(store: Directory, selection: Selection = ALL, **options: bool) -> Iterator[Question]:
+    with duck.connect() as connection:
+        yield Question(store, selection, connection, **options)
+
+
+def agree(store: Directory, truth: Truth) -> None:
+    """Every answer is what counting one by one gives."""
+    for question in ask(store):
+        functions = {row.place.name: row for row in question.functions()}
+        assert {name: row.own for name, row in functions.items() if row.own} == truth.own
+        assert {name: row.total for name, row in functions.items()} == truth.total
+        assert question.total() == sum(truth.own.values())
+        by_service: dict[str, int] = {}
+        for stack in question.stacks():
+            by_service[stack.service] = by_service.get(stack.service, 0) + stack.value
+        assert by_service == truth.service
+    for question in ask(store, by_host=True):
+        assert {host.host: host.value for host in question.hosts()} == truth.host
+        moments = question.timeline(60_000_000)
+        assert sum(moment.value for moment in moments) == sum(truth.own.values())
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_landing_and_compacted_hours_give_the_same_answers(
+    store: Directory, truth: Truth, batches: int
+) -> None:
+    sent = list(messages(truth))
+    for number in range(batches):
+        put(store, sent[number::batches])
+    agree(store, truth)
+    (made,) = compact(store, now_s=LATER_S, say=quiet)
+    assert (made.hour, made.batches) == (HOUR, batches)
+    agree(store, truth)
+    assert list(check(store, LATER_S)) == []
+
+
+def test_what_came_twice_counts_once(store: Directory, truth: Truth) -> None:
+    sent = list(messages(truth))
+    put(store, sent)
+    put(store, sent[:5])  # its answer was lost
+    agree(store, truth)
+    compact(store, now_s=LATER_S, say=quiet)
+    agree(store, truth)
+    put(store, sent[2:9])  # days later
+    agree(store, truth)
+    compact(store, now_s=LATER_S, say=quiet)
+    agree(store, truth)
+
+
+def test_what_comes_late_is_added(store: Directory, truth: Truth) -> None:
+    early, late = list(messages(truth)), list(messages(truth, minutes=2, seed=2))
+    late = [Sent(one.host, one.minute, one.data) for one in late]
+    put(store, early)
+    compact(store, now_s=LATER_S, say=quiet)
+    for one in late:  # other windows of the same minutes, of agents that were started again
+        batch = Batch({})
+        for delivery in decode(one.data, now_ns=time.time_ns()):
+            window = delivery.window._replace(delivery=delivery.window.delivery ^ 1)
+            batch.add(delivery._replace(window=window))
+        land(store, batch, new_batch_id())
+    agree(store, truth)
+    compact(store, now_s=LATER_S, say=quiet)
+    agree(store, truth)
+    assert list(check(store, LATER_S)) == []
+
+
+def test_a_batch_without_its_windows_does_not_count(store: Directory, truth: Truth) -> None:
+    sent = list(messages(truth))
+    put(store, sent)
+    put(store, list(messages(Truth(), seed=9, hosts=5)))
+    last = store.names(f"landing/{HOUR}")[-1]
+    assert last.endswith(".windows.parquet")
+    store.delete(f"landing/{HOUR}/{last}")  # as after kill -9 before it was written
+    agree(store, truth)
+    compact(store, now_s=LATER_S, say=quiet)
+    agree(store, truth)
+
+
+def test_an_hour_that_is_not_over_is_left_alone(store: Directory, truth: Truth) -> None:
+    put(store, list(messages(truth)))
+    assert compact(store, now_s=HOUR_S + 3600 + 599, say=quiet) == []
+    assert store.manifest(HOUR) is None
+
+
+def test_landing_goes_after_a_while(store: Directory, truth: Truth) -> None:
+    put(store, list(messages(truth)))
+    compact(store, now_s=LATER_S, say=quiet)
+    assert store.names(f"landing/{HOUR}")  # readers that began before
+    compact(store, now_s=time.time() + 1000, say=quiet)
+    assert store.names("landing") == []
+    agree(store, truth)
+
+
+def test_one_compaction_at_a_time(store: Directory, truth: Truth) -> None:
+    put(store, list(messages(truth)))
+    fd = os.open(store.root, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        with pytest.raises(StoreError, match="another process compacts"):
+            compact(store, now_s=LATER_S, say=quiet)
+    finally:
+        os.close(fd)
+
+
+def test_conditions(store: Directory, truth: Truth) -> None:
+    put(store, list(messages(truth)))
+    for where, want in (
+        ((("host", "host1"),), truth.host["host1"]),
+        ((("service", "web"),), truth.service["web"]),
+        ((("service", "it's"),), 0),
+        ((("x'; drop table samples; --", "y"),), 0),
+    ):
+        for question in ask(store, ALL._replace(where=where)):
+            assert question.total() == want
+    of_a = sum(question.total() for question in ask(store, ALL._replace(where=(("comm", "a"),))))
+    of_b = sum(question.total() for question in ask(store, ALL._replace(where=(("comm", "b"),))))
+    assert of_a + of_b == sum(truth.own.values())
+    assert min(of_a, of_b) > 0
+
+
+def test_a_part_of_an_hour_takes_its_samples(store: Directory, truth: Truth) -> None:
+    first = Truth()
+    sent = list(messages(first, minutes=1))
+    put(store, [*sent, *messages(Truth(), minutes=3, seed=1)][len(sent) :])
+    compact(store, now_s=LATER_S, say=quiet)
+    minute = Selection(HOUR_US, HOUR_US + 60_000_000)
+    for question in ask(store, minute):
+        assert question.total() == sum(first.own.values())
+        assert question.catalog.rolled == ()
+    for question in ask(store):
+        assert question.catalog.rolled == (HOUR_US,)
+
+
+def test_coverage_says_what_is_missing(store: Directory, truth: Truth) -> None:
+    sent = [one for one in messages(truth, minutes=10) if (one.host, one.minute) != ("host1", 4)]
+    put(store, sent)
+    for question in ask(store):
+        coverage = question.coverage()
+        assert (coverage.hosts, coverage.windows, coverage.expected_windows) == (3, 29, 30)
+        assert coverage.lost == (("map_full", 29),)
+        assert "29 of 30 windows (96.7 %)" in coverage.text()
+        assert not coverage.is_whole
+    for question in ask(store, ALL._replace(kind="offcpu")):
+        assert question.coverage().text() == "coverage: no host sent a window in this range"
+
+
+def test_check_finds_what_is_wrong(store: Directory, truth: Truth) -> None:
+    put(store, list(messages(truth)))
+    compact(store, now_s=LATER_S, say=quiet)
+    folder = "rollup/kind=cpu/date=2026-11-22/hour=15"
+    store.write(f"{folder}/part-9.parquet", b"PAR1")
+    (problem,) = check(store, LATER_S)
+    assert "part-9.parquet is in no manifest" in problem
+    store.write(f"{folder}/part-1.parquet", b"not Parquet")
+    assert any("part-1.parquet" in problem for problem in check(store, LATER_S))
+    store.delete(f"{folder}/part-1.parquet")
+    assert any("is missing" in problem for problem in check(store, LATER_S))
+    store.write(f"hours/{HOUR}.json", b"{")
+    assert any("is damaged" in problem for problem in check(store, LATER_S))
+
+
+def test_prune_leaves_the_days_to_keep(store: Directory, truth: Truth) -> None:
+    put(store, list(messages(truth)))
+    compact(store, now_s=LATER_S, say=quiet)
+    assert prune(store, 1, HOUR_S + 86400) == []
+    agree(store, truth)
+    assert prune(store, 1, HOUR_S + 3 * 86400) == ["2026-11-22"]
+    assert [*Path(store.root).rglob("*.parquet")] == []
+    for question in ask(store):
+        assert question.total() == 0
+
+
+def test_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no such directory"):
+        compact(Directory(str(tmp_path / "none")), now_s=0, say=quiet)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "want"),
+    [
+        ("1h", "now", (6400, 10_000)),
+        ("90m", "30m", (4600, 8200)),
+        ("1970-01-01T00:10", "1970-01-01T00:20:00+00:00", (600, 1200)),
+    ],
+)
+def test_ranges(since: str, until: str, want: tuple[int, int]) -> None:
+    start, end = parse_range(since, until, 10_000)
+    assert (start // 10**6, end // 10**6) == want
+
+
+@pytest.mark.parametrize(("since", "until"), [("1h", "2h"), ("soon", "now"), ("1..5h", "now")])
+def test_no_ranges(since: str, until: str) -> None:
+    with pytest.raises(SelectionError):
+        parse_range(since, until, 10_000)
+
+
+# The intake
+
+
+def test_an_answer_waits_for_its_batch(store: Directory, truth: Truth) -> None:
+    sent = list(messages(truth))
+
+    async def run() -> Intake:
+        intake = Intake(store, pause_s=0.05, say=print)
+        adds = [intake.add(decode(one.data, now_ns=time.time_ns())) for one in sent + sent[:4]]
+        await asyncio.gather(*adds)
+        assert len(store.names(f"landing/{HOUR}")) == 5  # one batch, all of it on disk
+        await intake.add(decode(sent[0].data, now_ns=time.time_ns()))
+        return intake
+
+    done = asyncio.run(run()).tally
+    assert (done.deliveries, done.repeated, done.batches) == (len(sent), 1, 1)
+    agree(store, truth)
+
+
+def test_a_full_disk_is_an_error_and_is_tried_again(
+    store: Directory, truth: Truth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = list(messages(truth))
+    full = True
+    write = Directory.write
+
+    def fail(self: Directory, name: str, data: bytes) -> None:
+        if full and "stacks" not in name:  # some files of the batch are written
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, name, data)
+
+    monkeypatch.setattr(Directory, "write", fail)
+    said: list[str] = []
+
+    async def run() -> None:
+        nonlocal full
+        intake = Intake(store, pause_s=0, say=said.append)
+        deliveries = [decode(one.data, now_ns=time.time_ns()) for one in sent]
+        for one in deliveries:
+            with pytest.raises(OSError, match="No space left"):
+                await intake.add(one)
+        full = False
+        await asyncio.gather(*map(intake.add, deliveries))
+        assert intake.tally.failed_batches == len(sent)
+
+    asyncio.run(run())
+    assert said
+    agree(store, truth)
