@@ -17,7 +17,7 @@ from purebpf.fleet.store import Directory
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FramePlace", "Function", "Host", "Moment", "Question", "Weighted"]
+__all__ = ["FramePlace", "Function", "Functions", "Host", "Moment", "Question", "Weighted"]
 
 
 class FramePlace(NamedTuple):
@@ -41,6 +41,14 @@ class Function(NamedTuple):
     place: FramePlace
     own: int
     total: int
+
+
+class Functions(NamedTuple):
+    """Some functions, the heaviest first; how many there are, and nanoseconds of them all."""
+
+    rows: list[Function]
+    number: int
+    value: int
 
 
 class Weighted(NamedTuple):
@@ -119,20 +127,23 @@ class Question:
         )
         return int(answer[0][0])
 
-    def functions(self) -> list[Function]:
-        """Every function, the heaviest first by its own time."""
+    def functions(self, most: int) -> Functions:
+        """The functions with the most time of their own; `most`: how many."""
         answer = duck.rows(
             self._connection,
-            f"with stacked as materialized ({self._stacked()}), "
-            "own as (select frames[1] as frame, sum(value)::bigint as value "
-            "from stacked group by 1), "
-            "total as (select frame, sum(value)::bigint as value from "
-            "(select value, unnest(list_distinct(frames)) as frame from stacked) group by 1) "
-            f"select {_PLACE}, coalesce(own.value, 0), total.value from total "
-            f"left join own using (frame) join ({_NAMED}) named using (frame) "
+            "with sums as materialized (select frame, "
+            "sum(case when frame = leaf then value end)::bigint as own, "
+            "sum(value)::bigint as total from (select value, frames[1] as leaf, "
+            f"unnest(list_distinct(frames)) as frame from ({self._stacked()})) group by frame), "
+            "everything as (select count(*) as n, coalesce(sum(own), 0)::bigint as own from sums), "
+            "best as (select frame, coalesce(own, 0) as own, total from sums "
+            f"order by 2 desc, 3 desc, 1 limit {most}) "
+            f"select {_PLACE}, best.own, best.total, everything.n, everything.own "
+            f"from best join ({_NAMED.format('best')}) using (frame), everything "
             "order by 6 desc, 7 desc, 1, 2",
         )
-        return [Function(FramePlace(*row[:5]), *row[5:]) for row in answer]
+        rows = [Function(FramePlace(*row[:5]), *row[5:7]) for row in answer]
+        return Functions(rows, *(answer[0][7:] if answer else (0, 0)))
 
     def stacks(self) -> list[Weighted]:
         """Every stack of each service."""
@@ -142,8 +153,8 @@ class Question:
         answer = duck.rows(self._connection, "select * from stacked")
         named = duck.rows(
             self._connection,
-            f"select frame, {_PLACE} from ({_NAMED}) named "
-            "where frame in (select distinct unnest(frames) from stacked)",
+            "with wanted as (select distinct unnest(frames) as frame from stacked) "
+            f"select frame, {_PLACE} from ({_NAMED.format('wanted')})",
         )
         places = {frame: FramePlace(*place) for frame, *place in named}
         lost = FramePlace("[not stored]", "", "", "", -1)
@@ -201,7 +212,7 @@ class Question:
 
 _PLACE = "function, module, kind, build_id, file_offset"
 _NAMED = (
-    "select distinct on (frame) * from frames "
+    "select distinct on (frame) * from frames where frame in (select frame from {}) "
     # a place that was named later has the same number
     "order by frame, function = ''"
 )

@@ -158,7 +158,7 @@ class _HourWriter:
 
     def _of_date(self, table: str) -> list[str]:
         """The files of a table that the date has: each row is in one of them alone."""
-        names = []
+        names: list[str] = []
         for name in self._store.names("hours"):
             if name.startswith(self._hour[:10]):
                 manifest = self._store.manifest(name.removesuffix(".json"))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from purebpf.fleet.answers import Function, Host, Moment
+from purebpf.fleet.answers import Functions, Host, Moment
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.symbols.short_names import shorten
@@ -17,23 +17,23 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 80
 
 
-def render_functions(
-    functions: Sequence[Function], total: int, range_us: int, rows: int
-) -> Iterator[str]:
+def render_functions(functions: Functions, range_us: int) -> Iterator[str]:
     """A table, the heaviest first: percent of all, and CPUs that were busy with it on average."""
+    total = functions.value
     if not total:
         yield "no samples\n"
         return
     yield f"{'self':>7} {'total':>7} {'CPUs':>8}  function\n"
-    for place, own, whole in functions[:rows]:
+    for place, own, whole in functions.rows:
         cpus = own / 1000 / range_us
         module = f" [{place.module}]" if place.module and place.function else ""
         name = printable(shorten(place.name)) + printable(module)
         line = f"{100 * own / total:6.2f}% {100 * whole / total:6.2f}% {cpus:8.3f}  {name}"
         yield line[:_WIDTH] + "\n"
-    if len(functions) > rows:
-        rest = sum(own for _, own, _ in functions[rows:])
-        yield f"{100 * rest / total:6.2f}% {'':16}  in {len(functions) - rows} more functions\n"
+    others = functions.number - len(functions.rows)
+    if others:
+        rest = total - sum(own for _, own, _ in functions.rows)
+        yield f"{100 * rest / total:6.2f}% {'':16}  in {others} more functions\n"
 
 
 def render_hosts(hosts: Sequence[Host], range_us: int, rows: int) -> Iterator[str]:

@@ -55,9 +55,8 @@ def answer_lines(question: Question, options: Options, coverage: Coverage) -> It
     range_us = selection.until_us - selection.since_us
     yield describe(selection, coverage) + "\n\n"
     if options.action == "top":
-        functions = question.functions()
-        total = sum(function.own for function in functions)
-        yield from render.render_functions(functions, total, range_us, options.rows)
+        functions = question.functions(options.rows)
+        yield from render.render_functions(functions, range_us)
     elif options.action == "hosts":
         yield from render.render_hosts(question.hosts(), range_us, options.rows)
     elif options.action == "timeline":
