@@ -11,7 +11,9 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.kernel.attach import kprobe, kprobe_multi, tracepoint, tracing, uprobe, uprobe_multi
 from purebpf.kernel.features.features import have_attach, have_attach_cookie, have_uprobe_multi
+from purebpf.kernel.host.regular_file import Identity
 from purebpf.kernel.load.load import load
+from purebpf.kernel.symbolize.probe_place import ProbePlaces
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.latency.functions import Kernel, Pair, Probe, User
 
@@ -188,20 +190,23 @@ class Attacher:
         if few or not have_uprobe_multi():
 
             def attach(program: Program, function: User, cookie: int) -> Iterator[Link]:
+                what = f"calls of {function.name}"
                 for pid in self._pids:
-                    where = f"{function.path}:{function.offset:#x}"
-                    yield uprobe.attach(program, where, pid=pid, cookie=cookie)
+                    yield uprobe.attach_at(program, function.place, what, pid=pid, cookie=cookie)
 
             self._attach_each(numbered, self._programs("user_entry", "user_return"), attach)
             return
-        by_path: dict[str, dict[str, int]] = {}
+        by_file: dict[tuple[str, Identity | None], dict[int, int]] = {}
         for cookie, function in numbered:
-            where = f"{function.path}:{function.offset:#x}"
-            by_path.setdefault(function.path, {})[where] = cookie
+            file = function.path, function.identity
+            by_file.setdefault(file, {})[function.offset] = cookie
         for program in self._load(*self._programs("user_entries", "user_returns")):
             # In every process: until Linux 6.10 a link for one runs for one of its threads only
             # (commit 46ba0e49b642, "bpf: fix multi-uprobe PID filtering logic").
-            self._links += [uprobe_multi.attach(program, places) for places in by_path.values()]
+            for (path, identity), cookies in by_file.items():
+                places = ProbePlaces(path, identity, sorted(cookies))
+                what = f"functions of {path}"
+                self._links.append(uprobe_multi.attach_at(program, places, cookies, what))
 
     def _attach_event(self, event: str | Probe, cookie: int, moment: str) -> None:
         def attach(program: Program, event: str | Probe, cookie: int) -> Iterator[Link]:
@@ -210,9 +215,10 @@ class Attacher:
                 return
             for offset, semaphore in event.places:
                 for pid in self._pids:
-                    yield uprobe.attach(
+                    yield uprobe.attach_at(
                         program,
-                        f"{event.path}:{offset:#x}",
+                        ProbePlaces(event.path, event.identity, [offset]),
+                        f"the probe at {event.path}:{offset:#x}",
                         pid=pid,
                         cookie=cookie,
                         semaphore=semaphore,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from purebpf.errors import AttachError, NotSupportedError
 from purebpf.kernel.attach.kprobe_multi import traceable
 from purebpf.kernel.attach.usdt import find_probe
-from purebpf.kernel.symbolize.probe_place import find_file, find_places, open_image
+from purebpf.kernel.host.regular_file import Identity
+from purebpf.kernel.symbolize.probe_place import ProbePlaces, find_file, find_places, open_image
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, functions_named, is_spelt
@@ -36,12 +37,19 @@ class User(NamedTuple):
     name: str
     path: str
     offset: int
+    identity: Identity | None
+
+    @property
+    def place(self) -> ProbePlaces:
+        """Where its probe goes."""
+        return ProbePlaces(self.path, self.identity, [self.offset])
 
 
 class Probe(NamedTuple):
     """A static probe of a file: its places, each with the offset of its semaphore."""
 
     path: str
+    identity: Identity
     places: tuple[tuple[int, int], ...]
 
 
@@ -93,7 +101,7 @@ def _kernel_names(word: str) -> list[str]:
 def _user_functions(word: str, file: str, wanted: str, *, returns: bool) -> list[User]:
     what = f"calls of {word}"
     path = find_file(file, what)
-    with open_image(path) as image:
+    with open_image(path) as (image, identity):
         if returns and image.section(".gopclntab") is not None:
             raise NotSupportedError(
                 f"timing {what}",
@@ -101,14 +109,15 @@ def _user_functions(word: str, file: str, wanted: str, *, returns: bool) -> list
                 "Count calls with --count",
             )
         if "@" in wanted or _OFFSET.fullmatch(wanted):
-            return [User(wanted, path, find_places(f"{path}:{wanted}", what)[1][0])]
+            places = find_places(f"{path}:{wanted}", what)
+            return [User(wanted, path, places.offsets[0], places.identity)]
         offsets = dict(_matching(image, wanted))
     if not offsets:  # explains why
         find_places(f"{path}:{wanted.replace(':', '?')}", what)
     by_offset: dict[int, str] = {}
     for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], wanted)):
         by_offset.setdefault(offset, _spell(name))
-    return [User(name, path, offset) for offset, name in sorted(by_offset.items())]
+    return [User(name, path, offset, identity) for offset, name in sorted(by_offset.items())]
 
 
 def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
@@ -180,4 +189,4 @@ def find_pair(text: str) -> Pair:
 def _find_probe(text: str) -> Probe:
     target = find_probe(text, f"calls from probe {text}")
     places = ((int(probe.offset), int(probe.semaphore)) for probe in target.probes)
-    return Probe(target.path, tuple(places))
+    return Probe(target.path, target.identity, tuple(places))

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from purebpf.errors import NotSupportedError
+from purebpf.kernel.host.regular_file import Identity
 from purebpf.kernel.instruments import allocators
 from purebpf.kernel.instruments.memory_tracer import MemoryTracer
 from purebpf.kernel.instruments.stack_maps import max_depth
@@ -91,7 +92,7 @@ class Memory(UserStackSession[MemoryTracer]):
             return ()
         everywhere = options.tree or options.cgroup is not None
         wanted = [allocators.allocator_in(file) for file in options.libraries]
-        known: dict[allocators.Identity, allocators.Functions] = {}
+        known: dict[Identity, allocators.Functions] = {}
         for pid in self._pids():
             wanted += allocators.allocators_of(
                 pid, everywhere=everywhere, budget=self.budget, known=known

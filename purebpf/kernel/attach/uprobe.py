@@ -9,13 +9,14 @@ from purebpf.errors import KernelError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.options import at_return, target_of
 from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.host.regular_file import opened_same
 from purebpf.kernel.perf.probe import Probe
 from purebpf.kernel.perf.probe_event import open_probe
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
-from purebpf.kernel.symbolize.probe_place import find_places
+from purebpf.kernel.symbolize.probe_place import ProbePlaces, find_places
 
-__all__ = ["attach"]
+__all__ = ["attach", "attach_at"]
 
 _EVERY = -1
 _WHY = {
@@ -55,8 +56,8 @@ def attach(
     Raises:
         TypeError: no target, and none in the section name.
         ValueError: a target that is none, or several functions; the program is closed.
-        AttachError: ENOENT, no such file or function, or one that only chooses what is called
-            (IFUNC); EINVAL, nothing can be probed there.
+        AttachError: ENOENT, no such file or function, one that only chooses what is called
+            (IFUNC), or a file that was exchanged after that; EINVAL, nothing can be probed there.
         KernelError: EACCES, no CAP_SYS_ADMIN or CAP_PERFMON.
         FormatError: the file is not an ELF file, and no offset was given.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
@@ -64,15 +65,38 @@ def attach(
     where = target_of(program, target, "target required: 'file:function'")
     end = at_return(program, returns)
     what = f"program {program.name!r} on {'return of' if end else 'entry to'} {where}"
-    path, places = find_places(where, what)
-    if len(places) > 1:
+    places = find_places(where, what)
+    if len(places.offsets) > 1:
         raise ValueError(
-            f'{where!r} matches {len(places)} functions, which needs SEC("uprobe.multi")'
+            f'{where!r} matches {len(places.offsets)} functions, which needs SEC("uprobe.multi")'
         )
-    try:
-        event = open_probe(
-            Probe("uprobe", os.fsencode(path), places[0], end, pid=pid, semaphore=semaphore)
+    return attach_at(
+        program, places, what, pid=pid, returns=end, cookie=cookie, semaphore=semaphore
+    )
+
+
+def attach_at(
+    program: Program,
+    places: ProbePlaces,
+    what: str,
+    *,
+    pid: int = _EVERY,
+    returns: bool | None = None,
+    cookie: int = 0,
+    semaphore: int = 0,
+) -> Link:
+    """As `attach`, at the first of the places; `what` is for errors."""
+    with opened_same(places.path, places.identity, what) as path:
+        file = Probe(
+            "uprobe",
+            os.fsencode(path),
+            places.offsets[0],
+            at_return(program, returns),
+            pid=pid,
+            semaphore=semaphore,
         )
-    except KernelError as error:
-        raise attach_error(error, what, _WHY) from None
+        try:
+            event = open_probe(file)
+        except KernelError as error:
+            raise attach_error(error, what, _WHY) from None
     return owning_link(program, event, what, cookie=cookie)

@@ -10,7 +10,7 @@ import os
 from array import array
 from collections.abc import Mapping
 
-from purebpf.errors import ENOTSUPP, KernelError
+from purebpf.errors import ENOTSUPP, AttachError, KernelError
 from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.options import (
     Functions,
@@ -19,12 +19,13 @@ from purebpf.kernel.attach._common.options import (
     pack_cookies,
     target_of,
 )
+from purebpf.kernel.host.regular_file import Identity, opened_same
 from purebpf.kernel.programs.link import Link
 from purebpf.kernel.programs.program import Program
-from purebpf.kernel.symbolize.probe_place import find_places
+from purebpf.kernel.symbolize.probe_place import ProbePlaces, find_places
 from purebpf.syscall import bpf
 
-__all__ = ["attach"]
+__all__ = ["attach", "attach_at"]
 
 _RETURN = 1  # BPF_F_UPROBE_MULTI_RETURN
 _EVERY = -1
@@ -59,42 +60,62 @@ def attach(
     """
     where = target_of(program, target, "target required: 'file:pattern'")
     what = f"program {program.name!r} on {where}"
-    path, places = _places(each_cookie(where, cookie, what), what)
-    offsets = array("Q", sorted(places))
-    try:
-        return Link(
-            f"{what} ({len(offsets)} functions)",
-            link=bpf.link_create(
-                program.attach_type,
-                prog_fd=program.fileno(),
-                uprobe_multi_path=os.fsencode(path) + b"\0",
-                uprobe_multi_offsets=offsets.tobytes(),
-                uprobe_multi_cookies=pack_cookies(places[offset] for offset in offsets),
-                uprobe_multi_cnt=len(offsets),
-                uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
-                uprobe_multi_pid=_as_kernel(pid),
-            ),
-        )
-    except KernelError as error:
-        reasons = {
-            errno.EINVAL: "this kernel does not support multi-uprobes (Linux 6.6; sessions 6.13)",
-            errno.ESRCH: f"no process has PID {pid}",
-            errno.EBADF: f"{path} is not a regular file",
-            ENOTSUPP: "one of the functions starts with an instruction that cannot be probed",
-        }
-        raise attach_error(error, what, reasons) from None
+    file, cookies = _places(each_cookie(where, cookie, what), what)
+    return attach_at(program, file, cookies, what, pid=pid, returns=returns)
 
 
-def _places(wanted: Mapping[str, int], what: str) -> tuple[str, dict[int, int]]:
-    """The path of the file, and the cookie for each offset in it."""
-    files, places = set(), {}
+def attach_at(
+    program: Program,
+    places: ProbePlaces,
+    cookies: Mapping[int, int],
+    what: str,
+    *,
+    pid: int = _EVERY,
+    returns: bool | None = None,
+) -> Link:
+    """As `attach`, at the places, each with its cookie by offset; `what` is for errors."""
+    offsets = array("Q", places.offsets)
+    with opened_same(places.path, places.identity, what) as path:
+        try:
+            return Link(
+                f"{what} ({len(offsets)} functions)",
+                link=bpf.link_create(
+                    program.attach_type,
+                    prog_fd=program.fileno(),
+                    uprobe_multi_path=os.fsencode(path) + b"\0",
+                    uprobe_multi_offsets=offsets.tobytes(),
+                    uprobe_multi_cookies=pack_cookies(cookies[offset] for offset in offsets),
+                    uprobe_multi_cnt=len(offsets),
+                    uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
+                    uprobe_multi_pid=_as_kernel(pid),
+                ),
+            )
+        except KernelError as error:
+            reasons = {
+                errno.EINVAL: "this kernel does not support multi-uprobes (Linux 6.6; "
+                "sessions 6.13)",
+                errno.ESRCH: f"no process has PID {pid}",
+                ENOTSUPP: "one of the functions starts with an instruction that cannot be probed",
+            }
+            raise attach_error(error, what, reasons) from None
+
+
+def _places(wanted: Mapping[str, int], what: str) -> tuple[ProbePlaces, dict[int, int]]:
+    """The places in one file, and the cookie for each offset in it."""
+    files: dict[str, set[Identity | None]] = {}
+    cookies = {}
     for symbol_name, cookie in wanted.items():
-        path, offsets = find_places(symbol_name, what)
-        files.add(path)
-        places.update(dict.fromkeys(offsets, cookie))
+        path, identity, offsets = find_places(symbol_name, what)
+        files.setdefault(path, set()).add(identity)
+        cookies.update(dict.fromkeys(offsets, cookie))
     if len(files) > 1:
         raise ValueError(f"{what}: a link takes one file, not {', '.join(sorted(files))}")
-    return files.pop(), places
+    ((path, identities),) = files.items()
+    known = identities - {None}
+    if len(known) > 1:
+        why = f"{path} changed while it was read"
+        raise AttachError("uprobe", errno.ENOENT, what, why=why)
+    return ProbePlaces(path, known.pop() if known else None, sorted(cookies)), cookies
 
 
 def _as_kernel(pid: int) -> int:

@@ -19,6 +19,7 @@ from purebpf.kernel.attach._common.errors import attach_error
 from purebpf.kernel.attach._common.options import check_cookie, target_of
 from purebpf.kernel.attach._common.usdt_specs import UsdtSpecs
 from purebpf.kernel.attach.perf_event import owning_link
+from purebpf.kernel.host.regular_file import Identity, opened_same
 from purebpf.kernel.perf.probe import Probe
 from purebpf.kernel.perf.probe_event import open_probe
 from purebpf.kernel.programs.link import Link
@@ -37,13 +38,18 @@ _EVERY = -1
 
 
 class UsdtTarget(NamedTuple):
-    """The target: the probes of one name in a file, and a process."""
+    """The target: the probes of one name in a file, and a process.
+
+    `opened` leads to the file while it is probed, whatever is at `path` by then.
+    """
 
     path: str
+    identity: Identity
     probes: list[UsdtProbe]
     machine: int
     movable: bool
     pid: int
+    opened: str = ""
 
 
 class UsdtLink(Link):
@@ -108,7 +114,11 @@ def attach(
         raise NotSupportedError(what, reason)
     usdt_target = find_probe(where, what)
     usdt_target = usdt_target._replace(pid=os.getpid() if pid == 0 else pid)
-    with ExitStack() as cleanup:
+    with (
+        opened_same(usdt_target.path, usdt_target.identity, what) as path,
+        ExitStack() as cleanup,
+    ):
+        usdt_target = usdt_target._replace(opened=path)
         numbers = _describe(program.usdt, usdt_target, check_cookie(cookie), what, cleanup)
         if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
             link = _link_all(program, usdt_target, numbers, what)
@@ -136,7 +146,7 @@ def find_probe(where: str, what: str) -> UsdtTarget:
     """
     file, provider, name = _parts(where)
     path = find_file(file, what)
-    with open_image(path) as image:
+    with open_image(path) as (image, identity):
         if not image.is64:
             raise NotSupportedError(
                 what, f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only"
@@ -148,7 +158,7 @@ def find_probe(where: str, what: str) -> UsdtTarget:
             has = f"it has {', '.join(known)}" if known else "it has none"
             why = f"{path} does not have this probe; {has}"
             raise AttachError("usdt", errno.ENOENT, what, why=why)
-        return UsdtTarget(path, probes, image.machine, image.type == ET_DYN, _EVERY)
+        return UsdtTarget(path, identity, probes, image.machine, image.type == ET_DYN, _EVERY)
 
 
 def _describe(
@@ -175,7 +185,7 @@ def _link_all(program: Program, target: UsdtTarget, numbers: list[int], what: st
         return bpf.link_create(
             bpf_attach_type.BPF_TRACE_UPROBE_MULTI,
             prog_fd=program.fileno(),
-            uprobe_multi_path=os.fsencode(target.path) + b"\0",
+            uprobe_multi_path=os.fsencode(target.opened) + b"\0",
             uprobe_multi_offsets=array("Q", [probe.offset for probe in probes]).tobytes(),
             uprobe_multi_ref_ctr_offsets=array(
                 "Q", [probe.semaphore for probe in probes]
@@ -205,7 +215,7 @@ def _link_each(
         for probe, number in zip(target.probes, numbers, strict=True):
             place = Probe(
                 "uprobe",
-                os.fsencode(target.path),
+                os.fsencode(target.opened),
                 probe.offset,
                 pid=target.pid,
                 semaphore=probe.semaphore,
@@ -233,7 +243,7 @@ def _addresses(target: UsdtTarget, what: str) -> list[int]:
     text = proc.maps(target.pid)
     if text is None:
         raise AttachError("usdt", errno.ESRCH, what, why=_no_process(target))
-    inode = os.stat(target.path).st_ino
+    _, inode, _ = target.identity
     mappings = [entry for entry in parse_maps(text) if entry.file.inode == inode]
     addresses = []
     for probe in target.probes:

@@ -7,12 +7,18 @@ descriptor opens nothing (open(2)), and /proc/self/fd opens its file.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["open_regular", "opened_regular"]
+from purebpf.errors import AttachError
+
+__all__ = ["Identity", "identify", "open_regular", "opened_regular", "opened_same"]
+
+Identity = tuple[int, int, int]
+"""st_dev, st_ino and st_ctime_ns: a file that was not changed since (stat(2))."""
 
 
 def open_regular(path: str, *, follow: bool = True) -> int:
@@ -44,3 +50,32 @@ def opened_regular(path: str) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def identify(fd: int) -> Identity:
+    """Which file a descriptor has open, and in which state."""
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
+@contextmanager
+def opened_same(path: str, identity: Identity | None, what: str) -> Iterator[str]:
+    """A path that leads to the file with this identity, and to no other, inside the `with` block.
+
+    Between a look at the symbols and the probes, a process may have put another file in its place:
+    probes at the offsets of one, in the middle of instructions of the other, for everyone.
+
+    Args:
+        path: of the file.
+        identity: of the file that was read; None: any regular file.
+        what: is attached to it, for the error.
+
+    Raises:
+        AttachError: ENOENT, another file is there now.
+        OSError: it cannot be opened.
+    """
+    with opened_regular(path) as fd:
+        if identity is not None and identify(fd) != identity:
+            why = f"another file took the place of {path}, or it was changed, after it was read"
+            raise AttachError("uprobe", errno.ENOENT, what, why=why)
+        yield f"/proc/self/fd/{fd}"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
 
-from purebpf.errors import AttachError, KernelError, NotSupportedError, PurebpfError
-from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.errors import KernelError, NotSupportedError, PurebpfError
+from purebpf.kernel.host.regular_file import Identity, identify, opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.probe_place import find_file
 from purebpf.symbols.budget import Budget
@@ -26,11 +24,9 @@ __all__ = [
     "Allocator",
     "Function",
     "Functions",
-    "Identity",
     "allocator_in",
     "allocators_of",
     "executable_allocator",
-    "opened_same",
     "own_libc",
 ]
 
@@ -67,9 +63,6 @@ _DELETE = re.compile(r"_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
 _MOST_FILES = 16
 """That may be an allocator's, in one process."""
 
-Identity = tuple[int, int, int]
-"""Device, inode, and when the file changed last, in ns."""
-
 Functions = tuple[tuple[int, "Function"], ...]
 """By offset into the file."""
 
@@ -81,7 +74,7 @@ class Allocator(NamedTuple):
         path: of the file, as this process reads it.
         pid: the process; EVERY_PROCESS: all that have it mapped.
         functions: by offset into the file.
-        identity: of the file that has them, see `opened_same`.
+        identity: of the file that has them, see `purebpf.kernel.host.regular_file`.
         is_named: the user asked for this file.
     """
 
@@ -95,24 +88,6 @@ class Allocator(NamedTuple):
     def returning(self) -> Functions:
         """The functions that give memory."""
         return tuple([place for place in self.functions if place[1] is not Function.FREE])
-
-
-@contextmanager
-def opened_same(allocator: Allocator) -> Iterator[str]:
-    """A path that leads to the file of an allocator, and to no other, inside the `with` block.
-
-    Between a look at the symbols and the probes, a process may have put another file in its place:
-    probes at the offsets of one, in the middle of instructions of the other, for everyone.
-
-    Raises:
-        AttachError: ENOENT, another file is there now.
-        OSError: it cannot be opened.
-    """
-    with opened_regular(allocator.path) as fd:
-        if _identity(fd) != allocator.identity:
-            why = "another file took the place of the one with its symbols"
-            raise AttachError("uprobe", errno.ENOENT, f"the allocator {allocator.path}", why=why)
-        yield f"/proc/self/fd/{fd}"
 
 
 def allocators_of(
@@ -206,18 +181,13 @@ def _look_into(
     return [Allocator(path, pid, functions, identity)] if functions else []
 
 
-def _identity(fd: int) -> Identity:
-    status = os.fstat(fd)
-    return status.st_dev, status.st_ino, status.st_ctime_ns
-
-
 def _functions(
     path: str, budget: Budget, known: dict[Identity, Functions] | None = None
 ) -> tuple[Identity, Functions]:
     """The functions of an allocator: of a file with both `malloc` and `free`, else none."""
     known = {} if known is None else known
     with opened_regular(path) as fd, budget.on_behalf(file=path):
-        identity = _identity(fd)
+        identity = identify(fd)
         if identity not in known:
             known[identity] = ()  # also of one that cannot be read: it is not read again
             known[identity] = _functions_in(image_of(fd, path, budget.spend))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from purebpf.errors import PurebpfError
 from purebpf.kernel.attach import uprobe, uprobe_multi
 from purebpf.kernel.features.features import have_uprobe_multi
+from purebpf.kernel.host.regular_file import opened_same
 from purebpf.kernel.instruments import stack_maps
-from purebpf.kernel.instruments.allocators import opened_same
 from purebpf.kernel.instruments.stack_tracer import StackRequest, StackTracer
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_events import PerfEvents
@@ -155,7 +155,8 @@ class MemoryTracer(StackTracer):
 
     def _probe(self, allocator: Allocator, links: ExitStack) -> None:
         programs = self._object.programs
-        with opened_same(allocator) as path:
+        what = f"the allocator {allocator.path}"
+        with opened_same(allocator.path, allocator.identity, what) as path:
             for name, functions in (
                 (self._probes[1], allocator.returning),
                 (self._probes[0], allocator.functions),

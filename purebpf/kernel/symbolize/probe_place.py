@@ -16,14 +16,21 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from purebpf.errors import AttachError
-from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.host.regular_file import Identity, identify, opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
 from purebpf.symbols.frame import FileOffset
 
-__all__ = ["ProbePlace", "find_file", "find_places", "open_image", "parse_place"]
+__all__ = [
+    "ProbePlace",
+    "ProbePlaces",
+    "find_file",
+    "find_places",
+    "open_image",
+    "parse_place",
+]
 
 _PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -37,6 +44,17 @@ class ProbePlace(NamedTuple):
     file: str
     function: str
     offset: int
+
+
+class ProbePlaces(NamedTuple):
+    """Offsets in a file, in order. `identity` is that of the file with the symbols they are from.
+
+    It is None where the user named the offset.
+    """
+
+    path: str
+    identity: Identity | None
+    offsets: list[int]
 
 
 def parse_place(text: str) -> ProbePlace:
@@ -56,8 +74,8 @@ def parse_place(text: str) -> ProbePlace:
     return ProbePlace(file, function, int(offset or "0", 0))
 
 
-def find_places(where: str, what: str) -> tuple[str, list[int]]:
-    """The path of the file, and the offsets in it, in order, that `"file:pattern"` means.
+def find_places(where: str, what: str) -> ProbePlaces:
+    """The places that `"file:pattern"` means.
 
     Raises:
         ValueError: it is not a place.
@@ -68,8 +86,8 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
     place = parse_place(where)
     path = find_file(place.file, what)
     if not place.function:
-        return path, [place.offset]
-    with open_image(path) as image:
+        return ProbePlaces(path, None, [place.offset])
+    with open_image(path) as (image, identity):
         every = _function_offsets(image, place.function, FUNCTIONS)
         indirect = _function_offsets(image, place.function, INDIRECT)
     # The function that a name means may be code, though an older version is an indirect one.
@@ -77,7 +95,8 @@ def find_places(where: str, what: str) -> tuple[str, list[int]]:
     if not offsets:
         why = _why_not(path, place.function, is_there=bool(every))
         raise AttachError("uprobe", errno.ENOENT, what, why=why)
-    return path, sorted({offset + place.offset for offset in offsets.values()})
+    every_offset = sorted({offset + place.offset for offset in offsets.values()})
+    return ProbePlaces(path, identity, every_offset)
 
 
 def find_file(name: str, what: str) -> str:
@@ -127,8 +146,8 @@ def _standard_folders() -> Iterator[str]:
 
 
 @contextmanager
-def open_image(path: str) -> Iterator[ElfImage]:
-    """The ELF file at `path`, inside the `with` block.
+def open_image(path: str) -> Iterator[tuple[ElfImage, Identity]]:
+    """The ELF file at `path`, inside the `with` block; and which file that is, to find it again.
 
     Raises:
         FormatError: no ELF file, or a damaged one.
@@ -137,7 +156,7 @@ def open_image(path: str) -> Iterator[ElfImage]:
     """
     budget = Budget()
     with opened_regular(path) as fd, budget.on_behalf(file=path):
-        yield image_of(fd, path, budget.spend)
+        yield image_of(fd, path, budget.spend), identify(fd)
 
 
 def _function_offsets(

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from purebpf.errors import AttachError, NotSupportedError
+from purebpf.kernel.host.regular_file import opened_same
 from purebpf.kernel.instruments.allocators import (
     EVERY_PROCESS,
     Function,
     allocator_in,
     executable_allocator,
-    opened_same,
 )
 
 pytestmark = pytest.mark.needs("gcc", "nm")
@@ -62,11 +62,12 @@ def test_probes_go_to_the_file_with_the_symbols_and_to_no_other(tmp_path: Path) 
     allocator = allocator_in(str(library))
     other = tmp_path / "other"
     other.symlink_to("/usr/bin/env")
-    with opened_same(allocator) as path:
+    again = (allocator.path, allocator.identity, "the allocator")
+    with opened_same(*again) as path:
         before = os.stat(library)
         os.replace(other, library)
         assert os.path.samestat(os.stat(path), before)
-    with pytest.raises(AttachError, match="another file took the place"), opened_same(allocator):
+    with pytest.raises(AttachError, match="another file took the place"), opened_same(*again):
         pass
 
 
