@@ -50,6 +50,7 @@ _HELP = (
     ("h, ?", "this help, and back"),
     ("Ctrl-L", "draw the screen again"),
 )
+_OTHER_TABS = ("1, 2, ..., tab", "another screen; the one before measures no longer")
 
 
 class Step(NamedTuple):
@@ -114,7 +115,10 @@ class Row(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What a screen shows. `heat` has one number for each interval of the last minute."""
+    """What a screen shows. `heat` has one number for each interval of the last minute.
+
+    `tabs` are the screens that there are, `tab` is this one; keys choose another by its number.
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -122,6 +126,8 @@ class Sheet(NamedTuple):
     heat: Sequence[float] = ()
     heat_unit: str = ""
     is_ascii: bool = False
+    tabs: tuple[str, ...] = ()
+    tab: str = ""
 
 
 def arrange(state: State, columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
@@ -227,22 +233,30 @@ def _clamp(at: int, length: int) -> int:
     return max(0, min(at, length - 1))
 
 
-def page_rows(height: int) -> int:
+def page_rows(height: int, *, has_tabs: bool = False) -> int:
     """How many rows fit on a screen."""
-    return max(1, height - _HEAD - _FOOT)
+    return max(1, height - _HEAD - _FOOT - has_tabs)
 
 
 def draw(state: State, sheet: Sheet, width: int, height: int) -> list[Line]:
     """The screen, at most `height` lines of at most `width` columns. `sheet.rows` are arranged."""
-    lines: list[Line] = [_title(state, sheet, width), _heat(sheet, width)]
+    lines: list[Line] = [_tabs(sheet, width)] if sheet.tabs else []
+    lines += [_title(state, sheet, width), _heat(sheet, width)]
     if state.shows_help:
-        lines += [[("", "")], *_help(width)]
+        lines += [[("", "")], *_help(width, has_tabs=bool(sheet.tabs))]
     else:
         lines += [_columns(state, sheet.columns, width)]
-        lines += _rows(state, sheet, width, page_rows(height))
+        lines += _rows(state, sheet, width, page_rows(height, has_tabs=bool(sheet.tabs)))
     lines = lines[: max(height - _FOOT, 1)]
     lines += [[("", "")]] * (height - _FOOT - len(lines))
     return [*lines, _foot(state, width)][:height]
+
+
+def _tabs(sheet: Sheet, width: int) -> Line:
+    cells: list[tuple[str, str]] = []
+    for number, tab in enumerate(sheet.tabs, 1):
+        cells += [(f"{number} {tab}", "selected" if tab == sheet.tab else "dim"), ("  ", "")]
+    return _fit(cells, width)
 
 
 def _title(state: State, sheet: Sheet, width: int) -> Line:
@@ -312,8 +326,9 @@ def _style(share: float) -> str:
     return "warm" if share >= _WARM else ""
 
 
-def _help(width: int) -> list[Line]:
-    return [[(cut(f"  {keys:<22}{what}", width), "")] for keys, what in _HELP]
+def _help(width: int, *, has_tabs: bool) -> list[Line]:
+    keys = (*_HELP[:1], _OTHER_TABS, *_HELP[1:]) if has_tabs else _HELP
+    return [[(cut(f"  {key:<22}{what}", width), "")] for key, what in keys]
 
 
 def _foot(state: State, width: int) -> Line:

@@ -98,6 +98,14 @@ class Locks(EventSession[Wait]):
             names.stack(fields.stack) if names and self._options.stacks else (),
         )
 
+    def so_far(self) -> tuple[Row, ...]:
+        """All waits since the start, as `rows`; those that have not ended count up to now.
+
+        Raises:
+            KernelError: the kernel refused to say what was counted.
+        """
+        return tuple(self._add_up(time.monotonic_ns()))
+
     def stop(self) -> Ending[Wait]:
         """End it, add up, and close.
 

@@ -295,8 +295,8 @@ class ThreadTime(Closing):
         self._drain()
         return self._times(self._singles)
 
-    def since_last(self) -> Times:
-        """What passed since this was last called; nothing if that is long ago, or never was.
+    def since_last(self, at_most_s: float = _LONG_AGO_S) -> Times:
+        """What passed since this was last called; nothing if it never was, or longer ago.
 
         Single times are among the sums.
 
@@ -311,7 +311,7 @@ class ThreadTime(Closing):
         self._single_sums = merge_spans(resolve([*self._single_sums.items(), *times.singles]))
         spans = merge_spans([*times.spans.items(), *self._single_sums.items()])
         times = times._replace(spans=spans, singles=[])
-        before, long_ago = self._looked_at, time.monotonic() - self._looked_s > _LONG_AGO_S
+        before, long_ago = self._looked_at, time.monotonic() - self._looked_s > at_most_s
         self._looked_at, self._looked_s = times, time.monotonic()
         if before is None or long_ago:
             return times._replace(spans={}, samples={})

@@ -63,13 +63,15 @@ class ThreadProfiler(Closing):
     def take(self) -> None:
         """Nothing: what there is stays where it is until it is asked for."""
 
-    def last(self) -> Profile:
+    def last(self, **at_most_s: float) -> Profile:
         """What passed since this was last called; what is not over counts up to now.
+
+        As `ThreadTime.since_last`.
 
         Raises:
             KernelError: a map could not be read.
         """
-        return self._profile(self._run.since_last())
+        return self._profile(self._run.since_last(**at_most_s))
 
     def so_far(self) -> Profile:
         """What passed since the beginning.

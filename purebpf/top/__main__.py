@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,8 +15,9 @@ from purebpf.profile.request import Options
 from purebpf.top.options import View, build_parser, parse
 
 if TYPE_CHECKING:
-    from purebpf.results import Profile
-    from purebpf.symbols.budget import Budget
+    from purebpf.measure.stop import HasFileno
+    from purebpf.top.measuring import Measuring
+    from purebpf.top.screens.base import Reading
 
 __all__ = ["build_parser", "main"]
 
@@ -29,60 +30,60 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: Options, view: View) -> int:
-    from purebpf.cli.loss import explain_profile
     from purebpf.measure.naming import naming_until
     from purebpf.measure.run import prepare, run
-    from purebpf.profile.session import Profiler
-    from purebpf.top.due import Due
+    from purebpf.top.measuring import Measuring
     from purebpf.top.screen import screen
 
-    make = partial(Profiler, options)
-    with Output() as output, prepare(make, options.command, output.reader) as (profiler, ends):
-        shown = screen(output, view, has_command=bool(options.command))
-        due = Due(view.interval_s)
-        before_s = 0.0
+    make = partial(Measuring, options, view.screen, view.by, view.interval_s)
+    with Output() as output, prepare(make, options.command, output.reader) as (measuring, ends):
+        shown = screen(output, view, measuring, has_command=bool(options.command))
+
+        def wait(*sources: HasFileno) -> bool:
+            shown.follow()
+            return measuring.wait(*sources)
 
         def show() -> None:
-            nonlocal before_s
-            due.pass_by()
-            profiler.take()
-            elapsed_s, before_s = profiler.elapsed_s - before_s, profiler.elapsed_s
-            with naming_until(ends.stop, profiler.budget):
-                cpus = 1 / (options.frequency * elapsed_s)
-                shown.show(profiler.last(), time.strftime("%H:%M:%S"), cpus)
+            measuring.due.pass_by()
+            measuring.current.take()
+            with naming_until(ends.stop, measuring.current.budget):
+                shown.show(measuring.read(), time.strftime("%H:%M:%S"))
 
-        profile = run(
-            profiler,
+        reading = run(
+            measuring,
             ends,
             show,
-            wait=lambda *_: shown.wait(
-                lambda *sources: profiler.wait(*sources, at_most_s=due.left_s()), ends
-            ),
+            wait=lambda *_: shown.wait(wait, ends),
             watching=shown,
-            naming=_naming(profiler.budget),
+            naming=_naming(measuring),
         )
         status = ends.status()
-        output.write(_table(profile, view, "in all"))
-        explain_profile(profile, verbose=view.verbose)
-    if view.strict and profile.loss.any:
+        by, sort = shown.by, shown.sort
+        output.write(reading.text("in all", by, sort, view.lines))
+        _explain(reading, verbose=view.verbose)
+    if view.strict and reading.loss.any:
         return command.LOSS
     return status
 
 
+def _explain(reading: Reading, *, verbose: bool) -> None:
+    """What it lacks."""
+    from purebpf.cli.loss import explain_profile, explain_table
+
+    if reading.profile is not None:
+        explain_profile(reading.profile, verbose=verbose)
+    else:
+        explain_table(reading.loss, verbose=verbose)
+
+
 @contextmanager
-def _naming(budget: Budget) -> Iterator[None]:
+def _naming(measuring: Measuring) -> Iterator[None]:
     """Say on a terminal what takes so long; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
     from purebpf.measure.naming import interruptible
 
-    with doing("looking up names"), interruptible(budget):
+    with doing("looking up names"), interruptible(measuring.current.budget):
         yield
-
-
-def _table(profile: Profile, view: View, heading: str) -> Iterable[str]:
-    from purebpf.top.render import render
-
-    return render(profile, by=view.by, lines=view.lines, heading=heading, sort=view.sort)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,16 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds
 from purebpf.profile.request import Options
+from purebpf.top.screens import SCREENS
 
 __all__ = ["View", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Show the functions that the CPUs run, in a new table every two seconds, from
-samples that the kernel counts. On a terminal, keys sort, filter, pause and look
-into rows: h lists them. In a file or a pipe, one table follows the other. A
-table of the whole run comes at the end."""
+Show the functions that the CPUs run, in a new table every two seconds; or
+system calls, locks, off-CPU time, run queues or the kernel's own work. On a
+terminal, keys change what is measured, sort, filter, pause and look into rows:
+h lists them. In a file or a pipe, one table follows the other. A table of the
+whole run comes at the end."""
 
 _EPILOG = """\
 examples:
@@ -24,18 +26,21 @@ examples:
   purebpf top -p 185            process 185
   purebpf top -i 1 -F 199 10    every second, finer, for 10 seconds
   purebpf top --by module -- make test
+  purebpf top --screen syscalls --by process
 
 exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 --strict; that of the command, with --.
 
 Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/top.md"""
 
-BY = ("function", "module", "comm", "process", "thread", "cgroup")
+BY = tuple(dict.fromkeys(by for kind in SCREENS.values() for by in kind.bys))
+SORTS = tuple(dict.fromkeys(sort for kind in SCREENS.values() for sort in kind.sorts))
 
 
 class View(NamedTuple):
-    """How tables look, and how often there is one; `interval_s` in seconds."""
+    """What tables show, and how often there is one; `interval_s` in seconds."""
 
+    screen: str = "cpu"
     interval_s: float = 2.0
     lines: int = 20
     by: str = "function"
@@ -46,8 +51,20 @@ class View(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
     """What to sample, and how to show it; exits with status 2 when the options are wrong."""
-    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     parsed.by_thread = True
+    kind = SCREENS[parsed.screen]
+    for option, value, known in (
+        ("--by", parsed.by, kind.bys),
+        ("--sort", parsed.sort, kind.sorts),
+    ):
+        if value is not None and value not in known:
+            made.error(f"--screen {parsed.screen} has no {option} {value}: {', '.join(known)}")
+    parsed.by = parsed.by or kind.bys[0]
+    parsed.sort = parsed.sort or kind.sorts[0]
+    if not kind.has_targets and (parsed.pids or parsed.tids or parsed.cgroup is not None):
+        made.error(f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen")
     return parser.pick(Options, parsed), parser.pick(View, parsed)
 
 
@@ -72,7 +89,13 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), dest="lines", metavar="N", type=positive_int, default=20,
         help="lines of a table in a file, a pipe and at the end (default %(default)s)",
     )  # fmt: skip
-    how.add_argument("--by", choices=BY, default="function", help="default: function")
-    how.add_argument("--sort", choices=("self", "total"), default="self", help="default: self")
+    how.add_argument("--screen", choices=SCREENS, default="cpu", help="default: cpu")
+    how.add_argument("--by", choices=BY, metavar="KIND", help=_choices("bys"))
+    how.add_argument("--sort", choices=SORTS, metavar="COLUMN", help=_choices("sorts"))
     parser.add_strict(how)
     return made
+
+
+def _choices(what: str) -> str:
+    """What each screen has, the default first."""
+    return "; ".join(f"{name}: {' '.join(getattr(SCREENS[name], what))}" for name in SCREENS)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from purebpf.results import Profile
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit, weight_in_unit
 from purebpf.results.model.width import cut
 from purebpf.top.rows import weigh
 
@@ -27,11 +28,12 @@ def render(
         sort: "self" or "total".
     """
     whole = profile.total
-    yield f"{heading}: {whole} {profile.unit}\n"
-    yield f"{'self':>7} {'total':>7} {'samples':>8}  {by}\n"
+    yield f"{heading}: {weight_in_unit(whole, profile.unit)}\n"
+    yield f"{'self':>7} {'total':>7} {'time' if profile.unit == 'ns' else profile.unit:>8}  {by}\n"
     rows = rank_lines(profile, by, sort=sort)
     for name, own, total in rows[:lines]:
-        line = f"{_percent(own, whole)} {_percent(total, whole)} {own:8}  {printable(name)}"
+        weight = in_unit(own) if profile.unit == "ns" else str(own)
+        line = f"{_percent(own, whole)} {_percent(total, whole)} {weight:>8}  {printable(name)}"
         yield f"{cut(line, _WIDTH)}\n"
     if len(rows) > lines:
         yield f"{'':24}  and {len(rows) - lines} more\n"

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from purebpf.cli.sheet import Choices, Column, Row, Step
+from purebpf.cli.sheet import Column, Row, Step
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import answer
 
-__all__ = ["CHOICES", "COLUMNS", "owner", "restrict", "rows", "weigh"]
+__all__ = ["COLUMNS", "DEEPER", "owner", "restrict", "rows", "weigh"]
 
 _OWNERS = ("process", "thread", "comm", "cgroup")
-CHOICES = Choices(
-    bys=("function", "module", *_OWNERS),
-    sorts=("self", "total"),
-    deeper={"function": "function", **dict.fromkeys(_OWNERS, "function")},
-)
+DEEPER = {"function": "function", **dict.fromkeys(_OWNERS, "function")}
 COLUMNS = (Column("self", 7), Column("total", 7), Column("CPUs", 6))
 _NO_CALLER = "[no caller]"
 

@@ -15,6 +15,8 @@ from purebpf.top.render import render
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.builders.profiles import example
 
+SLEEPER = "import os, time; print(1, flush=True)\nwhile os.getppid(): time.sleep(.01)"
+
 TABLE = """\
 now: 100 samples
    self   total  samples  function
@@ -83,3 +85,32 @@ def test_tables_follow_each_other(workloads: Workloads) -> None:
     assert sum(sums) <= int(total[1])
     assert "spend_seventy [split]" in whole
     assert done.stderr.splitlines()[-1].startswith("lost: ")
+
+
+@pytest.mark.any_kernel
+@pytest.mark.needs("bpf", "vmlinux_btf")
+@pytest.mark.parametrize(
+    ("screen", "row"),
+    [
+        ("syscalls", r" +\d+ +0 .+  getppid$"),
+        ("offcpu", r" *\d.*  \S+ \(PID\)$"),
+        ("runqueue", r" +\d+ .+  \S+ \(PID\)$"),
+    ],
+)
+def test_other_screens_show_what_a_process_does(screen: str, row: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", SLEEPER], stdout=subprocess.PIPE) as sleeper:
+        assert sleeper.stdout
+        sleeper.stdout.readline()
+        pid = sleeper.pid
+        done = subprocess.run(
+            [sys.executable, "-m", "purebpf.top", *f"-p {pid} -i .4 --screen {screen} 1".split()],
+            capture_output=True, text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+        sleeper.kill()
+    assert done.returncode == 0, done.stderr
+    *tables, whole = done.stdout.split("\n\n")
+    assert len(tables) >= 2
+    for table in (*tables, whole):
+        assert any(re.match(row.replace("PID", str(pid)), line) for line in table.splitlines()), (
+            table
+        )

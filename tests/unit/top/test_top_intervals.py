@@ -18,6 +18,7 @@ from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame
 from purebpf.top import screen as screens
 from purebpf.top.__main__ import main
+from purebpf.top.screens.base import Reading
 
 LATE_S = 0.4
 FREQUENCY = 10_000
@@ -54,12 +55,17 @@ class BusyCpu:
         profile.add((Frame("f", 0, "/a", 0, "user"),), (), samples, Labels("a", 1))
         return profile
 
+    def close(self) -> None:
+        pass
+
     def stop(self) -> Profile:
         return Profile()
 
 
 class Shown:
     """A screen that appears late: sampling goes on."""
+
+    by, sort = "function", "self"
 
     def __init__(self, busy: list[float]) -> None:
         time.sleep(LATE_S)
@@ -74,8 +80,11 @@ class Shown:
     def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
         return wait(*ends.sources)
 
-    def show(self, profile: Profile, _clock: str, cpus: float) -> None:
-        self._busy.append(profile.total * cpus)
+    def follow(self) -> None:
+        pass
+
+    def show(self, reading: Reading, _clock: str) -> None:
+        self._busy.append(reading.heat)
 
 
 def test_a_busy_cpu_is_one_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
