@@ -17,13 +17,20 @@ class Regions:
 
     Args:
         read: the text of /proc/PID/maps; None where the process is gone.
+        variable: the name of what lies in a file of a process at an address; "" where none is
+            known.
     """
 
-    def __init__(self, read: Callable[[int], str | None]) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], str | None],
+        variable: Callable[[int, str, int], str] = lambda *_: "",
+    ) -> None:
+        self._variable = variable
         self._regions: Callable[[int], list[_Region]] = cache(lambda pid: _parse(read(pid) or ""))
 
     def name(self, pid: int, address: int) -> str:
-        """`0x7f10 in libfoo.so+0x4040`, `0x55d0 in [heap]`, or the address alone."""
+        """`cache_lock in app`, `0x7f10 in libfoo.so+0x4040`, `0x55d0 in [heap]`, or the address."""
         regions = self._regions(pid)
         at = bisect.bisect_right(regions, address, key=lambda region: region[0]) - 1
         if at < 0 or address >= regions[at][1] or not regions[at][2]:
@@ -31,7 +38,10 @@ class Regions:
         _, _, module, base = regions[at]
         if module.startswith("["):
             return f"{address:#x} in {module}"
-        return f"{address:#x} in {module.rpartition('/')[2]}+{address - base:#x}"
+        file = module.rpartition("/")[2]
+        if variable := self._variable(pid, module, address):
+            return f"{variable} in {file}"
+        return f"{address:#x} in {file}+{address - base:#x}"
 
 
 def _parse(text: str) -> list[_Region]:

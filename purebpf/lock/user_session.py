@@ -10,6 +10,7 @@ from purebpf.errors import NotSupportedError
 from purebpf.kernel.instruments.futex_tracer import FutexSum, FutexTracer, futex_request
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.lock.data_symbols import DataSymbols
 from purebpf.lock.regions import Regions
 from purebpf.lock.request import USER_TYPES, Options
 from purebpf.lock.user_event import UserRow
@@ -140,7 +141,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             place = _place(self._options.by, wait, of)
             waits.setdefault(place, wait)
             rows.setdefault(place, UserSum(of)).add(of)
-        regions = Regions(proc.maps)
+        regions = Regions(proc.maps, DataSymbols(self.budget).name)
         made = [self._row(waits[place], total, stacks, regions) for place, total in rows.items()]
         return sorted(made, key=lambda row: row.total_ns, reverse=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import (
@@ -28,16 +29,20 @@ from purebpf.wire import formats
 __all__ = [
     "FUNCTIONS",
     "INDIRECT",
+    "Variable",
     "function_of_version",
     "function_ranges",
     "functions_named",
     "is_spelt",
+    "variables",
 ]
 
 INDIRECT = frozenset({10})
 """STT_GNU_IFUNC: code that chooses what programs that call the name run."""
 FUNCTIONS = INDIRECT | {2}
 """STT_FUNC, too: what they run."""
+_VARIABLES = frozenset({1})
+"""STT_OBJECT."""
 _RANKS = {1: 2, 2: 1}
 """STB_GLOBAL before STB_WEAK before the rest, which are static."""
 
@@ -93,6 +98,28 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
             if offset is not None:
                 ranges.add((offset, size))
     return ranges
+
+
+class Variable(NamedTuple):
+    """A variable: where the file would have it in memory, how many bytes it has, and its name."""
+
+    address: int
+    size: int
+    name: str
+
+
+def variables(image: ElfImage) -> list[Variable]:
+    """The variables that have a size, by address; of several at one, the last of .symtab.
+
+    Raises:
+        FormatError: the tables are not what they claim to be.
+    """
+    by_address: dict[int, Variable] = {}
+    for table in filter(None, map(image.section_of_type, (SHT_DYNSYM, SHT_SYMTAB))):
+        for _, name, address, _, size in _functions(image, table, _VARIABLES):
+            if size:
+                by_address[address] = Variable(address, size, name)
+    return [by_address[address] for address in sorted(by_address)]
 
 
 def is_spelt(mangled: str, name: str, last: str) -> bool:

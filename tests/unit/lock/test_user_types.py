@@ -89,3 +89,16 @@ MAPS = "".join(
 def test_a_lock_is_named_by_what_is_mapped(address, name):
     assert Regions(lambda _: MAPS).name(1, address) == name
     assert Regions(lambda _: None).name(1, address) == f"{address:#x}"
+
+
+def test_a_lock_that_is_a_variable_has_its_name():
+    asked = []
+
+    def variable(pid, path, address):
+        asked.append((pid, path, address))
+        return "cache_lock+0x8"
+
+    regions = Regions(lambda _: MAPS, variable)
+    assert regions.name(1, 0x55D000002010) == "cache_lock+0x8 in service"
+    assert regions.name(1, 0x55D100000040) == "0x55d100000040 in [heap]"
+    assert [address for *_, address in asked] == [0x55D000002010]

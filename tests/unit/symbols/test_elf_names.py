@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.elf_names import functions_named
+from purebpf.symbols.elf_names import functions_named, variables
 
 LIBC = Path(f"/usr/lib/{os.uname().machine}-linux-gnu/libc.so.6")
 SOURCE = """
@@ -82,6 +82,21 @@ def test_static_functions_are_found_and_global_ones_win(
     assert found["weakly"] & 0xFFF == int(weak[1], 16) & 0xFFF
 
 
+@pytest.mark.needs("readelf")
+def test_readelf_finds_the_same_variables() -> None:
+    if not LIBC.exists():
+        pytest.skip(f"no {LIBC}")
+    row = re.compile(r"^ +\d+: (\w+) +([1-9]\w*) OBJECT +\w+ +\w+ +\d+ ([^@\s]+)", re.MULTILINE)
+    theirs: dict[tuple[int, int], set[str]] = {}
+    for address, size, name in row.findall(readelf("-s", LIBC)):
+        theirs.setdefault((int(address, 16), int(size, 0)), set()).add(name)
+    ours = variables(ElfImage.of_bytes(LIBC.read_bytes()))
+    assert len(ours) > 100
+    assert all(name in theirs[address, size] for address, size, name in ours)
+    assert {one.address for one in ours} == {address for address, _ in theirs}
+    assert ours == sorted(ours)
+
+
 def test_a_file_without_symbols_has_no_functions(tmp_path: Path) -> None:
     data = bytearray(LIBC.read_bytes()[:64]) if LIBC.exists() else bytearray()
     if not data:
@@ -89,3 +104,4 @@ def test_a_file_without_symbols_has_no_functions(tmp_path: Path) -> None:
     data[32:48] = bytes(16)  # e_phoff, e_shoff
     data[56:64] = bytes(8)  # and how many there are
     assert functions_named(ElfImage.of_bytes(bytes(data)), lambda _name: True) == {}
+    assert variables(ElfImage.of_bytes(bytes(data))) == []
