@@ -279,6 +279,15 @@ def kallsyms() -> bytes:
         raise KernelError(f"read({KALLSYMS})", error.errno or 0) from None
 
 
+def modules() -> bytes:
+    """/proc/modules: the loaded modules, a line each; empty where it cannot be read."""
+    try:
+        with open(f"{PROC}/modules", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
 def cpu_list(kind: str) -> str | None:
     """The CPU list "possible", "online" or "present": `"0-3,8-11"` (cputopology.rst)."""
     text = _read(f"{SYS}/devices/system/cpu/{kind}")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 from purebpf.errors import KernelError, errno_name
 from purebpf.kernel.host.backoff import Retries
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.kallsyms import Kallsyms
-from purebpf.syscall import proc
+from purebpf.syscall import bpf, proc
 
 __all__ = ["KernelSymbols"]
 
 _BPF = "bpf"
+_LOOK_S = 1.0
+"""How often to ask whether modules or programs were loaded."""
 
 
 class KernelSymbols:
@@ -22,6 +26,8 @@ class KernelSymbols:
 
     def __init__(self) -> None:
         self._table: Kallsyms | None = None
+        self._loaded = _LoadedCode()
+        self._next_look = 0.0
         self._errno = 0
         self._retries = Retries()
 
@@ -42,7 +48,22 @@ class KernelSymbols:
         name, offset = demangle(symbol.name), address - symbol.start
         return Frame(name, offset, module, Address(address), "kernel")
 
+    def refresh(self) -> bool:
+        """Read the table again if modules or programs were loaded; whether that was so.
+
+        Their addresses have had no symbol so far, or that of the program before them in memory,
+        which the file does not end. Looks once a second at most.
+        """
+        if self._table is None or time.monotonic() < self._next_look:
+            return False
+        self._next_look = time.monotonic() + _LOOK_S
+        if not self._loaded.has_changed():
+            return False
+        self._read()
+        return True
+
     def _read(self) -> Kallsyms | None:
+        self._loaded.has_changed()  # what is loaded while the file is read is a change
         try:
             self._table = Kallsyms(proc.kallsyms())
         except KernelError as error:
@@ -52,3 +73,25 @@ class KernelSymbols:
 
 def _unknown(reason: Reason, address: int, detail: str = "") -> Unknown:
     return Unknown(reason, "kernel", Address(address), "kernel", detail)
+
+
+class _LoadedCode:
+    """Which modules and BPF programs there are: what has addresses that were not in use before."""
+
+    def __init__(self) -> None:
+        self._modules = b""
+        self._newest_program = 0
+
+    def has_changed(self) -> bool:
+        """Whether anything was loaded since the last call.
+
+        Programs are seen with CAP_SYS_ADMIN or CAP_BPF only (BPF_PROG_GET_NEXT_ID).
+        """
+        before = self._modules, self._newest_program
+        self._modules = proc.modules()
+        try:
+            while True:  # ends with ENOENT
+                self._newest_program = bpf.prog_get_next_id(self._newest_program)
+        except KernelError:
+            pass
+        return before != (self._modules, self._newest_program)

@@ -156,11 +156,21 @@ class Symbolizer:
 
     def kernel(self, addresses: Iterable[int]) -> list[Answer]:
         """Name kernel addresses, in their order, each looked up without change."""
+        self._refresh_kernel()
         return [self._kernel_exact[address] for address in addresses]
 
     def kernel_stack(self, addresses: Sequence[int]) -> list[Answer]:
         """Name a kernel stack, the innermost address first: the others are return addresses."""
+        self._refresh_kernel()
         return _stack(addresses, self._kernel_exact, self._kernel_callers)
+
+    def _refresh_kernel(self) -> None:
+        """Forget the names of loaded code when other code was loaded: it may have its place."""
+        if self._kernel.refresh():
+            for answers in (self._kernel_exact, self._kernel_callers):
+                for address, answer in list(answers.items()):
+                    if answer.module != "kernel" or isinstance(answer, Unknown):
+                        del answers[address]
 
     def user(self, pid: int, addresses: Iterable[int], comm: str | None = None) -> list[Answer]:
         """Name addresses of a process, in their order, each looked up without change.

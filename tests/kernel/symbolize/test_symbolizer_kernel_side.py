@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,34 @@ def test_a_bpf_program_is_named_even_when_it_was_loaded_after_the_first_question
         address, name = rows[-1]
         (found,) = symbolizer.kernel([int(address, 16) + 4])
     assert (found.name, found.offset, found.module) == (name, 4, "[bpf]")
+
+
+@pytest.mark.needs("bpf")
+def test_programs_that_are_loaded_later_do_not_get_the_names_of_others():
+    """A symbol ends at the next one: what is loaded behind a program was a part of it."""
+    spec = purebpf.read_object(_DATA / "load_run.bpf.o").only("flip")
+    symbolizer = Symbolizer()
+    with ExitStack() as loaded:
+        for turn in range(24):
+            loaded.enter_context(purebpf.load(spec))
+            if turn == 12:
+                first = [address for address, _ in _flips()]
+                symbolizer.kernel(first)  # reads the table, and remembers the answers
+        addresses = [address for address, _ in _flips()]
+        assert set(addresses) > set(first)
+        time.sleep(1.1)  # it looks once a second
+        offsets = [frame.offset for frame in symbolizer.kernel(a + 4 for a in addresses)]
+    assert offsets == [4] * len(addresses)
+
+
+def _flips() -> list[tuple[int, str]]:
+    """The programs of this name in memory."""
+    rows = re.findall(
+        r"^(\w+) t (bpf_prog_\w+_flip)\t\[bpf\]$",
+        Path("/proc/kallsyms").read_text(),
+        re.MULTILINE,
+    )
+    return [(int(address, 16), name) for address, name in rows]
 
 
 @pytest.mark.needs("perf_event", "gcc")
