@@ -12,6 +12,10 @@ from purebpf.syscall import proc
 
 __all__ = ["HostLock", "SecondAgentError"]
 
+_CAPABILITIES = (21, 38, 39)
+"""CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF."""
+_LONGEST = 4096
+
 
 class SecondAgentError(PurebpfError):
     """Another agent runs; says which."""
@@ -21,22 +25,34 @@ class HostLock(Closing):
     """Held as long as it is open, and given back by the kernel when the process ends, however.
 
     It is a flock(2) on the PID namespace (nsfs, namespaces(7)): agents in containers that share the
-    host's processes meet there, whatever files they share. /proc/locks says who holds it.
+    host's processes meet there, whatever files they share. /proc/locks says who holds it. Any user
+    can lock that file; one without the capabilities of an agent stops none.
+
+    Attributes:
+        problem: who keeps the lock from the agents, and what follows; "" if this one has it.
 
     Raises:
-        SecondAgentError: another process holds it.
+        SecondAgentError: another agent holds it.
     """
 
     def __init__(self) -> None:
+        self.problem = ""
         self._fd = os.open(f"{proc.PROC}/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _holder(os.fstat(self._fd).st_ino)
-            self.close()
-            raise SecondAgentError(
-                f"another agent runs on this host: {holder}. Stop it first: two would count twice"
-            ) from None
+            pid = _holder(os.fstat(self._fd))
+            holder = _describe(pid)
+            if _may_measure(pid):
+                self.close()
+                raise SecondAgentError(
+                    f"another agent runs on this host: {holder}. Stop it first: two would count "
+                    "twice"
+                ) from None
+            self.problem = (
+                f"{holder} holds the lock of the agents, and cannot be one: the agent runs without "
+                "it, and will not notice a second one"
+            )
 
     def close(self) -> None:
         """Give it back; again is harmless."""
@@ -45,15 +61,41 @@ class HostLock(Closing):
             self._fd = -1
 
 
-def _holder(inode: int) -> str:
-    """The process that has a lock: its number and what it executes."""
-    with suppress(OSError), open(f"{proc.PROC}/locks") as file:
-        for line in file:
+def _holder(locked: os.stat_result) -> int:
+    """The process that took the lock of a file; 0: it is not to be seen from here."""
+    device = f"{os.major(locked.st_dev):02x}:{os.minor(locked.st_dev):02x}"
+    file = f"{device}:{locked.st_ino}"
+    with suppress(OSError), open(f"{proc.PROC}/locks") as locks:
+        for line in locks:
             words = line.split()
-            if "FLOCK" in words and words[-3].rpartition(":")[2] == str(inode):
-                pid = words[-4]
-                with suppress(OSError), open(f"{proc.PROC}/{pid}/cmdline") as cmdline:
-                    command = " ".join(cmdline.read().split("\0")).strip()
-                    return f"process {pid} ({command[:100]})"
-                return f"process {pid}"
-    return "its process is not to be seen from here"
+            if "FLOCK" in words and "->" not in words and words[-3] == file:
+                return int(words[-4])
+    return 0
+
+
+def _describe(pid: int) -> str:
+    """A process with what it executes."""
+    if not pid:
+        return "its process is not to be seen from here"
+    with suppress(OSError), open(f"{proc.PROC}/{pid}/cmdline", errors="replace") as cmdline:
+        command = " ".join(cmdline.read(_LONGEST).split("\0")).strip()
+        return f"process {pid} ({command[:100]})"
+    return f"process {pid}"
+
+
+def _may_measure(pid: int) -> bool:
+    """Whether a process has the capabilities of an agent, as far as /proc says.
+
+    Those that it has in a user namespace of its own (user_namespaces(7)) do not count.
+    """
+    status = proc.status(pid) if pid else None
+    if status is None:
+        return not pid or proc.hides(pid)  # else it has ended, and left the lock to a child
+    capabilities = int(status.get("CapEff", "0"), 16)
+    if not any(capabilities >> bit & 1 for bit in _CAPABILITIES):
+        return False
+    try:
+        spaces = {os.stat(f"{proc.PROC}/{who}/ns/user").st_ino for who in (pid, "self")}
+    except OSError:
+        return True
+    return len(spaces) == 1

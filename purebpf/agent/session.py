@@ -67,7 +67,7 @@ class Agent(Closing):
     Raises, when it is entered; nothing stays open then:
         SecondAgentError: another agent runs on this host.
         PurebpfError: the kernel refused something.
-        OSError: the spool cannot be made.
+        KernelError: the spool cannot be made, or is another user's.
     """
 
     def __init__(
@@ -95,7 +95,9 @@ class Agent(Closing):
     def __enter__(self) -> Self:
         config = self._config
         with ExitStack() as stack:
-            stack.enter_context(HostLock())
+            lock = stack.enter_context(HostLock())
+            if lock.problem:
+                self._say(lock.problem)
             self.spool = Spool(
                 os.path.join(config.agent.state, "spool"),
                 [sink.name for sink in config.sinks],

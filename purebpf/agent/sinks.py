@@ -16,7 +16,7 @@ import os
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -25,12 +25,17 @@ from purebpf.agent.config import Sink
 from purebpf.agent.pprof_profile import pprof_of
 from purebpf.results.formats.otlp import Attribute
 from purebpf.results.formats.otlp_reader import ServiceProfile, read_document
+from purebpf.syscall.deadline import Deadline
 
 __all__ = ["Delivery", "Outcome", "make_sink"]
 
 _RETRIED = (408, 429, 500, 502, 503, 504)
 _UNAUTHORIZED = (401, 403, 404, 407)
 _LONGEST_BODY = 1 << 16
+_LONGEST_TOKEN = 1 << 16
+_LONGEST_REASON = 200
+_TIMEOUTS = 12
+"""A whole request may take that many times what a store may be silent."""
 _LABELS = {"k8s.namespace.name": "namespace", "k8s.pod.name": "pod", "host.name": "instance"}
 
 
@@ -75,19 +80,41 @@ class Directory:
         """Write it; a file with that name is the same window, sent before."""
         day = f"{name[:4]}-{name[4:6]}-{name[6:8]}"
         folder = os.path.join(self._path, day, os.uname().nodename)
-        part = os.path.join(folder, f".{name}.part")
         try:
-            os.makedirs(folder, exist_ok=True)
-            with open(part, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(part, os.path.join(folder, name))
+            os.makedirs(self._path, exist_ok=True)
+            with ExitStack() as stack:
+                at = os.open(self._path, _FOLDER)
+                stack.callback(os.close, at)
+                for part in (day, os.uname().nodename):
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=at)
+                    at = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+                    stack.callback(os.close, at)
+                _write_in(at, name, data)
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(part)
             return Outcome(why=f"{folder}: {error.strerror}")
         return Outcome(is_done=True)
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def _write_in(folder: int, name: str, data: bytes) -> None:
+    """Write a file in a directory, which others may write to, too: whole, and through no link."""
+    part = f".{name}.part"
+    with suppress(FileNotFoundError):  # what a killed agent left
+        os.unlink(part, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(part, flags, 0o666, dir_fd=folder), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part, dir_fd=folder)
+        raise
 
 
 class Http:
@@ -103,39 +130,64 @@ class Http:
 
     def post(self, body: bytes, headers: Mapping[str, str], query: str = "") -> Outcome:
         """Post once."""
-        headers = {"User-Agent": f"purebpf/{__version__}", **headers}
-        try:
-            if self._sink.token_file:
-                with open(self._sink.token_file) as file:
-                    headers["Authorization"] = f"Bearer {file.read().strip()}"
-            if self._sink.tenant:
-                headers["X-Scope-OrgID"] = self._sink.tenant
-            with closing(self._connect()) as connection:
-                connection.request("POST", self._path + query, body, headers)
-                response = connection.getresponse()
-                text = response.read(_LONGEST_BODY)
-                if response.length and len(text) < _LONGEST_BODY:
-                    raise http.client.IncompleteRead(text, response.length)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            return Outcome(why=f"{self._sink.url}: {error or type(error).__name__}")
+        limit_s = _TIMEOUTS * self._sink.timeout_s
+        with Deadline(limit_s) as deadline:
+            try:
+                headers = {**self._own_headers(), **headers}
+                with closing(self._connect(deadline)) as connection:
+                    connection.request("POST", self._path + query, body, headers)
+                    response = connection.getresponse()
+                    text = response.read(_LONGEST_BODY)
+                    if response.length and len(text) < _LONGEST_BODY:
+                        raise http.client.IncompleteRead(text, response.length)
+                if deadline.is_over:  # headers that were cut off look whole to http.client
+                    raise TimeoutError
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                why = str(error) or type(error).__name__
+                if deadline.is_over:
+                    why = f"no whole answer in {limit_s:g} s"
+                return Outcome(why=f"{self._sink.url}: {_quote(why)}")
         return _judge(response.status, response.getheader("Retry-After"), text, self._sink.url)
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _own_headers(self) -> dict[str, str]:
+        """Those of the configuration. Raises OSError, ValueError."""
+        headers = {"User-Agent": f"purebpf/{__version__}"}
+        if self._sink.token_file:
+            with open(self._sink.token_file, encoding="latin-1") as file:
+                token = file.read(_LONGEST_TOKEN).strip()
+            if not (token.isascii() and token.isprintable()):  # http.client's error would show it
+                raise ValueError(f"{self._sink.token_file} is not a token: expected one line")
+            headers["Authorization"] = f"Bearer {token}"
+        if self._sink.tenant:
+            headers["X-Scope-OrgID"] = self._sink.tenant
+        return headers
+
+    def _connect(self, deadline: Deadline) -> http.client.HTTPConnection:
         address, timeout_s = self._address, self._sink.timeout_s
         host = address.hostname or ""
+        connection: http.client.HTTPConnection
         if self._context is not None:
-            return http.client.HTTPSConnection(
+            connection = http.client.HTTPSConnection(
                 host, address.port, timeout=timeout_s, context=self._context
             )
-        return http.client.HTTPConnection(host, address.port, timeout=timeout_s)
+        else:
+            connection = http.client.HTTPConnection(host, address.port, timeout=timeout_s)
+        # there is no public way
+        connection._create_connection = deadline.connect  # type: ignore[attr-defined]  # noqa: SLF001
+        return connection
+
+
+def _quote(text: str) -> str:
+    """What a store said, for a line of a log."""
+    return "".join(filter(str.isprintable, text[:_LONGEST_REASON]))
 
 
 def _judge(status: int, retry_after: str | None, body: bytes, url: str) -> Outcome:
     """What a status means. A part that was refused is not sent again: the specification says so."""
     if 200 <= status < 300:
         return Outcome(is_done=True)
-    said = "".join(filter(str.isprintable, body[:200].decode(errors="replace")))
-    why = f"{url}: HTTP {status} {said}".rstrip()
+    said = body[:_LONGEST_REASON].decode(errors="replace")
+    why = f"{url}: HTTP {status} {_quote(said)}".rstrip()
     if status in _RETRIED or status in _UNAUTHORIZED:
         after_s = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
         return Outcome(after_s=min(after_s, 3600.0), why=why)

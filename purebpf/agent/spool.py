@@ -18,6 +18,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from purebpf.errors import KernelError
+from purebpf.syscall.folder import Folder
+
 __all__ = ["Spool", "file_name"]
 
 _NAME = re.compile(r"\d{8}T\d{6}Z-[a-z]+-[0-9a-f]{8}-\d+\.otlp\.gz")
@@ -43,7 +46,7 @@ class Spool:
         corrupt: files that could not be read back.
 
     Raises:
-        OSError: the directory cannot be made.
+        KernelError: the directory cannot be made, or another user may exchange a part of its path.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class Spool:
         self._max_age_s = max_age_s
         self._changed = threading.Condition()
         for name in ("new", "corrupt", *self._sinks):
-            os.makedirs(os.path.join(directory, name), mode=0o700, exist_ok=True)
+            _make_own(os.path.join(directory, name))
         for name in os.listdir(self._path("new")):  # an agent was killed while it wrote
             os.unlink(self._path("new", name))
 
@@ -189,6 +192,25 @@ class Spool:
 
     def _path(self, *parts: str) -> str:
         return os.path.join(self._directory, *parts)
+
+
+def _make_own(directory: str) -> None:
+    """Make a directory, of which no other user may exchange a part.
+
+    Raises:
+        KernelError: as `Folder.reach`; mkdir(2) fails.
+    """
+    above = os.path.abspath(directory)
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    with Folder.reach(above, outside=True, follow=True):
+        pass
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise KernelError("mkdir(2)", error.errno or 0, directory) from None
+    with Folder.reach(directory, outside=True, follow=True):
+        pass
 
 
 def _private(path: str, flags: int) -> int:

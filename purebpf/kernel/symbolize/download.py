@@ -1,21 +1,19 @@
 """An HTTP request with a deadline, which a server cannot extend or lead to another protocol.
 
-A socket's timeout begins again with every byte, so a server that sends a header a byte a second
-holds a client for hours. Here a thread shuts the connections down when the time is over. A
-redirection may lead from http to https and not back, and to no other protocol.
+A redirection may lead from http to https and not back, and to no other protocol.
 """
 
 from __future__ import annotations
 
-import socket
-import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection
-from typing import IO, Any, Self
+from typing import IO, Any
+
+from purebpf.syscall.deadline import Deadline
 
 __all__ = ["requested"]
 
@@ -33,7 +31,7 @@ def requested(url: str, *, silence_s: float, total_s: float) -> Iterator[HTTPRes
         OSError, http.client.HTTPException, ValueError: as urllib.request.urlopen;
             TimeoutError: the time is over.
     """
-    with _Deadline(total_s) as deadline:
+    with Deadline(total_s) as deadline:
         try:
             with _opener(deadline).open(url, timeout=silence_s) as response:
                 yield response
@@ -43,46 +41,6 @@ def requested(url: str, *, silence_s: float, total_s: float) -> Iterator[HTTPRes
             if deadline.is_over:
                 raise TimeoutError("the time limit for downloads is reached") from error
             raise
-
-
-class _Deadline:
-    """Shuts connections down when the time is over."""
-
-    def __init__(self, seconds: float) -> None:
-        self.is_over = False
-        self._sockets: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        self._timer.join()
-        for sock in self._sockets:
-            sock.close()
-
-    def connect(self, *arguments: Any, **options: Any) -> socket.socket:
-        """socket.create_connection, to be shut down in time."""
-        connection = socket.create_connection(*arguments, **options)
-        with self._lock:
-            self._sockets.append(connection.dup())  # TLS takes the other one over
-            if self.is_over:
-                self._shut_down()
-        return connection
-
-    def _end(self) -> None:
-        with self._lock:
-            self.is_over = True
-            self._shut_down()
-
-    def _shut_down(self) -> None:
-        for sock in self._sockets:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -101,7 +59,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
+def _opener(deadline: Deadline) -> urllib.request.OpenerDirector:
     """An opener of http and https only, with the proxies of the environment."""
 
     def plain(host: str, **options: Any) -> HTTPConnection:

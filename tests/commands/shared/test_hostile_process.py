@@ -121,6 +121,20 @@ COMMANDS = {
     "trace, paths": ("trace", "-y", "-p", "PID", "0.5"),
     "trace, as strace": ("trace", "-y", "--format", "strace", "-p", "PID", "0.5"),
     "mem": ("--show", "allocated", "--tree", "-p", "PID", "1"),
+    "stat": ("--per-thread", "-p", "PID", "0.5"),
+    "latency": ("libc.so.6:write", "--by", "comm", "-p", "PID", "0.5"),
+    "latency, slow": (
+        "latency",
+        "libc.so.6:write",
+        "--slower",
+        "0",
+        "--stacks",
+        "-p",
+        "PID",
+        "0.5",
+    ),
+    "top": ("-F", "199", "--by", "process", "-p", "PID", "0.5"),
+    "lock": ("-p", "PID", "--by", "process", "0.5"),
 }
 
 
