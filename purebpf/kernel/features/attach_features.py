@@ -74,8 +74,8 @@ _LINKS = {
     "kprobe.multi": _Link(
         _P.BPF_PROG_TYPE_KPROBE,
         _A.BPF_TRACE_KPROBE_MULTI,
-        (errno.ESRCH, errno.ENOENT),
-        {"kprobe_multi_cnt": 1, "kprobe_multi_addrs": bytes(8)},
+        (errno.EFAULT,),  # of the array of addresses; of an address that is none, EINVAL
+        {"kprobe_multi_cnt": 1, "kprobe_multi_addrs": 8},
     ),
     "uprobe.multi": _Link(
         _P.BPF_PROG_TYPE_KPROBE,

@@ -175,6 +175,11 @@ def test_attachments_are_as_the_probes_of_the_tests_found_them():
         assert features.have_attach(kind), features.have_attach(kind)
 
 
+@pytest.mark.needs("kprobe_multi")
+def test_many_kernel_functions_at_once_are_found():
+    assert features.have_attach("kprobe.multi"), features.have_attach("kprobe.multi")
+
+
 @pytest.mark.needs("bpftool")
 def test_what_instructions_may_do_is_what_bpftool_finds():
     found = probed_by_bpftool()["misc"]
