@@ -360,10 +360,13 @@ int on_hrtimer_entry(u64 *ctx)
 	struct hrtimer *timer = (void *)ctx[0];
 	struct cpu_state *state = own_state();
 	s64 now_ns = 0, due_ns;
+	void *now = NULL;
 
 	if (!state)
 		return 0;
-	bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)ctx[1]);
+	// Not ctx[1]: Linux 5.10 refuses to load a pointer to an integer from a context.
+	bpf_probe_read_kernel(&now, sizeof(now), &ctx[1]);
+	bpf_probe_read_kernel(&now_ns, sizeof(now_ns), now);
 	due_ns = BPF_CORE_READ(timer, _softexpires);
 	begin(state, HRTIMER, (u64)BPF_CORE_READ(timer, function), ctx[0],
 	      now_ns > due_ns ? now_ns - due_ns : 0);
