@@ -27,7 +27,12 @@ _NAMES = {
         "rip",
         *(f"xmm{number}" for number in range(16)),
     ),
-    AARCH64.name: (*(f"x{number}" for number in range(31)), "sp"),
+    AARCH64.name: (
+        *(f"x{number}" for number in range(31)),
+        "sp",
+        *(f"r{number}" for number in range(32, 64)),
+        *(f"v{number}" for number in range(32)),
+    ),
 }
 
 
