@@ -53,6 +53,11 @@ class Kallsyms:
         self._addresses: array[int] | None = None  # of the lines behind the core, ascending
         self._offsets = array("I")  # and where those lines start
 
+    @property
+    def core(self) -> bytes:
+        """The part of the text that has the kernel's own symbols."""
+        return self._text[: self._core_end]
+
     def find(self, address: int) -> KernelSymbol | None:
         """The function an address is in, or None."""
         if self.hidden or address < 0:

@@ -266,15 +266,17 @@ def _unescape(path: str) -> str:
     return path
 
 
-def kallsyms() -> bytes:
+def kallsyms(size: int = -1) -> bytes:
     """/proc/kallsyms: the symbols of this kernel, its modules and BPF programs, a line each.
+
+    All of it, or so many bytes.
 
     Raises:
         KernelError: it does not exist, or cannot be read.
     """
     try:
         with open(KALLSYMS, "rb") as file:
-            return file.read()
+            return file.read(size)
     except OSError as error:
         raise KernelError(f"read({KALLSYMS})", error.errno or 0) from None
 

@@ -1,4 +1,4 @@
-"""Kernel addresses by name, from /proc/kallsyms, which is read at the first question."""
+"""Kernel addresses by name, from /proc/kallsyms, or what was kept of it, at the first question."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 from purebpf.errors import KernelError, errno_name
 from purebpf.kernel.host.backoff import Retries
+from purebpf.kernel.symbolize.core_symbols import CoreSymbols
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.kallsyms import Kallsyms
@@ -26,6 +27,8 @@ class KernelSymbols:
 
     def __init__(self) -> None:
         self._table: Kallsyms | None = None
+        self._is_current = False  # also of what modules and programs there are
+        self._core = CoreSymbols()
         self._loaded = _LoadedCode()
         self._next_look = 0.0
         self._errno = 0
@@ -33,13 +36,15 @@ class KernelSymbols:
 
     def resolve(self, address: int, back: int) -> Frame | Unknown:
         """The function of an address, looked up `back` bytes before it."""
-        table = self._table or self._read()
+        table = self._table or self._open()
         if table is None:
             return _unknown(Reason.KERNEL_UNREADABLE, address, errno_name(self._errno))
         if table.hidden:
             return _unknown(Reason.KERNEL_HIDDEN, address)
         symbol = table.find(address - back)
-        if symbol is None and self._retries.due(proc.KALLSYMS):  # a module or program loaded since
+        if (not self._is_current and (symbol is None or symbol.module)) or (
+            symbol is None and self._retries.due(proc.KALLSYMS)  # a module or program loaded since
+        ):
             table = self._read() or table
             symbol = table.find(address - back)
         if symbol is None:
@@ -49,7 +54,7 @@ class KernelSymbols:
         return Frame(name, offset, module, Address(address), "kernel")
 
     def refresh(self) -> bool:
-        """Read the table again if modules or programs were loaded; whether that was so.
+        """Whether modules or programs were loaded: the table is read again for the next of them.
 
         Their addresses have had no symbol so far, or that of the program before them in memory,
         which the file does not end. Looks once a second at most.
@@ -59,13 +64,24 @@ class KernelSymbols:
         self._next_look = time.monotonic() + _LOOK_S
         if not self._loaded.has_changed():
             return False
-        self._read()
+        self._is_current = False
         return True
+
+    def _open(self) -> Kallsyms | None:
+        core = self._core.load()
+        if core is None:
+            table = self._read()
+            if table is not None and not table.hidden:
+                self._core.keep(table.core)
+            return table
+        self._table = Kallsyms(core)
+        return self._table
 
     def _read(self) -> Kallsyms | None:
         self._loaded.has_changed()  # what is loaded while the file is read is a change
         try:
             self._table = Kallsyms(proc.kallsyms())
+            self._is_current = True
         except KernelError as error:
             self._errno = error.errno or 0
         return self._table
