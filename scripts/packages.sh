@@ -30,6 +30,7 @@ bpftool bpftool
 tc iproute2
 readelf binutils
 gcc gcc
+promtool prometheus
 go golang-go
 javac default-jdk-headless
 musl-gcc musl-tools

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from purebpf.errors import PurebpfError
 from purebpf.similar import unknown_name
 
-__all__ = ["Config", "ConfigError", "Kind", "Rule", "Sink", "parse_config"]
+__all__ = ["Config", "ConfigError", "Kind", "Metrics", "Rule", "Sink", "parse_config"]
 
 SINKS = ("dir", "otlp", "pyroscope", "parca")
 _HOUR_S = 3600.0
@@ -87,6 +87,21 @@ class Rule(NamedTuple):
     exe: str = ""
 
 
+class Metrics(NamedTuple):
+    """Section [metrics]: what Prometheus reads; "" as `listen` and `textfile`: nothing.
+
+    `scheduler` and `syscalls` have the kernel count more than the profile needs.
+    """
+
+    listen: str = ""
+    textfile: str = ""
+    certificate: str = ""
+    key: str = ""
+    client_ca: str = ""
+    scheduler: bool = False
+    syscalls: bool = False
+
+
 class Config(NamedTuple):
     """All of it."""
 
@@ -94,12 +109,13 @@ class Config(NamedTuple):
     cpu: Kind = Kind()
     wait: Kind = Kind(enabled=False, min_us=1000)
     spool: Room = Room()
+    metrics: Metrics = Metrics()
     sinks: tuple[Sink, ...] = ()
     services: tuple[Rule, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
 
-_Section = TypeVar("_Section", Kind, Settings, Room, Sink, Rule)
+_Section = TypeVar("_Section", Kind, Settings, Room, Metrics, Sink, Rule)
 
 
 def parse_config(text: str, where: str = "the configuration") -> Config:
@@ -112,7 +128,7 @@ def parse_config(text: str, where: str = "the configuration") -> Config:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not TOML: {error}") from error
-    known = ("agent", "cpu", "wait", "spool", "sink", "service", "labels")
+    known = ("agent", "cpu", "wait", "spool", "metrics", "sink", "service", "labels")
     for name in table:
         if name not in known:
             raise ConfigError(f"{where}: {unknown_name(known, name, 'unknown section').args[0]}")
@@ -122,6 +138,7 @@ def parse_config(text: str, where: str = "the configuration") -> Config:
         _read_section(default.cpu, table.get("cpu", {}), "cpu", where),
         _read_section(default.wait, table.get("wait", {}), "wait", where),
         _read_section(default.spool, table.get("spool", {}), "spool", where),
+        _read_section(default.metrics, table.get("metrics", {}), "metrics", where),
         tuple(
             _read_section(Sink(""), sink, f"sink {number}", where)
             for number, sink in enumerate(_list(table, "sink", where), 1)
@@ -181,6 +198,7 @@ def _check(config: Config, where: str) -> None:
     for name, value, least, most in limits:
         if not least <= value <= most:
             raise ConfigError(f"{where}: {name} = {value:g}: expected {least:g} to {most:g}")
+    _check_metrics(config.metrics, where)
     names = [sink.name for sink in config.sinks]
     if len({*names}) < len(names):
         raise ConfigError(f"{where}: two sinks have one name: {', '.join(names)}")
@@ -192,6 +210,20 @@ def _check(config: Config, where: str) -> None:
                 re.compile(pattern)
             except re.error as error:
                 raise ConfigError(f"{where}: not a pattern: {pattern!r}: {error}") from error
+
+
+def _check_metrics(metrics: Metrics, where: str) -> None:
+    host, colon, port = metrics.listen.rpartition(":")
+    if metrics.listen and not (host and colon and port.isdecimal() and int(port) < 1 << 16):
+        raise ConfigError(f"{where}: [metrics] listen = {metrics.listen!r}: expected ADDR:PORT")
+    if metrics.textfile and not metrics.textfile.startswith("/"):
+        raise ConfigError(f"{where}: [metrics] textfile = {metrics.textfile!r} is not absolute")
+    if metrics.textfile and not metrics.textfile.endswith(".prom"):
+        raise ConfigError(f"{where}: [metrics] textfile: node_exporter reads names with .prom")
+    if bool(metrics.certificate) != bool(metrics.key):
+        raise ConfigError(f"{where}: [metrics] certificate and key: both, or neither")
+    if metrics.client_ca and not metrics.certificate:
+        raise ConfigError(f"{where}: [metrics] client_ca needs a certificate and a key")
 
 
 def _check_sink(sink: Sink, number: int, where: str) -> Sink:

@@ -20,6 +20,10 @@ def describe(config: Config) -> str:
         *[f"service {rule.name}: {_rule(rule._asdict())}" for rule in config.services],
         *[f"label {name}: {value}" for name, value in config.labels],
     ]
+    metrics = config.metrics
+    shown = [place for place in (metrics.listen, metrics.textfile) if place]
+    if shown:
+        lines.append(f"metrics: {', '.join(shown)}")
     if not config.sinks:
         lines.append("no sinks: nothing is kept")
     return "".join(f"{line}\n" for line in lines)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from purebpf import __version__
 from purebpf.agent.budget import Rate
-from purebpf.agent.config import Config
+from purebpf.agent.config import Config, Metrics
 from purebpf.agent.facts import Cost, facts_of
 from purebpf.agent.host_lock import HostLock
 from purebpf.agent.notify import notify
@@ -42,6 +42,8 @@ from purebpf.results.formats.otlp_series import Weighted, series_of
 from purebpf.syscall.heap import trim_heap
 
 if TYPE_CHECKING:
+    from purebpf.agent.metrics.exporter import Exporter
+    from purebpf.agent.metrics.families import State
     from purebpf.results import Labels, Profile
 
 __all__ = ["Agent"]
@@ -91,6 +93,7 @@ class Agent(Closing):
         self._profiler: WindowProfiler | None = None
         self._waits: WaitWindow | None = None
         self.senders: list[Sender] = []
+        self._exporter: Exporter | None = None
 
     def __enter__(self) -> Self:
         config = self._config
@@ -119,6 +122,12 @@ class Agent(Closing):
             self._start_sampling()
             self._clock = WindowClock(config.agent.window_s)
             self._start_waits()
+            if config.metrics != Metrics():
+                from purebpf.agent.metrics.exporter import Exporter
+
+                self._exporter = stack.enter_context(
+                    Exporter(config.metrics, config.agent.window_s, self._state)
+                )
             self._cpu_ns = time.process_time_ns()
             for sender in self.senders if not self._is_once else ():
                 sender.start()
@@ -256,6 +265,8 @@ class Agent(Closing):
         self._number += 1
         identity = hashlib.blake2b(name.encode(), digest_size=16).digest()
         window = window._replace(facts=facts, identity=identity)
+        if self._exporter is not None:
+            self._exporter.counts.add_window(kind, window.period_ns, series, dict(facts))
         series = series or [Series(self._services.nothing(), {})]
         data = gzip.compress(document(window, series, __version__), 4, mtime=0)
         try:
@@ -314,6 +325,7 @@ class Agent(Closing):
         bpf_ns += 0 if profile is None else profile.cost["run_time_ns"]
         rss = _rss_bytes()
         self._cost = Cost(self._cpu_ns - before, bpf_ns, rss, self.spool.nbytes)
+        self._export()
         if is_fresh or self._is_bursting or not self._number > 1:
             return
         before_hz = self._rate.frequency
@@ -321,6 +333,31 @@ class Agent(Closing):
         if self._rate.frequency != before_hz:
             share = 100 * self._cost.share(span.duration_ns)
             self._say(f"{share:.2f} % of a CPU: {self._rate.frequency} Hz instead of {before_hz}")
+
+    # What is shown
+
+    def _export(self) -> None:
+        """The window is over for metrics, too."""
+        if self._exporter is None:
+            return
+        self._exporter.counts.add_cost(self._cost.cpu_ns, self._cost.bpf_ns)
+        try:
+            self._exporter.window()
+        except (PurebpfError, OSError) as error:
+            self._say(f"metrics of a window are lost: {error}")
+
+    def _state(self) -> State:
+        """For a scrape, in its thread."""
+        from purebpf.agent.metrics.families import Pushes, State
+
+        pushes = [
+            Pushes(sender.name, sender.sent, sender.failed, sender.refused, sender.last_s)
+            for sender in self.senders
+        ]
+        spool = self.spool
+        frequency = self._frequency if self._is_sampled else 0
+        dropped = spool.dropped + self.lost_windows
+        return State(frequency, spool.nbytes, dropped, spool.corrupt, pushes)
 
 
 def _happens(probability: float) -> bool:

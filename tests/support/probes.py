@@ -126,6 +126,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "objcopy": machine.program_on_path("objcopy"),
     "llvm-objdump": machine.program_on_path("llvm-objdump-19"),
     "gcc": machine.program_on_path("gcc"),
+    "promtool": machine.program_on_path("promtool"),
     "musl-gcc": machine.program_on_path("musl-gcc"),
     "go": machine.program_on_path("go"),
     "speedscope": machine.program_on_path("speedscope"),

@@ -1,0 +1,1 @@
+"""What Prometheus reads of an agent: counters of its windows, histograms of the scheduler."""
