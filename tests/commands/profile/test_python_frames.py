@@ -84,8 +84,14 @@ def makes():  # the loop calls __init__ itself, once it has seen that the class 
         Made(True)
     Made()
 
+def thrown_away(numbers=iter(range(10**9))):  # its code object is where another one was before
+    number = next(numbers)
+    text = "def inner_{0}(): spin()\\ndef outer_{0}(): inner_{0}()\\nouter_{0}()"
+    exec(compile(text.format(number), "<made>", "exec"), {"spin": spin})
+
 callback = ctypes.CFUNCTYPE(None)(lambda: spin())
 kinds = [
+    thrown_away,
     lambda: Handler().get(10),
     lambda: Handler().get(40),
     lambda: Handler().value,
@@ -170,6 +176,55 @@ def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_pa
                 wrong[stack] += row.weight
     assert total >= 30
     assert wrong.total() <= total // 1000, wrong
+
+
+DEEP = """
+import sys, time
+sys.setrecursionlimit(3000)
+
+def marked():
+    until = time.thread_time() + 0.002
+    while time.thread_time() < until:
+        pass
+
+def recurse(depth):
+    return recurse(depth - 1) if depth else marked()
+
+def turns(depth):  # not through C: two functions of which one calls the other
+    return returns(depth - 2) if depth else marked()
+
+def returns(depth):
+    return turns(depth)
+
+print(flush=True)
+while True:
+    for depth in 10, 100, 1000:
+        recurse(depth)
+        turns(depth)
+"""
+
+
+@pytest.mark.parametrize("python", [*EVERY[:1], *EVERY[-1:]])
+def test_recursion_has_its_innermost_frames(python: pythons.Python, tmp_path: Path) -> None:
+    with started(python.path, DEEP, tmp_path) as process:
+        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, duration_s=1)
+        with Profiler(options) as profiler:
+            profiler.wait()
+            profile = profiler.stop()
+    seen: Counter[tuple[str, ...]] = Counter()
+    for row in profile.rows():
+        names = tuple(frame.name for frame in row.user if frame.kind == "python")
+        if names[:1] == ("marked",):
+            seen[names] += row.weight
+    there_and_back = ("turns", *("returns", "turns") * 500)
+    deepest = [
+        ("marked", *("recurse",) * 11, "<module>"),
+        ("marked", *there_and_back[:11], "<module>"),
+        ("marked", *("recurse",) * 95),
+        ("marked", *there_and_back[:95]),
+    ]
+    assert set(seen) <= set(deepest), seen
+    assert len(seen) == len(deepest)
 
 
 def test_native_shows_the_interpreter_and_no_python_leaves_it_alone(tmp_path: Path) -> None:
