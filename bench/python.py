@@ -3,9 +3,9 @@
     python bench/python.py [--rounds 4] [--seconds 60] [--only shares,slow,many]
 
 py-spy is installed from the package index into a throw-away environment, if it is not there.
-*Shares*: both tools watch the same process for the same minute at 99 Hz; the program knows the CPU
-time of each of its functions. *Slow*: the tools take turns on one process, which counts its work.
-*Many*: 50 processes, and the whole machine. Needs root.
+*Shares*: both tools watch the same process for the same minute at 99 Hz, once a round; the program
+knows the CPU time of each of its functions. *Slow*: the tools take turns on one process, which
+counts its work. *Many*: 50 processes, and the whole machine. Needs root.
 """
 
 from __future__ import annotations
@@ -137,10 +137,10 @@ def farthest(left: dict[str, float], right: dict[str, float]) -> float:
     return max(abs(left[name] - right[name]) for name in FUNCTIONS)
 
 
-def bench_shares(spy: str | None, options: argparse.Namespace) -> Iterator[Figure]:
-    """Both tools on one process in the same minute, against each other and the program's clock."""
+def shares_once(spy: str | None, seconds: float) -> dict[str, float]:
+    """Differences of shares and CPU seconds, of both tools on one process at the same time."""
     with tempfile.TemporaryDirectory() as out, known_shares() as program:
-        commands = tools(spy, program.process.pid, 99, options.seconds, out)
+        commands = tools(spy, program.process.pid, 99, seconds, out)
         commands.pop(f"{PEER} --native", None)
         begin_ns = time.monotonic_ns()
         running = {name: start(command) for name, command in commands.items()}
@@ -149,17 +149,27 @@ def bench_shares(spy: str | None, options: argparse.Namespace) -> Iterator[Figur
         used = {name: phases[-1].used_ns[name] - phases[0].used_ns[name] for name in FUNCTIONS}
         truth = {name: 100 * used[name] / sum(used.values()) for name in FUNCTIONS}
         ours = shares(f"{out}/ours.folded")
-        theirs = shares(f"{out}/spy.folded") if spy else None
+        found = {"ours": farthest(ours, truth), "our CPU": cpu["purebpf"]}
+        if spy:
+            theirs = shares(f"{out}/spy.folded")
+            found |= {"theirs": farthest(theirs, truth), "apart": farthest(ours, theirs)}
+            found["their CPU"] = cpu[PEER]
+        return found
+
+
+def bench_shares(spy: str | None, options: argparse.Namespace) -> Iterator[Figure]:
+    """Both tools against the program's clock and each other: medians of the rounds."""
+    rounds = [shares_once(spy, options.seconds) for _ in range(options.rounds)]
+    middle = {name: statistics.median(found[name] for found in rounds) for name in rounds[0]}
     what = f"in {options.seconds:.0f} s at 99 Hz"
-    if theirs:
-        apart = farthest(ours, theirs)
-        yield Figure(f"largest difference of a share to {PEER} {what}", apart, "points", limit=1)
-    wrong = None if theirs is None else farthest(theirs, truth)
     name = f"largest difference of a share to the program's own clock {what}"
-    yield Figure(name, farthest(ours, truth), "points", PEER, wrong)
+    yield Figure(name, middle["ours"], "points", PEER, middle.get("theirs"))
+    if spy:
+        name = f"largest difference of a share to {PEER} {what}"
+        yield Figure(name, middle["apart"], "points", limit=1)
     limit = 1.0 if spy else None
     name = f"CPU of the tool {what}, start and report included"
-    yield Figure(name, cpu["purebpf"], "s of CPU", PEER, cpu.get(PEER), limit)
+    yield Figure(name, middle["our CPU"], "s of CPU", PEER, middle.get("their CPU"), limit)
 
 
 def slowed_percent(phases: list[Phase], alone: list[Phase]) -> list[float]:
