@@ -34,6 +34,8 @@ def shorten(name: str) -> str:
     path, parameters, qualifiers = _parts(name)
     if parameters is None and "::" in path:
         return _rust(_RUST_HASH.sub("", name))
+    if path.endswith(" "):  # `StubRoutines (1)` of HotSpot: no demangler has a space there
+        return name
     return _cpp(_without_result(path) + (parameters or "") + qualifiers)
 
 

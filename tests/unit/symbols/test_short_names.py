@@ -93,3 +93,8 @@ def test_the_identifier_that_the_mangled_name_has_too(typed: str, last: str) -> 
 )
 def test_copies_of_a_function_have_its_name(name: str, merged: str) -> None:
     assert merge_clones(name) == merged
+
+
+@pytest.mark.parametrize("name", ["StubRoutines (1)", "StubRoutines (initial stubs)"])
+def test_names_of_hotspot_stay_whole(name: str) -> None:
+    assert shorten(name) == name
