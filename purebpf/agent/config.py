@@ -128,6 +128,8 @@ def parse_config(text: str, where: str = "the configuration") -> Config:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not TOML: {error}") from error
+    except (RecursionError, ValueError) as error:  # tables in tables; numbers, years out of range
+        raise ConfigError(f"{where} is not a configuration: {error}") from error
     known = ("agent", "cpu", "wait", "spool", "metrics", "sink", "service", "labels")
     for name in table:
         if name not in known:
@@ -147,12 +149,18 @@ def parse_config(text: str, where: str = "the configuration") -> Config:
             _read_section(Rule(""), rule, f"service {number}", where)
             for number, rule in enumerate(_list(table, "service", where), 1)
         ),
-        tuple((name, str(value)) for name, value in table.get("labels", {}).items()),
+        _labels(table.get("labels", {}), where),
     )
     sinks = tuple(_check_sink(sink, number, where) for number, sink in enumerate(config.sinks, 1))
     config = config._replace(sinks=sinks)
     _check(config, where)
     return config
+
+
+def _labels(given: object, where: str) -> tuple[tuple[str, str], ...]:
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}: labels is not a section: {given!r}")
+    return tuple((name, str(value)) for name, value in given.items())
 
 
 def _list(table: Mapping[str, Any], name: str, where: str) -> list[Any]:
@@ -174,7 +182,10 @@ def _read_section(default: _Section, given: object, name: str, where: str) -> _S
         number = kind is float and isinstance(value, int) and not isinstance(value, bool)
         if type(value) is not kind and not number:
             raise ConfigError(f"{where}: [{name}] {key} = {value!r}: expected {_TYPES[kind]}")
-        values[key] = kind(value)
+        try:
+            values[key] = kind(value)
+        except OverflowError as error:
+            raise ConfigError(f"{where}: [{name}] {key} is too large") from error
     return default._replace(**values)
 
 
@@ -197,7 +208,7 @@ def _check(config: Config, where: str) -> None:
     )
     for name, value, least, most in limits:
         if not least <= value <= most:
-            raise ConfigError(f"{where}: {name} = {value:g}: expected {least:g} to {most:g}")
+            raise ConfigError(f"{where}: {name} = {value}: expected {least:g} to {most:g}")
     _check_metrics(config.metrics, where)
     names = [sink.name for sink in config.sinks]
     if len({*names}) < len(names):
@@ -208,7 +219,7 @@ def _check(config: Config, where: str) -> None:
         for pattern in filter(None, (rule.cgroup, rule.comm, rule.exe)):
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigError(f"{where}: not a pattern: {pattern!r}: {error}") from error
 
 
@@ -237,10 +248,19 @@ def _check_sink(sink: Sink, number: int, where: str) -> Sink:
         if not sink.path.startswith("/"):
             raise ConfigError(f"{where}: sink {name}: path = {sink.path!r} is not absolute")
         return sink._replace(name=name)
-    address = urlsplit(sink.url)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    if not _is_http(sink.url):
         raise ConfigError(f"{where}: sink {name}: url = {sink.url!r} is not an HTTP address")
+    if not (0 < sink.timeout_s <= _HOUR_S and sink.max_age_s >= 0):
+        raise ConfigError(f"{where}: sink {name}: timeout_s or max_age_s is out of range")
     max_age_s = sink.max_age_s
     if sink.type == "pyroscope" and not max_age_s:
         max_age_s = _HOUR_S  # it refuses older ones (pkg/validation/limits.go)
     return sink._replace(name=name, max_age_s=max_age_s)
+
+
+def _is_http(url: str) -> bool:
+    try:
+        address = urlsplit(url)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:  # brackets without an end, a port that is not one
+        return False

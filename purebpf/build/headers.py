@@ -9,10 +9,14 @@ from importlib.resources import files
 
 from purebpf.btf.dump.vmlinux import vmlinux_h
 from purebpf.btf.types.parse import Btf
+from purebpf.errors import FormatError
+from purebpf.kernel.host.regular_file import opened_regular
 
 __all__ = ["include", "make_vmlinux", "needs_vmlinux", "read_sources", "source_texts"]
 
-_LOCAL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_LOCAL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n\0]+)"', re.MULTILINE)
+_MOST = 64 << 20
+"""Bytes of all headers of a source. A vmlinux.h has 4 million."""
 _VMLINUX = "vmlinux.h"
 _HELPER = re.compile(r"\(\*const (bpf_\w+)\)")
 
@@ -61,14 +65,20 @@ def needs_vmlinux(texts: Sequence[str], directories: Sequence[str]) -> bool:
 
 
 def source_texts(text: str, directories: Sequence[str]) -> list[str]:
-    """A source, and the headers that it includes by `"name"`, and they in turn."""
-    return [text, *_headers(text, directories, set())]
+    """A source, and the headers that it includes by `"name"`, and they in turn.
+
+    Raises:
+        FormatError: they have more bytes than any source needs.
+        OSError: one cannot be read.
+    """
+    return [text, *_headers(text, directories)]
 
 
 def read_sources(paths: Sequence[str]) -> list[str]:
     """The texts of C files, and of the headers that they include by `"name"`.
 
     Raises:
+        FormatError: as `source_texts`.
         OSError: a file cannot be read.
     """
     texts = []
@@ -78,17 +88,26 @@ def read_sources(paths: Sequence[str]) -> list[str]:
     return texts
 
 
-def _headers(text: str, directories: Sequence[str], seen: set[str]) -> Iterator[str]:
-    for name in _LOCAL.findall(text):
-        for directory in directories:
-            path = os.path.realpath(os.path.join(directory, name))
-            if os.path.isfile(path) and path not in seen:
-                seen.add(path)
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    header = file.read()
-                yield header
-                yield from _headers(header, [os.path.dirname(path), *directories], seen)
-                break
+def _headers(text: str, directories: Sequence[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    left = _MOST
+    waiting = [(text, tuple(directories))]
+    while waiting:
+        text, searched = waiting.pop()
+        for name in _LOCAL.findall(text):
+            candidates = (os.path.realpath(os.path.join(above, name)) for above in searched)
+            path = next(filter(os.path.isfile, candidates), None)
+            if path is None or path in seen:
+                continue
+            seen.add(path)
+            with opened_regular(path) as fd, open(fd, "rb", closefd=False) as file:
+                contents = file.read(left + 1)
+            left -= len(contents)
+            if left < 0:
+                raise FormatError(path, "headers", f"more than {_MOST >> 20} MiB together")
+            header = contents.decode(errors="replace")
+            yield header
+            waiting.append((header, (os.path.dirname(path), *directories)))
 
 
 def _prototypes(text: str) -> str:

@@ -19,6 +19,7 @@ command would take it, and the changes know the format. The targets:
 `dns`                         answers of name servers, as `tcp --dns` takes them
 `lines`                       source lines, as llvm-symbolizer answers of a process's DWARF
 `probes`                      functions by name, static probes and Go's table of an ELF file
+`window` `agent_config`       a window of the agent, written as stores want it; its configuration
 `load`                        an object into this kernel, for real, if its maps are small; root
 `btf`                         an object for a kernel with types from a changed file (btf=); root
 
@@ -72,7 +73,7 @@ from purebpf.symbols.frame import FileOffset  # noqa: E402
 from purebpf.symbols.jitdump import JitDump  # noqa: E402
 from purebpf.symbols.perf_map import PerfMap  # noqa: E402
 from purebpf.syscall import proc  # noqa: E402
-from tests.fuzz import hostile, perf_data_seeds  # noqa: E402
+from tests.fuzz import hostile, hostile_agent, perf_data_seeds  # noqa: E402
 from tests.support.builders.btf_random import random_kernel  # noqa: E402
 from tests.support.builders.profiles import example, timed  # noqa: E402
 from tests.unit.results.test_readers import SCRIPT  # noqa: E402
@@ -381,6 +382,12 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "dns": (hostile.run_dns, hostile.dns_seeds, changed_bytes),
     "probes": (hostile.run_probes, elf_seeds, changed_bytes),
     "lines": (hostile.run_lines, hostile.line_seeds, changed_bytes),
+    "window": (hostile_agent.run_window, hostile_agent.window_seeds, changed_bytes),
+    "agent_config": (
+        hostile_agent.run_configuration,
+        hostile_agent.configuration_seeds,
+        changed_bytes,
+    ),
     "load": (run_load, object_seeds, changed_bytes),
     "btf": (run_btf, btf_seeds, changed_bytes),
 }
