@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.user_stacks import describe, describe_in_words
+from purebpf.cli.user_stacks import describe, describe_in_words, describe_lost_callers
 from purebpf.results import Loss, Profile
 from purebpf.results.model.profile import Unnamed
 from purebpf.results.model.spelling import count_text, printable
@@ -73,18 +73,26 @@ def words_of_profile(profile: Profile) -> list[str]:
         *_unnamed(profile.unnamed()),
         *(f"  -> {hint}" for hint in profile.hints),
         *filter(None, [describe_in_words(profile)]),
-        *words_of_loss(profile.loss, profile.unit),
+        *_words_of_lost(
+            [*_lost(profile.loss, profile.unit), *filter(None, [describe_lost_callers(profile)])]
+        ),
     ]
 
 
 def words_of_loss(loss: Loss, unit: str) -> list[str]:
     """`lost: nothing`, or what was lost, a line each, with what to do about it."""
+    return _words_of_lost(_lost(loss, unit))
+
+
+def _lost(loss: Loss, unit: str) -> list[str]:
     lost = [cause.what for cause in loss.causes if cause.lost and not cause.is_note]
     if loss.missed > loss.tolerance:
         lost.insert(0, _missed(loss, unit))
-    if not lost:
-        return ["lost: nothing"]
-    return [f"lost: {what}" for what in lost]
+    return lost
+
+
+def _words_of_lost(lost: Sequence[str]) -> list[str]:
+    return [f"lost: {what}" for what in lost] or ["lost: nothing"]
 
 
 def _missed(loss: Loss, unit: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from purebpf.results import Profile
 from purebpf.results.shape.stack_ends import stack_ends
 
-__all__ = ["describe", "describe_in_words"]
+__all__ = ["describe", "describe_in_words", "describe_lost_callers"]
+
+_UNVERIFIED = "unverified"
+_REASONS = 3
 
 _WAYS = {
     "tables": "by unwind tables",
@@ -63,6 +66,23 @@ def describe_in_words(profile: Profile) -> str:
     why = profile.about.get("call_graph_why")
     way = _WAYS.get(str(profile.about.get("call_graph")), "")
     return f"user stacks: {', '.join(shares)}" + (f"; walked {way}, as {why}" if why else "")
+
+
+def describe_lost_callers(profile: Profile) -> str:
+    """`callers in 21 % of the user stacks (copy_lost, read_fault)`; "" where none are known to be.
+
+    Of stacks by frame pointers it is not known whether they lack any. Where the loss counts them,
+    it says so itself.
+    """
+    ends = stack_ends(profile)
+    if ends is None or any(cause.name == "stacks_cut" for cause in profile.loss.causes):
+        return ""
+    cuts = [(why, weight) for why, weight in ends.cuts if why != _UNVERIFIED]
+    if not cuts:
+        return ""
+    reasons = [why for why, _ in cuts[:_REASONS]] + ["..."] * (len(cuts) > _REASONS)
+    share = _percent(sum(weight for _, weight in cuts), ends.total)
+    return f"callers in {share} % of the user stacks ({', '.join(reasons)})"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Sampling"]
 
+_FEW_HERTZ = 199
+_FEW_PAGES, _MANY_PAGES = 256, 1024
+"""Of a ring of copies: for 60, and for 240, as a CPU may save up 200.
+
+The first samples of a program all are copied, until its files have been read: with cold caches, on
+a busy machine, that takes longer than 60 samples at a high rate.
+"""
+
 
 class Sampling(Closing):
     """Samples from `attach()` until its events are disabled; `drain` it whenever `fds` say so.
@@ -118,6 +126,7 @@ class Sampling(Closing):
                 lambda spec: load(spec, maps=pinned),
                 stack,
                 self._earlier,
+                pages=_FEW_PAGES if 0 < self._rate() <= _FEW_HERTZ else _MANY_PAGES,
                 fp_program=by_fp,
             )
             whose.fill(self.loaded.maps)
@@ -142,6 +151,10 @@ class Sampling(Closing):
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
         self.followed.snapshot(options.pids, self._collect)
+
+    def _rate(self) -> int:
+        """Samples of a CPU in a second; 0: not known."""
+        return 0 if self._options.period else self._options.frequency
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """What a process had mapped at a time."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from purebpf.cli.loss import paragraphs, words_of_loss, words_of_profile
 from purebpf.results import Cause, Labels, Loss, Profile
+from purebpf.results.model.profile import Marks
+from purebpf.results.model.stack_end import StackEnd
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
 FRAME = Frame("f", 0, "/bin/x", Address(1), "user")
@@ -76,6 +78,24 @@ def test_a_module_cannot_move_the_cursor() -> None:
 def test_in_words_nothing_is_said_once() -> None:
     profile = Profile(loss=Loss(490, 490, causes=(Cause("map_full", 0, "never shown"),)))
     assert words_of_profile(profile) == ["lost: nothing"]
+
+
+def test_in_words_cut_stacks_are_a_loss_with_its_reasons() -> None:
+    profile = Profile(loss=Loss(100, 100), about={"call_graph": "tables"})
+    for cut, weight in (("", 75), ("copy_lost", 20), ("read_fault", 5)):
+        marks = Marks(end=StackEnd(cut=cut))
+        profile.add((FRAME,), (), weight, Labels("app", 1), marks=marks)
+    assert words_of_profile(profile) == [
+        "user stacks: 75 % whole, 25 % cut",
+        "lost: callers in 25 % of the user stacks (copy_lost, read_fault)",
+    ]
+
+
+def test_in_words_it_is_not_known_what_frame_pointers_lose() -> None:
+    profile = Profile(loss=Loss(10, 10), about={"call_graph": "fp"})
+    marks = Marks(end=StackEnd(cut="unverified"))
+    profile.add((FRAME,), (), 10, Labels("app", 1), marks=marks)
+    assert words_of_profile(profile)[-1] == "lost: nothing"
 
 
 def test_in_words_notes_are_left_out() -> None:
