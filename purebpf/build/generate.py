@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from purebpf.build.compile import compile as compile_c
 from purebpf.build.stubs import stubs
@@ -29,7 +29,12 @@ def load_own(**variables: Any) -> Object:
 
 
 def generate(
-    directory: str | os.PathLike[str], *, cpu: str = "v3", optimise: int | str = 2
+    directory: str | os.PathLike[str],
+    *,
+    includes: Iterable[str | os.PathLike[str]] = (),
+    defines: Mapping[str, object] | None = None,
+    cpu: str = "v3",
+    optimise: int | str = 2,
 ) -> list[str]:
     """Compile every `NAME.bpf.c` of a package to `NAME.bpf.o`, and write a typed `NAME_bpf.py`.
 
@@ -38,6 +43,8 @@ def generate(
 
     Args:
         directory: of the package, without those below it.
+        includes: as of `compile`.
+        defines: as of `compile`.
         cpu: as of `compile`.
         optimise: as of `compile`.
 
@@ -48,9 +55,12 @@ def generate(
         CompileError, NotSupportedError, OSError: as `compile`.
     """
     paths = []
+    directories = [*includes]
     for name in _programs(directory):
         base = os.path.join(directory, name)
-        made = compile_c(base + _SUFFIX, cpu=cpu, optimise=optimise)
+        made = compile_c(
+            base + _SUFFIX, includes=directories, defines=defines, cpu=cpu, optimise=optimise
+        )
         spec = read_object(made)._replace(source=f"{name}.bpf.o")
         module = stubs(spec) + _OWN.format(object_name=f"{name}.bpf.o")
         python_name = re.sub(r"\W", "_", name)

@@ -1,7 +1,8 @@
 """The build hook of setuptools: compiles the C of a tool's packages into its wheel.
 
 pyproject.toml names it: `cmdclass = {build_py = "purebpf.build.hook.BuildPy"}` of
-`[tool.setuptools]`, and `*.bpf.o` as package data. `purebpf new` writes such a file.
+`[tool.setuptools]`, and `*.bpf.o` as package data. `purebpf new` writes such a file. Options for
+the compiler are in its table `[tool.purebpf.build]`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 from setuptools.command.build_py import build_py
 
 from purebpf.build.generate import generate
+from purebpf.build.options import read_options
 
 __all__ = ["BuildPy"]
 
@@ -27,5 +29,6 @@ class BuildPy(build_py):  # type: ignore[misc]  # setuptools is not typed everyw
         super().finalize_options()
         if not self._are_compiled:
             self._are_compiled = True
+            options = read_options(".")
             for package in self.packages or ():
-                generate(self.get_package_dir(package) or ".")
+                generate(self.get_package_dir(package) or ".", **options._asdict())

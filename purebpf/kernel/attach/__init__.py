@@ -7,6 +7,7 @@ what the target is; `struct_ops.attach` takes a map. A kind of program that is n
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
@@ -69,11 +70,18 @@ _BY_ATTACH_TYPE: dict[int, str] = {
     bpf_attach_type.BPF_TRACE_UPROBE_MULTI: "uprobe_multi",
     bpf_attach_type.BPF_TRACE_UPROBE_SESSION: "uprobe_multi",
 }
+_OF_INTERFACES = {"xdp", "tc", "netkit"}
+"""Modules with a target that belongs to a network namespace: they have the option `netns`."""
+
 _TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
 
 
 def attach(program: Program, target: Any = None, **options: Any) -> Link:
     """Attach `program` to `target`, or where its section says.
+
+    For an interface (XDP, tc, netkit), `netns` is the network namespace that has it: a path such
+    as `/run/netns/NAME` or `/proc/PID/ns/net`, or something with `fileno()`. The thread is in it
+    while it attaches, which takes CAP_SYS_ADMIN.
 
     Raises:
         FormatError: without `target` and options: the section's target is malformed.
@@ -89,7 +97,10 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         raise NotSupportedError(f"attaching program {program.name!r}", _why_not(program))
     module = import_module(f"purebpf.kernel.attach.{name}")
     try:
-        link: Link = module.attach(program, target, **options)
+        with ExitStack() as stack:
+            if name in _OF_INTERFACES and (netns := options.pop("netns", None)) is not None:
+                _enter_namespace(netns, stack)
+            link: Link = module.attach(program, target, **options)
     except ValueError as error:
         if target is not None or options or program.closed or isinstance(error, PurebpfError):
             raise
@@ -97,6 +108,14 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         source = f"program {program.name!r}"
         raise FormatError(source, f'SEC("{program.section}")', str(error)) from None
     return link
+
+
+def _enter_namespace(netns: Any, stack: ExitStack) -> None:
+    from purebpf.kernel.attach._common.places import open_namespace
+    from purebpf.syscall import network_namespace
+
+    namespace = stack.enter_context(open_namespace(netns))
+    stack.enter_context(network_namespace.inside(namespace.fileno()))
 
 
 def attaches_itself(program: Program) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import subprocess
 import sys
 import zipfile
@@ -63,6 +64,45 @@ def test_a_wheel_has_the_object_and_the_typed_module(tmp_path: Path) -> None:
     (wheel,) = (folder / "dist").glob("demo-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"demo/demo.bpf.o", "demo/demo_bpf.py", "demo/__main__.py"} <= names, built.stderr
+
+
+HATCH = """
+[tool.hatch.build.targets.wheel]
+packages = ["demo"]
+
+[tool.hatch.build.targets.wheel.hooks.purebpf]
+packages = ["demo"]
+includes = ["headers"]
+"""
+
+
+def test_hatchling_makes_the_same_wheel(tmp_path: Path) -> None:
+    if find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed")
+    folder = begin(tmp_path)
+    for made in ("demo.bpf.o", "demo_bpf.py"):
+        (folder / "demo" / made).unlink()
+    (folder / "headers").mkdir()
+    (folder / "headers/name.h").write_text('char PROGRAM_OF[] SEC("license.hatch") = "x";\n')
+    source = folder / "demo/demo.bpf.c"
+    source.write_text(source.read_text() + '#include "name.h"\n')
+    project = folder / "pyproject.toml"
+    project.write_text(project.read_text() + HATCH)
+    metadata = folder / "entry-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: entry\nVersion: 0\n")
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    hook = setup["options.entry_points"]["hatch"]
+    (metadata / "entry_points.txt").write_text(f"[hatch]{hook}\n")
+    # An installed purebpf has the entry point; `.` is where these tests have it.
+    code = "import sys; sys.path.append('.'); from hatchling.build import *; build_wheel('dist')"
+    built = python("-c", code, cwd=folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = (folder / "dist").glob("demo-*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        assert {"demo/demo_bpf.py", "demo/__main__.py"} <= set(files.namelist()), built.stderr
+        assert b"license.hatch" in files.read("demo/demo.bpf.o")
 
 
 def test_the_typed_module_type_checks(tmp_path: Path) -> None:

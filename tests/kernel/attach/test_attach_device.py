@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from purebpf.abi.bpf import bpf_attach_type as at
 from purebpf.abi.bpf import bpf_link_type
 from purebpf.kernel.programs.link_info import DeviceLink, NetfilterLink
 from purebpf.kernel.programs.program import Program
+from purebpf.syscall import network_namespace
 from purebpf.syscall.backend import replaced
 from tests.kernel.net_devices import PRIME, UNSPEC, load
 from tests.support.host import network
@@ -58,6 +60,27 @@ def test_an_xdp_link_is_updated_and_excludes_others(lo, box):
             assert box.mail() == PRIME
         with other.attach(lo, mode="generic"):
             pass
+
+
+@veth
+def test_an_interface_of_another_network_namespace():
+    """The thread is back in its own afterwards, also when attaching fails."""
+    with Path("/proc/thread-self/ns/net").open("rb") as outside, network.namespace():
+        inside = Path("/proc/thread-self/ns/net").open("rb")  # noqa: SIM115 - outlives the block
+        with inside, network.pair("near", "far"), load("frame", wanted=ETH_P_OURS) as obj:
+            with network_namespace.inside(outside.fileno()):
+                own = Path("/proc/thread-self/ns/net").stat().st_ino
+                with pytest.raises(ValueError, match="unknown network interface 'near'"):
+                    obj.programs["frame"].attach("near", mode="generic")
+                with pytest.raises(
+                    ValueError, match=r"unknown network interface 'x'; known: .*near"
+                ):
+                    obj.programs["frame"].attach("x", netns=inside)
+                link = obj.programs["frame"].attach("near", mode="generic", netns=inside)
+                assert Path("/proc/thread-self/ns/net").stat().st_ino == own
+            with link:
+                send_frames("far", PRIME)
+                assert arrived(obj) == PRIME
 
 
 @veth
