@@ -87,6 +87,9 @@ class Question:
         connection: a database of its own.
         by_host: whether hosts or minutes matter, which roll-ups do not have.
 
+    Attributes:
+        views: the statements that make the views, in any connection.
+
     Raises:
         StoreError: there is no such store, or a manifest is damaged.
         QueryError: a file cannot be read.
@@ -105,15 +108,11 @@ class Question:
         self._folder = store.root
         rolled = not by_host and not selection.needs_hosts
         self.catalog: Catalog = find_files(store, selection, rolled=rolled)
-        make_views(connection, store, self.catalog)
+        self.views = make_views(connection, store, self.catalog)
 
     def table(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
         """The columns and rows of any statement about the views."""
         return duck.table(self._connection, statement, self._folder)
-
-    def views(self) -> list[str]:
-        """The statements that make the views."""
-        return duck.views(self._connection)
 
     def coverage(self) -> Coverage:
         """Which part of the hosts and of their samples the answer has."""

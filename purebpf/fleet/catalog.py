@@ -86,11 +86,18 @@ def find_files(store: Directory, selection: Selection, *, rolled: bool) -> Catal
     return Catalog(compacted, landed, tuple(whole))
 
 
-def make_views(connection: duckdb.DuckDBPyConnection, store: Directory, catalog: Catalog) -> None:
-    """Make a view of each table.
+def make_views(
+    connection: duckdb.DuckDBPyConnection, store: Directory, catalog: Catalog
+) -> list[str]:
+    """Make a view of each table; the statements that did it.
 
     What landed counts once: not where it has been compacted already, and in its first batch.
     """
+    statements = []
+
+    def run(statement: str) -> None:
+        connection.execute(statement)
+        statements.append(statement)
 
     def compacted(table: str) -> str:
         names = catalog.compacted.get(table)
@@ -102,7 +109,7 @@ def make_views(connection: duckdb.DuckDBPyConnection, store: Directory, catalog:
 
     parts = {table: [compacted(table)] for table in SCHEMAS}
     if catalog.landed.get("windows"):
-        connection.execute(
+        run(
             f"create temp table landed_windows as select *, {BATCH} as batch "
             f"from {landed('windows')} "
             f"where delivery not in (select delivery from {compacted('windows')}) "
@@ -125,7 +132,8 @@ def make_views(connection: duckdb.DuckDBPyConnection, store: Directory, catalog:
     parts["unique_stacks"] = list(_unique_stacks(store, catalog))
     for table, sources in parts.items():
         text = " union all by name ".join(f"select * from {source}" for source in sources)
-        connection.execute(f"create temp view {table} as {text}")
+        run(f"create temp view {table} as {text}")
+    return statements
 
 
 def _unique_stacks(store: Directory, catalog: Catalog) -> Iterator[str]:

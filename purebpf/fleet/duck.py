@@ -12,7 +12,7 @@ from purebpf.errors import PurebpfError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["BATCH", "QueryError", "connect", "quote", "relation", "rows", "table", "views"]
+__all__ = ["BATCH", "QueryError", "connect", "quote", "relation", "rows", "table"]
 
 _MEMORY = "700MB"
 
@@ -83,11 +83,3 @@ def table(
         return list(answer.columns), answer.fetchall()
     except duckdb.Error as error:
         raise QueryError(str(error).strip()) from error
-
-
-def views(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The statements that made the views of this connection."""
-    answer = rows(
-        connection, "select sql from duckdb_views() where not internal order by view_name"
-    )
-    return [sql.rstrip().rstrip(";") for (sql,) in answer]

@@ -40,7 +40,7 @@ def import_files(
         FormatError: a file is something else; those before it are stored.
         OSError: it cannot be read, or there is no room.
     """
-    os.makedirs(store.root, exist_ok=True)
+    os.makedirs(store.root, mode=0o700, exist_ok=True)
     windows = rows = 0
     batch, known = Batch({}), dict[str, set[int]]()
     for path in paths:

@@ -45,7 +45,7 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
         raise HubError("TLS needs both --certificate and --key")
     tokens = Tokens(read_tokens(options.tokens) if options.tokens else None)
     store = open_store(options.store)
-    os.makedirs(store.root, exist_ok=True)
+    os.makedirs(store.root, mode=0o700, exist_ok=True)
     intake = Intake(store, pause_s=options.pause_s, say=say)
     config = uvicorn.Config(
         hub_app(intake, tokens, say),

@@ -78,7 +78,7 @@ def statement_lines(question: Question, options: Options) -> Iterable[str]:
     """The rows of a statement about the views; or, to be printed, the statement with the views."""
     statement = " ".join(options.words).rstrip().rstrip(";")
     if options.shown:
-        yield from (f"{view};\n" for view in question.views())
+        yield from (f"{view};\n" for view in question.views)
         yield f"{statement};\n"
         return
     names, answer = question.table(statement)
