@@ -66,14 +66,20 @@ struct python_process {
 	u32 gil_in_interpreter;
 	__u16 gil_locked;
 	__u16 gil_holder;
+	__u16 code_plain_name; // of which CPython has the hash, as it interns it
+	__u16 string_hash;
+	u32 unused;
 };
 
+// Code objects are freed, and another one gets the same memory, for its names as well: the hash of
+// its name tells them apart.
 struct code_key {
 	u64 generation;
 	u64 code;
 	u64 name;
 	u64 filename;
 	u64 first_line;
+	u64 hash;
 };
 
 // What `python_names` carries.
@@ -237,6 +243,7 @@ __noinline u32 code_number(u32 place, u32 process, u64 code)
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
 	struct code_key key = {};
 	u32 *known, number;
+	u64 plain;
 
 	if (!layout || !st)
 		return NO_CODE;
@@ -245,6 +252,10 @@ __noinline u32 code_number(u32 place, u32 process, u64 code)
 	key.name = user_word(code + layout->code_name);
 	key.filename = user_word(code + layout->code_filename);
 	key.first_line = user_half(code + layout->code_first_line);
+	plain = key.name;
+	if (layout->code_plain_name != layout->code_name)
+		plain = user_word(code + layout->code_plain_name);
+	key.hash = user_word(plain + layout->string_hash);
 	known = bpf_map_lookup_elem(&python_codes, &key);
 	if (known)
 		return *known;

@@ -17,7 +17,7 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["CodeNames"]
 
-_CODE = struct.Struct("<5QQ6I256s256s")
+_CODE = struct.Struct("<6QQ6I256s256s")
 _CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
 _MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
 """Bytes of tables of lines: of one code object, and of all."""
@@ -81,8 +81,8 @@ class CodeNames:
         """
         if len(raw) < _CODE.size:
             raise FormatError("python_names", f"{len(raw)} bytes", f"a record has {_CODE.size}")
-        generation, _, name, path, first, table, number, *strings, names, paths = _CODE.unpack_from(
-            raw
+        (generation, _, name, path, first, _, table, number, *strings, names, paths) = (
+            _CODE.unpack_from(raw)
         )
         name_state, name_length, path_state, path_length, _ = strings
         known = interpreters.get(generation)

@@ -29,7 +29,8 @@ from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Interpreter", "InterpreterTable"]
 
-_PROCESS = struct.Struct("<QQiIBBBB18HQIHH")
+_PROCESS = struct.Struct("<QQiIBBBB18HQIHHHH4x")
+_HASH = 8  # PyASCIIObject has it behind the length
 _MOST_PROCESSES = 4096  # of the map `pythons`
 
 
@@ -307,4 +308,5 @@ def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: in
     return _PROCESS.pack(
         *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0, has_current),
         *(style, 0, *(max(0, field) for field in (*fields, *gil))),
+        *(layout.code_name, layout.string_length + _HASH),
     )
