@@ -25,7 +25,7 @@ COMMANDS = {
     "runqlat": "run queue latency, as a histogram",
     "cpudist": "time on or off the CPU, as a histogram",
     "agent": "profiles this machine all the time, and sends what it finds",
-    "fleet": "profiles of many hosts: a hub, a store, and questions about any range",
+    "fleet": "profiles of many hosts: a hub, a store, questions about any range",
     "record": "record samples in a perf.data file, with filters in the kernel",
     "report": "print the stacks of a perf.data file, in ten formats",
     "sampleip": "sample one function, module or address range",

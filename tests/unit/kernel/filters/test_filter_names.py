@@ -82,7 +82,7 @@ def test_usdt_notes_cost_what_the_file_s_account_holds(
     monkeypatch.setattr(probe_place, "Budget", small)
     with (
         pytest.raises(OverBudgetError, match="hostile used its 5 s of naming"),
-        probe_place.open_image(str(hostile)) as image,
+        probe_place.open_image(str(hostile)) as (image, _),
     ):
         assert not list(usdt_probes(image))
     assert next(ticks) < 12
