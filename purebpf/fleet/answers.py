@@ -137,8 +137,10 @@ class Question:
             "everything as (select count(*) as n, coalesce(sum(own), 0)::bigint as own from sums), "
             "best as (select frame, coalesce(own, 0) as own, total from sums "
             f"order by 2 desc, 3 desc, 1 limit {most}) "
-            f"select {_PLACE}, best.own, best.total, everything.n, everything.own "
-            f"from best join ({_NAMED.format('best')}) using (frame), everything "
+            "select coalesce(function, '[not stored]'), coalesce(module, ''), "
+            "coalesce(kind, ''), coalesce(build_id, ''), coalesce(file_offset, -1), best.own, "
+            "best.total, everything.n, everything.own from best "
+            f"left join ({_NAMED.format('best')}) using (frame), everything "
             "order by 6 desc, 7 desc, 1, 2",
         )
         rows = [Function(FramePlace(*row[:5]), *row[5:7]) for row in answer]
@@ -205,10 +207,14 @@ class Question:
         return (
             f"with picked as materialized (select {columns}, sum(value)::bigint as value from "
             f"({self.picked(columns)}) group by {columns}) "
-            f"select {named}frames, value from picked join unique_stacks using (stack)"
+            # what the store lacks keeps its weight
+            f"select {named}coalesce(frames, [{_NOT_STORED}]) as frames, value "
+            "from picked left join unique_stacks using (stack)"
         )
 
 
+_NOT_STORED = 0
+"""The frame of a stack that the store lacks."""
 _PLACE = "function, module, kind, build_id, file_offset"
 _NAMED = (
     "select distinct on (frame) * from frames where frame in (select frame from {}) "

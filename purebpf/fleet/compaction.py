@@ -148,7 +148,12 @@ class _HourWriter:
             f"where (delivery, {BATCH}) in {counted}"
         )
         yield "windows", *self._copy("windows", picked)
-        for table, key in (("series", "series"), ("stacks", "stack"), ("frames", "frame")):
+        # a frame may get a name later: a row of its own
+        for table, key in (
+            ("series", "series"),
+            ("stacks", "stack"),
+            ("frames", "frame, function"),
+        ):
             if any(table in one.tables for one in self._batches):
                 picked = f"(select distinct on ({key}) * from {self._landed(table)})"
                 if stored := self._of_date(table):

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from purebpf.errors import FormatError
 from purebpf.fleet.decode import RefusedError, decode
 from purebpf.fleet.landing import land, new_batch_id
-from purebpf.fleet.rows import Batch, Delivery
+from purebpf.fleet.rows import Batch, Delivery, Ids
 from purebpf.fleet.store import Directory
 from purebpf.results import Profile
 
@@ -42,7 +42,7 @@ def import_files(
     """
     os.makedirs(store.root, mode=0o700, exist_ok=True)
     windows = rows = 0
-    batch, known = Batch({}), dict[str, set[int]]()
+    batch, known = Batch({}), dict[str, Ids]()
     for path in paths:
         for delivery in _read(path, service, host):
             batch.add(delivery)

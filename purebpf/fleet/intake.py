@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from purebpf.fleet.landing import land, new_batch_id
-from purebpf.fleet.rows import Batch, Delivery
+from purebpf.fleet.rows import Batch, Delivery, Ids
 from purebpf.fleet.store import Directory
 
 __all__ = ["FullError", "Intake", "Tally"]
@@ -53,7 +53,7 @@ class Intake:
 
     def __init__(self, store: Directory, *, pause_s: float, say: Callable[[str], object]) -> None:
         self._store, self._pause_s, self._say = store, pause_s, say
-        self._known: dict[str, set[int]] = {}
+        self._known: dict[str, Ids] = {}
         self._recent: OrderedDict[int, float] = OrderedDict()
         self._waiting: list[tuple[Delivery, asyncio.Future[None]]] = []
         self._under_way: dict[int, asyncio.Future[None]] = {}

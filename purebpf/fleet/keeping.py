@@ -56,6 +56,7 @@ def check(store: Directory, now_s: float) -> Iterator[str]:
     """
     store.require()
     named: set[str] = set()
+    dates: dict[str, dict[str, list[str]]] = {}
     with duck.connect() as connection:
         for name in store.names("hours"):
             hour = name.removesuffix(".json")
@@ -72,6 +73,9 @@ def check(store: Directory, now_s: float) -> Iterator[str]:
             yield from (f"{path} is missing: the manifest of {hour} has it" for path in missing)
             if not missing:
                 yield from _check_sums(store, connection, hour, files)
+                for table, paths in files.items():
+                    dates.setdefault(hour[:10], {}).setdefault(table, []).extend(paths)
+        yield from _check_references(store, connection, dates)
         for hour in store.names(FOLDER):
             for batch in landed_in(store, hour):
                 for table in batch.tables:
@@ -108,6 +112,38 @@ def _check_sums(
             duck.rows(connection, f"select count(columns(*)) from {read(table)}")
     except duck.QueryError as error:
         yield f"{hour}: {error}"
+
+
+def _check_references(
+    store: Directory, connection: duckdb.DuckDBPyConnection, dates: dict[str, dict[str, list[str]]]
+) -> Iterator[str]:
+    """Whether each date has the stacks of its samples, and their frames."""
+
+    def read(date: str, *tables: str) -> str:
+        paths = [path for table in tables for path in dates[date].get(table, [])]
+        return duck.relation([store.path(path) for path in paths]) if paths else ""
+
+    for date in sorted(dates):
+        samples = read(date, *(f"samples/{kind}" for kind in KINDS))
+        stacks, frames = read(date, "stacks"), read(date, "frames")
+        if not samples or not stacks or not frames:
+            continue
+        try:
+            ((no_stack,),) = duck.rows(
+                connection,
+                f"select count(*) from (select distinct stack from {samples}) "
+                f"anti join {stacks} using (stack)",
+            )
+            ((no_frame,),) = duck.rows(
+                connection,
+                f"select count(*) from (select distinct unnest(frames) as frame from {stacks}) "
+                f"anti join {frames} using (frame)",
+            )
+        except duck.QueryError as error:
+            yield f"{date}: {error}"
+            continue
+        if no_stack or no_frame:
+            yield f"{date}: {no_stack} stacks of samples, {no_frame} frames of stacks are missing"
 
 
 def _unreadable(

@@ -16,6 +16,7 @@ __all__ = [
     "Delivery",
     "Frame",
     "Hour",
+    "Ids",
     "Sample",
     "Series",
     "Window",
@@ -115,35 +116,52 @@ class Hour(NamedTuple):
     frames: dict[int, Frame]
 
 
+class Ids:
+    """Series, stacks and frames that a date has."""
+
+    __slots__ = ("frames", "series", "stacks")
+
+    def __init__(self) -> None:
+        self.series: set[int] = set()
+        self.stacks: set[int] = set()
+        self.frames: set[int] = set()
+
+    def add(self, others: Ids) -> None:
+        """Take in those of another."""
+        self.series |= others.series
+        self.stacks |= others.stacks
+        self.frames |= others.frames
+
+
 class Batch:
     """Deliveries by hour, each with what its date has not got yet.
 
     Args:
-        known: for each date the ids that are stored.
+        known: for each date what is stored.
     """
 
-    def __init__(self, known: dict[str, set[int]]) -> None:
+    def __init__(self, known: dict[str, Ids]) -> None:
         self._known = known
-        self._new: dict[str, set[int]] = {}
+        self._new: dict[str, Ids] = {}
         self.hours: dict[str, Hour] = {}
         self.rows = 0
 
     def add(self, delivery: Delivery) -> None:
         """Take one in."""
         hour = hour_of(delivery.window.ts_us)
-        known = self._known.setdefault(hour[:10], set())
-        new = self._new.setdefault(hour[:10], set())
+        known = self._known.setdefault(hour[:10], Ids())
+        new = self._new.setdefault(hour[:10], Ids())
         rows = self.hours.setdefault(hour, Hour([], {}, {}, {}))
         rows.deliveries.append(delivery)
         self.rows += len(delivery.samples)
-        _add_new(delivery.series, rows.series, known, new)
-        _add_new(delivery.stacks, rows.stacks, known, new)
-        _add_new(delivery.frames, rows.frames, known, new)
+        _add_new(delivery.series, rows.series, known.series, new.series)
+        _add_new(delivery.stacks, rows.stacks, known.stacks, new.stacks)
+        _add_new(delivery.frames, rows.frames, known.frames, new.frames)
 
     def stored(self) -> None:
         """All of it is."""
         for date, new in self._new.items():
-            self._known.setdefault(date, set()).update(new)
+            self._known.setdefault(date, Ids()).add(new)
 
 
 def _add_new(theirs: dict[int, Row], mine: dict[int, Row], known: set[int], new: set[int]) -> None:

@@ -6,23 +6,28 @@ import asyncio
 import errno
 import fcntl
 import os
+import random
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from purebpf.fleet import duck
+from purebpf.fleet import decode as decoding
+from purebpf.fleet import duck, ids
 from purebpf.fleet.answers import Question
 from purebpf.fleet.compaction import compact
 from purebpf.fleet.decode import decode
 from purebpf.fleet.intake import Intake
 from purebpf.fleet.keeping import check, prune
 from purebpf.fleet.landing import land, new_batch_id
-from purebpf.fleet.rows import Batch
+from purebpf.fleet.rows import Batch, Ids
 from purebpf.fleet.selection import Selection, SelectionError, parse_range
 from purebpf.fleet.store import Directory, StoreError
-from tests.support.host.deliveries import HOUR, HOUR_S, Sent, Truth, messages
+from purebpf.results.formats.otlp import Entry, Sample
+from tests.support.host.deliveries import HOUR, HOUR_S, Sent, Truth, messages, window_message
 
 HOUR_US = HOUR_S * 10**6
 ALL = Selection(HOUR_US, HOUR_US + 3_600_000_000)
@@ -44,7 +49,7 @@ def truth() -> Truth:
     return Truth()
 
 
-def put(store: Directory, sent: Sequence[Sent], known: dict[str, set[int]] | None = None) -> None:
+def put(store: Directory, sent: Sequence[Sent], known: dict[str, Ids] | None = None) -> None:
     """Store messages as one batch."""
     batch = Batch({} if known is None else known)
     for one in sent:
@@ -213,6 +218,79 @@ def test_check_finds_what_is_wrong(store: Directory, truth: Truth) -> None:
     assert any("is missing" in problem for problem in check(store, LATER_S))
     store.write(f"hours/{HOUR}.json", b"{")
     assert any("is damaged" in problem for problem in check(store, LATER_S))
+
+
+def test_check_misses_stacks(store: Directory, truth: Truth) -> None:
+    sent = list(messages(truth))
+    put(store, sent)
+    for name in store.names(f"landing/{HOUR}"):
+        if ".stacks." in name:
+            store.delete(f"landing/{HOUR}/{name}")
+    put(store, sent[:1])
+    compact(store, now_s=LATER_S, say=quiet)
+    (problem,) = check(store, LATER_S)
+    assert re.search(r"2026-11-22: \d\d+ stacks of samples, 0 frames", problem)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_frame_that_is_named_later(store: Directory, compacted: bool) -> None:
+    """Its number stays, and the row with the name is the one that counts."""
+    stack = (Entry("", "libx.so", "user", "ab12", 4096),)
+    known: dict[str, Ids] = {}
+    message = window_message("h", 0, {"s": {Sample("a", stack): 1}})
+    put(store, [Sent("h", 0, message)], known)
+    if compacted:
+        compact(store, now_s=LATER_S, say=quiet)
+    (delivery,) = decode(message, now_ns=time.time_ns())
+    (frame,) = delivery.frames.values()
+    named = frame._replace(function="compress", file_offset=-1)
+    window = delivery.window._replace(delivery=1, ts_us=delivery.window.ts_us + 60_000_000)
+    batch = Batch({})
+    later = delivery._replace(window=window, samples=[], frames={named.frame: named})
+    batch.add(later)
+    land(store, batch, new_batch_id())
+    for _ in range(2):
+        for question in ask(store):
+            (function,) = question.functions(10).rows
+            assert function.place.name == "compress"
+            assert question.stacks()[0].frames[0].name == "compress"
+        compact(store, now_s=LATER_S, say=quiet)
+
+
+def test_numbers_that_collide_merge_and_lose_nothing(
+    store: Directory, truth: Truth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ids._number  # noqa: SLF001
+    monkeypatch.setattr(ids, "_number", lambda data: whole(data) & 0x3F)
+    sent = [
+        Sent(one.host, one.minute, window_message(one.host, one.minute, {"s": samples}))
+        for one, samples in _with_samples(truth)
+    ]
+    monkeypatch.setattr(decoding, "text_id", _counting())  # each delivery is one
+    put(store, sent)
+    for _ in range(2):
+        for question in ask(store):
+            assert question.total() == sum(truth.own.values())
+            assert sum(row.own for row in question.functions(1000).rows) == question.total()
+            assert len(question.stacks()) < 64
+        compact(store, now_s=LATER_S, say=quiet)
+
+
+def _with_samples(truth: Truth) -> Iterator[tuple[Sent, dict[Sample, int]]]:
+    chance = random.Random(3)
+    names = [Entry(f"f{number}", "m", "user") for number in range(500)]
+    for minute in range(5):
+        samples = {
+            Sample("a", tuple(chance.sample(names, 5))): chance.randint(1, 9) for _ in range(80)
+        }
+        for sample, number in samples.items():
+            truth.add("h", "s", sample.stack, number)
+        yield Sent("h", minute, b""), samples
+
+
+def _counting() -> Callable[[object], int]:
+    numbers = count(1)
+    return lambda _words: next(numbers)
 
 
 def test_prune_leaves_the_days_to_keep(store: Directory, truth: Truth) -> None:
