@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -196,7 +197,9 @@ def test_a_command_and_its_children_are_followed(program, tmp_path):
     about = json.loads(saved.read_text())["about"]
     assert about["allocations"] >= 2 * sum(ALLOCATED.values())
     assert about["unfreed"] >= 2 * TOTAL
-    assert "lost: nothing" in done.stderr
+    # on a busy machine a process of milliseconds may have ended before its tables were made
+    said = " ".join(done.stderr.split())
+    assert re.search(r"lost: (nothing|callers in \d+ % of the user stacks \([a-z_, ]+\))$", said)
     assert "\nnot freed " in done.stderr  # the sums, beside what was written
 
 

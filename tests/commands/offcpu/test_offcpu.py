@@ -198,7 +198,7 @@ def test_min_and_max_select_waits_by_their_length(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "5000") as pid:
         short = run(Options(pids=(pid,), max_us=1000))
         long = run(Options(pids=(pid,), min_us=5000))
-    assert not [row for row in short.rows() if "nanosleep" in names(row)[0]]
+    assert not [row for row in short.rows() if any("nanosleep" in name for name in names(row)[:1])]
     assert sum(row.weight for row in long.rows()) > 0.2e9
 
 

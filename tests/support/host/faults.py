@@ -51,6 +51,7 @@ _ERRORS: dict[str, tuple[int, ...]] = {
     "BPF_ITER_CREATE": (*_ANY, *_NEW_FD, *_FD),
     "BPF_OBJ_GET": (*_ANY, *_NEW_FD, errno.ENOENT, errno.EACCES),
     "BPF_OBJ_PIN": (*_ANY, *_FD, errno.EEXIST, errno.ENOENT, errno.EACCES),
+    "BPF_PROG_GET_NEXT_ID": (*_ANY, errno.ENOENT),
     "BPF_OBJ_GET_INFO_BY_FD": (*_ANY, *_FD, errno.E2BIG),
     "perf_event_open": (
         *(errno.E2BIG, errno.EACCES, errno.EBADF, errno.EBUSY, errno.EFAULT, errno.EINTR),
