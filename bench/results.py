@@ -82,6 +82,7 @@ def parser(text: str | None, rounds: int) -> argparse.ArgumentParser:
 def run(measure: Measure, options: argparse.Namespace) -> int:
     """Measure, show and keep; the exit status is 1 if a limit is exceeded."""
     before = os.getloadavg()[0]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed command is compiled already
     figures = list(measure(options))
     bench_run = Run(figures, machine(), options.rounds, (before, os.getloadavg()[0]))
     path = options.json or FOLDER / f"{Path(sys.argv[0]).stem}.json"

@@ -4,6 +4,7 @@
 cd "$(dirname "$0")/.." || exit 1
 extras='[dev]'
 . scripts/venv.sh
+compile_modules || exit 1
 . scripts/packages.sh
 packages_for_tests
 npm_packages_for_tests
