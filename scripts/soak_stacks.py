@@ -34,6 +34,7 @@ from purebpf.kernel.processes.sideband import SideBand
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget
 from purebpf.unwind.reason import Reason
 
 _FINAL = (Reason.COMPLETE, Reason.FP_GUESS, Reason.TOO_DEEP)
@@ -137,10 +138,13 @@ class Walks:
     Args:
         tgids: only these processes; all if there are none.
         frequency: samples a second and CPU.
+        budget: pays for the files that are read; None: what the commands allow.
         constants: of the program.
     """
 
-    def __init__(self, tgids: list[int], frequency: int, **constants: Any) -> None:
+    def __init__(
+        self, tgids: list[int], frequency: int, budget: Budget | None = None, **constants: Any
+    ) -> None:
         self._spaces = AddressSpaces()
         with ExitStack() as stack:
             spec = objects.spec("stack_walk").only("walk_sampled").resize(tgids=len(tgids) or 1)
@@ -149,7 +153,9 @@ class Walks:
             for tgid in tgids:
                 self.loaded.maps["tgids"][tgid] = 1
             self.band = stack.enter_context(SideBand(pages=256))
-            stacks = ProcessStacks(earlier=self._spaces.earlier, catch_up=self.follow)
+            stacks = ProcessStacks(
+                earlier=self._spaces.earlier, catch_up=self.follow, budget=budget
+            )
             self.walker = stack.enter_context(StackWalker(self.loaded.maps, stacks, pages=1024))
             self.events = stack.enter_context(
                 PerfEvents.sampling(frequency=frequency, event="cpu-clock", disabled=1)
@@ -209,11 +215,13 @@ def equality(options: argparse.Namespace) -> int:
     compared: Counter[str] = Counter()
     ends: Counter[str] = Counter()
     reports = 0
+    endless = Allowance(1 << 60, 1e9)  # all samples of a process are copied: minutes of work
     with programs() as children:
         time.sleep(1)
         walks = Walks(
             [child.pid for child in children],
             options.frequency,
+            Budget(dict.fromkeys((PROCESS, USER, RUN), endless)),
             copies_all=True,
             copies_per_second=0,
         )
