@@ -23,6 +23,8 @@ _MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
 _MAX_CPU = 1 << 16
 _MAX_INT = (1 << 63) - 1
 _MAX_SECONDS = 10 * 365 * 86400
+_IN_MILLISECONDS = {"": 1.0, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+_MAX_MILLISECONDS = 1e12  # in nanoseconds 64 bits
 
 
 def positive_int(text: str) -> int:
@@ -47,13 +49,16 @@ def seconds(text: str) -> float:
 
 
 def milliseconds(text: str) -> float:
-    """A duration in milliseconds, zero and fractions allowed."""
+    """A duration in milliseconds: `10ms`, `500us`, `1.5s`, or a number of them; or zero."""
+    number = text.rstrip("nums")
     try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number of milliseconds") from None
-    if not 0 <= value <= 1e12:
-        raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds")
+        value = float(number) * _IN_MILLISECONDS[text[len(number) :]]
+    except (KeyError, ValueError):
+        raise ArgumentTypeError(
+            f"{text!r} is not a time such as 500us, 10ms or 2s (a number alone: milliseconds)"
+        ) from None
+    if not 0 <= value <= _MAX_MILLISECONDS:
+        raise ArgumentTypeError(f"{text!r} must be zero or more milliseconds, and at most 30 years")
     return value
 
 

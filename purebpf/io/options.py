@@ -21,7 +21,7 @@ _EPILOG = """\
 examples:
   purebpf io 10                 each device: counts, percentiles
   purebpf io --hist 10          with histograms
-  purebpf io --slower 20        also each request of 20 ms or more
+  purebpf io --slower 20ms      also each request of 20 ms or more
   purebpf io --by file 10       which files
   purebpf io --by process --device vda 10
   purebpf io --slower 0 -p 185 --tree   every request of a process
@@ -64,8 +64,9 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_targets(made, cpus="requests that end on these CPUs")
     group = made.add_argument_group("which requests")
     group.add_argument(
-        *("--slower",), dest="slower_ms", metavar="MS", type=milliseconds,
-        help="also show each request that took so long, from when it was made (0: all)",
+        *("--slower",), dest="slower_ms", metavar="TIME", type=milliseconds,
+        help="also show each request that took so long since it was made: 500us, 10ms "
+        "(0: all)",
     )  # fmt: skip
     group.add_argument("--device", metavar="NAME", help="only this disk: vda, or MAJOR:MINOR")
     group.add_argument(

@@ -46,7 +46,7 @@ def _run(options: Options, view: EventView, details: LatencyView) -> int:
         options.by,
         options.only_count,
         options.time,
-        options.slower_us is not None,
+        options.slower_ms is not None,
         options.interval_s is not None,
         details.histogram,
         details.most,

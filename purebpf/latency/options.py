@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
-from purebpf.cli.arguments import positive_int, seconds
+from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
 from purebpf.latency.request import Options, parse_grouping
 
@@ -25,7 +25,7 @@ examples:
   purebpf latency './srv:db::*' -- ./srv    C++ functions of a command
   purebpf latency -e irq:irq_handler_entry,irq_handler_exit 10
   purebpf latency -e ./srv:srv:start,done   static probes (USDT)
-  purebpf latency vfs_fsync --slower 5000 --stacks   calls of 5 ms and more
+  purebpf latency vfs_fsync --slower 5ms --stacks   calls of 5 ms and more
   purebpf latency 'vfs_*' --count -i 1      count only, each second
   purebpf latency ./srv:parse ./srv:run --time -p 185   self time, as a tree
   purebpf latency vfs_read --by ret:int     by what it returns
@@ -98,7 +98,7 @@ def _split(
 def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
     if bool(parsed.functions) == bool(parsed.pairs):
         made.error("functions to time required, or pairs of events (-e), not both")
-    if parsed.only_count and (parsed.time or parsed.slower_us is not None):
+    if parsed.only_count and (parsed.time or parsed.slower_ms is not None):
         made.error("--count does not time calls: --time and --slower exclude it")
     if parsed.only_count and parsed.by.startswith("ret"):
         made.error("--count does not see results: --by ret excludes it")
@@ -108,8 +108,8 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
         made.error("--format folded is of a call tree: add --time")
     if parsed.only_count and parsed.format == "html":
         made.error("--count has no times to draw: --format html excludes it")
-    if parsed.stacks and parsed.slower_us is None:
-        made.error("--stacks are those of slow calls: add --slower US")
+    if parsed.stacks and parsed.slower_ms is None:
+        made.error("--stacks are those of slow calls: add --slower TIME")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -134,8 +134,8 @@ def _add_calls(group: argparse._ArgumentGroup) -> None:
         type=_pair, help="a pair of tracepoints CATEGORY:NAME, or of probes FILE:PROVIDER:NAME",
     )  # fmt: skip
     group.add_argument(
-        "--slower", dest="slower_us", metavar="US", type=_microseconds,
-        help="also show each call that took so long (0: all)",
+        "--slower", dest="slower_ms", metavar="TIME", type=milliseconds,
+        help="also show each call that took so long: 500us, 10ms (0: all)",
     )  # fmt: skip
     group.add_argument("--stacks", action="store_true", help="their callers, with --slower")
     kind = group.add_mutually_exclusive_group()
@@ -202,13 +202,3 @@ def _buckets(text: str) -> tuple[int, bool]:
     if text in ("log2", "hdr"):
         return 0, text == "hdr"
     return positive_int(text), False
-
-
-def _microseconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1e15:  # noqa: PLR2004 - 64 bits of nanoseconds
-        raise ArgumentTypeError(f"{text!r} is not a number of microseconds")
-    return value

@@ -60,7 +60,7 @@ class Options(NamedTuple):
         time: add up the time of calls by the calls that they were made in, too.
         unit_ns: of the histograms.
         linear: units of each bucket; 0: four buckets to each power of two.
-        slower_us: calls that took so long are events of their own; None: none is.
+        slower_ms: calls that took so long are events of their own; None: none is.
         stacks: those have the stacks of their callers.
         interval_s: rows of each such time are events as well.
         rows: that there is room for.
@@ -80,7 +80,7 @@ class Options(NamedTuple):
     time: bool = False
     unit_ns: int = 1000
     linear: int = 0
-    slower_us: float | None = None
+    slower_ms: float | None = None
     stacks: bool = False
     interval_s: float | None = None
     rows: int = 4096

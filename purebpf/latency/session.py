@@ -48,7 +48,7 @@ _LOSSES = {
 _MACHINE = "x86_64"
 _TASKS = 4096
 """Tasks in calls at the same time, on kernels without task storage (before Linux 5.11): 12 MB."""
-_NS_PER_US = 1000
+_NS_PER_MS = 1_000_000
 _SIGN = 1 << 63
 _NEVER = (1 << 64) - 1
 _FOLLOW_S = 0.5
@@ -97,7 +97,7 @@ class CallLatency(EventSession[Call | Interval]):
             raise ValueError("pairs of events have no results, arguments or call tree")
         self.targets = [find_pair(pair) for pair in options.pairs]
         self.targets += find_functions(options.functions, returns=not options.only_count)
-        slower = options.slower_us
+        slower = options.slower_ms
         return StreamRequest(
             "latency",
             ("call_event",),
@@ -111,7 +111,7 @@ class CallLatency(EventSession[Call | Interval]):
                 "only_count": options.only_count,
                 "with_tree": options.time,
                 "with_stacks": options.stacks,
-                "slower_ns": _NEVER if slower is None else round(slower * _NS_PER_US),
+                "slower_ns": _NEVER if slower is None else round(slower * _NS_PER_MS),
                 "max_depth": stack_maps.max_depth(),
             },
             self._sizes(),
@@ -163,7 +163,7 @@ class CallLatency(EventSession[Call | Interval]):
         if self._options.duration_s is not None:
             over = self._started_s + self._options.duration_s
         until = due if over is None else min(due, over)
-        ring = self.stream.fileno() if self._options.slower_us is not None else -1
+        ring = self.stream.fileno() if self._options.slower_ms is not None else -1
         if self._poll(ends, until, ring):
             return True
         return over is not None and time.monotonic() >= over

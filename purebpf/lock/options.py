@@ -24,7 +24,7 @@ examples:
   purebpf lock --by lock 10     by lock: inodes, run queues, mmap_lock, ...
   purebpf lock --by owner 10    who holds the locks that others wait for
   purebpf lock --stacks 10      with the kernel stack of each caller
-  purebpf lock --slower 5       also each wait of 5 ms or more
+  purebpf lock --slower 5ms     also each wait of 5 ms or more
   purebpf lock --userspace -p 185 10   locks of a program, by its functions
   purebpf lock --userspace --stacks -p 185   who waits where, and who let go
   purebpf lock --type mutex,rwsem -p 185 --tree 10
@@ -71,8 +71,8 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_targets(made, cpus="waits that begin on these CPUs")
     group = made.add_argument_group("which waits")
     group.add_argument(
-        *("--slower",), dest="slower_ms", metavar="MS", type=milliseconds,
-        help="also show each wait that took so long (0: all)",
+        *("--slower",), dest="slower_ms", metavar="TIME", type=milliseconds,
+        help="also show each wait that took so long: 500us, 10ms (0: all)",
     )  # fmt: skip
     group.add_argument(
         *("-Y", "--type"), dest="types", metavar="TYPE,...", type=_types, default=(),

@@ -93,7 +93,7 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
         help="maximum duration",
     )  # fmt: skip
     group.add_argument(
-        *("--thresh",), dest="threshold_ms", metavar="MS", type=milliseconds,
+        *("--thresh",), dest="threshold_ms", metavar="TIME", type=milliseconds,
         default=DEFAULT_THRESHOLD_MS,
         help=(
             "minimum duration; longer waits are also recorded one by one (default %(default)g; "

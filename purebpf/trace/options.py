@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
-from purebpf.cli.arguments import positive_int
+from purebpf.cli.arguments import milliseconds, positive_int
 from purebpf.trace.request import Options
 
 __all__ = ["Shape", "build_parser", "parse"]
@@ -22,7 +22,7 @@ examples:
   purebpf trace -p 185 -e %file          calls of process 185 that take a path
   purebpf trace -e 'open*,!openat2' 10   names and patterns, of the machine
   purebpf trace --failure -e %net        calls of sockets that fail
-  purebpf trace --least 100 -p 185       calls that take 100 ms or longer
+  purebpf trace --least 100ms -p 185      calls that take 100 ms or longer
   purebpf trace --format strace -o out -- make
   purebpf trace --tree -p 185 --max-events 1000
 
@@ -86,8 +86,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="only those that fail",
     )  # fmt: skip
     which.add_argument(
-        "--least", dest="least_ms", metavar="MS", type=_milliseconds, default=0.0,
-        help="only those that take as long",
+        "--least", dest="least_ms", metavar="TIME", type=milliseconds, default=0.0,
+        help="only those that take so long: 500us, 10ms",
     )  # fmt: skip
     which.add_argument(
         "--max-events", dest="most_events", metavar="N", type=positive_int,
@@ -103,16 +103,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     event_command.add_columns(output)
     return made
-
-
-def _milliseconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e12:  # noqa: PLR2004 - 64 bits of nanoseconds
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds")
-    return value
 
 
 def _string_size(text: str) -> int:

@@ -15,7 +15,6 @@ DIFFERENT = {
     "--kind": "what a command measures: allocations, samples of a store",
     "--layout": "the tools that a command can look like",
     "--format": "what a command can write",
-    "--slower": "milliseconds; latency measures what takes microseconds",
     "--sort": "the columns of a table",
     "--weight": "perf record has a switch of this name",
 }
@@ -42,6 +41,12 @@ def test_an_option_takes_the_same_value_everywhere(commands: tuple[Command, ...]
     }
     assert several <= DIFFERENT.keys()
     assert {flag for flag, why in DIFFERENT.items() if why} <= several
+
+
+def test_how_long_is_too_long_has_one_unit(commands: tuple[Command, ...]) -> None:
+    meanings = vocabulary(commands)
+    for flag in ("--slower", "--least", "--thresh"):
+        assert {meaning.value for meaning in meanings[flag]} == {"TIME"}
 
 
 def test_a_switch_has_no_value_in_another_command(commands: tuple[Command, ...]) -> None:

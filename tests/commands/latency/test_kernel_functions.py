@@ -32,7 +32,7 @@ def allow(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypatch):
     allow(way, monkeypatch)
-    options = Options((GETPPID,), by="ret:int", slower_us=0, stacks=True)
+    options = Options((GETPPID,), by="ret:int", slower_ms=0, stacks=True)
     with (
         waiting(workloads, "calls", CALLS) as workload,
         CallLatency(options._replace(pids=(workload.pid,))) as session,

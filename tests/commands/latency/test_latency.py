@@ -81,7 +81,7 @@ def trace(program: Path, names: str, capfd: pytest.CaptureFixture[str], **wanted
 
 def test_every_call_is_counted_and_timed(program, capfd):
     names = " ".join([*CALLS, "never_returns"])
-    ran = trace(program, names, capfd, slower_us=0)
+    ran = trace(program, names, capfd, slower_ms=0)
     assert {row.function: row.calls for row in ran.rows} == CALLS
     assert ran.lost == {"returns_missed": JUMPS, "unfinished": 1}
     assert Counter(call.function for call in ran.calls) == CALLS
@@ -98,7 +98,7 @@ def test_times_lie_between_what_the_function_spends_and_what_its_caller_sees(pro
 
     So there is no tolerance to allow for, however busy the machine is.
     """
-    ran = trace(program, "leaf", capfd, slower_us=0)
+    ran = trace(program, "leaf", capfd, slower_ms=0)
     leaf = program_times = [own for own in ran.own if own[0] == "leaf"]
     calls = [call for call in ran.calls if call.tid == call.pid]
     assert len(calls) == len(leaf) == LEAVES
@@ -163,7 +163,7 @@ def test_calls_are_counted_without_their_returns(program, capfd):
 
 
 def test_linear_buckets_hold_what_they_say(program, capfd):
-    ran = trace(program, "leaf", capfd, linear=500, slower_us=0)
+    ran = trace(program, "leaf", capfd, linear=500, slower_ms=0)
     (row,) = ran.rows
     times = [call.took_ns // 500_000 for call in ran.calls]
     assert {at: count for at, count in enumerate(row.buckets) if count} == {
@@ -172,7 +172,7 @@ def test_linear_buckets_hold_what_they_say(program, capfd):
 
 
 def test_slow_calls_have_their_callers(program, capfd):
-    ran = trace(program, "leaf", capfd, slower_us=1900, stacks=True)
+    ran = trace(program, "leaf", capfd, slower_ms=1.9, stacks=True)
     slow = [call for call in ran.calls if "outer" in call.user_stack]
     assert len(slow) == 5
     assert {call.user_stack[:3] for call in slow} == {("outer", "do_all", "main")}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from purebpf.cli.arguments import cpu_list, id_list, output, positive_int, seconds
+from purebpf.cli.arguments import cpu_list, id_list, milliseconds, output, positive_int, seconds
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,12 @@ from purebpf.cli.arguments import cpu_list, id_list, output, positive_int, secon
         (positive_int, str(2**63 - 1), 2**63 - 1),
         (seconds, "5", 5.0),
         (seconds, "0.25", 0.25),
+        (milliseconds, "0", 0.0),
+        (milliseconds, "2.5", 2.5),
+        (milliseconds, "10ms", 10.0),
+        (milliseconds, "500us", 0.5),
+        (milliseconds, "250ns", 0.00025),
+        (milliseconds, "1.5s", 1500.0),
         (id_list, "185", (185,)),
         (id_list, "185,2040,185", (185, 2040)),
         (output, "out.txt", "out.txt"),
@@ -39,6 +45,7 @@ def test_an_argument_becomes_its_value(
             for text in ("0", "-1", "x", "", "1_0", " 1", "٣", "1.0", str(2**63))
         ),
         *((seconds, text) for text in ("0", "-1", "nan", "inf", "x", "", "1e30")),
+        *((milliseconds, text) for text in ("-1", "x", "", "ms", "1m", "5mss", "nan", "1e30s")),
         *((id_list, text) for text in ("", "1,", "0", "-1", "4194305", "a")),
         *((cpu_list, text) for text in ("", "-1", "3-1", "0-", "99999999", "0,,1", "a-b")),
     ],

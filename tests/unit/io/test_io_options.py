@@ -45,7 +45,7 @@ def test_failed_requests_are_shown_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--slower", "x"], "'x' is not a number of milliseconds"),
+        (["--slower", "x"], "'x' is not a time such as 500us, 10ms or 2s"),
         (["--slower", "-1"], "'-1' must be zero or more milliseconds"),
         (["--by", "disk"], "invalid choice: 'disk'"),
         (["-p", "1", "--", "true"], "exclude a command"),

@@ -69,7 +69,7 @@ def test_a_command_line_becomes_its_options(
         ("--state Q", "'Q'; known: S, D, I, T, t, P, R and gil"),
         ("--state ,", "unknown state"),
         ("--thresh -1", "must be zero or more milliseconds"),
-        ("--thresh nan", "must be zero or more milliseconds"),
+        ("--thresh nan", "'nan' is not a time such as 500us"),
         ("-m x", "'x' is not a whole number of microseconds"),
         ("-m 20 -M 10", "-M is below -m"),
         ("-p 1 -- true", "exclude a command"),
