@@ -328,8 +328,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--frequency", type=int, default=0, help="default: 9997, storm: 99")
     parser.add_argument("--allowed-kib", type=int, default=8192)
-    parser.add_argument("command", nargs="*", help="of storm")
-    options = parser.parse_args()
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:at])
+    options.command = words[at + 1 :]
     options.frequency = options.frequency or {"equality": 9997, "storm": 99}[options.which]
     return _SOAKS[options.which](options)
 

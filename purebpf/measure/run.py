@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
-from purebpf.measure.limits import raise_open_files
+from purebpf.measure.limits import raise_open_files, raised_priority
 from purebpf.measure.session import Session
 from purebpf.measure.stop import HasFileno, Stop
 from purebpf.tuples import NamedTuple
@@ -70,7 +70,8 @@ def prepare(
         child = stack.enter_context(_fork(words)) if words else None
         raise_open_files()  # not before the child is there, which may count on its limit
         session = make(child.pid if child else 0)
-        stack.enter_context(session)
+        with raised_priority():
+            stack.enter_context(session)
         yield session, Ends(stop, child, reader)
 
 
@@ -105,13 +106,18 @@ def run(
         if ends.child is not None:
             ends.child.start()
         if on_tick is None:
-            wait(*ends.sources)
+            _wait_promptly(wait, ends)
         else:
             with collecting():
-                while not wait(*ends.sources):
+                while not _wait_promptly(wait, ends):
                     on_tick()
     with naming or nullcontext():
         return session.stop()
+
+
+def _wait_promptly(wait: Callable[..., bool], ends: Ends) -> bool:
+    with raised_priority():
+        return wait(*ends.sources)
 
 
 @contextmanager

@@ -239,8 +239,8 @@ class ThreadTime(Closing):
         duration_s, walking = self.request.duration_s, self._switches.walking
         python = self._switches.python
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
-        if python is not None and not self.request.pids:
-            python.interpreters.publish_running()
+        if python is not None and not (self.request.pids or self._command_pid):
+            python.interpreters.publish_running(pause=self._drain)
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,

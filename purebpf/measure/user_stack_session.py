@@ -105,7 +105,8 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
             tracer.walking.catch_up = self._catch_up
         tracer.start()
         self._drain()
-        self._followed.snapshot(target.pids, self._collect)
+        command = (self._command_pid,) if self._command_pid else ()
+        self._followed.snapshot(target.pids or command, self._collect)
         self._drain()
 
     @property
@@ -131,8 +132,8 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         over = None if duration_s is None else tracer.started_ns / 1e9 + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
-        if python is not None and not self._target.pids:
-            python.interpreters.publish_running()
+        if python is not None and not (self._target.pids or self._command_pid):
+            python.interpreters.publish_running(pause=self._drain)
         while True:
             is_over = wait.until(
                 over,

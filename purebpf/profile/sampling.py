@@ -150,7 +150,10 @@ class Sampling(Closing):
         self.note_start()
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
-        self.followed.snapshot(options.pids, self._collect)
+        command = (self._command_pid,) if self._command_pid else ()
+        self.followed.snapshot(options.pids or command, self._collect)
+        if command:  # it may be over before anything else is imported
+            self.prepare()
 
     def _rate(self) -> int:
         """Samples of a CPU in a second; 0: not known."""
@@ -221,6 +224,12 @@ class Sampling(Closing):
             lines=self._options.python_lines,
             native=self._options.native,
         )
+
+    def prepare(self) -> PythonTables | None:
+        """Import what the first copies need; `python`."""
+        if self.walking is not None:
+            self.walking.prepare()
+        return self.python
 
     def note_start(self) -> None:
         """Begin to measure the time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from contextlib import suppress
 
 from purebpf.closable import Closing
@@ -80,14 +80,20 @@ class InterpreterTable(Closing):
         """The interpreter that a process runs; None: none that is read."""
         return self._known.get(tgid)
 
-    def publish_running(self, pids: Iterable[int] = ()) -> None:
+    def publish_running(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
         """Publish these processes, or all that run an interpreter by its name.
 
         Only in the initial PID namespace: in others, processes are published as they are met.
+
+        Args:
+            pids: these.
+            pause: is called before each: the first of a version takes ten milliseconds of CPU
+                time, and rings fill in the meantime.
         """
         if not self._has_numbers:
             return
         for pid in pids or [pid for pid in proc.pids() if _runs_python(pid)]:
+            pause()
             self.publish(pid, pid)
 
     def publish(self, tgid: int, process: int, identity: int = 0) -> None:

@@ -25,6 +25,9 @@ _NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
 _LEAF_WORDS_OF_USER_MODE, _LEAF_WORDS_OF_ALL = 1, 2
 """enum leaf_words of user_stacks.h."""
 _MACHINE = "x86_64"
+_FEW_CPUS = 8
+_COPY_BYTES, _LONG_COPY_BYTES = 16384, 32768
+"""Of a stack. A compiler's reach beyond the first; few CPUs have memory for the second."""
 _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
@@ -70,7 +73,8 @@ def load_walking(
         load: puts a spec into the kernel.
         owned: closes what is opened.
         earlier: what a process had mapped at a time, see `UserStacks`.
-        pages: of the rings of copies, see `UserStacks`.
+        pages: of the rings of copies, see `UserStacks`; twice as many on a machine with few CPUs,
+            for copies of twice the size.
         fp_program: of the spec's programs, the one to load instead of all others where stacks are
             walked by frame pointers. Its object lacks the maps of the other ways.
 
@@ -115,6 +119,7 @@ def _load(
     spec = spec.set(call_graph=_NUMBERS[mode])
     if mode == "copy":
         spec = _shrunk(spec.set(copies_per_second=0), *_TABLES)
+    has_few_cpus = (os.cpu_count() or 1) <= _FEW_CPUS
     with ExitStack() as undo:
         loaded = undo.enter_context(load(spec))
         stacks = undo.enter_context(
@@ -123,7 +128,8 @@ def _load(
                 loaded.globals,
                 tables=mode == "tables",
                 earlier=earlier,
-                pages=pages,
+                stack_bytes=_LONG_COPY_BYTES if has_few_cpus else _COPY_BYTES,
+                pages=2 * pages if has_few_cpus else pages,
             )
         )
         owned.push(undo.pop_all())

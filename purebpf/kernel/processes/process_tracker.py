@@ -72,10 +72,10 @@ class Followed(Closing):
         return self._band.lost
 
     def snapshot(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
-        """Read from /proc the mappings of before the records; of all processes by default.
+        """Read from /proc the mappings of before the records.
 
         Args:
-            pids: of these processes.
+            pids: of these processes; of all by default.
             pause: is called before each, as the machine may have thousands.
         """
         for pid in pids or proc.pids():

@@ -37,6 +37,8 @@ _TURN_S = 0.05
 _SLICE_S = 0.005
 _MOST_WAITING = 64 << 20
 """Bytes of copies that are not finished yet: some thousand of them."""
+_MOST_KINDS = 4096
+"""Of copies: so many are remembered."""
 _IMPORTED = tuple(
     f"purebpf.{name}"
     for name in (
@@ -147,7 +149,9 @@ class UserStacks(Closing):
         self.catch_up: Callable[[], object] | None = None
         self._raw: deque[bytes] = deque()
         self._new: deque[MissedStack] = deque()
+        self._first: deque[MissedStack] = deque()
         self._waiting: deque[MissedStack] = deque()
+        self._kinds: set[tuple[int, int, int, tuple[int, ...]]] = set()
         self._nbytes = 0
         self._backlog = self._owned.enter_context(_Backlog())
         self.copies = 0
@@ -167,7 +171,7 @@ class UserStacks(Closing):
     @property
     def is_behind(self) -> bool:
         """Whether copies wait: what their processes had mapped may be asked for."""
-        return bool(self._raw or self._new or self._waiting)
+        return bool(self._raw or self._new or self._first or self._waiting)
 
     def prepare(self) -> None:
         """Import what finishes stacks, 0.1 s, now: a burst may follow the first copy."""
@@ -207,7 +211,7 @@ class UserStacks(Closing):
     def finish(self) -> None:
         """Finish everything that has come. Raises as `drain` does."""
         self._collect()
-        while self._raw or self._new or self._waiting:
+        while self.is_behind:
             self._advance()
 
     def collect(self) -> None:
@@ -227,19 +231,25 @@ class UserStacks(Closing):
     def _work(self) -> bool:
         """Do something for 5 ms; whether there is more to do."""
         deadline = time.monotonic() + _SLICE_S
-        while self._raw or self._new:
+        while self._raw or self._new or self._first:
             self._advance()
             if time.monotonic() >= deadline:
-                return True
-        if self._finisher is not None and self._finisher.work():
+                break
+        if self._finisher is not None and self._finisher.work():  # or copies would never end
             return True
         while self._waiting and time.monotonic() < deadline:
             self._advance()
-        return bool(self._waiting)
+        return self.is_behind
 
     def _advance(self) -> None:
-        """Bring one copy further: first those that came last, so that their processes are met."""
-        if self._new:
+        """Bring one copy further.
+
+        First of new kinds: once finished, they show all that walks like theirs lack. Then those
+        that came last, so that their processes are met.
+        """
+        if self._first:
+            self._finish_one()
+        elif self._new:
             self._meet_one()
         elif self._raw:
             self._decode_one()
@@ -259,12 +269,29 @@ class UserStacks(Closing):
         missed = self._new.popleft()
         if self.on_missed is not None:
             self.on_missed(missed.copy.tgid, missed.process, missed.identity)
-        self._finisher.announce(missed)
-        self._waiting.append(missed)
+        if not (self._by_tables and missed.identity):
+            self._finisher.announce(missed)
+            self._waiting.append(missed)
+        elif self._is_new_kind(missed):
+            self._finisher.announce(missed)
+            self._first.append(missed)
+        else:
+            self._waiting.append(missed)
+
+    def _is_new_kind(self, missed: MissedStack) -> bool:
+        """Whether no walk of that program has ended there before."""
+        walked = missed.walked
+        kind = (missed.process, missed.identity, int(walked.reason), tuple(walked.frames[-1:]))
+        if kind in self._kinds:
+            return False
+        if len(self._kinds) >= _MOST_KINDS:
+            self._kinds.clear()
+        self._kinds.add(kind)
+        return True
 
     def _finish_one(self) -> None:
         assert self._finisher is not None
-        missed = self._waiting.popleft()
+        missed = (self._first or self._waiting).popleft()
         self._nbytes -= len(missed.copy.stack)
         frames, reason, guessed = self._finisher.finish(missed)
         self.copies += 1

@@ -191,9 +191,9 @@ def test_page_faults_are_those_that_the_kernel_counts(program, tmp_path):
 
 def test_a_command_and_its_children_are_followed(program, tmp_path):
     saved = tmp_path / "unfreed.json"
-    words = f"{program}; {program}; exit 3"
+    words = f"{program}; {program}; exit 5"
     done = run("mem", "--strict", "-o", str(saved), "--", "sh", "-c", words)
-    assert done.returncode == 3
+    assert done.returncode == 5  # not 3, whether stacks are whole or not: each event was counted
     about = json.loads(saved.read_text())["about"]
     assert about["allocations"] >= 2 * sum(ALLOCATED.values())
     assert about["unfreed"] >= 2 * TOTAL

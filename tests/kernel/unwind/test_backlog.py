@@ -11,7 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from purebpf.kernel.unwind import user_stacks
+from purebpf.kernel.unwind.stack_finisher import MissedStack, StackFinisher
+from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.profile import Options, Profiler
+from purebpf.unwind.unwinder import Unwound
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
 
@@ -111,9 +114,39 @@ def test_what_processes_did_is_caught_up_with_when_their_mappings_are_read(busy:
         assert program.read_ns <= times_ns[0]
 
 
+def test_of_each_kind_the_first_copy_is_finished_at_once(
+    busy: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shows what all walks like it lack; the others have only to wait."""
+    log: list[tuple[str, MissedStack]] = []
+    announce, finish = StackFinisher.announce, StackFinisher.finish
+
+    def note_announced(self: StackFinisher, missed: MissedStack) -> None:
+        log.append(("announce", missed))
+        announce(self, missed)
+
+    def note_finished(self: StackFinisher, missed: MissedStack) -> Unwound:
+        log.append(("finish", missed))
+        return finish(self, missed)
+
+    monkeypatch.setattr(StackFinisher, "announce", note_announced)
+    monkeypatch.setattr(StackFinisher, "finish", note_finished)
+    monkeypatch.setattr(TableFiller, "work", lambda *_: False)  # so that all are copied
+    with Profiler(Options(pids=(busy,), frequency=499, duration_s=1.0)) as profiler:
+        profiler._sampling.prepare()
+        profiler.wait()
+        profiler.stop()
+    announced = [at for at, (what, missed) in enumerate(log) if what == "announce"]
+    known = [at for at in announced if log[at][1].identity]
+    finished = [missed for what, missed in log if what == "finish"]
+    assert 0 < len(known) < len(finished)
+    for at in known:
+        assert log[at + 1] == ("finish", log[at][1])
+
+
 def waiting_in(stacks: user_stacks.UserStacks) -> int:
     """Copies and pieces of a ring that nothing was made of yet."""
-    return len(stacks._raw) + len(stacks._new) + len(stacks._waiting)
+    return len(stacks._raw) + len(stacks._new) + len(stacks._first) + len(stacks._waiting)
 
 
 def readable(fd: int) -> bool:

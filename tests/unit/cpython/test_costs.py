@@ -113,6 +113,19 @@ def test_jumps_without_number_are_not_followed() -> None:
     assert len(asked) <= 10_000
 
 
+def test_a_part_that_many_jumps_lead_to_is_looked_up_once() -> None:
+    asked = []
+
+    def function(address: int) -> tuple[int, int]:
+        asked.append(address)
+        return 0x1000_0000, 0x2000_0000
+
+    code = b"\x0f\x84\x00\x00\x00\x10" * 1000
+    loop = CodeRange(0x1000, 0x1000 + len(code))
+    assert cold_part(code, loop, function) == (0x1000_0000, 0x2000_0000)
+    assert len(asked) == 1
+
+
 def test_a_table_of_lines_is_read_once() -> None:
     table = b"\x68\x02" * (1 << 17)  # one line on, every two bytes: the longest that is taken
     lines = LineTable((3, 12), table, 1)

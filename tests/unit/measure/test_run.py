@@ -115,3 +115,25 @@ def test_garbage_is_collected_while_it_ticks() -> None:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def test_what_is_read_in_time_goes_before_others_but_neither_the_command_nor_ticks(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    said = tmp_path / "nice"
+
+    @contextmanager
+    def raised() -> Iterator[None]:
+        log.append("raised")
+        yield
+        log.append("usual")
+
+    monkeypatch.setattr("purebpf.measure.run.raised_priority", raised)
+    words = ("sh", "-c", f"nice > {said}")
+    with prepare(lambda pid: Fake(log, 1, pid), words) as (session, ends):
+        run(session, ends, lambda: log.append("tick"))
+        ends.status()
+    wait = ["raised", "wait", "usual"]
+    assert log == ["raised", "enter", "usual", *wait, "tick", *wait, "stop", "exit"]
+    assert int(said.read_text()) == os.getpriority(os.PRIO_PROCESS, 0)
