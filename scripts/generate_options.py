@@ -25,8 +25,8 @@ One option means the same in every command that has it. This page is read off th
 
 """
 _TREE = """
-`-p` in {inherits} also follows the children that a process starts during the run; in the others,
-`--tree` asks for that. A command behind `--` is followed with all its children in every one.
+`-p` and `--comm` mean processes with all their threads, and those alone; with `--tree` also their
+children, those that exist and those to come. A command behind `--` is measured with all of them.
 """
 _SHORT = """
 ## Letters
@@ -83,17 +83,14 @@ def _targets(commands: Iterable[Command], words: dict[str, list[Meaning]]) -> It
     yield "## Targets\n\n"
     yield f"| command | {' | '.join(f'`{flag}`' for flag in TARGETS)} |\n"
     yield f"|---{'|---' * len(TARGETS)}|\n"
-    inherits = []
     for command in commands:
         flags = {flag for option in command.options for flag in option.flags}
         if not flags.intersection(TARGETS):
             continue
         cells = ("yes" if flag in flags else "" for flag in TARGETS)
         yield f"| `{command.name}` | {' | '.join(cells)} |\n"
-        if "--pid" in flags and "--tree" not in flags and command.name != "sampleip":
-            inherits.append(f"`{command.name}`")
     assert words["--pid"]
-    yield _TREE.format(inherits=", ".join(inherits))
+    yield _TREE
 
 
 def _shared(words: dict[str, list[Meaning]]) -> Iterator[str]:

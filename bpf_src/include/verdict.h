@@ -16,6 +16,7 @@ enum verdict {
 
 CONFIG u32 own_tgid = 0;     // who is asking: left out; 0: nobody is
 CONFIG u32 command_tgid = 0; // the command to run: from its execve on
+CONFIG bool has_tree = false; // what the wanted tasks start from now on is wanted, too
 
 static __always_inline bool decided(u8 verdict)
 {
@@ -34,10 +35,10 @@ static __always_inline u8 judge(u8 before, u32 tgid, u32 tid)
 	return listed(tgid, tid) ? WANTED : UNWANTED;
 }
 
-// With -p and a command, children from now on are what their parents are.
+// With --tree and a command, children from now on are what their parents are.
 static __always_inline bool children_follow(void)
 {
-	return has_tgids || command_tgid;
+	return has_tree || command_tgid;
 }
 
 #endif

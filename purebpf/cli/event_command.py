@@ -34,10 +34,6 @@ def add_targets(made: argparse.ArgumentParser, *, cpus: str) -> argparse._Argume
     """Options `pids`, `tids`, `cpus`, `cgroup` and `tree`; returns their group."""
     group = made.add_argument_group("targets")
     parser.add_targets(group, cpus=cpus)
-    group.add_argument(
-        "--tree", action="store_true",
-        help="children of -p and --comm, too: those that exist, and those to come",
-    )  # fmt: skip
     return group
 
 

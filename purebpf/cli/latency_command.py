@@ -36,6 +36,7 @@ class SpanOptions(NamedTuple):
     off_cpu: bool = False
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     groups: int = 1024
@@ -63,11 +64,7 @@ def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         *("times",), metavar="count", nargs="?", type=positive_int, help="number of tables"
     )
     whose = made.add_argument_group("targets")
-    parser.add_targets(
-        whose,
-        processes="these processes, and children that they start during the run",
-        cpus="what ends on these CPUs",
-    )
+    parser.add_targets(whose, cpus="what ends on these CPUs")
     grouping = made.add_argument_group("one histogram for each").add_mutually_exclusive_group()
     for flags, by, what in (
         (("-P", "--pids"), "pid", "process"),

@@ -111,6 +111,8 @@ def parse(
             parser.error(
                 f"{', '.join(others)} and {last} exclude a command: the command is the target"
             )
+    if getattr(parsed, "tree", False) and not (parsed.pids or parsed.called):
+        parser.error("--tree is about children of processes: add -p or --comm")
     _resolve_names(parsed)
     return parsed
 
@@ -147,18 +149,17 @@ def add_targets(
     group: argparse._ArgumentGroup,
     *,
     thread: str = "-t",
-    processes: str = "these processes only",
     threads: str = "these threads only",
     cpus: str | None = "these CPUs only",
 ) -> None:
-    """Options `pids`, `tids`, `cpus` (empty: all) and `cgroup`; `thread` is how `-t` is spelt.
+    """Options `pids`, `tids`, `cpus` (empty: all), `tree`, `cgroup`; `thread` is how `-t` is spelt.
 
     The others are helps; without `cpus` there is no such option.
     """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
         *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
-        help=f"{processes}: PID[,PID...]",
+        help="these processes, with all their threads: PID[,PID...]",
     )  # fmt: skip
     either.add_argument(
         *(thread, "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
@@ -172,6 +173,10 @@ def add_targets(
     either.add_argument(
         "--comm", dest="called", metavar="NAME", help="the processes that have this name now"
     )
+    group.add_argument(
+        "--tree", action="store_true",
+        help="children of -p and --comm, too: those that exist, and those to come",
+    )  # fmt: skip
     below = group.add_mutually_exclusive_group()
     below.add_argument(
         *("-G", "--cgroup"), metavar="PATH", help="tasks in this cgroup v2 directory and below it"

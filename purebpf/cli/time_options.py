@@ -12,9 +12,7 @@ __all__ = ["add_output", "add_whose"]
 
 def add_whose(group: argparse._ArgumentGroup, *, cpus: str) -> None:
     """Targets, and which kinds of threads; `cpus` is the help of `--cpus`."""
-    parser.add_targets(
-        group, processes="these processes, and children that they start during the run", cpus=cpus
-    )
+    parser.add_targets(group, cpus=cpus)
     parser.add_thread_kinds(group)
 
 

@@ -13,6 +13,7 @@ from purebpf.kernel.instruments.latency_histograms import Spans
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import follow_descendants, with_descendants
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text
 from purebpf.results.shape.distribution import Distribution
@@ -38,6 +39,7 @@ class Request(NamedTuple):
     include_idle: bool = False
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     interval_s: float | None = None
@@ -72,10 +74,12 @@ class Latency(Closing):
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
-        request = self._request
+        request = self._request = with_descendants(self._request)
         with (
             needing("CAP_BPF", "CAP_PERFMON"),
-            targets.make_task_filter(request, command_pid=self._command_pid) as whose,
+            targets.make_task_filter(
+                request, command_pid=self._command_pid, tree=request.tree
+            ) as whose,
         ):
             self._spans = Spans(
                 request.measure,
@@ -87,6 +91,8 @@ class Latency(Closing):
             )
             self._owned.enter_context(self._spans)
         self._spans.start()
+        if request.tree:
+            follow_descendants(request.pids, self._spans.follow)
         self._started = self._last = time.monotonic()
         return self
 

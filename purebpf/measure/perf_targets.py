@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from purebpf.kernel.host import cpus
 from purebpf.measure import targets
+from purebpf.measure.target_ends import descendants
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
 
@@ -52,7 +53,7 @@ def existing_processes(target: Target, command_pid: int = 0) -> Iterable[int]:
     if command_pid:
         return ()
     if target.pids:
-        return target.pids
+        return _with_children(target)
     uid = _user(target)
     if target.tids:
         return dict.fromkeys(filter(None, map(_process_of, target.tids)))
@@ -66,7 +67,7 @@ def _tasks(target: Target, command_pid: int) -> list[int]:
         return [command_pid]
     if target.pids:
         targets.check_processes(target.pids, thread_option="-t")
-        return _threads(target.pids)
+        return _threads(_with_children(target))
     if target.tids:
         targets.check_threads(target.tids)
         return list(target.tids)
@@ -77,6 +78,13 @@ def _tasks(target: Target, command_pid: int) -> list[int]:
             raise NoSuchTargetError(f"no process belongs to user {uid}")
         return tids
     return [-1]
+
+
+def _with_children(target: Target) -> tuple[int, ...]:
+    """The processes of the target; with `tree`, what is below them, too."""
+    if not getattr(target, "tree", False):
+        return target.pids
+    return tuple(dict.fromkeys((*target.pids, *descendants(target.pids))))
 
 
 def _user(target: Target) -> int | None:

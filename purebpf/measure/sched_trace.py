@@ -19,6 +19,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import follow_descendants, with_descendants
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Request(NamedTuple):
 
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     user_threads: bool = True
@@ -162,8 +164,10 @@ class ThreadTime(Closing):
         return self
 
     def _attach(self, stack: ExitStack) -> None:
-        request = self.request
-        with targets.make_task_filter(request, command_pid=self._command_pid) as whose:
+        request = self.request = with_descendants(self.request)
+        with targets.make_task_filter(
+            request, command_pid=self._command_pid, tree=request.tree
+        ) as whose:
             switches = Switches(
                 self._settings(),
                 self._sizes(),
@@ -184,6 +188,8 @@ class ThreadTime(Closing):
         if switches.walking is not None:
             switches.walking.catch_up = self._catch_up
         switches.start()
+        if request.tree:
+            follow_descendants(request.pids, switches.follow)
         if self._events is not None:
             self._events.enable()
         self._drain()  # while walks still miss everything

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
-__all__ = ["TargetEnds", "descendants", "follow_descendants"]
+__all__ = ["TargetEnds", "descendants", "follow_descendants", "with_descendants"]
 
 
 def descendants(pids: Iterable[int]) -> set[int]:
@@ -31,6 +32,26 @@ def descendants(pids: Iterable[int]) -> set[int]:
             family.add(pid)
             left += children.get(pid, ())
     return family
+
+
+class _Family(Protocol):
+    @property
+    def pids(self) -> tuple[int, ...]: ...
+
+    @property
+    def tree(self) -> bool: ...
+
+    def _replace(self, *, pids: tuple[int, ...]) -> Self: ...
+
+
+Request = TypeVar("Request", bound=_Family)
+
+
+def with_descendants(request: Request) -> Request:
+    """The same of all processes that it means: with `tree`, those below its `pids`, too."""
+    if not (request.tree and request.pids):
+        return request
+    return request._replace(pids=(*request.pids, *descendants(request.pids) - {*request.pids}))
 
 
 def follow_descendants(pids: Iterable[int], follow: Callable[[Collection[int]], object]) -> None:

@@ -94,9 +94,11 @@ class PidNamespace(NamedTuple):
 
 @contextmanager
 def make_task_filter(
-    target: Target, *, thread_option: str = "-t", command_pid: int = 0
+    target: Target, *, thread_option: str = "-t", command_pid: int = 0, tree: bool = False
 ) -> Iterator[TaskFilter]:
     """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
+
+    `tree`: children that the processes start from now on, too; for programs with verdicts.
 
     Raises:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
@@ -115,6 +117,7 @@ def make_task_filter(
             target.cpus,
             command_pid,
             namespace=namespace,
+            tree=tree and bool(target.pids),
         )
 
 

@@ -64,10 +64,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_duration(made, "trace")
     group = made.add_argument_group("targets")
     parser.add_targets(group, cpus=None)
-    group.add_argument(
-        "--tree", action="store_true",
-        help="children of -p and --comm, too: those that exist, and those to come",
-    )  # fmt: skip
     _add_memory(made.add_argument_group("memory"))
     _add_output(made.add_argument_group("output"))
     return made

@@ -26,7 +26,7 @@ ends are shown too, with `~`."""
 _EPILOG = """\
 examples:
   purebpf offcpu 5                the whole machine, for 5 seconds
-  purebpf offcpu -p 185 5         process 185 and its new children
+  purebpf offcpu -p 185 5         process 185; --tree: and children
   purebpf offcpu --waker -p 185 5   with the wakers
   purebpf offcpu --state D 5      uninterruptible waits: disk
   purebpf offcpu --preempt 5      waiting for a CPU as well

@@ -24,6 +24,7 @@ class Options(NamedTuple):
 
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     user_threads_only: bool = False

@@ -72,10 +72,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
     parser.add_targets(group, thread="-L")
-    group.add_argument(
-        "--tree", action="store_true",
-        help="children of -p and --comm, too: those that exist, and those to come",
-    )  # fmt: skip
     group.add_argument("-I", "--include-idle", action="store_true", help="also count the idle task")
     group.add_argument(
         *("--cgroupmap",),

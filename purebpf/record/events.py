@@ -14,6 +14,7 @@ from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.perf.event_parser import Choice, choose_event
+from purebpf.kernel.perf.inheritance import inherited_by_threads
 from purebpf.kernel.perf.perf_event import PerfEvent
 from purebpf.kernel.perf.perf_names import event_named
 from purebpf.kernel.perf.perf_ring import PerfRing
@@ -112,12 +113,11 @@ def _rate(options: Options, choice: Choice) -> dict[str, int]:
 
 def _attr(options: Options, choice: Choice) -> dict[str, Any]:
     follows = options.follows_command
-    inherit = bool(follows or options.pids or options.uid is not None)
     return {
         "sample_type": sample_type(options, choice),
         "sample_id_all": 1,
         "disabled": 1,
-        "inherit": int(inherit),
+        **_who_inherits(options),
         "enable_on_exec": int(follows),
         "watermark": 1,
         "wakeup_watermark": _watermark(options.pages),
@@ -127,6 +127,13 @@ def _attr(options: Options, choice: Choice) -> dict[str, Any]:
         **_rate(options, choice),
         **choice.attr,
     }
+
+
+def _who_inherits(options: Options) -> dict[str, int]:
+    """Threads of processes; of commands and users, and with `tree`, children, too."""
+    if options.follows_command or options.uid is not None or (options.pids and options.tree):
+        return {"inherit": 1}
+    return inherited_by_threads() if options.pids else {}
 
 
 def _copies(options: Options) -> dict[str, int]:

@@ -128,7 +128,6 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     parser.add_targets(
         group,
-        processes="these processes, and children that they start during the run",
         threads="these threads only",
     )
     group.add_argument(

@@ -51,6 +51,7 @@ class Options(NamedTuple):
     all_cpus: bool = False
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     uid: int | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None

@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Self
 
+from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
 from purebpf.kernel.host import cgroups
 from purebpf.kernel.perf.expected_samples import samples_due
+from purebpf.kernel.perf.inheritance import CHILDREN_COUNT
 from purebpf.kernel.processes import perf_data_headers, synthesized_records
 from purebpf.measure import perf_targets
 from purebpf.measure.binary_file import DataFile
@@ -228,6 +230,9 @@ class Recorder(Closing):
                 f"{self._tasks} processes and threads, and fewer samples: what ended before its "
                 "first sampling period is missing. Raise -F, or use: purebpf profile -- COMMAND"
             )
+        inherits = PERF_EVENT_ATTR.unpack(self._sampled[0].opened[0].attr)
+        if self._options.pids and not self._options.tree and not inherits["inherit_thread"]:
+            yield CHILDREN_COUNT
         for sampled in self._sampled:
             event = sampled.opened[0].event
             if event.fell_back:

@@ -32,6 +32,7 @@ class Options(NamedTuple):
     period: int | None = None
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     map_entries: int = MAP_ENTRIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
@@ -14,15 +14,18 @@ from purebpf.kernel.instruments import process_tree
 from purebpf.kernel.instruments.stack_maps import sum_up
 from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.expected_samples import samples_due
+from purebpf.kernel.perf.inheritance import inherited_by_threads
 from purebpf.kernel.perf.perf_event import Event, PerfEvent, Reading
 from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.kernel.rings.perf_buffer import PerfBuffer
 from purebpf.kernel.rings.record_types import decoder
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.measure import targets
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import follow_descendants
 from purebpf.measure.targets import PidNamespace
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.naming_loss import with_naming
@@ -87,8 +90,11 @@ class Sampler(Closing):
     def _attach(self, stack: ExitStack) -> None:
         options = self._options
         ranges = resolve(options)
-        self._by_tree = bool(self._command_pid) and process_tree.is_supported()
-        where = places(options, 0 if self._by_tree else self._command_pid)
+        follows = bool(self._command_pid or (options.tree and options.pids))
+        self._by_tree = follows and process_tree.is_supported()
+        targets.check_processes(options.pids, thread_option="-t")
+        everywhere = options._replace(pids=()) if self._by_tree else options
+        where = places(everywhere, 0 if self._by_tree else self._command_pid)
         raise_open_files()
         self._object = stack.enter_context(load(self._spec(len(ranges))))
         maps = self._object.maps
@@ -97,6 +103,8 @@ class Sampler(Closing):
                 maps["tgids"], command_pid=self._command_pid, namespace=PidNamespace.own()
             )
             self._tree = stack.enter_context(tree)
+            self._follow(options.pids)
+            follow_descendants(options.pids, self._follow)
         for number, (start, last, tgid) in enumerate(ranges):
             maps["ranges"][number] = (start, last, tgid, 0)
         self._buffer: PerfBuffer | None = None
@@ -116,6 +124,9 @@ class Sampler(Closing):
                 event.enable()
         self._started = time.monotonic()
         self._followed.snapshot(options.pids)
+
+    def _follow(self, pids: Collection[int]) -> None:
+        self._object.maps["tgids"].update(dict.fromkeys(pids, 1))
 
     def _spec(self, range_count: int) -> ObjectSpec:
         namespace = PidNamespace.own()
@@ -137,12 +148,17 @@ class Sampler(Closing):
         options = self._options
         rate = (None, options.period) if options.period else (options.frequency, None)
         event: Event | None = None
+        inheritance: dict[str, int] = {}
+        if options.pids and not options.tree:
+            inheritance = inherited_by_threads()
+        elif not self._by_tree and (options.pids or self._command_pid):
+            inheritance = {"inherit": 1}
         opened = []
         for place in where:
-            inherit = int(place.pid >= 0 and not options.tids)
             one = PerfEvent.sampling(
                 *rate, event=event, pid=place.pid, cpu=place.cpu, cgroup=place.cgroup,
-                disabled=1, inherit=inherit,
+                disabled=1, inherit=inheritance.get("inherit", 0),
+                inherit_thread=inheritance.get("inherit_thread", 0),
                 enable_on_exec=int(bool(self._command_pid) and not self._by_tree),
             )  # fmt: skip
             event = one.event

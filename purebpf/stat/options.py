@@ -106,9 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
-    parser.add_targets(
-        group, processes="these processes, and children that they start during the run"
-    )
+    parser.add_targets(group)
     group.add_argument(
         *("-a", "--all-cpus"), action="store_true",
         help="every task, as long as the command behind -- runs",

@@ -18,16 +18,18 @@ HARDWARE: Groups = (("cycles", "instructions"), ("branches", "branch-misses"))
 class Options(NamedTuple):
     """The target, and which events. Empty tuples and None mean: no restriction.
 
-    `groups` () is `default_groups`, and HARDWARE where there is any. `by` is one of GROUPINGS: a
-    count for each CPU, or for each thread of the target, instead of their sum. `inherit`: threads
-    and children that the target starts from now on count, too. `all_cpus`: all tasks count for as
-    long as the command runs. `interval_s` None: one result, at the end. `duration_s` None: until a
-    signal, or until `command` or all of `pids` end.
+    `groups` () is `default_groups`, and HARDWARE where there is any. `tree`: children of `pids`
+    count, too. `by` is one of GROUPINGS: a count for each CPU, or for each thread of the target,
+    instead of their sum. `inherit`: threads that processes start from now on count, too, and
+    children of a command. `all_cpus`: all tasks count for as long as the command runs.
+    `interval_s` None: one result, at the end. `duration_s` None: until a signal, or until
+    `command` or all of `pids` end.
     """
 
     groups: Groups = ()
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     all_cpus: bool = False

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Self
 
 from purebpf.closable import Closing
+from purebpf.kernel.perf.inheritance import CHILDREN_COUNT, inherited_by_threads
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.stop import HasFileno
@@ -46,6 +47,7 @@ class Counter(Closing):
 
     def __enter__(self) -> Self:
         options = self._options
+        self._inheritance = self._who_inherits()
         raise_open_files()
         with ExitStack() as stack:
             self._opened = open_counters(
@@ -54,7 +56,7 @@ class Counter(Closing):
                 stack,
                 of_tasks=options.is_of_tasks,
                 fields={
-                    "inherit": int(options.inherit and options.is_of_tasks),
+                    **self._inheritance,
                     "enable_on_exec": int(bool(self._command_pid)),
                 },
             )
@@ -66,6 +68,15 @@ class Counter(Closing):
                 self._begin()
             self._owned = stack.pop_all()
         return self
+
+    def _who_inherits(self) -> dict[str, int]:
+        """Threads of processes; of a command, and with `tree`, children, too; not of threads."""
+        options = self._options
+        if not options.inherit or not options.is_of_tasks or options.tids:
+            return {}
+        if options.pids and not options.tree:
+            return inherited_by_threads()
+        return {"inherit": 1}
 
     def _begin(self) -> None:
         if not self._command_pid:
@@ -137,10 +148,12 @@ class Counter(Closing):
         return [(one.value, one.time_enabled_ns, one.time_running_ns) for one in readings]
 
     def _notes(self) -> tuple[str, ...]:
-        gone = self._opened.gone
-        if not gone:
-            return self._opened.notes
-        return (*self._opened.notes, f"{gone} threads ended before they had a counter")
+        notes = self._opened.notes
+        if self._inheritance == {"inherit": 1} and self._options.pids and not self._options.tree:
+            notes = (*notes, CHILDREN_COUNT)
+        if gone := self._opened.gone:
+            notes = (*notes, f"{gone} threads ended before they had a counter")
+        return notes
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

@@ -85,7 +85,6 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mode", choices=MODES, default="total", help="one table for each")
     parser.add_targets(
         group,
-        processes="these processes, and children that they start during the run",
         threads="these threads",
         cpus="calls that end on these CPUs",
     )

@@ -23,6 +23,7 @@ class Options(NamedTuple):
     mode: str = "total"
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
+    tree: bool = False
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     uid: int | None = None

@@ -16,6 +16,7 @@ from purebpf.kernel.programs import statistics
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import follow_descendants, with_descendants
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
 from purebpf.summary.in_flight_filter import InFlightFilter
@@ -78,8 +79,10 @@ class Summary(Closing):
         return self
 
     def _attach(self, stack: ExitStack) -> None:
-        options = self._options
-        with targets.make_task_filter(options, command_pid=self._command_pid) as whose:
+        options = self._options = with_descendants(self._options)
+        with targets.make_task_filter(
+            options, command_pid=self._command_pid, tree=options.tree
+        ) as whose:
             whose = whose._replace(own_pid=os.getpid())
             self._loaded = load_best(self._settings(), self._sizes(), whose, options.hook)
             stack.callback(self._loaded.close)
@@ -90,6 +93,9 @@ class Summary(Closing):
         if options.cost:
             self._measure()
         self._object.globals["phase"] = 1 + self._epoch
+        if options.tree:
+            tgids = self._maps["tgids"]
+            follow_descendants(options.pids, lambda pids: tgids.update(dict.fromkeys(pids, 1)))
         self._started_ns = self._begun_ns = time.monotonic_ns()
 
     def _measure(self) -> None:

@@ -73,9 +73,6 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf.top", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "sample")
     parser.add_targets(made.add_argument_group("what to sample"), thread="-L")
-    made.add_argument(
-        "--tree", action="store_true", help="children of -p and --comm, too, also those to come"
-    )
     how = made.add_argument_group("how")
     how.add_argument(
         *("-F", "--frequency"), metavar="HZ", type=positive_int, default=99,

@@ -19,7 +19,7 @@ to the measured run time, so that a thread's parts add up."""
 
 _EPILOG = """\
 examples:
-  purebpf wall -p 185 5           process 185 and its new children
+  purebpf wall -p 185 5           process 185; --tree: and children
   purebpf wall -t 2040,2041 5     two threads
   purebpf wall -f -p 185 5 > out  folded stacks, for flame graphs
   purebpf wall -o out.html -p 185 5   a flame graph; docs/formats.md

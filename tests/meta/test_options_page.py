@@ -58,7 +58,7 @@ def test_a_switch_has_no_value_in_another_command(commands: tuple[Command, ...])
     assert both == {"--count", "--weight"}
 
 
-@pytest.mark.parametrize("flag", ["--pid", "--tid", "--comm", "--cgroup", "--container"])
+@pytest.mark.parametrize("flag", ["--pid", "--tid", "--comm", "--tree", "--cgroup", "--container"])
 def test_every_command_that_measures_takes_a_target(
     commands: tuple[Command, ...], flag: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -73,6 +73,10 @@ class Spans(Closing):
             for program in self._object.programs.values():
                 stack.enter_context(program.attach())
             self._owned = stack.pop_all()
+
+    def follow(self, pids: Collection[int]) -> None:
+        """Take in processes that exist already."""
+        self._maps["tgids"].update(dict.fromkeys(pids, 1))
 
     def start(self) -> None:
         """Begin."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,6 +132,10 @@ class Switches(Closing):
     def fileno(self) -> int:
         """Readable when there are direct samples to `drain()`."""
         return self._ring.fileno()
+
+    def follow(self, pids: Collection[int]) -> None:
+        """Take in processes that exist already."""
+        self.maps["tgids"].update(dict.fromkeys(pids, 1))
 
     def start(self) -> None:
         """Begin."""

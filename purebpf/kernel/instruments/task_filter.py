@@ -15,6 +15,8 @@ __all__ = ["TaskFilter", "bit_words"]
 
 _WORD = 64
 _CPU_WORDS = 64  # MAX_CPUS / 64
+_ROOM_FOR_CHILDREN = 4096
+"""That start between the look at /proc and the first event."""
 
 
 class TaskFilter(NamedTuple):
@@ -23,7 +25,8 @@ class TaskFilter(NamedTuple):
     Everybody's by default.
 
     Attributes:
-        pids: these processes; where there are verdicts, their children from now on, too.
+        pids: these processes.
+        tree: their children from now on, too; only where there are verdicts.
         tids: these threads.
         cgroup_fd: tasks in and below the cgroup v2 directory that this is a descriptor of.
         cpus: what happens on these.
@@ -39,6 +42,7 @@ class TaskFilter(NamedTuple):
     command_pid: int = 0
     own_pid: int = 0
     namespace: tuple[int, int] = (0, 0)
+    tree: bool = False
 
     def apply(self, spec: ObjectSpec) -> ObjectSpec:
         """A spec that asks for this, with room in its maps for `fill`.
@@ -50,6 +54,7 @@ class TaskFilter(NamedTuple):
         settings: dict[str, Any] = {
             "has_tgids": bool(self.pids),
             "has_tids": bool(self.tids),
+            "has_tree": self.tree,
             "has_cgroup": self.cgroup_fd is not None,
             "has_cpus": bool(self.cpus),
             "cpus": bit_words(self.cpus, _CPU_WORDS) if self.cpus else None,
@@ -59,7 +64,8 @@ class TaskFilter(NamedTuple):
             "pid_namespace_ino": inode,
         }
         asked = {name: value for name, value in settings.items() if value}
-        return spec.set(**asked).resize(tgids=len(self.pids) or 1, tids=len(self.tids) or 1)
+        room = len(self.pids) + (_ROOM_FOR_CHILDREN if self.tree else 0)
+        return spec.set(**asked).resize(tgids=room or 1, tids=len(self.tids) or 1)
 
     def fill(self, maps: Mapping[str, Map]) -> None:
         """Write the tasks to the maps of programs that were loaded from the result of `apply`.

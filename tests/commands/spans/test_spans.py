@@ -123,7 +123,7 @@ def test_sleeps_are_in_their_bucket(workloads: Workloads) -> None:
 def test_children_are_followed_and_others_are_not(workloads: Workloads, measure: str) -> None:
     with (
         waiting(workloads, "forks", 7) as workload,
-        spans(measure, TaskFilter(pids=(workload.pid,)), by="pid") as measured,
+        spans(measure, TaskFilter(pids=(workload.pid,), tree=True), by="pid") as measured,
     ):
         workload.act()
         groups = found(measured)
@@ -179,7 +179,9 @@ def test_other_cpus_are_left_out(workloads: Workloads) -> None:
 def test_groups_without_room_are_reported(workloads: Workloads) -> None:
     with (
         waiting(workloads, "forks", 40) as workload,
-        spans("on_cpu", TaskFilter(pids=(workload.pid,)), by="pid", groups=1) as measured,
+        spans(
+            "on_cpu", TaskFilter(pids=(workload.pid,), tree=True), by="pid", groups=1
+        ) as measured,
     ):
         workload.act()
         found(measured)

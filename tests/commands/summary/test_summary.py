@@ -154,7 +154,7 @@ def test_threads_and_children_are_followed(workloads: Workloads, hook: str) -> N
     assert len({group.label.number for group in table.groups}) == 5
     assert [rows(group)["getppid"].calls for group in table.groups] == [101] * 5
 
-    table = observed(workloads, options._replace(mode="process"), "forks", 7, calls=103)
+    table = observed(workloads, options._replace(mode="process", tree=True), "forks", 7, calls=103)
     assert [group.label.name for group in table.groups] == ["syscalls"] * 7
     assert [rows(group)["getppid"].calls for group in table.groups] == [103] * 7
     assert lost(table) == {

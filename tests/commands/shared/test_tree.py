@@ -1,0 +1,167 @@
+"""`-p` means processes alone, and `--tree` with their children: the same in every command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from purebpf.measure.latency import Latency, Request
+from purebpf.offcpu import OffCpu
+from purebpf.offcpu import Options as OffCpuOptions
+from purebpf.record import Options as RecordOptions
+from purebpf.record import Recorder
+from purebpf.sampleip.request import Options as SampleIpOptions
+from purebpf.sampleip.session import Sampler
+from purebpf.stat import Counter
+from purebpf.stat import Options as StatOptions
+from purebpf.summary import Options as SummaryOptions
+from purebpf.summary import Summary
+from purebpf.wall import Options as WallOptions
+from purebpf.wall import Wall
+from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_records import Sample
+
+pytestmark = pytest.mark.needs("bpf", "perf_event")
+
+CALLS = 103
+PROGRAM = f"""
+import os, sys, time
+
+def work():
+    for _ in range({CALLS}):
+        os.getppid()
+    began = time.process_time()
+    while time.process_time() - began < 0.05:
+        time.sleep(0.001)
+        sum(range(20000))
+
+asked, ask = os.pipe()
+done, say = os.pipe()
+before = os.fork()
+if not before:
+    while os.read(asked, 1):
+        work()
+        os.write(say, b"!")
+print(before, flush=True)
+for line in sys.stdin:
+    os.write(ask, b"!")
+    after = os.fork()
+    if not after:
+        work()
+        os._exit(0)
+    work()
+    os.waitpid(after, 0)
+    os.read(done, 1)
+    print(after, flush=True)
+"""
+"""A process with a child of before the run, and at each line one that it starts then."""
+
+
+class Family(NamedTuple):
+    process: subprocess.Popen[str]
+    before: int
+
+    def work(self) -> int:
+        """All work once; the child that was started for it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+
+@contextmanager
+def running() -> Iterator[Family]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        before = int(process.stdout.readline())
+        try:
+            yield Family(process, before)
+        finally:
+            os.kill(before, signal.SIGKILL)
+            process.kill()
+
+
+Seen = Callable[[Family, bool, Path], tuple[set[int], int]]
+"""Measures a family while it works, with its tree or not: whom it saw, and the new child."""
+
+
+def offcpu(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    with OffCpu(OffCpuOptions(pids=(family.process.pid,), tree=tree)) as tracer:
+        child = family.work()
+        return {row.labels.pid for row in tracer.stop().rows()}, child
+
+
+def wall(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    with Wall(WallOptions(pids=(family.process.pid,), tree=tree)) as tracer:
+        child = family.work()
+        return {row.labels.pid for row in tracer.stop().profile.rows()}, child
+
+
+def summary(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    options = SummaryOptions(
+        pids=(family.process.pid,), tree=tree, mode="process", calls=("getppid",)
+    )
+    with Summary(options) as tracer:
+        child = family.work()
+        groups = [group for group in tracer.stop().groups if group.rows]
+    assert {row.statistics.calls for group in groups for row in group.rows} == {CALLS}
+    return {group.label.number for group in groups}, child
+
+
+def runqlat(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    with Latency(Request("run_queue", "pid", pids=(family.process.pid,), tree=tree)) as tracer:
+        child = family.work()
+        return {each.group.number for each in tracer.stop().distributions}, child
+
+
+def record(family: Family, tree: bool, folder: Path) -> tuple[set[int], int]:
+    path = folder / "perf.data"
+    options = RecordOptions(pids=(family.process.pid,), tree=tree, output=str(path))
+    with Recorder(options) as recorder:
+        child = family.work()
+        recorder.stop()
+    data = path.read_bytes()
+    file = PerfData(lambda at, size: data[at : at + size], len(data), str(path))
+    records = [placed.record for placed in file.records()]
+    return {each.pid for each in records if isinstance(each, Sample)}, child
+
+
+def sampleip(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    options = SampleIpOptions(counting=True, pids=(family.process.pid,), tree=tree)
+    with Sampler(options) as sampler:
+        child = family.work()
+        rows = sampler.stop()[1].rows
+    return {pid for _address, pid, _count, _place in rows if pid}, child
+
+
+@pytest.mark.parametrize("measure", [offcpu, wall, summary, runqlat, record, sampleip])
+@pytest.mark.parametrize("tree", [False, True])
+def test_children_belong_to_a_tree_alone(measure: Seen, tree: bool, tmp_path: Path) -> None:
+    with running() as family:
+        seen, child = measure(family, tree, tmp_path)
+        family_pids = {family.process.pid, family.before, child}
+    assert seen == (family_pids if tree else {family.process.pid})
+
+
+@pytest.mark.needs("perf", "tracefs")
+@pytest.mark.parametrize(("tree", "processes"), [(False, 1), (True, 3)])
+def test_stat_counts_children_of_a_tree_alone(tree: bool, processes: int) -> None:
+    groups = (("syscalls:sys_enter_getppid",),)
+    with (
+        running() as family,
+        Counter(StatOptions(groups, pids=(family.process.pid,), tree=tree)) as counter,
+    ):
+        family.work()
+        (count,) = counter.stop().counts
+    assert count.value == processes * CALLS
