@@ -23,7 +23,7 @@ examples:
   purebpf runqlat 1 10       one for each second, ten times
   purebpf runqlat -mT 5      in milliseconds, with the time
   purebpf runqlat -P 5       one for each process
-  purebpf runqlat -p 185     process 185, and what it starts
+  purebpf runqlat -p 185     process 185; --tree: and children
   purebpf runqlat -- make    a command and its children
 
 Percentiles are at most a quarter off. The loss line at the end, on standard

@@ -109,8 +109,7 @@ def test_other_screens_show_what_a_process_does(screen: str, row: str) -> None:
         sleeper.kill()
     assert done.returncode == 0, done.stderr
     *tables, whole = done.stdout.split("\n\n")
-    assert len(tables) >= 2
-    for table in (*tables, whole):
+    for table in (*tables, whole):  # on a busy machine the end may come before the first interval
         assert any(re.match(row.replace("PID", str(pid)), line) for line in table.splitlines()), (
             table
         )
