@@ -47,6 +47,7 @@ class ThreadProfiler(Closing):
         self.budget = Budget()
         self._run = ThreadTime(request, command_pid)
         self._names: Symbolizer | None = None
+        self._times: Times | None = None
 
     def __enter__(self) -> Self:
         self._run.__enter__()
@@ -59,6 +60,16 @@ class ThreadProfiler(Closing):
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Sleep until the duration is over or one of `ends` is readable; whether it is so."""
         return self._run.wait(*ends, at_most_s=at_most_s)
+
+    def end(self) -> Times:
+        """End the tracing: what passed, without names. Again: the same.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        if self._times is None:
+            self._times = self._run.stop()
+        return self._times
 
     def take(self) -> None:
         """Nothing: what there is stays where it is until it is asked for."""

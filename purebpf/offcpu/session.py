@@ -40,7 +40,7 @@ class OffCpu(ThreadProfiler):
             KernelError: a map could not be read.
         """
         with closing(self._run):
-            return self._profile(self._run.stop())
+            return self._profile(self.end())
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         options = self._options

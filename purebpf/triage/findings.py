@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from purebpf.measure.latency import Interval
 from purebpf.results import Loss, Profile
 from purebpf.results.formats.answer import rank
 from purebpf.results.model.profile import Stack
@@ -14,7 +16,7 @@ from purebpf.summary.calls import errno_name
 from purebpf.summary.table import Table
 from purebpf.symbols.frame import Frame
 from purebpf.symbols.short_names import merge_clones
-from purebpf.triage.locks import Lock, find_locks
+from purebpf.triage.locks import Lock, find_locks, is_parked
 
 __all__ = ["Failure", "Findings", "Share", "Wait", "find"]
 
@@ -25,6 +27,8 @@ _WAITING_FOR_WORK = (
     *("inet_csk_accept", "unix_accept", "kthread_worker_fn", "worker_thread", "smpboot_thread_fn"),
     *("wait_woken", "io_cqring_wait", "rcu_gp_fqs_loop", "kswapd", "kauditd_thread", "n_tty_read"),
 )
+_MOST_OF_IT = 0.5
+"""Of a run."""
 
 
 class Share(NamedTuple):
@@ -64,6 +68,7 @@ class Findings(NamedTuple):
         cpus: how many there are; `busy` of them were, on average.
         queue_us: percentiles of the time in the run queue, in microseconds, and the number of
             waits.
+        queued: how many threads waited for a CPU, on average.
         losses: of each tool by the name of its command.
     """
 
@@ -75,11 +80,12 @@ class Findings(NamedTuple):
     waits: list[Wait]
     locks: list[Lock]
     queue_us: dict[str, int]
+    queued: float
     failures: list[Failure]
     losses: dict[str, tuple[Loss, str]]
 
 
-def find(profile: Profile, offcpu: Profile, queue: list[Distribution], table: Table) -> Findings:
+def find(profile: Profile, offcpu: Profile, queue: Interval, table: Table) -> Findings:
     """Everything that was found, each part with the heaviest first."""
     elapsed_s = _number(profile.about["elapsed_s"])
     frequency = _number(profile.about["frequency_hz"])
@@ -103,9 +109,10 @@ def find(profile: Profile, offcpu: Profile, queue: list[Distribution], table: Ta
             for line in rank(profile)
             if line.own
         ],
-        _waits(offcpu),
+        _waits(offcpu, elapsed_s),
         find_locks(offcpu),
-        _queue(queue),
+        _queue(queue.distributions),
+        sum(waits.total_ns for waits in queue.distributions) / 1e9 / (queue.elapsed_s or 1.0),
         _failures(table),
         {
             "profile": (profile.loss, "samples"),
@@ -120,7 +127,7 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def _waits(profile: Profile) -> list[Wait]:
+def _waits(profile: Profile, elapsed_s: float) -> list[Wait]:
     """Waits of threads that have something to do: not those for requests, timers and children."""
     weights: Counter[tuple[str, int, str, str]] = Counter()
     times: Counter[tuple[str, int, str, str]] = Counter()
@@ -129,6 +136,9 @@ def _waits(profile: Profile) -> list[Wait]:
         state = row.labels.state
         is_kernel_thread = not row.user and state in "SI"
         if is_kernel_thread or (state == "S" and _has_nothing_to_do(row.kernel)):
+            continue
+        each_ns = row.weight / max(1, row.marks.times)
+        if is_parked(row.kernel, row.user, whole_run=each_ns > _MOST_OF_IT * elapsed_s * 1e9):
             continue
         key = row.labels.process_name, row.labels.pid, state, where
         weights[key] += row.weight
@@ -149,7 +159,7 @@ def _where(kernel: Stack | None) -> str:
     return merge_clones(names[0]) if names else "?"
 
 
-def _queue(queue: list[Distribution]) -> dict[str, int]:
+def _queue(queue: Sequence[Distribution]) -> dict[str, int]:
     if not queue or not queue[0].durations:
         return {}
     buckets = queue[0].buckets

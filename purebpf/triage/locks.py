@@ -12,7 +12,7 @@ from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, is_unnamed_function
 from purebpf.symbols.short_names import merge_clones, shorten
 
-__all__ = ["Lock", "find_locks"]
+__all__ = ["Lock", "find_locks", "is_parked"]
 
 _KERNEL_LOCKS = re.compile(
     r"_*(mutex_lock|rt_mutex_\w*lock|rwsem_down_|down(_read|_write)?$|percpu_rwsem_wait|ww_mutex_lock"
@@ -21,10 +21,12 @@ _KERNEL_LOCKS = re.compile(
 _FUTEXES = re.compile(r"_*(do_)?futex_|_*rt_mutex_wait_proxy_lock")
 _NOT_A_LOCK = re.compile(
     r"cond_|condvar|condition|sem_(timed)?wait|sem_clockwait|barrier|park|notesleep|notetsleep"
-    r"|thread_join|clockjoin|poll|sleep",
+    r"|event_wait|thread_join|clockjoin|poll|sleep",
     re.IGNORECASE,
 )
 """Futexes on which threads wait for work or time, in the names of glibc, Rust, Go, Java."""
+_PLUMBING = re.compile(r"_*(GI___)?(futex_|syscall|clone|start_thread)")
+"""What glibc calls for all of them."""
 _LOCKING = re.compile(
     r"_*(lll_|pthread_(mutex|rwlock|spin)_|GI___lll_|GI___pthread_|futex_|syscall|clone|start_thread)"
     r"|std::|(Raw)?(Mutex|RwLock)|runtime\.(futex|lock|sema)|sync\.",
@@ -75,8 +77,19 @@ def _lock(kernel: Stack | None, user: Stack | None) -> str:
         if _KERNEL_LOCKS.match(name):
             return name
     above = _names(user)
-    is_futex = any(_FUTEXES.match(name) for name in names)
-    return "futex" if is_futex and above and not any(map(_NOT_A_LOCK.search, above)) else ""
+    if not any(map(_FUTEXES.match, names)) or any(map(_NOT_A_LOCK.search, above)):
+        return ""
+    return "" if all(map(_PLUMBING.match, above)) else "futex"
+
+
+def is_parked(kernel: Stack | None, user: Stack | None, *, whole_run: bool) -> bool:
+    """Whether a futex is where a thread waits for work: its frames say so, or it does nothing else.
+
+    `whole_run`: the thread waited there for most of the run.
+    """
+    if _lock(kernel, user) or not any(map(_FUTEXES.match, _names(kernel))):
+        return False
+    return whole_run or any(map(_NOT_A_LOCK.search, _names(user)))
 
 
 def _caller(user: Stack | None, kernel: Stack | None, what: str) -> str:

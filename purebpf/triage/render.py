@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, pad
-from purebpf.triage.findings import Findings, Wait
+from purebpf.triage.findings import Findings, Share, Wait
 
 __all__ = ["document", "pieces"]
 
 _WIDTH = 80
+_CROWD = 0.5
+"""Threads that wait for a CPU on average, from which on the first line says so."""
 _STATES = {"D": "D, ", "T": "stopped, ", "t": "traced, ", "P": "parked, "}
 
 
@@ -29,6 +32,7 @@ def document(findings: Findings) -> str:
         "waits": [wait._asdict() for wait in findings.waits],
         "locks": [lock._asdict() for lock in findings.locks],
         "run_queue_us": findings.queue_us,
+        "run_queue_threads": round(findings.queued, 3),
         "failures": [failure._asdict() for failure in findings.failures],
         "loss": {
             name: {cause.name: cause.lost for cause in loss.causes}
@@ -40,10 +44,17 @@ def document(findings: Findings) -> str:
 
 def pieces(findings: Findings, lines: int) -> Iterator[str]:
     """Each part: its heading with the command that looks closer, then at most so many lines."""
-    yield _heading(f"CPUs: {findings.busy:.2f} of {findings.cpus} busy", "purebpf profile")
-    for share in findings.processes[:lines]:
-        name = f"{printable(share.name)} ({share.pid})"
-        yield _line(f"{share.percent:5.1f} % {share.cpus:6.2f}  {name}", f"profile -p {share.pid}")
+    queued = f", {findings.queued:.1f} threads wait for one" if findings.queued >= _CROWD else ""
+    yield _heading(f"CPUs: {findings.busy:.2f} of {findings.cpus} busy{queued}", "purebpf profile")
+    for name, shares in _by_name(findings.processes)[:lines]:
+        percent, cpus = sum(one.percent for one in shares), sum(one.cpus for one in shares)
+        alone = len(shares) == 1
+        which = f"{shares[0].pid}" if alone else f"{len(shares)} PIDs"
+        yield _line(
+            f"{percent:5.1f} % {cpus:6.2f}  {printable(name)} ({which})",
+            f"profile -p {which}" if alone else f"profile --comm {shlex.quote(printable(name))}",
+        )
+    yield _heading(f"Run queue: {_queue(findings.queue_us)}", "purebpf runqlat -P")
     yield _heading("Functions, with what each uses itself", "purebpf top")
     for share in findings.functions[:lines]:
         yield _line(f"{share.percent:5.1f} % {share.cpus:6.2f}  {share.name}", "")
@@ -61,7 +72,6 @@ def pieces(findings: Findings, lines: int) -> Iterator[str]:
         who = f"{printable(lock.process)} ({lock.pid})"
         text = f"{_seconds(lock.seconds):>8}  {who}: {lock.what} in {printable(lock.where)}"
         yield _line(text, f"offcpu -p {lock.pid}")
-    yield _heading(f"Run queue: {_queue(findings.queue_us)}", "purebpf runqlat -P")
     yield _heading("System calls that fail", "purebpf summary -x")
     if not findings.failures:
         yield _line("none", "")
@@ -69,6 +79,14 @@ def pieces(findings: Findings, lines: int) -> Iterator[str]:
         part = 100 * failure.failed / (failure.calls or 1)
         text = f"{failure.failed:8} of {failure.calls} {failure.name} ({part:.0f} %)"
         yield _line(f"{text}, mostly {failure.error}", "")
+
+
+def _by_name(shares: Iterable[Share]) -> list[tuple[str, list[Share]]]:
+    """Processes of one name together, the heaviest first."""
+    groups: dict[str, list[Share]] = {}
+    for share in shares:
+        groups.setdefault(share.name, []).append(share)
+    return sorted(groups.items(), key=lambda group: -sum(one.percent for one in group[1]))
 
 
 def _closer(wait: Wait) -> str:

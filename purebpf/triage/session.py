@@ -58,11 +58,10 @@ class Triage(Closing):
             KernelError: a map could not be read.
         """
         with self._owned:
+            queue, calls = self._queue.stop(), self._summary.stop()
+            self._offcpu.end()  # names take time, which is not part of the run
             sampled = self._profiler.stop()
-            waited = self._offcpu.stop()
-            queue = self._queue.stop()
-            calls = self._summary.stop()
-            return find(sampled, waited, list(queue.distributions), calls)
+            return find(sampled, self._offcpu.stop(), queue, calls)
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

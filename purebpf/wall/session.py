@@ -48,7 +48,7 @@ class Wall(ThreadProfiler):
             KernelError: a map could not be read.
         """
         with closing(self._run):
-            times = self._run.stop()
+            times = self.end()
             return WallResult(self._profile(times), threads(times.spans))
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from purebpf.measure.latency import Interval
 from purebpf.results import Labels, Loss, Marks, Profile
 from purebpf.results.model.stack_end import CUT
 from purebpf.results.shape.distribution import Distribution, Group
@@ -14,7 +15,7 @@ from purebpf.summary.statistics import Statistics
 from purebpf.summary.table import Cost, Label, Row, Table
 from purebpf.summary.table import Group as Calls
 from purebpf.symbols.frame import Address, Frame
-from purebpf.triage.findings import Findings, find
+from purebpf.triage.findings import Findings, Share, find
 from purebpf.triage.locks import find_locks
 from purebpf.triage.options import Options, parse
 from purebpf.triage.render import document, pieces
@@ -27,6 +28,13 @@ def kernel(*names: str) -> tuple[Frame, ...]:
 USER = (Frame("work()", 0, "/srv/shop", Address(2), "user"),)
 
 
+UNNAMED = (Frame("shop!0x17f0", 0, "/srv/shop", Address(3), "user"),)
+
+
+def app(*names: str) -> tuple[Frame, ...]:
+    return tuple(Frame(name, 0, "/srv/shop", Address(2), "user") for name in names)
+
+
 def findings() -> Findings:
     profile = Profile(about={"elapsed_s": 2.0, "frequency_hz": 50, "cpus": [0, 1]})
     profile.add(USER, (), 75, Labels("worker", 185, process="shop"))
@@ -36,6 +44,9 @@ def findings() -> Findings:
         ("D", kernel("io_schedule"), USER, 1_500_000_000),
         ("S", kernel("futex_wait"), USER, 20_000_000),
         ("S", kernel("do_epoll_wait"), USER, 60_000_000_000),  # waits for requests
+        ("S", kernel("futex_wait"), app("pthread_cond_wait", "pool"), 60_000_000_000),
+        ("S", kernel("futex_wait_queue"), UNNAMED, 60_000_000_000),  # the whole run: parked
+        ("S", kernel("futex_do_wait"), UNNAMED, 30_000_000),
         ("S", kernel("some_thread_fn"), (), 60_000_000_000),  # a kernel thread
         ("I", kernel("worker"), (), 60_000_000_000),
     ):
@@ -47,11 +58,7 @@ def findings() -> Findings:
     calls = Calls(Label(), (Row(Call(abi="64", nr=257, name="openat"), statistics),))
     table = Table("total", 0, 0, 0, (calls,), (), Loss(), Cost())
     queue = [Distribution(Group(), [0, 0, 5], 10_000)]
-    return find(profile, waits, queue, table)
-
-
-def app(*names: str) -> tuple[Frame, ...]:
-    return tuple(Frame(name, 0, "/srv/shop", Address(2), "user") for name in names)
+    return find(profile, waits, Interval(queue, 2.0, Loss()), table)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +69,8 @@ def app(*names: str) -> tuple[Frame, ...]:
         (("futex_wait",), ("__pthread_cond_wait", "work()"), None),
         (("futex_wait",), ("runtime.futex", "runtime.notesleep", "runtime.stopm"), None),
         (("futex_wait",), (), None),
+        (("futex_wait",), ("qemu_event_wait", "call_rcu_thread"), None),
+        (("futex_wait",), ("__futex_abstimed_wait_common64", "start_thread"), None),
         (("__mutex_lock.constprop.0", "pipe_write"), ("write",), ("__mutex_lock", "pipe_write")),
         (("rwsem_down_write_slowpath", "down_write", "dup_mmap"), ("fork",),
          ("rwsem_down_write_slowpath", "dup_mmap")),
@@ -107,7 +116,32 @@ def test_each_part_names_the_command_that_looks_closer() -> None:
 
 
 def test_what_waits_for_work_is_left_out() -> None:
-    assert [wait.where for wait in findings().waits] == ["io_schedule", "futex_wait"]
+    waits = [wait.where for wait in findings().waits]
+    assert waits == ["io_schedule", "futex_do_wait", "futex_wait"]
+
+
+def test_the_first_line_says_whether_the_cpus_are_too_few() -> None:
+    busy = findings()._replace(busy=1.98, queued=13.44)
+    first, *_ = "".join(pieces(busy, 5)).strip().splitlines()
+    assert first.startswith("CPUs: 1.98 of 2 busy, 13.4 threads wait for one  ")
+    idle, *_ = "".join(pieces(findings(), 5)).strip().splitlines()
+    assert idle.startswith("CPUs: 1.00 of 2 busy  ")
+
+
+def test_processes_of_one_name_are_a_line() -> None:
+    shares = [Share("cc1 plus", pid, 10.0, 0.2) for pid in (11, 12, 13)]
+    shares.insert(1, Share("make", 10, 20.0, 0.4))
+    lines = "".join(pieces(findings()._replace(processes=shares), 5)).splitlines()
+    compilers = lines.index(next(line for line in lines if "cc1 plus" in line))
+    assert "30.0 %   0.60  cc1 plus (3 PIDs)" in lines[compilers]
+    assert lines[compilers].endswith("-> profile --comm 'cc1 plus'")
+    assert "20.0 %   0.40  make (10)" in lines[compilers + 1]
+
+
+def test_the_answer_is_in_the_first_ten_lines() -> None:
+    busy = findings()._replace(processes=[Share(f"p{n}", n, 1.0, 0.1) for n in range(20)])
+    first = "".join(pieces(busy, 5)).strip().splitlines()[:10]
+    assert any(line.startswith("Run queue: p50") for line in first)
 
 
 def test_json_has_everything() -> None:
