@@ -143,6 +143,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "two_cpus": machine.two_cpus,
     "x86_64": machine.x86_64,
     "strace": machine.program_on_path("strace"),
+    "ss": machine.program_on_path("ss"),
     "perf": machine.program_on_path("perf"),
     "hotspot": machine.hotspot,
     "bpftrace": machine.program_on_path("bpftrace"),

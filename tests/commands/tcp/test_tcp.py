@@ -106,6 +106,32 @@ def test_each_connection_is_made_accepted_and_closed_with_its_bytes(family):
     assert not ending.loss.any
 
 
+@pytest.mark.needs("ss")
+def test_ss_lists_the_same_connections():
+    """iproute2 reads them from the kernel by sock_diag(7), while they are open."""
+    with (
+        listening() as listener,
+        Tcp(Options(events=("connect", "accept"))) as tcp,
+        ExitStack() as ends,
+    ):
+        for _ in range(CONNECTIONS):
+            ends.enter_context(socket.create_connection(listener.getsockname()))
+            ends.enter_context(listener.accept()[0])
+        listed = subprocess.run(
+            ["ss", "-tnH", "state", "established"], capture_output=True, text=True, check=True
+        ).stdout
+        events = ours(tcp.stop().events)
+    pairs = Counter(tuple(line.split()[2:4]) for line in listed.splitlines())
+    assert len(pairs) == 2 * CONNECTIONS
+    assert pairs == Counter(
+        (
+            f"{event.local_address}:{event.local_port}",
+            f"{event.remote_address}:{event.remote_port}",
+        )
+        for event in events
+    )
+
+
 def test_a_refused_connection_says_so():
     with listening() as listener:
         port = listener.getsockname()[1]
