@@ -238,17 +238,6 @@ static __always_inline u32 function_at(void *ctx)
 	return has_cookies ? bpf_get_attach_cookie(ctx) : function;
 }
 
-// A word of a context at a constant offset, as verifiers want it: clang would choose among offsets.
-#define WORD(ctx, offset)                                                             \
-	({                                                                            \
-		u64 word_;                                                            \
-		asm volatile("%0 = *(u64 *)(%1 + %2)"                                 \
-			     : "=r"(word_)                                            \
-			     : "r"(ctx), "i"(offset));                                \
-		word_;                                                                \
-	})
-#define REGISTER(ctx, name) WORD(ctx, __builtin_offsetof(struct registers, name))
-
 static __always_inline u64 argument_of(struct registers *ctx)
 {
 	switch (argument) {

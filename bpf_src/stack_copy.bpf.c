@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Each sample with the user registers of its task, sent to user space; the kernel appends the top
-// of the user stack, as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER). x86_64 only.
+// of the user stack, as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER).
 #include "copied_sample.h"
 
 struct stats {

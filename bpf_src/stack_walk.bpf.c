@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Each sample with its user stack, walked without frame pointers. What cannot be walked to its end
 // goes to user space as a copy: user registers, and the top of the stack, which the kernel appends
-// as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER). x86_64 only.
+// as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER).
 #include "copied_sample.h"
 #include "unwind_walk.h"
 

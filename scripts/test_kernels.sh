@@ -13,6 +13,9 @@ host | "host --"*) ;; # no guest
 *) packages_for_guests || exit 1 ;;
 esac
 case " $* " in
-*" all "* | *arm64*) echo "qemu-system-aarch64 qemu-system-arm" | packages || exit 1 ;;
+*" all "* | *arm64*)
+    echo "qemu-system-aarch64 qemu-system-arm" | packages || exit 1
+    "$python" -m tests.support.programs.arm64 || exit 1 # the guest has no compiler
+    ;;
 esac
 exec "$python" -m tests.vm.matrix "$@"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Samples with the user registers of their task, sent to user space; the kernel appends the top of
-// the user stack, as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER). x86_64 only.
+// the user stack, as the event in `copies` asks for it (PERF_SAMPLE_STACK_USER).
 #ifndef COPIED_SAMPLE_H
 #define COPIED_SAMPLE_H
 
@@ -37,7 +37,7 @@ static __always_inline bool take_sample(struct registers *ctx, bool typed,
 		(*others)++;
 		return false;
 	}
-	if (((ctx->cs & 3) != 3 && has_dropped_stack()) ||
+	if ((!is_of_user(ctx) && has_dropped_stack()) ||
 	    !user_registers(ctx, &sample->registers)) {
 		(*no_registers)++;
 		return false;

@@ -54,6 +54,9 @@ enum rule_flags {
 	FP_SAVED = 1,
 	FP_UNDEFINED = 2,
 	FP_AT_FP = 4,
+	RA_IN_REGISTER = 8,
+	RA_PAIR = 16,
+	RA_ALONE = 32,
 };
 
 struct rule {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Walks a user stack by the tables of unwind_tables.h. x86_64 only.
+// Walks a user stack by the tables of unwind_tables.h, on x86_64 and arm64.
 //
 // It gives up, and says why, wherever purebpf/unwind/unwinder.py would have to do more than follow
 // a packed rule; what it calls complete is what that gives for the same registers and memory.
@@ -44,6 +44,7 @@ struct walk {
 	u32 reason;
 	u32 guessed; // steps by frame pointer, for lack of a rule
 	u32 unused;
+	u64 lr; // arm64: where a leaf returns to; signed or not
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
 	u64 frames[WALK_FRAMES + WALK_EXTRA];
@@ -200,9 +201,13 @@ static __always_inline bool read_user(void *to, u32 size, u64 address)
 #define CODE(back) ((u8)(code >> (64 - 8 * (back)))) // the byte so far before an address
 #define CALL_INDIRECT(size) (CODE(size) == 0xff && (CODE((size) - 1) & 0x38) == 0x10)
 
+#include "walk_arm64.h"
+
 // Whether the 8 bytes before an address end in a call.
 static __always_inline bool ends_in_call(u64 code)
 {
+	if (arm64_code_bits)
+		return is_arm64_call(code >> 32);
 	return CODE(5) == 0xe8 || CALL_INDIRECT(2) || CALL_INDIRECT(3) || CALL_INDIRECT(4) ||
 	       CALL_INDIRECT(6) || CALL_INDIRECT(7);
 }
@@ -239,6 +244,8 @@ __noinline int step_from_signal(u32 place)
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	u64 fp, top[2]; // the rest has no use, and would take a fourth of the stack
 
+	if (walk && arm64_code_bits)
+		return step_from_arm64_signal(walk);
 	if (!walk || !read_user(&fp, sizeof(fp), walk->sp + SIGNAL_CONTEXT + 10 * sizeof(fp)) ||
 	    !read_user(top, sizeof(top), walk->sp + SIGNAL_CONTEXT + 15 * sizeof(fp)))
 		return WALK_READ_FAULT;
@@ -283,6 +290,8 @@ __noinline int step_by_rule(u32 place, u32 number)
 	default:
 		return WALK_RULE_UNSUPPORTED;
 	}
+	if (arm64_code_bits)
+		return step_to_arm64_caller(walk, rule, cfa);
 	if (cfa <= walk->sp)
 		return WALK_RULE_UNSUPPORTED;
 	fp = walk->fp;
@@ -344,6 +353,15 @@ static __always_inline bool is_sigreturn(u64 address)
 	       code.last == 0x05;
 }
 
+// Whether a frame without a rule is that of a signal, by the code that the handler returns to.
+static __always_inline bool is_signal(struct walk *walk)
+{
+	if (arm64_code_bits)
+		return is_arm64_signal(walk);
+	return is_sigreturn(walk->pc) || is_sigreturn(walk->pc - 7) ||
+	       (walk->is_exact && is_sigreturn(walk->pc - SIGRETURN_BYTES));
+}
+
 // Whether a function begins at a return address that no call left: GO_ON if not; or else how the
 // walk ends. makecontext(3) begins a stack so.
 static __always_inline int end_at_entry(struct walk *walk, u32 place)
@@ -368,6 +386,8 @@ static __always_inline int end_at_entry(struct walk *walk, u32 place)
 // Goes to the caller of code without a rule, at an address that was read.
 static __always_inline int leave(struct walk *walk, u32 place, u64 cfa, u64 fp, u64 caller)
 {
+	if (arm64_code_bits)
+		caller &= arm64_code_bits;
 	if (caller && find_mapping(place, caller - 1) != GO_ON)
 		return WALK_NO_UNWIND_INFO;
 	walk->sp = cfa;
@@ -406,6 +426,15 @@ __noinline int step_by_depth(u32 place, u32 depth)
 	if (!walk)
 		return WALK_NO_UNWIND_INFO;
 	at = walk->sp + depth;
+	if (arm64_code_bits) {
+		caller = walk->lr;
+		fp = walk->fp;
+		if (depth && !read_user(&caller, sizeof(caller), walk->sp))
+			return WALK_READ_FAULT;
+		if (depth && fp == walk->sp - 8 && !read_user(&fp, sizeof(fp), fp))
+			return WALK_READ_FAULT;
+		return leave(walk, place, at, fp, caller);
+	}
 	if (!read_user(&caller, sizeof(caller), at))
 		return WALK_READ_FAULT;
 	fp = walk->fp;
@@ -423,16 +452,17 @@ __noinline int step_without_rule(u32 place, int depth)
 
 	if (!walk)
 		return WALK_NO_UNWIND_INFO;
-	if (!walk->mapping.exe)
+	if (!walk->mapping.exe && !(arm64_code_bits && is_signal(walk))) // the vDSO has no rules
 		return step_by_guess(place);
 	if (depth == DEPTH_OUTERMOST && !walk->is_exact)
 		return WALK_COMPLETE;
 	if (depth <= DEPTH_ELSEWHERE)
 		return WALK_NO_UNWIND_INFO;
-	if (is_sigreturn(walk->pc) || is_sigreturn(walk->pc - 7) ||
-	    (walk->is_exact && is_sigreturn(walk->pc - SIGRETURN_BYTES)))
+	if (is_signal(walk))
 		return step_from_signal(place);
 	if (walk->is_exact) {
+		if (arm64_code_bits && is_arm64_stub(walk->pc))
+			return to_return_address(walk, walk->sp, walk->lr);
 		if (depth >= 0)
 			return step_by_depth(place, depth);
 	} else {
@@ -558,6 +588,7 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->pc = from->ip;
 	walk->sp = from->sp;
 	walk->fp = from->bp;
+	walk->lr = from->bx;
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->is_exact = 1;
 	walk->is_fp_lost = 0;

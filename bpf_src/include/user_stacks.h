@@ -21,7 +21,7 @@
 
 enum call_graph {
 	BY_FRAME_POINTERS = 0, // bpf_get_stack
-	BY_TABLES = 1,	       // x86_64, Linux 5.15
+	BY_TABLES = 1,	       // x86_64 and arm64, Linux 5.15
 	BY_COPIES = 2,	       // as well: user space unwinds each sample
 };
 
@@ -31,10 +31,11 @@ CONFIG u32 call_graph = BY_FRAME_POINTERS;
 // By frame pointers the caller of a leaf without a frame is missing: its return address is at the
 // stack pointer, or above the one register that was pushed. Both words are kept behind the frames
 // where a call may have left them; user space knows by the leaf's rule which one it is, if any.
+// On arm64 it is x30 instead.
 enum leaf_words {
 	NO_LEAF_WORDS = 0,
 	OF_USER_MODE = 1, // of samples that interrupted code of the user
-	OF_ALL = 2,	  // x86_64, Linux 5.15: bpf_task_pt_regs
+	OF_ALL = 2,	  // Linux 5.15: bpf_task_pt_regs
 };
 
 CONFIG u32 leaf_words = NO_LEAF_WORDS;
@@ -126,7 +127,7 @@ static __always_inline bool is_return_address(u64 word)
 {
 	u64 code;
 
-	return word >> 12 && !(word >> 47) &&
+	return word >> 12 && !(word >> (arm64_code_bits ? 56 : 47)) &&
 	       read_user(&code, sizeof(code), word - sizeof(code)) && ends_in_call(code);
 }
 
@@ -137,7 +138,11 @@ static __always_inline u32 append_leaf_words(struct stack *stack, u32 depth,
 	u64 top[2];
 	u32 words = 0;
 
-	if (registers->cs != USER_CS || !read_user(top, sizeof(top), registers->sp))
+	if (registers->cs != USER_CS)
+		return 0;
+	if (arm64_code_bits)
+		top[0] = registers->bx & arm64_code_bits;
+	else if (!read_user(top, sizeof(top), registers->sp))
 		return 0;
 	// Checked anew for each: verifiers (6.1) forget the bounds of what is kept over a call.
 	if (is_return_address(top[0])) {
@@ -148,7 +153,8 @@ static __always_inline u32 append_leaf_words(struct stack *stack, u32 depth,
 		depth++;
 		words = 1;
 	}
-	if (registers->bp != registers->sp && is_return_address(top[1])) { // or it is a frame
+	if (!arm64_code_bits && registers->bp != registers->sp && // or it is a frame
+	    is_return_address(top[1])) {
 		OPAQUE(depth);
 		if (depth > MAX_DEPTH - 1)
 			return words;
@@ -158,13 +164,26 @@ static __always_inline u32 append_leaf_words(struct stack *stack, u32 depth,
 	return words;
 }
 
+// What append_leaf_words() needs, of code of the user.
+static __always_inline void leaf_registers(struct registers *ctx, struct registers *to)
+{
+	if (arm64_code_bits) {
+		mark_arm64(to, CONTEXT_WORD(ARM64_PSTATE), 0);
+		to->bx = CONTEXT_WORD(30);
+		return;
+	}
+	to->cs = REGISTER(ctx, cs);
+	to->sp = REGISTER(ctx, sp);
+	to->bp = REGISTER(ctx, bp);
+}
+
 // The id of the current task's stack by frame pointers. `ctx` begins with the registers if this is
 // a sample.
 static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_sample)
 {
 	struct stack *stack = bpf_map_lookup_elem(&scratch, &place);
 	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
-	struct registers *interrupted = ctx, *registers = 0;
+	struct registers *registers = 0;
 	u32 words = 0;
 	long size;
 
@@ -173,10 +192,8 @@ static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_
 	size = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), BPF_F_USER_STACK);
 	if (leaf_words == NO_LEAF_WORDS || size <= 0)
 		return keep(place, 0, size, 0);
-	if (is_sample && (interrupted->cs & 3) == 3) {
-		record->registers.cs = interrupted->cs;
-		record->registers.sp = interrupted->sp;
-		record->registers.bp = interrupted->bp;
+	if (is_sample && is_of_user(ctx)) {
+		leaf_registers(ctx, &record->registers);
 		registers = &record->registers;
 	} else if (leaf_words == OF_ALL && saved_registers(&record->registers)) {
 		registers = &record->registers;
@@ -347,7 +364,6 @@ static __always_inline struct missed_stack *describe_sample(u32 place, u32 tgid,
 static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, const void *key,
 						u32 size)
 {
-	struct registers *interrupted = ctx;
 	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
 	struct missed_stack *record;
 
@@ -358,7 +374,7 @@ static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, 
 	record = describe_sample(place, tgid, key, size);
 	if (!record || !st)
 		return STACK_LOST;
-	if ((interrupted->cs & 3) != 3 && dropped_stack()) {
+	if (!is_of_user(ctx) && dropped_stack()) {
 		st->no_stack++;
 		return STACK_NONE;
 	}
@@ -385,7 +401,6 @@ static __always_inline u64 new_ticket(u32 place)
 static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample)
 {
 	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
-	struct registers *interrupted = ctx;
 	struct missed_stack *record;
 	u64 ticket, id;
 
@@ -395,7 +410,7 @@ static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, 
 		return walk_by_frame_pointers(ctx, place, is_sample);
 	if (!st)
 		return STACK_LOST;
-	if ((!is_sample || (interrupted->cs & 3) != 3) && dropped_stack()) {
+	if ((!is_sample || !is_of_user(ctx)) && dropped_stack()) {
 		st->no_stack++;
 		return STACK_NONE;
 	}

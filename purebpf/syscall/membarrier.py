@@ -1,14 +1,15 @@
-"""membarrier(2): wait until every CPU has left what it was doing (Linux 4.3)."""
+"""membarrier(2): memory barriers, here and on other CPUs (Linux 4.3)."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 
-__all__ = ["wait_for_all_cpus"]
+__all__ = ["order_memory", "wait_for_all_cpus"]
 
 _NUMBERS = {"x86_64": 324, "aarch64": 283}
 _CMD_GLOBAL = 1
+_CMD_GLOBAL_EXPEDITED = 2
 
 
 def wait_for_all_cpus() -> bool:
@@ -16,10 +17,23 @@ def wait_for_all_cpus() -> bool:
 
     False where the kernel does not offer it (EINVAL with nohz_full, ENOSYS).
     """
+    return _membarrier(_CMD_GLOBAL)
+
+
+def order_memory() -> bool:
+    """A memory barrier of this thread: its stores before are seen before those that follow.
+
+    The call begins with one, and then goes on to other CPUs (Linux 4.16, commit
+    c5f58bd58f43, "membarrier: Provide GLOBAL_EXPEDITED command"). False as above.
+    """
+    return _membarrier(_CMD_GLOBAL_EXPEDITED)
+
+
+def _membarrier(command: int) -> bool:
     number = _NUMBERS.get(os.uname().machine)
     if number is None:
         return False
     syscall = ctypes.CDLL(None).syscall
     syscall.restype = ctypes.c_long
     syscall.argtypes = [ctypes.c_long] * 4
-    return bool(syscall(number, _CMD_GLOBAL, 0, 0) == 0)
+    return bool(syscall(number, command, 0, 0) == 0)

@@ -121,6 +121,14 @@ def x86_64() -> str:
     return "" if os.uname().machine == "x86_64" else f"this is {os.uname().machine}"
 
 
+def arm64_programs() -> str:
+    if os.uname().machine != "aarch64":
+        return f"this is {os.uname().machine}"
+    from tests.support.programs.arm64 import FOLDER
+
+    return "" if (FOLDER / "chain").exists() else f"there are no programs in {FOLDER}"
+
+
 def guest() -> str:
     if os.environ.get("PUREBPF_GUEST"):
         return ""

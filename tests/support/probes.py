@@ -142,6 +142,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "perf_trace": machine.perf_trace,
     "two_cpus": machine.two_cpus,
     "x86_64": machine.x86_64,
+    "arm64_programs": machine.arm64_programs,
     "strace": machine.program_on_path("strace"),
     "ss": machine.program_on_path("ss"),
     "perf": machine.program_on_path("perf"),

@@ -64,10 +64,11 @@ class Outcome(NamedTuple):
     console: str
 
 
-def run(kernel: Kernel, command: str, out: Path, *, timeout_s: float) -> Outcome:
+def run(kernel: Kernel, command: str, out: Path, *, timeout_s: float, cpu: str = "") -> Outcome:
     """Boot `kernel`, run the shell text `command` in the current folder, power off.
 
     `out` is the folder at /run/out; `console`, `output` and `status` appear in it as they grow.
+    `cpu` is another than that of `MACHINES`, as QEMU names it.
     """
     out.mkdir(parents=True, exist_ok=True)
     for name in ("console", "output", "status"):
@@ -76,7 +77,7 @@ def run(kernel: Kernel, command: str, out: Path, *, timeout_s: float) -> Outcome
         archive = Path(folder, "initrd")
         archive.write_bytes(initramfs.build(kernel, f"cd {shlex.quote(os.getcwd())}\n{command}\n"))
         guest = subprocess.Popen(
-            _qemu(kernel, archive, out.resolve()),
+            _qemu(kernel, archive, out.resolve(), cpu),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
@@ -114,7 +115,7 @@ def _read(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def _qemu(kernel: Kernel, archive: Path, out: Path) -> list[str]:
+def _qemu(kernel: Kernel, archive: Path, out: Path, cpu: str) -> list[str]:
     machine = MACHINES[kernel.architecture]
     # Every CPU of the guest reads one clock. Where the host is busy, the guest takes it for several
     # that disagree; then every look at the time costs a trap, and samples are missed. It also takes
@@ -124,7 +125,7 @@ def _qemu(kernel: Kernel, archive: Path, out: Path) -> list[str]:
     arguments = ["setpriv", "--pdeathsig", "TERM"]  # no guest outlives its test run
     arguments += [machine.program, "-nodefaults", "-no-user-config", "-no-reboot"]
     arguments += ["-display", "none", "-machine", machine.board, "-smp", "3", "-m", "1024M"]
-    arguments += ["-accel", "tcg,thread=single", "-cpu", machine.cpu]
+    arguments += ["-accel", "tcg,thread=single", "-cpu", cpu or machine.cpu]
     arguments += ["-kernel", str(kernel.image), "-initrd", str(archive)]
     arguments += ["-append", f"console={machine.console} {options}"]
     arguments += ["-serial", f"file:{out}/console"]

@@ -49,10 +49,13 @@ SMOKE_TESTS = {
 
 
 class Run(NamedTuple):
-    """What to run: test files or folders, none for all; and how often more where one fails."""
+    """What to run: test files or folders, none for all; how often more where one fails; on which
+    CPU, as QEMU names it.
+    """
 
     tests: list[str]
     reruns: int = 0
+    cpu: str = ""
 
     def pytest(self, out: Path) -> list[str]:
         """The interpreter's arguments."""
@@ -92,10 +95,10 @@ def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
     for name in ("report.xml", "features.json"):
         (out / name).unlink(missing_ok=True)
     command = _command(kernel, series, run)
-    outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
+    outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S, cpu=run.cpu)
     if not outcome.began:
         print(f"{series}: the guest did not boot and is tried once more", file=sys.stderr)
-        outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S)
+        outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S, cpu=run.cpu)
     left = (out / "report.xml").exists() and (out / "features.json").exists()
     if outcome.status is None or not left:
         how = "died, or left no report" if outcome.began else "did not boot, twice"
@@ -137,6 +140,7 @@ def main() -> int:
     parser.add_argument("kernels", nargs="*", default=["6.1", "6.12"])
     parser.add_argument("--tests", nargs="+", default=[])
     parser.add_argument("--reruns", type=int, default=0, metavar="N")
+    parser.add_argument("--cpu", default="", help="of guests, as QEMU names it")
     parser.add_argument("--out", type=Path, default=Path("build/vm"))
     options = parser.parse_args()
     names = [HOST, *SERIES] if options.kernels == ["all"] else options.kernels
@@ -144,7 +148,7 @@ def main() -> int:
     if unknown := [name for name in names if name not in known and not is_own(name)]:
         parser.error(f"no such kernel: {', '.join(unknown)}; there are {', '.join(known)}")
     try:
-        found, died = _run(names, Run(options.tests, options.reruns), options.out)
+        found, died = _run(names, Run(options.tests, options.reruns, options.cpu), options.out)
     except RuntimeError as error:  # no kernel to boot
         print(error, file=sys.stderr)
         return 1

@@ -52,10 +52,10 @@ _ARM64 = """
 ## Other architectures
 
 The arm64 guest is a smoke test: load, relocate, attach to tracepoints, read maps, and the order of
-ring buffer records under stress. QEMU with `thread=single` runs its CPUs in turns, which hides what
-weak memory ordering does: no claim is made for the ring reader on real arm64 machines. Its Python
-is Debian's; the packages are the host's, which are pure Python. big-endian and 32-bit machines were
-never tried.
+ring buffer records under stress; where asked for, user stacks ([testing.md](testing.md)). QEMU with
+`thread=single` runs its CPUs in turns, which hides what weak memory ordering does: no claim is made
+for the ring reader on real arm64 machines. Its Python is Debian's; the packages are the host's,
+which are pure Python. big-endian and 32-bit machines were never tried.
 """
 
 

@@ -24,7 +24,6 @@ _NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
 """enum call_graph of user_stacks.h."""
 _LEAF_WORDS_OF_USER_MODE, _LEAF_WORDS_OF_ALL = 1, 2
 """enum leaf_words of user_stacks.h."""
-_MACHINE = "x86_64"
 _FEW_CPUS = 8
 _COPY_BYTES, _LONG_COPY_BYTES = 16384, 32768
 """Of a stack. A compiler's reach beyond the first; few CPUs have memory for the second."""
@@ -112,11 +111,7 @@ def _load(
     *,
     pages: int,
 ) -> tuple[Object, UserStacks]:
-    if (machine := os.uname().machine) != _MACHINE:
-        raise NotSupportedError(
-            f"--call-graph {mode}", f"it is for x86-64, and this CPU is {machine}"
-        )
-    spec = spec.set(call_graph=_NUMBERS[mode])
+    spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
     if mode == "copy":
         spec = _shrunk(spec.set(copies_per_second=0), *_TABLES)
     has_few_cpus = (os.cpu_count() or 1) <= _FEW_CPUS
@@ -136,11 +131,28 @@ def _load(
     return loaded, stacks
 
 
+def _of_machine(what: str) -> dict[str, int]:
+    """What else an object needs to know.
+
+    Raises:
+        NotSupportedError: another machine than x86-64 and arm64.
+    """
+    if os.uname().machine == "x86_64":
+        return {}
+    from purebpf.kernel.unwind.native_machine import native_code_bits  # not needed at each start
+
+    return {"arm64_code_bits": native_code_bits(what)}
+
+
 def _load_frame_pointers(
     spec: ObjectSpec, mode: str, load: Callable[[ObjectSpec], Object], owned: ExitStack
 ) -> Object:
     """With the words that tell the caller of a leaf without a frame, as far as the kernel can."""
-    if not mode or os.uname().machine != _MACHINE:
+    try:
+        spec = spec.set(**_of_machine("leaf words"))
+    except NotSupportedError:
+        return owned.enter_context(load(spec))
+    if not mode:
         return owned.enter_context(load(spec))
     for words in (_LEAF_WORDS_OF_ALL, _LEAF_WORDS_OF_USER_MODE):  # the first since Linux 5.15
         try:

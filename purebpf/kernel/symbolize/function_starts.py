@@ -151,13 +151,17 @@ class _File:
         return function
 
     def return_slot(self, fd: int, where: FileOffset) -> int | None:
-        """Where the return address is at a byte, from the stack pointer up."""
+        """Where the return address is at a byte, from the stack pointer up; on arm64 0: in x30."""
         address = virtual_offset(self._image.segments, where)
         rules = self._rules(fd)
         row = rules.row(address) if address is not None and rules.machine else None
         if row is None or row.is_signal or rules.machine is None:
             return None
         saved = row.registers.get(row.ra)
+        if rules.machine.leaf_in_register:
+            from purebpf.unwind.rule import How  # there since the rules are
+
+            return 0 if saved is None or saved == (How.SAME, 0) else None
         if row.cfa_register != rules.machine.sp or not isinstance(row.cfa, int):
             return None
         return row.cfa + saved if isinstance(saved, int) else None

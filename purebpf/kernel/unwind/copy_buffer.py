@@ -17,25 +17,13 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.kernel.rings.record_types import RecordMap, decoder
 from purebpf.kernel.unwind.copy_rings import LARGEST_COPY, SAMPLE_TYPE, CopyRings
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.tuples import NamedTuple
-from purebpf.unwind.machine import X86_64
+from purebpf.unwind.sent_registers import NAMES, read_registers
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
 
 __all__ = ["LARGEST_COPY", "CopiedStack", "CopyBuffer"]
-
-_DWARF = (
-    "ax",
-    "dx",
-    "cx",
-    "bx",
-    "si",
-    "di",
-    "bp",
-    "sp",
-    *(f"r{number}" for number in range(8, 16)),
-)
-"""The registers of x86_64 in the order of DWARF's numbers."""
 
 
 class CopiedStack(NamedTuple):
@@ -46,7 +34,7 @@ class CopiedStack(NamedTuple):
         cpu, tgid, tid, comm: where and what it was; numbers are those of our pid namespace.
         is_compat: a 32-bit task: its registers say nothing about 64-bit code.
         pc: the address that runs next in user space.
-        registers: by DWARF's numbers.
+        registers: by DWARF's numbers; None: not known.
         stack: the bytes from the stack pointer up; fewer than asked for where the stack ends.
     """
 
@@ -57,7 +45,7 @@ class CopiedStack(NamedTuple):
     comm: str
     is_compat: bool
     pc: int
-    registers: tuple[int, ...]
+    registers: tuple[int | None, ...]
     stack: bytes
 
 
@@ -84,6 +72,7 @@ class CopyBuffer(Closing):
             )
             self._decode = decoder(source, "stack_copy").one
             self._format = RecordFormat(SAMPLE_TYPE)
+            self._machine = native_machine()
             self._epoll = undo.enter_context(select.epoll())
             for fd in self._rings.fds:
                 self._epoll.register(fd, select.EPOLLIN)
@@ -125,9 +114,8 @@ class CopyBuffer(Closing):
         if not sample.raw:
             raise FormatError("copied stack", "sample", "no record of the program")
         record: Any = self._decode(sample.raw)
-        registers = record.registers
-        values = tuple(getattr(registers, name) for name in _DWARF)
-        assert len(values) == X86_64.ra
+        words = [getattr(record.registers, name) for name in NAMES]
+        registers = read_registers(self._machine, words)
         return CopiedStack(
             record.time_ns,
             record.cpu,
@@ -135,8 +123,8 @@ class CopyBuffer(Closing):
             record.tid,
             record.comm,
             bool(record.is_compat),
-            registers.ip,
-            values,
+            registers.pc,
+            registers.values,
             sample.stack_user,
         )
 

@@ -16,6 +16,7 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.kernel.unwind.pieces import Pieces
 from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import NoRoomError, WordShards
@@ -23,7 +24,6 @@ from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.machine import X86_64
 from purebpf.unwind.packed_rule import pack_rule
 from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.window_file import PackedWindows
@@ -109,6 +109,7 @@ class FileTables(Closing):
         self, maps: Mapping[str, RecordMap], shards: WordShards, cache: WindowCache
     ) -> None:
         self._exes, self._calls, rules = maps["exes"], maps["call_sites"], maps["rules"]
+        self._machine = native_machine()
         self._shards = shards
         self._cache = cache
         self._memory = Memory(rules.fileno(), rules.max_entries * _RULE_BYTES, writable=True)
@@ -151,7 +152,7 @@ class FileTables(Closing):
         self._make_room()
 
     def _add(self, key: Hashable, cfi: CfiFile) -> TableFile | None:
-        if cfi.machine is not X86_64 or not cfi.window_count:
+        if cfi.machine is not self._machine or not cfi.window_count:
             return None
         self._make_room()
         number = self._numbers.take(1)
@@ -163,6 +164,8 @@ class FileTables(Closing):
         return file
 
     def _put(self, file: TableFile, index: int = 0) -> None:
+        if index:
+            self._shards.order_stores()
         rules = file.rules, file.rules_room
         packed = _EXE.pack(index, file.windows, file.first, *rules, 0)
         bpf.map_update_elem(self._exes.fileno(), file.number.to_bytes(4, "little"), packed)
@@ -259,7 +262,7 @@ class FileTables(Closing):
         whole = yield from cfi.cut_whole()
         rules = b"".join(
             [
-                pack_rule(rule, X86_64, is_none=number == NO_RULE)
+                pack_rule(rule, self._machine, is_none=number == NO_RULE)
                 for number, rule in enumerate(cfi.table.rules)
             ]
         )
@@ -340,7 +343,8 @@ class FileTables(Closing):
         self._take_rules(file, _WINDOWED_RULES)
         for number in range(file.rules_written, min(file.rules_room, len(cfi.table.rules))):
             at = (file.rules + number) * _RULE_BYTES
-            packed = pack_rule(cfi.table.rules[number], X86_64, is_none=number == NO_RULE)
+            rule = cfi.table.rules[number]
+            packed = pack_rule(rule, self._machine, is_none=number == NO_RULE)
             self._memory.view[at : at + _RULE_BYTES] = packed
             file.rules_written = number + 1
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from purebpf.closable import Closing
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.kernel.unwind.programs import EarlierLookup, Program, Programs, live_mappings
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.proc_maps import Mapping
@@ -16,7 +17,6 @@ from purebpf.syscall import proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.compat32 import follow_frame_pointers
-from purebpf.unwind.machine import X86_64
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 
@@ -100,7 +100,8 @@ class ProcessStacks(Closing):
     def unwind(self, copy: CopiedStack) -> Unwound:
         """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
         if copy.is_compat:
-            sp, fp = copy.registers[X86_64.sp], copy.registers[X86_64.fp]
+            machine = native_machine()
+            sp, fp = copy.registers[machine.sp] or 0, copy.registers[machine.fp] or 0
             return follow_frame_pointers(copy.pc, sp, fp, copy.stack, max_frames=self._max_frames)
         try:
             with self.on_behalf(copy.tgid):

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 
 from purebpf.errors import KernelError
 from purebpf.kernel.unwind.code_files import CodeFiles
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.symbols.address_spaces import Earlier
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
-from purebpf.unwind.machine import X86_64
 from purebpf.unwind.unwinder import MAX_FRAMES, SharedRules, Unwinder
 
 __all__ = ["EarlierLookup", "Program", "Programs", "live_mappings"]
@@ -196,7 +196,8 @@ class Programs:
 
     def _program(self, space: AddressSpace, since_ns: int, read_ns: int) -> Program:
         frames, shared = self._max_frames, self._shared
-        unwinder = Unwinder(X86_64, space, self._files.find, max_frames=frames, shared=shared)
+        machine, find = native_machine(), self._files.find
+        unwinder = Unwinder(machine, space, find, max_frames=frames, shared=shared)
         return Program(space, unwinder, since_ns, read_ns)
 
     def _keep(self, tgid: int, program: Program) -> Program:

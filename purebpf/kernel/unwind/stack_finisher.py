@@ -14,13 +14,16 @@ from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.types.task_offsets import stack_offsets, task_offsets
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.copy_rings import SAMPLE_TYPE
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.programs import EarlierLookup
 from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.symbols.python_words import count_native
 from purebpf.tuples import NamedTuple
+from purebpf.unwind.machine import Machine
 from purebpf.unwind.reason import Reason
+from purebpf.unwind.sent_registers import NAMES, read_registers
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
@@ -28,13 +31,8 @@ from purebpf.wire.perf_records import Lost, Sample
 __all__ = ["MissedStack", "StackFinisher"]
 
 _HEAD = struct.Struct("<QQ4I2HI64s")
-_REGISTERS = struct.Struct("<21Q")
+_REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
 _FRAMES_AT = _HEAD.size + _REGISTERS.size
-_DWARF = (10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0)
-"""Where struct pt_regs of x86_64 has the registers, in the order of DWARF's numbers."""
-_DWARF_FP, _DWARF_SP = 6, 7
-_IP, _CS = 16, 17
-_USER_CS = 0x33
 
 
 class MissedStack(NamedTuple):
@@ -80,6 +78,7 @@ class StackFinisher(Closing):
         catch_up: Callable[[], object] | None = None,
     ) -> None:
         self._format = RecordFormat(SAMPLE_TYPE)
+        self._machine = native_machine()
         self._variables = variables
         self._knows_dropped = not tables
         self.lost_records = 0
@@ -123,7 +122,7 @@ class StackFinisher(Closing):
         """
         for record in self._format.iter_decode(data):
             if isinstance(record, Sample):
-                yield _missed(record)
+                yield _missed(record, self._machine)
             elif isinstance(record, Lost):
                 self.lost_records += record.lost
 
@@ -170,8 +169,8 @@ class StackFinisher(Closing):
 
     def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Unwound:
         """The stack of a thread that sleeps; other registers are not known."""
-        registers: list[Any] = [None] * len(_DWARF)
-        registers[_DWARF_FP], registers[_DWARF_SP] = fp, sp
+        registers: list[Any] = [None] * self._machine.registers
+        registers[self._machine.fp], registers[self._machine.sp] = fp, sp
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         copy = CopiedStack(now_ns, 0, pid, 0, "", False, pc, tuple(registers), stack)
         return self._stacks.unwind(copy)
@@ -205,12 +204,12 @@ def _tell_dropped(variables: MutableMapping[str, Any]) -> None:
         variables["end_code_at"] = offsets["end_code"]
 
 
-def _missed(sample: Sample) -> MissedStack:
+def _missed(sample: Sample, machine: Machine) -> MissedStack:
     raw = sample.raw or b""
     if len(raw) < _FRAMES_AT:
         raise FormatError("missed stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
     time_ns, identity, cpu, tgid, process, depth, reason, guessed, _, key = _HEAD.unpack_from(raw)
-    registers = _REGISTERS.unpack_from(raw, _HEAD.size)
+    registers = read_registers(machine, _REGISTERS.unpack_from(raw, _HEAD.size))
     if _FRAMES_AT + 8 * depth > len(raw):
         raise FormatError("missed stack", f"{len(raw)} bytes", f"it says {depth} frames")
     copy = CopiedStack(
@@ -219,9 +218,9 @@ def _missed(sample: Sample) -> MissedStack:
         tgid,
         0,
         "",
-        registers[_CS] != _USER_CS,
-        registers[_IP],
-        tuple([registers[at] for at in _DWARF]),
+        registers.is_compat,
+        registers.pc,
+        registers.values,
         sample.stack_user,
     )
     frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))

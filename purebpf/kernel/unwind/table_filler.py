@@ -18,7 +18,7 @@ from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.identity import forked_identity, is_child_of, is_older
-from purebpf.unwind.machine import CALL_BYTES, X86_64, ends_in_call
+from purebpf.unwind.machine import CALL_BYTES, ends_in_call
 
 __all__ = ["TableFiller"]
 
@@ -201,7 +201,7 @@ class TableFiller(Closing):
         before = cfi.code(address - CALL_BYTES, CALL_BYTES)
         function = cfi.function(address)
         is_start = function is not None and function.start == address
-        if is_start and before and not ends_in_call(before, X86_64):
+        if is_start and before and cfi.machine and not ends_in_call(before, cfi.machine):
             self.tables.files.confirm_call(key, address, is_entry=True)
         else:
             self.tables.files.confirm_call(key, address + 1)

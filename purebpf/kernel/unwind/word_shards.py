@@ -7,6 +7,7 @@ one shard.
 
 from __future__ import annotations
 
+import os
 from array import array
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
@@ -14,6 +15,7 @@ from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.unwind.pieces import Pieces
 from purebpf.syscall import bpf
+from purebpf.syscall.membarrier import order_memory
 from purebpf.syscall.memory import Memory
 
 __all__ = ["SHARD_WORDS", "NoRoomError", "WordShards"]
@@ -40,6 +42,7 @@ class WordShards(Closing):
 
     def __init__(self, outer: RecordMap) -> None:
         self._outer = outer
+        self._is_ordered = os.uname().machine == "x86_64"
         self._memories: list[Memory] = []
         self._words: list[memoryview] = []
         self._pieces: list[Pieces] = []
@@ -81,8 +84,18 @@ class WordShards(Closing):
         self._words[address >> _SHARD_BITS][at : at + len(words)] = memoryview(words)
 
     def write_word(self, address: int, word: int) -> None:
-        """Store one word whole, after everything that was written before (x86 keeps the order)."""
+        """Store one word whole, after everything that was written before."""
+        self.order_stores()
         self._words[address >> _SHARD_BITS][address & SHARD_WORDS - 1] = word
+
+    def order_stores(self) -> None:
+        """What is stored from now on is seen after what was stored before: x86 keeps the order.
+
+        The programs that look get from one word to the next by its value, and loads that depend on
+        each other so are in order everywhere (Linux, Documentation/memory-barriers.txt).
+        """
+        if not self._is_ordered:
+            order_memory()
 
     def read(self, address: int, count: int) -> array[int]:
         """What is in a piece, or the beginning of one."""

@@ -91,6 +91,7 @@ def with_caller(stack: Sequence[int], words: int, slot: int | None) -> Sequence[
         words: bit n is set if the word 8 * n above the leaf's stack pointer is there, as a call may
             have left it: enum leaf_words in bpf_src/include/user_stacks.h.
         slot: how far above the stack pointer the leaf has its return address; None: not known.
+            Of arm64 0: in x30, which is the word of bit 0.
     """
     frames, candidates = stack[: -words.bit_count()], stack[-words.bit_count() :]
     if slot is None or slot & 7 or not words >> (slot >> 3) & 1:

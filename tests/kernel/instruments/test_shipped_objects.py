@@ -17,6 +17,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.io.session import programs as io_programs
 from purebpf.kernel.instruments import sched_compat
 from purebpf.kernel.types.kernel_btf import no_types
+from purebpf.kernel.unwind.native_machine import native_code_bits
 from purebpf.kwork.request import PROGRAMS
 from purebpf.kwork.session import supported_kinds
 from purebpf.spec import ObjectSpec
@@ -29,13 +30,15 @@ MODES = range(4)  # enum mode of summary.bpf.c
 MEASURES = range(3)  # enums measure and grouping of spans.bpf.c
 GROUPINGS = range(5)
 TASK_STORAGE = "task_storage"
-MACHINE = {TASK_STORAGE, "has_prev_state", "task_pt_regs"}
+MACHINE = {TASK_STORAGE, "has_prev_state", "task_pt_regs", "arm64_code_bits"}
 """Constants that say what the kernel has: it may be said not to have it, not the reverse."""
 
 
 def small(spec: ObjectSpec) -> ObjectSpec:
     """`spec` with little room in its maps, as long as the programs do not need it."""
     large = {name: SMALL for name, each in spec.maps.items() if each.max_entries > 1000}
+    if "arm64_code_bits" in spec.variables:
+        spec = spec.set(arm64_code_bits=native_code_bits())
     return spec.resize(**large)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import mmap
 import os
 import re
 import subprocess
@@ -13,7 +14,10 @@ import pytest
 from purebpf.kernel.symbolize import function_starts
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.budget import FILE, Allowance, Budget
-from purebpf.symbols.frame import Frame, Reason, is_unnamed_function
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.frame import FileOffset, Frame, Reason, is_unnamed_function
+from purebpf.symbols.proc_maps import parse_maps
+from purebpf.syscall import proc
 from tests.kernel.symbol_programs import SOURCE, compile_program, running
 
 pytestmark = [pytest.mark.needs("gcc")]
@@ -127,3 +131,34 @@ def test_every_function_of_a_stripped_library_has_the_start_that_readelf_prints(
         first = int(each.name.partition("!")[2], 16)
         (high,) = {high for low, high in expected if low == first}
         assert first <= each.address - bias < high
+
+
+@pytest.mark.needs("aarch64-linux-gnu-gcc", "nm")
+def test_a_leaf_of_arm64_has_its_return_address_in_a_register(tmp_path):
+    """Before a frame is made, too; where there is one the slot is none of the words of a leaf."""
+    program, source = tmp_path / "program", tmp_path / "program.c"
+    source.write_text(
+        "__attribute__((noinline)) int leaf(int x) { return x * 3; }\n"
+        "__attribute__((noinline)) int caller(int x) { return leaf(x) + leaf(x + 1); }\n"
+        "int main(int count, char **words) { return caller(count); }"
+    )
+    subprocess.run(["aarch64-linux-gnu-gcc", "-O2", "-static", "-o", program, source], check=True)
+    listed = subprocess.check_output(["nm", program], text=True)
+    at = {name: int(start, 16) for start, _, name in map(str.split, listed.splitlines())}
+    starts = function_starts.FunctionStarts(Budget())
+    image = ElfImage.of_bytes(program.read_bytes(), "program")
+    with program.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+        maps = proc.maps(os.getpid()) or ""
+        mapping = next(m for m in parse_maps(maps) if m.file.path == str(program))
+
+        def slot(address: int) -> int | None:
+            segment = next(s for s in image.segments if 0 <= address - s.address < s.file_size)
+            where = FileOffset(address - segment.address + segment.offset)
+            return starts.return_slot(mapping, (os.getpid(),), where)
+
+        assert slot(at["leaf"]) == slot(at["leaf"] + 4) == 0
+        assert slot(at["caller"]) == 0
+        assert slot(at["caller"] + 12) is None
+        assert slot(at["_start"] + 8) is None
+        mapped.close()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from purebpf import objects
 from purebpf.kernel.load.load import load
 from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.kernel.unwind.native_machine import native_code_bits
 from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.unwind.reason import Reason
 from tests.support.host.faults import slow_host
@@ -106,7 +107,8 @@ def walk_run(
         stack.callback(child.kill)
         time.sleep(0.2)
         spec = objects.spec("stack_walk").only("walk_sampled")
-        loaded = stack.enter_context(load(spec.set(has_tgids=True, **constants)))
+        machine = {"arm64_code_bits": native_code_bits()}
+        loaded = stack.enter_context(load(spec.set(has_tgids=True, **machine, **constants)))
         loaded.maps["tgids"][child.pid] = 1
         walker = stack.enter_context(StackWalker(loaded.maps, pages=1024))
         events = stack.enter_context(
@@ -196,8 +198,12 @@ def share_in_bpf(run: Run) -> float:
 @cache
 def _code_of(program: Path) -> list[tuple[int, str]]:
     """The functions of a program: where each begins, and its name."""
-    listed = subprocess.run(["nm", "-n", program], capture_output=True, text=True, check=True)
-    rows = [line.split() for line in listed.stdout.splitlines()]
+    kept = program.with_suffix(".nm")  # of a program that was built elsewhere
+    if kept.exists():
+        listed = kept.read_text()
+    else:
+        listed = subprocess.check_output(["nm", "-n", program], text=True)
+    rows = [line.split() for line in listed.splitlines()]
     return [(int(row[0], 16), row[2]) for row in rows if row[1] in "tT"]
 
 
