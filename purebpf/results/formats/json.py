@@ -48,7 +48,7 @@ __all__ = ["SCHEMA", "document", "parse"]
 
 SCHEMA = "purebpf.report/1"
 _LABELS = ("comm", "pid", "tid", "cpu", "cgroup", "state", "process")
-_KINDS = ("user", "kernel", "inlined", CUT)
+_KINDS = ("user", "kernel", "inlined", "python", CUT)
 _TIME_KINDS = ("", "on-CPU", "off-CPU", "run-queue")
 _LAST_SLOT = (1 << 32) - 1
 _LATEST_NS = 1 << 62

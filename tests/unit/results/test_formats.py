@@ -48,6 +48,13 @@ def clean(names: Counter[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.parametrize("kind", ["user", "kernel", "inlined", "python", "cut"])
+def test_frames_of_each_kind_are_read_back(kind: str) -> None:
+    profile = Profile()
+    profile.add((profiles.WORK._replace(kind=kind), profiles.MAIN), (), 7, Labels("app", 185))
+    assert json.parse(json.document(profile)).rows() == profile.rows()
+
+
 @SOME
 @given(profiles.profiles())
 def test_json_comes_back_as_it_went(profile: Profile) -> None:
