@@ -48,7 +48,7 @@ def seen(driver: Any, address: str) -> dict[str, float]:
     page = Page(driver, address)
     until(lambda: page.run("return window.drawn") and page.run(_FIRST))
     took = [driver.execute_async_script(_SEARCH, f"function_{number}") for number in (7, 12, 4711)]
-    assert page.text("found").endswith("% matched")
+    assert page.text("found").endswith("in 1 function")
     assert page.complaints() == []
     return {
         "first paint": page.run(_FIRST),

@@ -23,7 +23,7 @@ __all__ = ["comparison", "live_page", "page", "second"]
 
 _SCRIPTS = (
     *("model", "tree", "draw", "picture", "search", "table", "filters", "timeline", "save", "live"),
-    *("header", "menu", "address", "app", "input", "start"),
+    *("header", "menu", "address", "wording", "panels", "app", "input", "start"),
 )
 
 

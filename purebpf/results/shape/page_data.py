@@ -23,6 +23,7 @@ from purebpf.results.shape.functions import Function, Functions, function
 from purebpf.results.shape.matching import Matching
 from purebpf.results.shape.stack_ends import stack_ends
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.short_names import shorten
 
 __all__ = ["Packed", "head", "pack"]
 
@@ -38,10 +39,12 @@ _KINDS = (
     "divider",
     "cut",
 )
+_COMPILED = ("user", "inlined")
 _REASONS = 5
 _NARROW = 0xFFFF  # functions with numbers that fit in 16 bits
 _DEEPEST = 0xFFFF  # frames of a path, its process included: page/model.js has 16 bits for them
 _LEVEL = 6
+_OF_BOTH = {"total", "loss", "hints", "stacks"}  # what a comparison says of the earlier one, too
 
 
 class Packed(NamedTuple):
@@ -87,6 +90,11 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
     ordered = sorted(entries.items(), key=_key)
     header = head(profile)
     header["compare"] = before is not None
+    if before is not None:
+        header["earlier"] = {
+            name: value for name, value in head(before).items() if name in _OF_BOTH
+        }
+        header["facts"]["brief"] = page_facts.brief_of_both(before, profile)
     header["labels"] = [_encode_owner(label) for label in labels]
     header |= _tables([matching.shown.get(name, name) for name in table] if matching else table)
     header["functions"] |= _sources(profile, matching or function, table)
@@ -222,9 +230,19 @@ def _tables(table: Sequence[Function]) -> dict[str, Any]:
             "name": [function.name for function in table],
             "module": [texts.setdefault(function.module, len(texts)) for function in table],
             "kind": [_KINDS.index(function.kind) for function in table],
+            "short": _short_names(table),
             "why": [texts.setdefault(function.why, len(texts)) for function in table],
         },
         "texts": list(texts),
+    }
+
+
+def _short_names(table: Sequence[Function]) -> dict[int, str]:
+    """Names as people say them, by number of the function, where they differ."""
+    return {
+        number: short
+        for number, function in enumerate(table)
+        if function.kind in _COMPILED and (short := shorten(function.name)) != function.name
     }
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import bytes_in_unit
 
-__all__ = ["describe", "rate"]
+__all__ = ["brief_of_both", "describe", "rate"]
 
 _WORDS = {
     "event_asked": "event asked for",
@@ -26,6 +27,17 @@ _WORDS = {
     "direct": "waits too long for the table, sent at once",
     "unsampled_ns": "nanoseconds on a CPU without a sample",
     "other_events": "events not shown",
+    "copies": "user stacks copied, to be walked to their end",
+    "finished": "of these, walked to their end",
+    "copies_lost": "copies that found no room",
+    "python_stacks": "stacks with Python functions",
+    "python_frames": "Python functions in them",
+    "python_merged": "different Python stacks joined with native ones",
+    "python_inexact": "of these, joined by their order alone",
+    "without_gil": "samples of threads without the GIL",
+    "unfreed": "allocations not freed",
+    "freed": "allocations freed",
+    "growths": "calls of mmap, mremap or brk",
 }
 _CLOCKS = ("started_s", "started_ns", "ended_ns")  # a date, and readings of CLOCK_MONOTONIC
 
@@ -50,6 +62,17 @@ def describe(profile: Profile) -> dict[str, Any]:
     }
 
 
+def brief_of_both(before: Profile, after: Profile) -> list[str]:
+    """The line on top of a comparison: what differs, from the one to the other."""
+    both = (list(map(printable, _brief(profile))) for profile in (before, after))
+    earlier, later = both
+    if len(earlier) != len(later):
+        return [f"before: {', '.join(earlier)}", f"after: {', '.join(later)}"]
+    return [
+        was if was == now else f"{was} → {now}" for was, now in zip(earlier, later, strict=True)
+    ]
+
+
 def rate(profile: Profile) -> dict[str, int]:
     """`frequency_hz`, samples a second of a busy CPU, and `cpus`; {} where there is no rate."""
     frequency, cpus = profile.about.get("frequency_hz"), profile.about.get("cpus")
@@ -69,6 +92,8 @@ def _brief(profile: Profile) -> list[str]:
         facts.append(str(host))
     if profile.unit == "ns":
         facts.append(f"{profile.total / 1e9:,.1f} s of thread time")
+    elif profile.unit == "bytes":
+        facts.append(bytes_in_unit(profile.total))
     else:
         facts.append(f"{profile.total:,} {profile.unit}")
     return facts

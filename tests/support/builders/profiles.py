@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from purebpf.results import Cause, Labels, Loss, Profile
+from purebpf.results import Cause, Labels, Loss, Marks, Profile, Waker
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 
 HOSTILE = (
@@ -109,3 +109,28 @@ def profiles(draw: st.DrawFn) -> Profile:
     for row in draw(st.lists(_ROWS, max_size=6)):
         found.add(*row)
     return found
+
+
+def waiting() -> Profile:
+    """Time of one thread in three states; another task ended one of the waits."""
+    found = Profile("waiting", unit="ns")
+    labels = Labels("app", 1, 2)
+    found.add((WORK, MAIN), (), 2_000, labels, marks=Marks("on-CPU"))
+    found.add((WORK, MAIN), (), 1_000, labels, marks=Marks("run-queue"))
+    waker = Waker("other", 7, 8, (HELP,), (READ,))
+    found.add(
+        (MAIN,), (READ,), 7_000, labels._replace(state="S"), marks=Marks("off-CPU", waker=waker)
+    )
+    return found
+
+
+def sides() -> tuple[Profile, Profile]:
+    """A profile, and a later one of the same program."""
+    before, after = Profile("before"), Profile("after")
+    for profile, rows in (
+        (before, ((WORK, 60), (HELP, 40))),
+        (after, ((WORK, 150), (START, 50))),
+    ):
+        for leaf, weight in rows:
+            profile.add((leaf, MAIN), (), weight, Labels("app", 1))
+    return before, after

@@ -119,3 +119,7 @@ class Page:
 
     def complaints(self) -> list[str]:
         return [json.dumps(each) for each in self.driver.get_log("browser")]
+
+
+Open = Callable[[str], Page]
+"""Opens a page from its text."""

@@ -3,11 +3,20 @@
 
 const DEFAULTS = {
   q: "", expression: "", tab: "graph", turned: "", order: "", up: "", colour: "", zoom: "", sandwich: "",
-  span: "", hide: "", only: "", fold: "", without: "", widths: "", scale: "", by: "", sort: "",
+  span: "", hide: "", only: "", fold: "", without: "", widths: "", scale: "", by: "", sort: "", columns: "",
 };
 const LABEL = "in."; // begins the name of a filter by label
 
+const ADDRESS_MS = 150; // browsers complain about 200 changes in half a minute, which typing is
+
+let addressTimer;
+
 function writeAddress(state, chosen) {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(() => replaceAddress(state, chosen), ADDRESS_MS);
+}
+
+function replaceAddress(state, chosen) {
   const found = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     if (String(value) !== DEFAULTS[name]) found.set(name, value);

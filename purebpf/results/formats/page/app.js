@@ -4,14 +4,15 @@ const $ = (id) => document.getElementById(id);
 const MANY_THREADS = 40; // a row for each would cut every function into slices
 const TABS = ["graph", "table", "vanished"];
 
-class App {
+class App extends Wording {
   constructor() {
+    super();
     this.flame = new Graph($("flame"));
     this.callers = new Graph($("callers"), { upwards: true });
     this.callees = new Graph($("callees"));
     this.graphs = [this.flame, this.callers, this.callees];
     this.active = this.flame;
-    this.timeline = new Timeline($("heat"), (span) => this.pickSpan(span));
+    this.timeline = new Timeline($("heat"), (span) => this.pickSpan(span), showTip);
     this.filters = new Filters($("filters"), () => this.weigh());
     this.menu = new Menu($("menu"));
     this.span = null;
@@ -36,6 +37,8 @@ class App {
     this.describe();
     if (isFirst) {
       if (model.functions.filter(({ kind }) => kind === "thread").length > MANY_THREADS) $("kinds").value = "thread";
+      this.usualSort = head.compare ? "change.down" : "own.down";
+      this.sort = this.usualSort.split(".");
       this.restore();
     }
     this.filters.offer(model);
@@ -50,7 +53,7 @@ class App {
     $("colour").replaceChildren(...["kind", "module", ...(model.states.length ? ["state"] : [])]
       .map((name) => new Option(name, name, false, name === this.colour)));
     $("order").querySelector("[value=time]").disabled = !model.slots;
-    $("by-second").hidden = !(model.slots && model.slotNs < 1e9 && 1e9 % model.slotNs === 0);
+    $("columns").parentNode.hidden = !(model.slots && model.slotNs < 1e9 && 1e9 % model.slotNs === 0);
     const by = $("by").value;
     $("by").replaceChildren(...[...Object.keys(OF_FUNCTION), ...Object.keys(OF_LABEL)]
       .map((name) => new Option(name, name)));
@@ -68,7 +71,7 @@ class App {
   }
 
   weigh() {
-    const { model } = this;
+    const { model, head } = this;
     const wanted = this.filters.wanted(model.labels);
     model.weigh(wanted, this.span, [...this.numbers(this.only)]);
     $("time").hidden = !model.slots;
@@ -77,6 +80,7 @@ class App {
       this.timeline.draw(model.slotTotals(wanted, LANES), model.slotNs, {
         dark: this.dark,
         rate: (weight) => this.rate(weight),
+        note: head.compare ? "after: " : "",
       });
     }
     this.grow();
@@ -109,10 +113,6 @@ class App {
     return [...branch.ancestry()].slice(0, -1).map(({ frame, model }) => keyOf(model.functions[frame])).reverse();
   }
 
-  nameOf(frame) {
-    return frame < 0 ? "all" : this.model.functions[frame].name;
-  }
-
   search() {
     this.test = null;
     this.matched = null;
@@ -143,7 +143,8 @@ class App {
     $("hit-list").replaceChildren(...this.hits.slice(0, SHOWN).map(({ frame, total }, i) => {
       const button = document.createElement("button");
       const share = Object.assign(document.createElement("span"), { textContent: `${((100 * total) / whole).toFixed(2)}%` });
-      button.append(this.nameOf(frame), share);
+      button.append(this.shortOf(frame), share);
+      button.title = this.nameOf(frame);
       button.addEventListener("click", () => {
         $("hits-open").open = false;
         this.goToHit(i);
@@ -163,7 +164,7 @@ class App {
     this.sandwiched = -1;
     this.draw();
     const box = this.widest(frame) ?? (this.zoom(this.flame, this.flame.root), this.widest(frame));
-    $("found").textContent = `${this.hit + 1} of ${this.hits.length}: ${this.nameOf(frame)}${box ? "" : " (too narrow to draw)"}`;
+    $("found").textContent = `${this.hit + 1} of ${this.hits.length}: ${this.shortOf(frame)}${box ? "" : " (too narrow to draw)"}`;
     if (!box) return;
     this.select(this.flame, box.branch);
     this.draw();
@@ -192,7 +193,7 @@ class App {
       dark: this.dark,
       matched: this.matched,
       size: (branch) => branch.weight,
-      name: (frame) => this.nameOf(frame),
+      name: (frame) => this.shortOf(frame),
       function: (frame) => model.functions[frame],
     };
     if (model.compares) {
@@ -245,144 +246,24 @@ class App {
     $("expression").setAttribute("aria-pressed", String(this.isExpression));
     $("up").setAttribute("aria-pressed", String(this.flame.upwards));
     $("tip").hidden = true;
-    this.drawNarrowing();
-    this.drawLegend();
-    if (this.tab === "table") this.tabulate();
-    else if (this.tab === "vanished") this.listVanished();
+    drawNarrowing(this);
+    drawLegend(this);
+    if (this.tab === "table") tabulate(this);
+    else if (this.tab === "vanished") listVanished(this);
     else if (this.sandwiched >= 0) for (const graph of [this.callers, this.callees]) graph.draw(this.style());
     else this.flame.draw(this.style());
     this.remember();
-  }
-
-  // What is hidden and what is asked for, each with a way back.
-  drawNarrowing() {
-    const chips = [...this.only].map((key) => ["only with", key, this.only])
-      .concat([...this.hidden].map((key) => ["without", key, this.hidden]));
-    $("narrowing").hidden = !chips.length;
-    $("narrowing").replaceChildren(...chips.map(([word, key, set]) => {
-      const chip = document.createElement("button");
-      chip.textContent = `${word} ${key.split("\n")[0]} (show all)`;
-      chip.addEventListener("click", () => {
-        set.delete(key);
-        this.weigh();
-      });
-      return chip;
-    }));
-  }
-
-  drawLegend() {
-    const named = this.colour === "state"
-      ? this.model.states.map((state) => [state, stateColour(state, this.dark)])
-      : [];
-    $("legend").hidden = !named.length || this.tab !== "graph";
-    $("legend").replaceChildren(...named.map(([text, colour]) => {
-      const entry = document.createElement("span");
-      entry.textContent = text;
-      entry.style.setProperty("--colour", colour);
-      return entry;
-    }));
-  }
-
-  tabulate() {
-    const columns = tableColumns({
-      compares: this.model.compares,
-      amount: (weight) => this.amount(weight),
-      part: (weight) => weight * this.afterScale,
-      partBefore: (weight) => weight * this.beforeScale,
-    });
-    const { shown, all } = fillTable($("lines"), tableLines(this.model, $("by").value), {
-      columns,
-      sort: this.sort,
-      test: this.test,
-      part: (weight) => weight * this.afterScale,
-      pick: (frame) => {
-        this.tab = "graph";
-        this.openSandwich(frame);
-        this.draw();
-      },
-      sortBy: (id) => {
-        this.sort = [id, this.sort[0] === id && this.sort[1] === "down" ? "up" : "down"];
-        this.draw();
-      },
-    });
-    $("line-count").textContent = shown < all ? `the first ${shown} of ${all}` : `${all}`;
-  }
-
-  listVanished() {
-    const { model } = this;
-    const keys = Int32Array.from(model.functions, (_, i) => i);
-    const { total, totalBefore } = model.byFunction(keys, keys.length);
-    const gone = [...keys].filter((key) => totalBefore[key] && !total[key])
-      .sort((a, b) => totalBefore[b] - totalBefore[a]);
-    $("vanished-body").replaceChildren(...gone.slice(0, SHOWN).map((key) => {
-      const row = document.createElement("tr");
-      const { name, module } = model.functions[key];
-      const percent = `${(100 * totalBefore[key] * this.beforeScale).toFixed(2)}%`;
-      for (const text of [this.amount(totalBefore[key]), percent, name, module]) row.insertCell().textContent = text;
-      return row;
-    }));
-  }
-
-  amount(weight) {
-    if (this.head.unit !== "ns") return (Math.round(weight * 1000) / 1000).toLocaleString("en");
-    const [factor, unit] = weight < 1e6 ? [1e3, "us"] : weight < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-    return `${(weight / factor).toFixed(2)} ${unit}`;
-  }
-
-  counted(weight) {
-    return this.head.unit === "ns" ? this.amount(weight) : `${this.amount(weight)} ${this.head.unit}`;
-  }
-
-  // What was spent in a second: CPUs, where samples come at a rate.
-  rate(weight) {
-    const { frequency_hz: hertz, cpus } = this.head;
-    if (!hertz) return `up to ${this.counted(weight)} a second`;
-    return `up to ${(weight / hertz).toFixed(2)}${cpus ? ` of ${cpus}` : ""} CPUs`;
-  }
-
-  // Lines about a box.
-  describeBox(branch) {
-    const whole = this.model.total[0] || 1;
-    const percent = (part) => `${(100 * part).toFixed(2)}%`;
-    const lines = [`${this.nameOf(branch.frame)}  ${this.counted(branch.weight)}, ${percent(branch.weight / whole)}`];
-    if (this.model.compares) {
-      const [after, before] = [branch.weight * this.afterScale, branch.before * this.beforeScale];
-      const sign = after >= before ? "+" : "";
-      lines[0] = `${this.nameOf(branch.frame)}  before ${percent(before)}, `
-        + `after ${percent(after)}: ${sign}${percent(after - before)}`;
-    }
-    if (branch.frame < 0) return lines;
-    const { module, kind, why } = this.model.functions[branch.frame];
-    lines.push([kind, module, why].filter(Boolean).join(" · "));
-    return lines;
-  }
-
-  // The same with what it spent itself and its share of what is around it.
-  describeMore(graph, branch) {
-    const lines = this.describeBox(branch);
-    const share = (part, of) => `${((100 * part) / (of || 1)).toFixed(1)}%`;
-    const parts = [];
-    if (branch.own) parts.push(`self ${this.counted(branch.own)}, ${share(branch.own, branch.weight)} of it`);
-    if (branch.parent && branch.parent.frame >= 0) {
-      parts.push(`${share(branch.weight, branch.parent.weight)} of ${this.nameOf(branch.parent.frame)}`);
-    }
-    const { focus } = graph;
-    if (focus && focus !== graph.root && focus !== branch.parent && focus !== branch) {
-      parts.push(`${share(branch.weight, focus.weight)} of the zoomed ${this.nameOf(focus.frame)}`);
-    }
-    if (parts.length) lines.push(parts.join(" · "));
-    if (this.model.states.length && branch.states) {
-      lines.push(graph.statesOf(branch).map(([state, weight]) => `${state} ${share(weight, branch.weight)}`).join(" · "));
-    }
-    return lines;
   }
 
   select(graph, branch) {
     for (const other of this.graphs) other.selected = null;
     this.active = graph;
     graph.selected = branch;
-    $("selected").textContent = branch ? this.describeBox(branch).join("  ") : "";
-    $("copy").disabled = !branch;
+    const [first, ...more] = branch ? this.describeBox(branch) : [""];
+    const name = document.createElement("b");
+    name.textContent = branch ? this.shortOf(branch.frame) : "";
+    $("selected").replaceChildren(name, [first.slice(name.textContent.length), ...more.slice(-1)].join("  "));
+    for (const id of ["copy", "act"]) $(id).disabled = !branch;
     $("look").disabled = !branch || branch.frame < 0;
   }
 
@@ -420,8 +301,9 @@ class App {
     this.sandwiched = frame;
     this.callers.show(callers);
     this.callees.show(callees);
-    $("sandwich-name").textContent = entry.name;
-    $("sandwich-sum").textContent = this.describeBox(callees)[0].slice(entry.name.length);
+    $("sandwich-name").textContent = entry.short;
+    $("sandwich-name").title = entry.name;
+    $("sandwich-sum").textContent = this.weighed(callees);
   }
 
   // Entries of the menu of a box.
@@ -468,7 +350,7 @@ class App {
   }
 
   pickSpan(span) {
-    this.span = span;
+    this.span = this.timeline.span = span;
     const seconds = (slot) => ((slot * this.model.slotNs) / 1e9).toFixed(2);
     $("span").textContent = span ? `${seconds(span[0])} s to ${seconds(span[1])} s` : "";
     $("whole").hidden = !span;
@@ -497,7 +379,8 @@ class App {
       widths: $("widths").value === "both" ? "" : $("widths").value,
       scale: $("scale").value === "parts" ? "" : $("scale").value,
       by: $("by").value === "function" ? "" : $("by").value,
-      sort: this.sort.join(".") === "own.down" ? "" : this.sort.join("."),
+      sort: this.sort.join(".") === this.usualSort ? "" : this.sort.join("."),
+      columns: $("columns").value,
     }, this.filters.chosen);
   }
 
@@ -516,9 +399,10 @@ class App {
     this.only = keys(state.only);
     for (const [id, value] of [
       ["order", state.order], ["fold", state.fold], ["kinds", state.without], ["widths", state.widths],
-      ["scale", state.scale], ["by", state.by],
+      ["scale", state.scale], ["by", state.by], ["columns", state.columns],
     ]) if ([...$(id).options].some((option) => option.value === value && value)) $(id).value = value;
     if (state.sort) this.sort = state.sort.split(".").slice(0, 2);
+    this.timeline.bySecond = Boolean($("columns").value);
     this.filters.chosen = chosen;
     const span = numbersOf(state.span, this.model.slots + 1);
     if (span.length === 2 && span[0] < span[1]) {

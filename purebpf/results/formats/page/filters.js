@@ -43,12 +43,12 @@ class Filters {
   }
 
   select(kind, values) {
-    const { comm, cpu, cgroup } = { comm: "name", cpu: "CPU", cgroup: "cgroup" };
+    const { comm, cpu, cgroup } = { comm: "thread name", cpu: "CPU", cgroup: "cgroup" };
     const title = { comm, cpu, cgroup }[kind] ?? kind;
     const select = document.createElement("select");
     select.id = `filter-${kind}`;
     select.setAttribute("aria-label", `only this ${title}`);
-    select.append(new Option(`every ${title}`, ""), ...values.map((value) => new Option(value, value)));
+    select.append(new Option(`any ${title}`, ""), ...values.map((value) => new Option(value, value)));
     select.value = this.chosen[kind] ?? "";
     select.addEventListener("change", () => this.choose(kind, select.value));
     return select;
@@ -60,7 +60,7 @@ class Filters {
     details.className = "popup";
     details.open = Boolean(open);
     const summary = details.appendChild(document.createElement("summary"));
-    summary.textContent = this.chosen.thread ?? this.chosen.process ?? "every process";
+    summary.textContent = this.chosen.thread ?? this.chosen.process ?? "any process";
     const panel = details.appendChild(document.createElement("div"));
     const field = panel.appendChild(document.createElement("input"));
     field.type = "search";
@@ -102,7 +102,7 @@ class Filters {
     const heaviest = (a, b) => b[1] - a[1];
     const wanted = typed.toLowerCase();
     const has = (text) => text.toLowerCase().includes(wanted);
-    const lines = wanted ? [] : [this.line("process", "", "every process", 1, 0)];
+    const lines = wanted ? [] : [this.line("process", "", "any process", 1, 0)];
     for (const [name, { weight, threads }] of [...found].sort((a, b) => b[1].weight - a[1].weight)) {
       const shown = [...threads].sort(heaviest).filter(([thread]) => has(thread) || has(name));
       if (!has(name) && !shown.length) continue;

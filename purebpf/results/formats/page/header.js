@@ -1,10 +1,13 @@
 // The first line: what was measured, and whether it is whole. The rest is folded behind it.
 
 function describeRun(head) {
-  const { facts, loss } = head;
+  const { facts } = head;
   document.getElementById("title").textContent = document.getElementById("title").title = head.title || "Profile";
   document.getElementById("brief").textContent = [...facts.brief, ...shares(head)].join(" · ");
-  const { lines, complete } = quality(head);
+  const after = quality(head);
+  const earlier = head.earlier && quality({ ...head.earlier, unit: head.unit });
+  const complete = after.complete && (!earlier || earlier.complete);
+  const lines = [...(earlier ? [`before: ${earlier.lines[0]}`, ...earlier.lines.slice(1)] : []), `${earlier ? "after: " : ""}${after.lines[0]}`, ...after.lines.slice(1)];
   const verdict = document.getElementById("verdict");
   verdict.textContent = complete ? "nothing lost" : "incomplete";
   verdict.className = `chip ${complete ? "good" : "bad"}`;
@@ -19,7 +22,6 @@ function describeRun(head) {
     Object.assign(document.createElement("dt"), { textContent: name }),
     Object.assign(document.createElement("dd"), { textContent: text }),
   ]));
-  return loss;
 }
 
 function shares({ loss, stacks }) {

@@ -58,11 +58,12 @@ function listenTo(app) {
   });
   on("sandwich-close", "click", () => app.reset());
   on("whole", "click", () => app.pickSpan(null));
-  on("by-second", "click", () => {
-    app.timeline.bySecond = !app.timeline.bySecond;
-    $("by-second").setAttribute("aria-pressed", String(app.timeline.bySecond));
+  on("columns", "change", () => {
+    app.timeline.bySecond = Boolean($("columns").value);
     app.timeline.paint();
+    app.remember();
   });
+  on("act", "click", () => openMenuBy(app));
   document.addEventListener("keydown", (event) => press(app, event));
   document.addEventListener("pointerdown", ({ target }) => {
     for (const popup of document.querySelectorAll("details.popup[open]")) if (!popup.contains(target)) popup.open = false;
@@ -89,16 +90,16 @@ function listenToGraph(app, graph) {
   });
   canvas.addEventListener("pointermove", (event) => {
     const box = event.pointerType === "touch" ? undefined : graph.at(event.offsetX, event.offsetY);
-    $("tip").hidden = !box;
-    if (!box) return;
-    $("tip").textContent = app.describeMore(graph, box.branch).join("\n");
-    placeTip(event);
+    showTip(box ? app.describeMore(graph, box.branch).join("\n") : "", event);
   });
   canvas.addEventListener("pointerleave", () => ($("tip").hidden = true));
 }
 
-// Beside the pointer, inside the window.
-function placeTip({ clientX, clientY }) {
+// Text beside the pointer, inside the window; none for "".
+function showTip(text, { clientX, clientY }) {
+  $("tip").hidden = !text;
+  $("tip").textContent = text;
+  if (!text) return;
   const { width, height } = $("tip").getBoundingClientRect();
   const left = clientX + 14 + width > innerWidth ? clientX - width - 10 : clientX + 14;
   const top = clientY + 18 + height > innerHeight ? clientY - height - 10 : clientY + 18;

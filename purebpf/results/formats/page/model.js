@@ -34,9 +34,10 @@ async function unpack(head, base64) {
 
 // Functions by number; `module` and `why` are numbers of texts, `kind` one of head.kinds.
 function unpackFunctions(head) {
-  const { name, module, kind, why, source } = head.functions;
+  const { name, short, module, kind, why, source } = head.functions;
   return name.map((text, i) => ({
     name: text,
+    short: short?.[i] ?? text,
     module: head.texts[module[i]],
     kind: head.kinds[kind[i]],
     why: head.texts[why[i]],

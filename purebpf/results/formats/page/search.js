@@ -7,11 +7,15 @@ function searchTest(text, isExpression) {
   const exact = /\p{Lu}/u.test(text);
   if (isExpression) {
     const wanted = new RegExp(text, exact ? "u" : "iu");
-    return ({ name, module }) => wanted.test(name) || wanted.test(module ?? "");
+    return (entry) => spellings(entry).some((text) => wanted.test(text));
   }
   const fold = exact ? (name) => name : (name) => name.toLowerCase();
   const wanted = fold(text);
-  return ({ name, module }) => fold(name).includes(wanted) || fold(module ?? "").includes(wanted);
+  return (entry) => spellings(entry).some((text) => fold(text).includes(wanted));
+}
+
+function spellings({ name, short, module }) {
+  return [name, short, module].filter(Boolean);
 }
 
 // The functions that were found and have weight, the heaviest first: [{ frame, total }].

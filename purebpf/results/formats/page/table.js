@@ -39,7 +39,7 @@ function tableColumns({ compares, amount, part, partBefore }) {
     );
   }
   columns.push(
-    { id: "name", title: "name", isText: true, value: ({ name }) => name },
+    { id: "name", title: "name", isText: true, value: ({ short, name }) => short ?? name },
     { id: "module", title: "module", isText: true, value: ({ module }) => module, text: ({ module }) => basename(module) },
   );
   return columns;
@@ -72,6 +72,7 @@ function functionLines(model, by) {
     if (single ? GROUPING_KINDS.has(functions[key].kind) : by === "kind" && GROUPING_KINDS.has(list[key])) continue;
     lines.push({
       name: list[key],
+      short: single ? functions[key].short : list[key],
       module: single ? functions[key].module : "",
       why: single ? functions[key].why : "",
       ...{ own: own[key], total: total[key], ownBefore: ownBefore[key], totalBefore: totalBefore[key] },
@@ -122,7 +123,7 @@ function headRow(columns, [id, way], sortBy) {
   for (const column of columns) {
     const cell = row.appendChild(document.createElement("th"));
     cell.scope = "col";
-    cell.className = column.isText ? "text" : "";
+    cell.className = column.isText ? `text ${column.id}` : column.id;
     if (column.id === id) {
       cell.setAttribute("aria-sort", rises(way, column.isText) ? "ascending" : "descending");
     }
@@ -138,7 +139,7 @@ function lineRow(line, columns, part, pick) {
   row.style.setProperty("--part", `${(100 * part(line.own)).toFixed(2)}%`);
   for (const column of columns) {
     const cell = row.insertCell();
-    cell.className = column.isText ? column.id : "";
+    cell.className = column.id;
     if (column.id === "name") cell.append(nameOf(line, pick));
     else cell.textContent = column.text(line);
     if (column.id === "module") cell.title = [line.module, line.why].filter(Boolean).join(": ");
@@ -149,7 +150,8 @@ function lineRow(line, columns, part, pick) {
 // One line, cut where it is too long; the whole name on a second click or by the pointer.
 function nameOf(line, pick) {
   const name = document.createElement(line.frame < 0 ? "span" : "button");
-  name.textContent = name.title = line.name;
+  name.textContent = line.short ?? line.name;
+  name.title = line.name;
   if (line.frame >= 0) name.addEventListener("click", () => pick(line.frame));
   return name;
 }

@@ -7,9 +7,11 @@ const LANE = 14;
 const AXIS = 16;
 const BARS = 56;
 const GUTTER = 8;
+const HEAT = "#d94f30";
 
 class Timeline {
-  constructor(canvas, onPick) {
+  // `onPick(span)` is called when another span was chosen, `tell(text, event)` when the pointer moves.
+  constructor(canvas, onPick, tell) {
     this.canvas = canvas;
     this.span = null;
     this.from = -1;
@@ -19,14 +21,42 @@ class Timeline {
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
-      if (this.from >= 0) this.mark(this.slotAt(event));
+      const slot = this.slotAt(event);
+      if (this.from >= 0) this.mark(slot);
+      tell(event.pointerType === "touch" ? "" : this.describe(slot), event);
     });
+    canvas.addEventListener("pointerleave", (event) => tell("", event));
     canvas.addEventListener("pointerup", (event) => {
       this.mark(this.slotAt(event));
       this.from = -1;
       onPick(this.span);
     });
     canvas.addEventListener("pointercancel", () => (this.from = -1));
+    canvas.addEventListener("keydown", (event) => {
+      if (!["ArrowLeft", "ArrowRight", "Escape"].includes(event.key)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      onPick(event.key === "Escape" ? null : this.moved(event.key === "ArrowRight" ? 1 : -1, event.shiftKey));
+    });
+  }
+
+  // The span, a hundredth of the time line to one side, or wider.
+  moved(way, widens) {
+    const { length } = this.totals;
+    const step = Math.max(1, Math.round(length / 100));
+    if (!this.span) return way > 0 ? [0, step] : [length - step, length];
+    const [first, last] = this.span;
+    if (widens) return [first, Math.max(first + step, Math.min(length, last + way * step))];
+    const to = Math.max(0, Math.min(length - (last - first), first + way * step));
+    return [to, to + last - first];
+  }
+
+  // What was spent in a slot, and by whom.
+  describe(slot) {
+    const seconds = (at) => ((at * this.slotNs) / 1e9).toFixed(2);
+    const spent = (weight) => this.rate((weight * 1e9) / this.slotNs);
+    const by = this.lanes.filter(({ totals }) => totals[slot]).map(({ name, totals }) => `${name}  ${spent(totals[slot])}`);
+    return [`${seconds(slot)} s to ${seconds(slot + 1)} s  ${spent(this.totals[slot])}`, ...(this.lanes.length > 1 ? by : [])].join("\n");
   }
 
   // How many slots a column has: those of a second, or one.
@@ -52,9 +82,9 @@ class Timeline {
   }
 
   // weights: { all, lanes } as Model.slotTotals gives them.
-  // `rate` spells what was spent in a second.
-  draw(weights, slotNs, { dark, rate }) {
-    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, rate });
+  // `rate` spells what was spent in a second, `note` stands in front of it.
+  draw(weights, slotNs, { dark, rate, note }) {
+    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, rate, note });
     this.paint();
   }
 
@@ -77,6 +107,7 @@ class Timeline {
       this.paintBars(context, width);
       lanes.forEach((lane, i) => this.paintLane(context, lane, width, BARS + i * LANE));
     }
+    if (width > 500 && lanes.length) this.paintShades(context, width);
     this.paintAxis(context, width, height);
   }
 
@@ -103,13 +134,32 @@ class Timeline {
     const wide = width / (columns.length || 1);
     columns.forEach(({ slot, weight }, i) => {
       const size = (weight / most) * (BARS - 14);
-      context.fillStyle = this.isPicked(slot) ? "#d94f30" : this.dark ? "#565b66" : "#b9bec8";
+      context.fillStyle = this.isPicked(slot) ? HEAT : this.dark ? "#565b66" : "#b9bec8";
       context.fillRect(i * wide, BARS - size, Math.max(wide - (wide > 3 ? 0.5 : 0), 0.5), size);
     });
     context.fillStyle = this.dark ? "#a0a7b5" : "#5a6170";
     context.textBaseline = "top";
     const second = (most * 1e9) / this.slotNs;
-    context.fillText(this.rate(second), GUTTER, 2);
+    context.fillText(`${this.note}up to ${this.rate(second)}`, GUTTER, 2);
+  }
+
+  // What the shades of lanes and cells mean, in the upper right corner.
+  paintShades(context, width) {
+    context.textBaseline = "top";
+    const words = ["by quarters of the slots: less", "more"].map((text) => [text, context.measureText(text).width]);
+    let x = width - GUTTER - words[1][1];
+    const paint = () => (context.fillStyle = this.dark ? "#a0a7b5" : "#5a6170");
+    paint();
+    context.fillText(words[1][0], x, 2);
+    context.fillStyle = HEAT;
+    for (let shade = 1; shade > 0; shade -= 0.25) {
+      x -= 13;
+      context.globalAlpha = shade;
+      context.fillRect(x, 3, 10, 8);
+    }
+    context.globalAlpha = 1;
+    paint();
+    context.fillText(words[0][0], x - 4 - words[0][1], 2);
   }
 
   // A strip: the darker, the more; colours are the quarters of what is not zero.
@@ -120,7 +170,7 @@ class Timeline {
     columns.forEach(({ slot, weight }, i) => {
       if (!weight) return;
       context.globalAlpha = this.isPicked(slot) ? shade(weight) : 0.15;
-      context.fillStyle = "#d94f30";
+      context.fillStyle = HEAT;
       context.fillRect(i * wide, top + 1, Math.max(wide, 0.5), LANE - 2);
     });
     context.globalAlpha = 1;
@@ -140,7 +190,7 @@ class Timeline {
     totals.forEach((weight, slot) => {
       if (!weight) return;
       context.globalAlpha = this.isPicked(slot) ? shade(weight) : 0.15;
-      context.fillStyle = this.isPicked(slot) ? "#d94f30" : "#8a8f99";
+      context.fillStyle = this.isPicked(slot) ? HEAT : "#8a8f99";
       const [x, y] = [Math.floor(slot / column) * wide, height - (slot % column + 1) * tall];
       context.fillRect(x, y, Math.max(wide - 0.5, 0.5), Math.max(tall - (tall > 3 ? 0.5 : 0), 0.5));
     });
