@@ -18,7 +18,7 @@ _EVERYWHERE = frozenset(
 _INSTALLED = frozenset(
     # what scripts/packages.sh brings, and Debian's essential packages
     {"bpftool", "clang", "g++", "gcc", "nm", "objcopy", "perf", "readelf", "xz"}
-    | {"mount_namespace", "pid_namespace", "setpriv", "strace", "tc", "unshare"}
+    | {"mount_namespace", "pid_namespace", "setpriv", "ss", "strace", "tc", "unshare"}
 )
 
 _GUEST = frozenset({"guest", "hotplug", "kprobes", "struct_ops", "trampolines"})

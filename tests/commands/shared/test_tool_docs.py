@@ -16,7 +16,7 @@ from purebpf.measure import named_targets
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_python
 
-pytestmark = pytest.mark.needs("bpf", "perf_event")
+pytestmark = [pytest.mark.any_kernel, pytest.mark.needs("bpf", "perf_event")]
 
 TOOLS = (
     *("trace", "exec", "open", "io", "tcp", "lock", "mem", "latency", "kwork", "stat"),
