@@ -131,10 +131,11 @@ class Question:
         answer = duck.rows(
             self._connection,
             "with sums as materialized (select frame, "
-            "sum(case when frame = leaf then value end)::bigint as own, "
-            "sum(value)::bigint as total from (select value, frames[1] as leaf, "
+            f"{duck.total('case when frame = leaf then value end')} as own, "
+            f"{duck.total('value')} as total from (select value, frames[1] as leaf, "
             f"unnest(list_distinct(frames)) as frame from ({self._stacked()})) group by frame), "
-            "everything as (select count(*) as n, coalesce(sum(own), 0)::bigint as own from sums), "
+            f"everything as (select count(*) as n, coalesce({duck.total('own')}, 0) as own "
+            "from sums), "
             "best as (select frame, coalesce(own, 0) as own, total from sums "
             f"order by 2 desc, 3 desc, 1 limit {most}) "
             "select coalesce(function, '[not stored]'), coalesce(module, ''), "
@@ -168,8 +169,9 @@ class Question:
         """What each service used, by steps of time."""
         answer = duck.rows(
             self._connection,
-            f"select (epoch_us(ts) // {step_us} * {step_us})::bigint, service, sum(value)::bigint "
-            f"from samples where {self.selection.condition()} group by 1, 2 order by 1, 2",
+            f"select (epoch_us(ts) // {step_us} * {step_us})::bigint, service, "
+            f"{duck.total('value')} from samples where {self.selection.condition()} "
+            "group by 1, 2 order by 1, 2",
         )
         return [Moment(*row) for row in answer]
 
@@ -179,7 +181,7 @@ class Question:
         answer = duck.rows(
             self._connection,
             "select host, count(*), max(epoch_us(ts) + duration_ns // 1000)::bigint, "
-            "coalesce(any_value(used.value), 0)::bigint, "
+            "least(coalesce(any_value(used.value), 0), 9223372036854775807)::bigint, "
             "arg_max(clock_offset_ns, abs(clock_offset_ns)), avg(agent_cpu_ns)::bigint "
             "from windows left join (select host, sum(value) as value from samples "
             f"where {condition} group by host) used using (host) "
@@ -191,9 +193,8 @@ class Question:
 
     def picked(self, columns: str) -> str:
         """SQL for the sums by some columns of the samples and the roll-up."""
-        sums = (
-            f"select {columns}, sum(value)::bigint as value from {{}} where {{}} group by {columns}"
-        )
+        value = f"{duck.total('value')} as value"
+        sums = f"select {columns}, {value} from {{}} where {{}} group by {columns}"
         parts = [sums.format("samples", self.selection.condition())]
         if self.catalog.rolled:
             conditions = [f"{name} = {duck.quote(value)}" for name, value in self.selection.where]
@@ -205,7 +206,7 @@ class Question:
         columns = "service, stack" if by_service else "stack"
         named = "service, " if by_service else ""
         return (
-            f"with picked as materialized (select {columns}, sum(value)::bigint as value from "
+            f"with picked as materialized (select {columns}, {duck.total('value')} as value from "
             f"({self.picked(columns)}) group by {columns}) "
             # what the store lacks keeps its weight
             f"select {named}coalesce(frames, [{_NOT_STORED}]) as frames, value "

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from purebpf.fleet.duck import BATCH, connect, quote, relation
+from purebpf.fleet.duck import BATCH, connect, quote, relation, total
 from purebpf.fleet.landing import FOLDER, Landed, landed_in
 from purebpf.fleet.rows import KINDS
 from purebpf.fleet.store import Directory, Manifest, StoreError
@@ -135,8 +135,8 @@ class _HourWriter:
             yield f"samples/{kind}", name, count
             rolled = (
                 f"select timestamp {quote(_sql_hour(self._hour))} as hour, service, version, "
-                "stack, sum(value)::bigint as value, "
-                "coalesce(sum(case when period > 0 then value // period end), 0)::bigint as count, "
+                f"stack, {total('value')} as value, "
+                f"coalesce({total('case when period > 0 then value // period end')}, 0) as count, "
                 "count(distinct host) as hosts "
                 f"from read_parquet({quote(self._store.path(name))}, hive_partitioning = false) "
                 "group by service, version, stack"

@@ -69,8 +69,8 @@ def cover(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Covera
     picked = f"(select * from windows where {' and '.join(conditions)})"
     sums = duck.rows(
         connection,
-        "select count(distinct host), count(*), coalesce(sum(expected), 0)::bigint, "
-        "coalesce(sum(seen), 0)::bigint, "
+        f"select count(distinct host), count(*), coalesce({duck.total('expected')}, 0), "
+        f"coalesce({duck.total('seen')}, 0), "
         "coalesce(sum(unknown_ppm * seen) / greatest(sum(seen), 1), 0)::bigint, "
         f"count(distinct case when abs(clock_offset_ns) > {_CLOCK_S}e9 then host end) "
         f"from {picked}",
@@ -78,8 +78,8 @@ def cover(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Covera
     hosts, windows, expected, seen, unknown_ppm, skewed = sums
     wanted = duck.rows(
         connection,
-        "select coalesce(sum(greatest(n, round((ended - began) / length)))::bigint, 0) from "
-        "(select count(*) as n, min(epoch_ns(ts)) as began, "
+        "select coalesce(least(sum(greatest(n, round((ended - began) / length))), 9e18)::bigint, "
+        "0) from (select count(*) as n, min(epoch_ns(ts)) as began, "
         "greatest(median(duration_ns), 1) as length, "
         "any_value(latest) as ended "
         f"from {picked}, (select max(epoch_ns(ts) + duration_ns) as latest from {picked}) "
@@ -87,12 +87,13 @@ def cover(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Covera
     )[0][0]
     dropped = duck.rows(
         connection,
-        "select coalesce(sum(most - least), 0)::bigint from (select max(dropped_windows) as most, "
+        f"select coalesce({duck.total('most - least')}, 0) from "
+        "(select max(dropped_windows) as most, "
         f"min(dropped_windows) as least from {picked} group by host, start_id)",
     )[0][0]
     lost = duck.rows(
         connection,
-        "select entry.key, sum(entry.value)::bigint as lost from "
+        f"select entry.key, {duck.total('entry.value')} as lost from "
         f"(select unnest(map_entries(lost)) as entry from {picked}) group by 1 having lost > 0 "
         "order by lost desc, 1",
     )

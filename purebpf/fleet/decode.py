@@ -24,11 +24,21 @@ __all__ = ["RefusedError", "decode"]
 
 _MOST_ATTRIBUTES = 64
 _MOST_SERVICES = 4096
+_MOST_PROFILES = 1 << 14
 _MOST_FRAMES = 1 << 12
+_MOST_WORK = 1 << 22
+"""Frames of all stacks of a message, and words of its series: few bytes can refer to many."""
 _LONGEST_LABEL = 1 << 10
 _LONGEST_NAME = 1 << 12
 _AHEAD_NS = 600 * 10**9
 _MOST = (1 << 63) - 1
+_MOST_FACT = 1 << 42
+"""Of what a window says of itself: sums of them have to fit into 64 bits."""
+_MOST_PPM = 10**6
+_MOST_WINDOW_NS = 1 << 56
+"""How long a window may be, and all of its samples: two years of a CPU."""
+_MOST_OFFSET_NS = 1 << 62
+_DAY_NS = 86400 * 10**9
 _FACTS = "purebpf."
 _KINDS = {
     ("samples", "count"): "cpu",
@@ -51,9 +61,12 @@ class _Sender(NamedTuple):
     host: str
     sent_ns: int
     now_ns: int
+    oldest_ns: int
 
 
-def decode(data: bytes, *, host: str = "", sent_ns: int = 0, now_ns: int) -> list[Delivery]:
+def decode(
+    data: bytes, *, host: str = "", sent_ns: int = 0, now_ns: int, oldest_ns: int = 0
+) -> list[Delivery]:
     """The windows of a message.
 
     Args:
@@ -61,6 +74,7 @@ def decode(data: bytes, *, host: str = "", sent_ns: int = 0, now_ns: int) -> lis
         host: the host that may have sent it; "" for any.
         sent_ns: when it was sent, by the sender's clock; 0: unknown.
         now_ns: when it came.
+        oldest_ns: windows that began before are refused.
 
     Raises:
         RefusedError: it is not such a message, or not one that is taken.
@@ -71,7 +85,7 @@ def decode(data: bytes, *, host: str = "", sent_ns: int = 0, now_ns: int) -> lis
     except DecodeError:
         raise RefusedError("not an OTLP profiles message") from None
     try:
-        return _Message(message, _Sender(host, sent_ns, now_ns)).deliveries()
+        return _Message(message, _Sender(host, sent_ns, now_ns, oldest_ns)).deliveries()
     except IndexError:
         raise RefusedError("an index is beyond its table") from None
 
@@ -87,12 +101,25 @@ class _Message:
         self._locations: dict[int, tuple[Frame, ...]] = {}
         self._stacks: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._by_number: dict[int, Frame] = {}
+        self._build_ids: dict[int, str] = {}
         self._deliveries: dict[int, Delivery] = {}
+        self._taken_ns: dict[int, int] = {}
+        self._left = _MOST_WORK
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise RefusedError(
+                f"too much for one message: more than {_MOST_WORK} frames and labels"
+            )
 
     def deliveries(self) -> list[Delivery]:
         resources = self._message.resource_profiles
         if len(resources) > _MOST_SERVICES:
             raise RefusedError(f"{len(resources)} services in a message: {_MOST_SERVICES} at most")
+        profiles = sum(len(scope.profiles) for one in resources for scope in one.scope_profiles)
+        if profiles > _MOST_PROFILES:
+            raise RefusedError(f"{profiles} profiles in a message: {_MOST_PROFILES} at most")
         for entry in resources:
             attributes = self._pairs(entry.resource.attributes)
             for scope in entry.scope_profiles:
@@ -125,17 +152,23 @@ class _Message:
         if started_ns > self._sender.now_ns + _AHEAD_NS:
             ahead_s = (started_ns - self._sender.now_ns) / 1e9
             raise RefusedError(f"a window that begins in {ahead_s:.0f} s: is the clock right?")
-        if not started_ns or profile.duration_nano > _MOST or profile.period > _MOST:
+        if started_ns < self._sender.oldest_ns:
+            ago = (self._sender.now_ns - started_ns) // _DAY_NS
+            most = (self._sender.now_ns - self._sender.oldest_ns) // _DAY_NS
+            raise RefusedError(f"a window that began {ago} days ago: {most} at most")
+        if not started_ns or max(profile.duration_nano, profile.period) > _MOST_WINDOW_NS:
             raise RefusedError("a window without a time, or a length beyond all reason")
         identity = bytes(profile.profile_id).hex() or f"{started_ns}"
         lost = tuple(
             sorted(
-                (name.removeprefix("lost."), value)
+                (name.removeprefix("lost."), _whole(value))
                 for name, value in facts.items()
-                if name.startswith("lost.") and isinstance(value, int)
+                if name.startswith("lost.")
             )
         )
         numbers = {name: _whole(facts.get(name, 0)) for name in _NUMBERS}
+        numbers["unknown_ppm"] = min(_MOST_PPM, numbers["unknown_ppm"])
+        offset_ns = self._sender.now_ns - self._sender.sent_ns if self._sender.sent_ns else 0
         return Window(
             ts_us=started_ns // 1000,
             host=host,
@@ -145,9 +178,7 @@ class _Message:
             duration_ns=profile.duration_nano,
             period_ns=profile.period,
             lost=lost,
-            clock_offset_ns=self._sender.now_ns - self._sender.sent_ns
-            if self._sender.sent_ns
-            else 0,
+            clock_offset_ns=max(-_MOST_OFFSET_NS, min(_MOST_OFFSET_NS, offset_ns)),
             **numbers,
         )
 
@@ -163,34 +194,46 @@ class _Message:
             sorted((name, text) for name, text in attributes.items() if name not in COLUMNS)
         )
         flat = [text for pair in rest for text in pair]
-        series: dict[tuple[int, ...], int] = {}
+        words = 1 + sum(map(len, (*known.values(), *flat))) // 8
+        series: dict[str, int] = {}
+        comms: dict[tuple[int, ...], str] = {}
         sums: dict[tuple[int, int], int] = {}
         for sample in profile.samples:
             if not sample.values:
                 raise RefusedError("a sample without values: sent before opentelemetry-proto 1.10?")
             key = tuple(sample.attribute_indices)
-            number = series.get(key)
+            comm = comms.get(key)
+            if comm is None:
+                comm = comms[key] = self._comm(key)
+            number = series.get(comm)
             if number is None:
-                comm = self._comm(key)
-                number = series[key] = series_id((*known.values(), comm, *flat))
+                self._spend(words)
+                number = series[comm] = series_id((*known.values(), comm, *flat))
                 delivery.series[number] = Series(number, **known, comm=comm, labels=rest)
             stack, frames = self._stack(sample.stack_index)
             if stack not in delivery.stacks:
+                self._spend(1 + len(frames))
                 delivery.stacks[stack] = frames
                 delivery.frames.update((frame, self._by_number[frame]) for frame in frames)
             value = sum(sample.values) * factor
             if not 0 <= value <= _MOST:
                 raise RefusedError(f"a value of {value}")
             place = number, stack
-            sums[place] = min(_MOST, sums.get(place, 0) + value)
+            sums[place] = sums.get(place, 0) + value
+        window = delivery.window.delivery
+        self._taken_ns[window] = self._taken_ns.get(window, 0) + sum(sums.values())
+        if self._taken_ns[window] > _MOST_WINDOW_NS:
+            raise RefusedError(f"a window with samples of {self._taken_ns[window] // 10**9} s")
         delivery.samples.extend(Sample(*place, value) for place, value in sums.items())
 
     def _stack(self, index: int) -> tuple[int, tuple[int, ...]]:
         known = self._stacks.get(index)
         if known is None:
             places = _entry(self._tables.stack_table, index).location_indices if index else ()
-            if len(places) > _MOST_FRAMES:
-                raise RefusedError(f"a stack of {len(places)} frames")
+            count = sum(len(self._location(place)) for place in places[:_MOST_FRAMES])
+            if max(len(places), count) > _MOST_FRAMES:
+                raise RefusedError(f"a stack of more than {_MOST_FRAMES} frames")
+            self._spend(count)
             frames = tuple(frame.frame for place in places for frame in self._location(place))
             known = self._stacks[index] = stack_id(frames), frames
         return known
@@ -210,7 +253,7 @@ class _Message:
         if location.mapping_index:
             mapping = _entry(self._tables.mapping_table, location.mapping_index)
             module = self._string(mapping.filename_strindex).rpartition("/")[2]
-            build_id = self._text(mapping.attribute_indices, "process.executable.build_id.gnu")
+            build_id = self._build_id(location.mapping_index, mapping)
         kind = self._text(location.attribute_indices, "profile.frame.type")
         kind = _FRAME_KINDS.get(kind, kind)
         for line in location.lines:
@@ -222,6 +265,13 @@ class _Message:
             offset = min(location.address, _MOST)
             number = frame_id("", module, build_id, offset)
             yield Frame(number, "", module, build_id, offset, kind)
+
+    def _build_id(self, index: int, mapping: Any) -> str:
+        known = self._build_ids.get(index)
+        if known is None:
+            known = self._text(mapping.attribute_indices, "process.executable.build_id.gnu")
+            self._build_ids[index] = known
+        return known
 
     # Strings and attributes
 
@@ -284,4 +334,4 @@ def _value(value: Any) -> str | int:
 
 
 def _whole(value: str | int) -> int:
-    return value if isinstance(value, int) and 0 <= value <= _MOST else 0
+    return min(value, _MOST_FACT) if isinstance(value, int) and value > 0 else 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from purebpf.errors import PurebpfError
@@ -12,7 +12,7 @@ from purebpf.errors import PurebpfError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["BATCH", "QueryError", "connect", "quote", "relation", "rows", "table"]
+__all__ = ["BATCH", "QueryError", "connect", "quote", "relation", "rows", "table", "total"]
 
 _MEMORY = "700MB"
 
@@ -21,16 +21,22 @@ class QueryError(PurebpfError):
     """DuckDB refuses a statement, or cannot read a file; says why."""
 
 
-def connect(memory: str = _MEMORY) -> duckdb.DuckDBPyConnection:
-    """A database in memory, which puts what does not fit into a temporary directory."""
+@contextmanager
+def connect(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory, which puts what does not fit into a temporary directory.
+
+    The directory is ours alone: DuckDB follows links below it, and lets others read its files.
+    """
     import duckdb
 
-    connection = duckdb.connect()
-    scratch = os.path.join(tempfile.gettempdir(), f"purebpf-fleet-{os.getpid()}")
-    connection.execute(f"set memory_limit = {quote(memory)}")
-    connection.execute(f"set temp_directory = {quote(scratch)}")
-    connection.execute("set timezone = 'UTC'")
-    return connection
+    with (
+        tempfile.TemporaryDirectory(prefix="purebpf-fleet-") as scratch,
+        duckdb.connect() as connection,
+    ):
+        connection.execute(f"set memory_limit = {quote(memory)}")
+        connection.execute(f"set temp_directory = {quote(scratch)}")
+        connection.execute("set timezone = 'UTC'")
+        yield connection
 
 
 def relation(paths: Sequence[str], *, with_name: bool = False) -> str:
@@ -42,6 +48,12 @@ def relation(paths: Sequence[str], *, with_name: bool = False) -> str:
 
 BATCH = "split_part(parse_filename(filename), '.', 1)"
 """SQL for the batch of a landing file, where rows have the name of theirs."""
+
+
+def total(number: str) -> str:
+    """SQL for the sum of a column of 64 bits; at most what fits: a host can send any numbers."""
+    most = 9223372036854775807
+    return f"(case when sum({number}) > {most} then {most} else sum({number}) end)::bigint"
 
 
 def quote(text: str) -> str:

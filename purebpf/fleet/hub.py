@@ -10,8 +10,8 @@ import asyncio
 import hmac
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
@@ -27,6 +27,10 @@ __all__ = ["Tokens", "hub_app"]
 
 PATH = "/v1development/profiles"
 _MOST_BYTES = 16 << 20
+_MOST_UNDER_WAY = 256 << 20
+"""Bytes of all bodies that are not decoded yet: gzip makes 16 MiB of 16 kB, and then waits."""
+_PART = 1 << 18
+_OLDEST_NS = 31 * 86400 * 10**9
 _BODY_S = 30.0
 _RETRY_S = 10
 _TYPES = ("application/x-protobuf", "application/protobuf")
@@ -56,6 +60,8 @@ class Tokens:
 
 def hub_app(intake: Intake, tokens: Tokens, say: Callable[[str], object]) -> Starlette:
     """The application, for a server of ASGI."""
+    decoding = asyncio.Lock()
+    bodies = _Bodies()
 
     async def receive(request: Request) -> Response:
         host = tokens.host(request.headers.get("authorization", ""))
@@ -64,8 +70,18 @@ def hub_app(intake: Intake, tokens: Tokens, say: Callable[[str], object]) -> Sta
         if request.headers.get("content-type", "").partition(";")[0].strip() not in _TYPES:
             return _say(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {_TYPES[0]}")
         try:
-            body = await asyncio.wait_for(_body(request), _BODY_S)
-            deliveries = decode(body, host=host, sent_ns=_sent_ns(request), now_ns=time.time_ns())
+            with bodies.one() as one:
+                body = await asyncio.wait_for(_body(request, one), _BODY_S)
+                now_ns = time.time_ns()
+                async with decoding:  # in memory, a message takes thirty times its bytes
+                    deliveries = await asyncio.to_thread(
+                        decode,
+                        body,
+                        host=host,
+                        sent_ns=_sent_ns(request),
+                        now_ns=now_ns,
+                        oldest_ns=now_ns - _OLDEST_NS,
+                    )
             await intake.add(deliveries)
         except TimeoutError:
             return _say(HTTPStatus.REQUEST_TIMEOUT, f"the message took more than {_BODY_S:g} s")
@@ -101,8 +117,32 @@ class _TooLargeError(Exception):
     """A body beyond the limit."""
 
 
-async def _body(request: Request) -> bytes:
-    """The body, unpacked, as far as it may be long."""
+class _Bodies:
+    """Counts the bytes of bodies under way."""
+
+    def __init__(self) -> None:
+        self._nbytes = 0
+
+    @contextmanager
+    def one(self) -> Iterator[Callable[[int], None]]:
+        """What to call with the bytes that come; they count until the end."""
+        mine = 0
+
+        def add(count: int) -> None:
+            nonlocal mine
+            mine += count
+            self._nbytes += count
+            if self._nbytes > _MOST_UNDER_WAY:
+                raise FullError(f"messages of {_MOST_UNDER_WAY >> 20} MiB are under way")
+
+        try:
+            yield add
+        finally:
+            self._nbytes -= mine
+
+
+async def _body(request: Request, count: Callable[[int], None]) -> bytes:
+    """The body, unpacked, as far as it may be long; `count` gets the bytes of each piece."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("gzip", "identity", ""):
         raise RefusedError(f"content-encoding {encoding[:20]!r}: gzip and identity are known")
@@ -111,18 +151,32 @@ async def _body(request: Request) -> bytes:
     packed = unpacked = 0
     async for piece in request.stream():
         packed += len(piece)
-        if unpacker is not None:
-            try:
-                piece = unpacker.decompress(piece, _MOST_BYTES - unpacked + 1)
-            except zlib.error as error:
-                raise RefusedError(f"the body is not gzip: {error}") from None
-        unpacked += len(piece)
-        if max(packed, unpacked) > _MOST_BYTES or (unpacker and unpacker.unconsumed_tail):
-            raise _TooLargeError
-        pieces.append(piece)
+        for part in _unpack(unpacker, piece):
+            unpacked += len(part)
+            if max(packed, unpacked) > _MOST_BYTES:
+                raise _TooLargeError
+            count(len(part))
+            pieces.append(part)
     if unpacker is not None and not unpacker.eof:
         raise RefusedError("the body is gzip that was cut off")
     return b"".join(pieces)
+
+
+def _unpack(unpacker: zlib._Decompress | None, piece: bytes) -> Iterator[bytes]:
+    """What a piece unpacks to, little by little: it may be much.
+
+    Raises:
+        RefusedError: it is not gzip.
+    """
+    if unpacker is None:
+        yield piece
+        return
+    while piece:
+        try:
+            yield unpacker.decompress(piece, _PART)
+        except zlib.error as error:
+            raise RefusedError(f"the body is not gzip: {error}") from None
+        piece = unpacker.unconsumed_tail
 
 
 def _sent_ns(request: Request) -> int:

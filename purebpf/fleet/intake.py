@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from purebpf.fleet.decode import RefusedError
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Delivery, Ids
 from purebpf.fleet.store import Directory
@@ -21,7 +22,14 @@ __all__ = ["FullError", "Intake", "Tally"]
 
 _REMEMBERED_S = 7200.0
 _MOST_ROWS = 1_000_000
+_MOST_REMEMBERED = 1_000_000
+"""Deliveries: a thousand hosts send 120,000 in the time."""
+_MOST_IDS = 8_000_000
+"""Series, stacks and frames, some 100 bytes each: beyond that they are stored again."""
 _DATES = 3
+
+
+_Waiting = tuple[Delivery, asyncio.Future[None]]
 
 
 class FullError(Exception):
@@ -55,7 +63,7 @@ class Intake:
         self._store, self._pause_s, self._say = store, pause_s, say
         self._known: dict[str, Ids] = {}
         self._recent: OrderedDict[int, float] = OrderedDict()
-        self._waiting: list[tuple[Delivery, asyncio.Future[None]]] = []
+        self._waiting: list[_Waiting] = []
         self._under_way: dict[int, asyncio.Future[None]] = {}
         self._rows = 0
         self._writer: asyncio.Task[None] | None = None
@@ -67,6 +75,7 @@ class Intake:
         Raises:
             FullError: too much waits already; nothing of it is kept.
             OSError: they cannot be stored now.
+            RefusedError: one of them can never be stored.
         """
         self._forget()
         ends = []
@@ -82,13 +91,18 @@ class Intake:
                 end = asyncio.get_running_loop().create_future()
                 self._under_way[number] = end
                 self._waiting.append((delivery, end))
-                self._rows += len(delivery.samples)
+                self._rows += delivery.weight
             ends.append(end)
         if self._waiting and self._writer is None:
             self._writer = asyncio.create_task(self._write_soon())
         for result in await asyncio.gather(*ends, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
+
+    @property
+    def remembered(self) -> int:
+        """How many deliveries, and ids of what is stored, it has in memory."""
+        return len(self._recent) + sum(map(len, self._known.values()))
 
     async def finish(self) -> None:
         """Store what waits, without a pause."""
@@ -107,20 +121,32 @@ class Intake:
             self._writer = None
 
     async def _write(self) -> None:
-        """Store all that waits as one batch, and tell those who sent it."""
+        """Store all that waits, and tell those who sent it."""
         waiting, self._waiting = self._waiting, []
+        await self._store_together(waiting)
+
+    async def _store_together(self, waiting: Sequence[_Waiting]) -> None:
+        """Store these as one batch; those that cannot be stored keep no others from it."""
         batch = Batch(self._known)
-        for delivery, _ in waiting:
-            batch.add(delivery)
-        problem: OSError | None = None
+        problem: OSError | RefusedError | None = None
         nbytes = 0
         try:
+            for delivery, _ in waiting:
+                batch.add(delivery)
             nbytes = await asyncio.to_thread(land, self._store, batch, new_batch_id())
             batch.stored()
         except OSError as error:
             problem = error
             self._say(f"a batch of {len(waiting)} windows is not stored: {error}")
-        self._rows -= batch.rows
+        except Exception as error:  # noqa: BLE001 - whatever a sender has found
+            middle = len(waiting) // 2
+            if middle:
+                await self._store_together(waiting[:middle])
+                await self._store_together(waiting[middle:])
+                return
+            problem = RefusedError(f"it cannot be stored: {error}")
+            self._say(f"a window of {waiting[0][0].window.host} cannot be stored: {error}")
+        self._rows -= sum(delivery.weight for delivery, _ in waiting)
         now = time.monotonic()
         for delivery, end in waiting:
             number = delivery.window.delivery
@@ -142,7 +168,11 @@ class Intake:
     def _forget(self) -> None:
         """What was stored long ago, and what dates had that are over."""
         before = time.monotonic() - _REMEMBERED_S
-        while self._recent and next(iter(self._recent.values())) < before:
+        while self._recent and (
+            len(self._recent) > _MOST_REMEMBERED or next(iter(self._recent.values())) < before
+        ):
             self._recent.popitem(last=False)
+        if sum(map(len, self._known.values())) > _MOST_IDS:
+            self._known.clear()
         for date in sorted(self._known)[:-_DATES]:
             del self._known[date]

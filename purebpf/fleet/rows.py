@@ -106,6 +106,12 @@ class Delivery(NamedTuple):
     stacks: dict[int, tuple[int, ...]]
     frames: dict[int, Frame]
 
+    @property
+    def weight(self) -> int:
+        """How many rows it has; 32 frames of stacks are one."""
+        frames = len(self.frames) + sum(map(len, self.stacks.values())) // 32
+        return 1 + len(self.samples) + len(self.series) + len(self.stacks) + frames
+
 
 class Hour(NamedTuple):
     """What a batch has of an hour; `deliveries` in the order they came."""
@@ -125,6 +131,9 @@ class Ids:
         self.series: set[int] = set()
         self.stacks: set[int] = set()
         self.frames: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.series) + len(self.stacks) + len(self.frames)
 
     def add(self, others: Ids) -> None:
         """Take in those of another."""

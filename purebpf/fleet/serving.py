@@ -14,6 +14,8 @@ from purebpf.fleet.store import open_store
 __all__ = ["HubError", "serve_hub"]
 
 _MOST_CONNECTIONS = 1024
+_BACKLOG = 128
+"""As many are taken before one of them is looked at: fewer than descriptors are left."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _MOST_TOKENS = 1 << 20
 
@@ -31,6 +33,7 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
     """
     import uvicorn
 
+    from purebpf.fleet.connections import PatientProtocol
     from purebpf.fleet.hub import Tokens, hub_app
     from purebpf.fleet.intake import Intake
 
@@ -49,11 +52,13 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
     intake = Intake(store, pause_s=options.pause_s, say=say)
     config = uvicorn.Config(
         hub_app(intake, tokens, say),
+        http=PatientProtocol,
         log_level="warning",
         access_log=False,
         lifespan="on",
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=_MOST_CONNECTIONS * 8,
+        backlog=_BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=30,
         ssl_certfile=options.certificate or None,

@@ -139,7 +139,7 @@ def deep_stack(tree) -> None:  # type: ignore[no-untyped-def]
         (unknown_type, "known are samples/count"),
         (huge_value, "a value of"),
         (no_time, "a window without a time"),
-        (deep_stack, "a stack of 5002 frames"),
+        (deep_stack, "a stack of more than 4096 frames"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -1,0 +1,72 @@
+"""Connections that wait: a client that says nothing, or a byte at a time, keeps no other out.
+
+uvicorn waits for the first request of a connection, and for the rest of its head, for ever, and
+takes any number of connections. Here a head has ten seconds, and beyond a number of connections
+without a request the oldest of them ends: who connects and sends goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["PatientProtocol"]
+
+_HEAD_S = 10.0
+_MOST_IDLE = 4096
+"""Each host has a connection that it keeps; of the descriptors they may take half."""
+
+
+class PatientProtocol(H11Protocol):
+    """A connection, as uvicorn makes them."""
+
+    _idle: dict[PatientProtocol, None] = {}  # noqa: RUF012 - those of the process
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for its first request."""
+        super().connection_made(transport)
+        self._rest()
+        self._timer = self.loop.call_later(_HEAD_S, self.end)
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        while len(self._idle) > min(_MOST_IDLE, soft // 2):
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
+            oldest.end()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request; a head that begins has its time from here on."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._idle.pop(self, None)
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_HEAD_S, self.end)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; uvicorn's keep-alive ends it when none comes."""
+        self._rest()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._idle.pop(self, None)
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _rest(self) -> None:
+        self._idle.pop(self, None)
+        self._idle[self] = None
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def end(self) -> None:
+        """Close it at once."""
+        self._timer = None
+        self.transport.abort()
