@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 __all__ = ["NICE", "raise_open_files", "raised_priority"]
 
@@ -31,13 +31,13 @@ def raised_priority() -> Iterator[None]:
     What is not read in time is lost, and on a busy machine a process with the usual nice value gets
     a fraction of a CPU. One that was started with another nice value keeps it. Needs CAP_SYS_NICE.
     """
-    try:
-        if os.getpriority(os.PRIO_PROCESS, 0) == 0:
+    is_raised = False
+    if os.getpriority(os.PRIO_PROCESS, 0) == 0:
+        with suppress(OSError):  # EACCES
             os.setpriority(os.PRIO_PROCESS, 0, NICE)  # of the thread: NOTES in setpriority(2)
-    except OSError:  # EACCES
-        pass
+            is_raised = True
     try:
         yield
     finally:
-        if os.getpriority(os.PRIO_PROCESS, 0) == NICE:
+        if is_raised:
             os.setpriority(os.PRIO_PROCESS, 0, 0)

@@ -87,13 +87,14 @@ class InterpreterTable(Closing):
 
         Args:
             pids: these.
-            pause: is called before each: the first of a version takes ten milliseconds of CPU
-                time, and rings fill in the meantime.
+            pause: is called before each that is new: the first of a version takes ten milliseconds
+                of CPU time, and rings fill in the meantime.
         """
         if not self._has_numbers:
             return
         for pid in pids or [pid for pid in proc.pids() if _runs_python(pid)]:
-            pause()
+            if pid not in self._known:
+                pause()
             self.publish(pid, pid)
 
     def publish(self, tgid: int, process: int, identity: int = 0) -> None:

@@ -37,7 +37,7 @@ class Priority:
 
 @pytest.mark.parametrize(
     ("before", "may_rise", "within"),
-    [(0, True, NICE), (0, False, 0), (5, True, 5), (-15, True, -15)],
+    [(0, True, NICE), (0, False, 0), (5, True, 5), (NICE, True, NICE)],
 )
 def test_only_the_usual_priority_is_raised_and_comes_back(
     before: int, may_rise: bool, within: int, monkeypatch: pytest.MonkeyPatch
