@@ -13,7 +13,7 @@ from purebpf.kernel.instruments.latency_histograms import Spans
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import follow_descendants, with_descendants
+from purebpf.measure.target_ends import follow_descendants
 from purebpf.results import Cause, Loss
 from purebpf.results.model.spelling import count_text
 from purebpf.results.shape.distribution import Distribution
@@ -74,7 +74,7 @@ class Latency(Closing):
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
-        request = self._request = with_descendants(self._request)
+        request = self._request
         with (
             needing("CAP_BPF", "CAP_PERFMON"),
             targets.make_task_filter(
@@ -92,7 +92,7 @@ class Latency(Closing):
             self._owned.enter_context(self._spans)
         self._spans.start()
         if request.tree:
-            follow_descendants(request.pids, self._spans.follow)
+            follow_descendants(whose.pids, self._spans.follow)
         self._started = self._last = time.monotonic()
         return self
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.kernel.host import cpus
 from purebpf.measure import targets
-from purebpf.measure.target_ends import descendants
+from purebpf.measure.target_ends import with_descendants
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
 
@@ -84,7 +84,7 @@ def _with_children(target: Target) -> tuple[int, ...]:
     """The processes of the target; with `tree`, what is below them, too."""
     if not getattr(target, "tree", False):
         return target.pids
-    return tuple(dict.fromkeys((*target.pids, *descendants(target.pids))))
+    return with_descendants(target.pids)
 
 
 def _user(target: Target) -> int | None:

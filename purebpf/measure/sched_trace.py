@@ -19,7 +19,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import follow_descendants, with_descendants
+from purebpf.measure.target_ends import follow_descendants
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 
 if TYPE_CHECKING:
@@ -164,10 +164,11 @@ class ThreadTime(Closing):
         return self
 
     def _attach(self, stack: ExitStack) -> None:
-        request = self.request = with_descendants(self.request)
+        request = self.request
         with targets.make_task_filter(
             request, command_pid=self._command_pid, tree=request.tree
         ) as whose:
+            request = self.request = request._replace(pids=whose.pids)
             switches = Switches(
                 self._settings(),
                 self._sizes(),

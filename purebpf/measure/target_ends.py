@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
@@ -34,24 +33,9 @@ def descendants(pids: Iterable[int]) -> set[int]:
     return family
 
 
-class _Family(Protocol):
-    @property
-    def pids(self) -> tuple[int, ...]: ...
-
-    @property
-    def tree(self) -> bool: ...
-
-    def _replace(self, *, pids: tuple[int, ...]) -> Self: ...
-
-
-Request = TypeVar("Request", bound=_Family)
-
-
-def with_descendants(request: Request) -> Request:
-    """The same of all processes that it means: with `tree`, those below its `pids`, too."""
-    if not (request.tree and request.pids):
-        return request
-    return request._replace(pids=(*request.pids, *descendants(request.pids) - {*request.pids}))
+def with_descendants(pids: tuple[int, ...]) -> tuple[int, ...]:
+    """Those processes, and then all below them at this moment; some may have ended since."""
+    return (*pids, *descendants(pids).difference(pids))
 
 
 def follow_descendants(pids: Iterable[int], follow: Callable[[Collection[int]], object]) -> None:

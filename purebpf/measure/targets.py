@@ -10,6 +10,7 @@ from typing import Protocol
 from purebpf.errors import NotSupportedError, PurebpfError
 from purebpf.kernel.host import cpus
 from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.measure.target_ends import with_descendants
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
 from purebpf.tuples import NamedTuple
@@ -98,7 +99,8 @@ def make_task_filter(
 ) -> Iterator[TaskFilter]:
     """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
 
-    `tree`: children that the processes start from now on, too; for programs with verdicts.
+    `tree`: what is below the processes, too, and what they start from now on; for programs with
+    verdicts.
 
     Raises:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
@@ -108,10 +110,11 @@ def make_task_filter(
     check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
+    pids = with_descendants(target.pids) if tree else target.pids
     cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
     with cgroup or nullcontext():
         yield TaskFilter(
-            target.pids,
+            pids,
             target.tids,
             None if cgroup is None else cgroup.fileno(),
             target.cpus,

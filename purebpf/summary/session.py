@@ -16,7 +16,7 @@ from purebpf.kernel.programs import statistics
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import follow_descendants, with_descendants
+from purebpf.measure.target_ends import follow_descendants
 from purebpf.summary import tables
 from purebpf.summary.calls import call, slots
 from purebpf.summary.in_flight_filter import InFlightFilter
@@ -79,10 +79,11 @@ class Summary(Closing):
         return self
 
     def _attach(self, stack: ExitStack) -> None:
-        options = self._options = with_descendants(self._options)
+        options = self._options
         with targets.make_task_filter(
             options, command_pid=self._command_pid, tree=options.tree
         ) as whose:
+            options = self._options = options._replace(pids=whose.pids)
             whose = whose._replace(own_pid=os.getpid())
             self._loaded = load_best(self._settings(), self._sizes(), whose, options.hook)
             stack.callback(self._loaded.close)

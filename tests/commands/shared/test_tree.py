@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from purebpf.measure import target_ends
 from purebpf.measure.latency import Latency, Request
 from purebpf.offcpu import OffCpu
 from purebpf.offcpu import Options as OffCpuOptions
@@ -152,6 +153,15 @@ def test_children_belong_to_a_tree_alone(measure: Seen, tree: bool, tmp_path: Pa
         seen, child = measure(family, tree, tmp_path)
         family_pids = {family.process.pid, family.before, child}
     assert seen == (family_pids if tree else {family.process.pid})
+
+
+def test_a_child_may_end_as_the_run_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = 4_194_304
+    monkeypatch.setattr(target_ends, "descendants", lambda pids: {*pids, gone})
+    with Latency(Request("run_queue", pids=(os.getpid(),), tree=True)) as tracer:
+        tracer.stop()
+    with Counter(StatOptions((("task-clock",),), pids=(os.getpid(),), tree=True)) as counter:
+        counter.stop()
 
 
 @pytest.mark.needs("perf", "tracefs")
