@@ -133,7 +133,8 @@ class _Types:
         """Where a string is."""
         if text not in self._places:
             self._places[text] = len(self._strings)
-            self._strings += text.encode() + b"\0"
+            # a path may have any bytes
+            self._strings += text.encode("utf-8", "surrogateescape") + b"\0"
         return self._places[text]
 
     def function(self, name: str, linkage: int) -> int:

@@ -12,7 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.build.compiler import Compiler, find_compiler, run_compiler
-from purebpf.build.headers import include, make_vmlinux, needs_vmlinux, source_texts
+from purebpf.build.headers import (
+    check_places,
+    include,
+    make_vmlinux,
+    needs_vmlinux,
+    source_texts,
+)
 from purebpf.elf.strip import strip_debug
 from purebpf.kernel.host.cache_files import CacheFiles, cache_home
 
@@ -68,7 +74,8 @@ def compile(  # noqa: A001 - as re.compile()
 
     Raises:
         CompileError: the compiler refused; `.log` has its words, with the lines of C.
-        NotSupportedError: there is no compiler; says what to install. No BTF for vmlinux.h.
+        NotSupportedError: there is no compiler; says what to install. No BTF for vmlinux.h. Headers
+            would come from a directory that any user may write.
         OSError: the file cannot be read.
     """
     compiler = find_compiler()
@@ -78,6 +85,7 @@ def compile(  # noqa: A001 - as re.compile()
         flags = _flags(cpu, optimise, defines or {})
         flags += [f"-I{directory}" for directory in directories]
         temporary = [c.directory] if c.is_temporary else []
+        check_places(c.text, c.directory, directories)
         texts = source_texts(c.text, [c.directory, *directories])
         if needs_vmlinux(texts, [c.directory, *directories]):
             made = stack.enter_context(TemporaryDirectory(prefix="purebpf-"))

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from purebpf.errors import CompileError, NotSupportedError
+from purebpf.kernel.host.trusted_path import find_program, program_directories
 
 __all__ = ["Compiler", "find_compiler", "run_compiler"]
 
@@ -39,19 +40,24 @@ def find_compiler() -> Compiler:
     Raises:
         NotSupportedError: there is none; says what was looked at, and what to install.
     """
-    return _find(os.environ.get("CLANG", ""), os.environ.get("PATH", os.defpath))
+    return _find(os.environ.get("CLANG", ""), tuple(program_directories()))
 
 
 @cache
-def _find(wanted: str, path: str) -> Compiler:
+def _find(wanted: str, directories: tuple[str, ...]) -> Compiler:
     if wanted:
-        command = tuple(shlex.split(wanted))
+        first, *others = shlex.split(wanted) or [""]
+        # it runs in the directory of the source, where the same name may be another program
+        program = find_program(first)
+        if program is None:
+            raise NotSupportedError("compiling BPF C", f"CLANG={wanted}: not on PATH. {_INSTALL}")
+        command = (program, *others)
         problem = _problem(command)
         if problem:
             raise NotSupportedError("compiling BPF C", f"CLANG={wanted}: {problem}. {_INSTALL}")
         return Compiler(command, _version(command))
     looked_at = []
-    for command in _on_path(path):
+    for command in _on_path(directories):
         problem = _problem(command)
         if not problem:
             return Compiler(command, _version(command))
@@ -63,12 +69,12 @@ def _find(wanted: str, path: str) -> Compiler:
     raise NotSupportedError("compiling BPF C", reason)
 
 
-def _on_path(path: str) -> Iterator[tuple[str]]:
+def _on_path(directories: Sequence[str]) -> Iterator[tuple[str]]:
     """`clang`, then `clang-NN`, the newest first, of every directory."""
     programs: dict[int, str] = {}
-    for directory in path.split(os.pathsep):
+    for directory in directories:
         try:
-            names = os.listdir(directory or ".")
+            names = os.listdir(directory)
         except OSError:
             continue
         for name in names:

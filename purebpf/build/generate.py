@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from purebpf.build.compile import compile as compile_c
 from purebpf.build.stubs import stubs
 from purebpf.elf.reader import read_object
+from purebpf.kernel.host.regular_file import opened_regular
 
 __all__ = ["generate"]
 
@@ -54,40 +57,57 @@ def generate(
     Raises:
         CompileError, NotSupportedError, OSError: as `compile`.
     """
-    paths = []
     directories = [*includes]
-    for name in _programs(directory):
-        base = os.path.join(directory, name)
-        made = compile_c(
-            base + _SUFFIX, includes=directories, defines=defines, cpu=cpu, optimise=optimise
-        )
-        spec = read_object(made)._replace(source=f"{name}.bpf.o")
-        module = stubs(spec) + _OWN.format(object_name=f"{name}.bpf.o")
-        python_name = re.sub(r"\W", "_", name)
-        for path, contents in (
-            (f"{base}.bpf.o", made),
-            (os.path.join(directory, f"{python_name}_bpf.py"), module.encode()),
-        ):
-            _write(path, contents)
-            paths.append(path)
+    paths = []
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in _programs(fd):
+            made = compile_c(
+                os.path.join(directory, name + _SUFFIX),
+                includes=directories, defines=defines, cpu=cpu, optimise=optimise,
+            )  # fmt: skip
+            spec = read_object(made)._replace(source=f"{name}.bpf.o")
+            module = stubs(spec) + _OWN.format(object_name=f"{name}.bpf.o")
+            python_name = re.sub(r"\W", "_", name)
+            for file_name, contents in (
+                (f"{name}.bpf.o", made),
+                (f"{python_name}_bpf.py", module.encode()),
+            ):
+                _write(fd, file_name, contents)
+                paths.append(os.path.join(directory, file_name))
+    finally:
+        os.close(fd)
     return paths
 
 
-def _programs(directory: str | os.PathLike[str]) -> Iterator[str]:
-    for name in sorted(os.listdir(directory)):
+def _programs(fd: int) -> Iterator[str]:
+    for name in sorted(os.listdir(fd)):
         if name.endswith(_SUFFIX):
             yield name.removesuffix(_SUFFIX)
 
 
-def _write(path: str, contents: bytes) -> None:
-    """Write a file, if it has other contents; readers see all of it or what was there before."""
+def _write(fd: int, name: str, contents: bytes) -> None:
+    """Write a file of a directory, if it has other contents, all at once.
+
+    The directory may be another user's: what is there is not opened unless it is a regular file,
+    and what is written has a name that was not there.
+    """
     try:
-        with open(path, "rb") as file:
-            if file.read() == contents:
+        with (
+            opened_regular(f"/proc/self/fd/{fd}/{name}", follow=False) as old,
+            open(old, "rb", closefd=False) as file,
+        ):
+            if file.read(len(contents) + 1) == contents:
                 return
-    except FileNotFoundError:
+    except OSError:  # replaced, whatever it is
         pass
-    part = f"{path}.{os.getpid()}"
-    with open(part, "wb") as file:
-        file.write(contents)
-    os.replace(part, path)
+    part = f".{name}.{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(part, flags, 0o666, dir_fd=fd), "wb") as file:
+            file.write(contents)
+        os.replace(part, name, src_dir_fd=fd, dst_dir_fd=fd)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part, dir_fd=fd)
+        raise

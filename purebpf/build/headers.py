@@ -9,10 +9,18 @@ from importlib.resources import files
 
 from purebpf.btf.dump.vmlinux import vmlinux_h
 from purebpf.btf.types.parse import Btf
-from purebpf.errors import FormatError
+from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.host.trusted_path import any_user_may_write
 
-__all__ = ["include", "make_vmlinux", "needs_vmlinux", "read_sources", "source_texts"]
+__all__ = [
+    "check_places",
+    "include",
+    "make_vmlinux",
+    "needs_vmlinux",
+    "read_sources",
+    "source_texts",
+]
 
 _LOCAL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n\0]+)"', re.MULTILINE)
 _MOST = 64 << 20
@@ -54,6 +62,24 @@ def make_vmlinux(*sources: str, btf: Btf | None = None) -> str:
         return vmlinux_h(btf)
     text = "\n".join(sources)
     return vmlinux_h(btf, f"{text}\n{_prototypes(text)}")
+
+
+def check_places(text: str, directory: str, includes: Sequence[str]) -> None:
+    """Refuse to take headers from where any user can put some: they would be in the program.
+
+    Args:
+        text: of the source.
+        directory: that of the source, where `#include "name"` is looked for first.
+        includes: directories of headers.
+
+    Raises:
+        NotSupportedError: says which directory.
+    """
+    own = [directory] if _LOCAL.search(text) else []
+    for place in (*own, *includes):
+        if any_user_may_write(place):
+            why = "any user may put headers there. Move the source to a directory of your own"
+            raise NotSupportedError(f"including headers from {place}", why)
 
 
 def needs_vmlinux(texts: Sequence[str], directories: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ import subprocess
 from tempfile import TemporaryDirectory
 
 from purebpf.errors import LinkError, NotSupportedError
+from purebpf.kernel.host.trusted_path import find_program
 
 __all__ = ["link"]
 
@@ -26,6 +27,9 @@ def link(*objects: bytes | str | os.PathLike[str]) -> bytes:
         NotSupportedError: there is no bpftool.
         OSError: a file cannot be read.
     """
+    bpftool = find_program("bpftool")
+    if bpftool is None:
+        raise NotSupportedError("linking BPF objects", _INSTALL)
     with TemporaryDirectory(prefix="purebpf-") as directory:
         paths = []
         for number, source in enumerate(objects):
@@ -34,11 +38,8 @@ def link(*objects: bytes | str | os.PathLike[str]) -> bytes:
                 file.write(_read(source))
             paths.append(path)
         target = os.path.join(directory, "linked.bpf.o")
-        command = ["bpftool", "gen", "object", target, *paths]
-        try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
-        except FileNotFoundError:
-            raise NotSupportedError("linking BPF objects", _INSTALL) from None
+        command = [bpftool, "gen", "object", target, *paths]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().replace(f"{directory}{os.sep}", "")
             raise LinkError("bpftool gen object", "linking", said)

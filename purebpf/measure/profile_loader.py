@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 import zlib
 from typing import TextIO
@@ -57,6 +58,8 @@ def read(path: str, *, timed: bool = False, fetch: Fetch | None = None) -> Profi
                 return perf_data_loader.read(
                     path, perf_data_loader.LoadOptions(timed=timed, fetch=fetch)
                 ).profile
+            if not is_stdin and os.fstat(file.fileno()).st_size > _LIMIT:
+                raise _too_large(name, _LIMIT)  # not read first: it may be a hole
             data = _content(file)
     except KernelError:  # an OSError that says what it is
         raise
@@ -100,7 +103,11 @@ def _check_size(data: bytes, name: str, *, is_packed: bool) -> None:
     limit = min(_UNPACKED_LIMIT, _LIMIT) if is_packed else _LIMIT
     if len(data) > limit:
         advice = ". Unpack it with gunzip if it is yours" if is_packed else ""
-        raise FormatError(name, "size", f"more than {limit >> 20} MB{advice}")
+        raise _too_large(name, limit, advice)
+
+
+def _too_large(name: str, limit: int, advice: str = "") -> FormatError:
+    return FormatError(name, "size", f"more than {limit >> 20} MB{advice}")
 
 
 def _check_parts(data: bytes, name: str) -> None:

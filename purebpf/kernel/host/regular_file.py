@@ -43,9 +43,9 @@ def open_regular(path: str, *, follow: bool = True) -> int:
 
 
 @contextmanager
-def opened_regular(path: str) -> Iterator[int]:
+def opened_regular(path: str, *, follow: bool = True) -> Iterator[int]:
     """The same, closed at the end of the context."""
-    fd = open_regular(path)
+    fd = open_regular(path, follow=follow)
     try:
         yield fd
     finally:

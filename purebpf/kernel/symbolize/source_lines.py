@@ -7,7 +7,6 @@ bounded in time: what is answered until then counts.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.kernel.host.trusted_path import find_program
 from purebpf.kernel.symbolize.confined import Limits, run_on_file
 from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
 from purebpf.symbols.budget import OverBudgetError
@@ -45,9 +45,9 @@ class LineTool(NamedTuple):
 def find_tool() -> LineTool | None:
     """llvm-symbolizer, which is faster on large files, or else addr2line; None: neither is here."""
     for name in _LLVM:
-        if path := shutil.which(name):
+        if path := find_program(name):
             return LineTool(path, ("--output-style=GNU", "--no-demangle", "-a", "-f", "-i", "-e"))
-    path = shutil.which(_GNU)
+    path = find_program(_GNU)
     return LineTool(path, ("-a", "-f", "-i", "-e")) if path else None
 
 

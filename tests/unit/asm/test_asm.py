@@ -155,3 +155,10 @@ def test_bpftool_reads_the_same_types(tmp_path) -> None:
         ("FUNC_PROTO", "(anon)"),
         ("FUNC", "count"),
     ]
+
+
+def test_the_path_of_a_source_may_have_any_bytes() -> None:
+    names = {"asm": asm}
+    text = "code = asm.Program('count', 'raw_tp/sys_enter')\ncode.move(asm.R0, 0)\ncode.exit()\n"
+    exec(compile(text, "/tmp/\udcff/tool.py", "exec"), names)  # as os.fsdecode gives it
+    assert asm.build("counter", [names["code"]]).functions["count"].line_info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -132,4 +133,16 @@ def test_text_that_is_packed_has_a_lower_limit(
         profile_loader.read(str(path))
     path.write_bytes(text)
     with pytest.raises(FormatError, match="not JSON"):
+        profile_loader.read(str(path))
+
+
+def test_a_file_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be a hole of 300 GB in a folder that others write."""
+    path = tmp_path / "hole.json"
+    path.touch()
+    os.truncate(path, 300 << 30)
+    monkeypatch.setattr(profile_loader, "_content", None)
+    with pytest.raises(FormatError, match="size: more than 1024 MB"):
         profile_loader.read(str(path))
