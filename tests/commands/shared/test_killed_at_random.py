@@ -5,6 +5,7 @@ Each at 6 of them; `PUREBPF_KILLS=50` takes eight minutes.
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.results.formats.otlp_reader import read_document
 from purebpf.setup.__main__ import main as setup
 from purebpf.wire.perf_data import HEADER
 from purebpf.wire.perf_data_reader import PerfData
@@ -246,6 +248,32 @@ def test_nothing_of_a_live_page_stays() -> None:
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert output.startswith("{")
+
+
+@pytest.mark.skipif(
+    "PUREBPF_KILLS" not in os.environ, reason="an agent is killed for PUREBPF_KILLS=N only"
+)
+def test_windows_of_a_killed_agent_are_whole(tmp_path: Path) -> None:
+    """And the next agent starts, and sends those that wait."""
+    path = tmp_path / "agent.toml"
+    path.write_text(
+        f"[agent]\nstate = '{tmp_path}/state'\nwindow_s = 1\njitter_s = 0\nbudget = 0.0\n"
+        "[cpu]\ncall_graph = 'fp'\npython = false\n"
+        f"[[sink]]\ntype = 'dir'\npath = '{tmp_path}/out'\n"
+    )
+    words = command("agent", "--config", str(path))
+    read: set[str] = set()
+    for moment in moments(longest_s(words, lambda _: [*tmp_path.rglob("*.otlp.gz")])):
+        with killed_after(moment, words):
+            pass
+        for window in tmp_path.rglob("*.otlp.gz"):
+            if window.parent.name != "new":
+                assert read_document(gzip.decompress(window.read_bytes()))
+                read.add(window.name)
+    assert len(read) >= POINTS // 4, "most were killed too early to prove anything"
+    subprocess.run([*words, "--once"], cwd=ROOT, check=True, timeout=120)
+    assert read <= {window.name for window in (tmp_path / "out").rglob("*.otlp.gz")}
+    assert not [*(tmp_path / "state/spool").rglob("*.otlp.gz")]
 
 
 @pytest.mark.needs("bpffs", "vmlinux_btf")
