@@ -244,13 +244,13 @@ class UserStacks(Closing):
     def _advance(self) -> None:
         """Bring one copy further.
 
-        First of new kinds: once finished, they show all that walks like theirs lack. Then those
-        that came last, so that their processes are met.
+        First their processes are met, which may end soon. Then those of new kinds are finished:
+        they show all that walks like theirs lack.
         """
-        if self._first:
-            self._finish_one()
-        elif self._new:
+        if self._new:
             self._meet_one()
+        elif self._first:
+            self._finish_one()
         elif self._raw:
             self._decode_one()
         else:
